@@ -1,0 +1,41 @@
+# Set-up and checks; every target makes what it needs, and making it again does nothing.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DELETE_ON_ERROR:
+.PHONY: demo test lint bench table clean
+
+demo: $(VENV)/scipy.stamp
+	$(BIN)/python examples/tour.py
+	$(BIN)/python examples/rosenbrock.py
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict src
+
+# One quick pass of every benchmark on the installed code; asv needs to know the machine once.
+bench: $(VENV)/bench.stamp
+	cd asv_bench && ../$(BIN)/asv machine --yes && ../$(BIN)/asv run --quick --show-stderr --python=same
+
+# The README's table; peers that are not installed in $(VENV) are left out.
+table: $(VENV)/bench.stamp
+	$(BIN)/python asv_bench/ratios.py
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("tapegrad needs Python 3.11 or newer, and $(PYTHON) is %d.%d; try make PYTHON=python3.12" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+# Installed in place, so that edits of the source need no second installation.
+$(VENV)/%.stamp: pyproject.toml $(VENV)/pyvenv.cfg
+	$(PIP) --editable '.[$*]'
+	@touch $@

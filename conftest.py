@@ -1,0 +1,13 @@
+"""What the examples in docstrings may use without importing it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+
+@pytest.fixture(autouse=True)
+def _names_of_doctests(doctest_namespace: dict[str, Any]) -> None:
+    doctest_namespace.update(np=np, tg=tg)

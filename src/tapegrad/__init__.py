@@ -1,0 +1,22 @@
+"""tapegrad: reverse-mode automatic differentiation on a flat tape, with PyTorch's interface.
+
+>>> import tapegrad as tg
+>>> x = tg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+>>> (x * x).sum().backward()
+>>> x.grad
+tensor([2., 4., 6.])
+"""
+
+from tapegrad import autograd, dtypes, nn, surface, tape
+from tapegrad.dtypes import *  # noqa: F403 - the element types and their functions
+from tapegrad.errors import ShapeError, TapeFullError
+from tapegrad.factories import *  # noqa: F403 - tensor, zeros, ones, ...
+from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.random import *  # noqa: F403 - manual_seed, rand, randn, ...
+from tapegrad.ranges import *  # noqa: F403 - eye, arange, linspace
+from tapegrad.tensor import Tensor
+
+__version__ = "0.1.0"
+
+globals().update(surface.PUBLIC)
+surface.attach()

@@ -1,0 +1,472 @@
+"""What a tensor tells about itself, and its conversions."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tapegrad import dtypes
+from tapegrad.autograd.graph import Node, node_of
+from tapegrad.casting import cast
+from tapegrad.engine.layout import WATCHED
+from tapegrad.inplace import is_leaf
+from tapegrad.printing import format_tensor
+from tapegrad.tape import TAPE
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, meta_of, promote
+from tapegrad.views import alias
+
+__all__: list[str] = []
+
+
+class Size(tuple[int, ...]):
+    """Shape of a tensor: a tuple that prints as PyTorch's does."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"tapegrad.Size({list(self)})"
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self, dtype=np.int64))
+
+
+def shape(t: Tensor) -> Size:
+    """Lengths of the dimensions."""
+    return Size() if type(t._data) is float else Size(t._data.shape)
+
+
+def size(t: Tensor, dim: int | None = None) -> Any:
+    """Shape, or the length of one dimension.
+
+    Raises
+    ------
+    IndexError
+        If `dim` is out of range.
+    """
+    own = shape(t)
+    if dim is None:
+        return own
+    from tapegrad.structural import axis
+
+    if not own:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    return own[axis(dim, len(own))]
+
+
+def dtype(t: Tensor) -> np.dtype[Any]:
+    """Element type."""
+    return dtypes.float64 if type(t._data) is float else t._data.dtype
+
+
+def ndim(t: Tensor) -> int:
+    """Number of dimensions."""
+    return 0 if type(t._data) is float else int(t._data.ndim)
+
+
+def numel(t: Tensor) -> int:
+    """Number of elements."""
+    return 1 if type(t._data) is float else int(t._data.size)
+
+
+def stride(t: Tensor, dim: int | None = None) -> Any:
+    """Steps between elements along each dimension, in elements."""
+    data = array_of(t)
+    steps = tuple(s // data.itemsize for s in data.strides)
+    return steps if dim is None else steps[dim]
+
+
+def is_contiguous(t: Tensor) -> bool:
+    """Whether the elements stand in C order without gaps."""
+    return type(t._data) is float or bool(t._data.flags.c_contiguous)
+
+
+def get_requires_grad(t: Tensor) -> bool:
+    """Whether operations on the tensor are recorded."""
+    return t._row != 0
+
+
+def set_requires_grad(t: Tensor, wanted: Any) -> None:
+    """Set the flag of a leaf."""
+    if not isinstance(wanted, bool):
+        raise RuntimeError(f"requires_grad must be a bool, but got {type(wanted).__name__}")
+    if not is_leaf(t):
+        advice = (
+            "" if wanted else " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+            "var_no_grad = var.detach()."
+        )
+        raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
+    _set_flag(t, wanted, "only Tensors of floating point dtype can require gradients")
+
+
+def _set_flag(t: Tensor, wanted: bool, message: str) -> None:
+    if wanted and dtype(t) not in FLOATS:
+        raise RuntimeError(f"{message}, but this one is {dtypes.type_name(dtype(t))}; convert it with .double() or .float()")
+    if wanted:
+        if t._row == 0:
+            t._row = -1
+    elif t._row:
+        t._row, before = 0, t._row
+        if t._meta is not None:
+            t._meta.leaf = None
+        if before > 0:
+            TAPE.drop(TAPE.address, before)
+
+
+def requires_grad_(t: Tensor, requires_grad: bool = True) -> Tensor:
+    """Set whether operations on the tensor are recorded; returns the tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not floating point, or is a result and the flag is cleared.
+    """
+    if not is_leaf(t):
+        if not requires_grad:
+            set_requires_grad(t, False)
+        return t
+    _set_flag(t, bool(requires_grad), "only Tensors of floating point dtype can require gradients")
+    return t
+
+
+def get_grad(t: Tensor) -> Tensor | None:
+    """Accumulated gradient."""
+    meta = t._meta
+    grad = None if meta is None else meta.grad
+    if grad is None and not is_leaf(t) and not (meta is not None and meta.retained):
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+            "during autograd.backward(). If you want it to be, use .retain_grad() on the non-leaf Tensor.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return grad
+
+
+def set_grad(t: Tensor, value: Any) -> None:
+    """Replace the accumulated gradient."""
+    if value is not None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+        if value is t:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if shape(value) != shape(t):
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(shape(value))}' to a tensor of size '{list(shape(t))}'. "
+                "Please ensure that the gradient and the tensor are the same size"
+            )
+        if dtype(value) != dtype(t):
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{dtypes.type_name(dtype(value)).lower()}' to a tensor with dtype "
+                f"'{dtypes.type_name(dtype(t)).lower()}'. The gradient must match the tensor dtype"
+            )
+    if value is not None or t._meta is not None:
+        meta_of(t).grad = value
+
+
+def del_grad(t: Tensor) -> None:
+    """Forget the gradient."""
+    set_grad(t, None)
+
+
+def retain_grad(t: Tensor) -> None:
+    """Keep the gradient of a result in its ``.grad``, as for a leaf.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not tracked.
+    """
+    import weakref
+
+    if t._row == 0:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    meta = meta_of(t)
+    if is_leaf(t) or meta.retained:
+        return
+    slot = TAPE.slot(t._row)
+    meta.retained = True
+    TAPE.columns["flags"][slot] |= WATCHED
+    links = [link for link in TAPE.watchers.get(slot, ()) if link() is not None]
+    TAPE.watchers[slot] = [*links, weakref.ref(t)]
+    if len(TAPE.watchers) > 1024 and len(TAPE.watchers) & 1023 == 0:
+        TAPE.watchers = {s: w for s, w in TAPE.watchers.items() if any(link() is not None for link in w)}
+
+
+def retains_grad(t: Tensor) -> bool:
+    """Whether `retain_grad` is in force."""
+    return t._meta is not None and bool(t._meta.retained)
+
+
+def get_grad_fn(t: Tensor) -> Node | None:
+    """The operation that made the tensor, None for leaves."""
+    return node_of(t)
+
+
+def output_nr(t: Tensor) -> int:
+    """Which output of its operation the tensor is."""
+    return 0 if t._meta is None else t._meta.output_nr
+
+
+def version(t: Tensor) -> int:
+    """How often the tensor's memory was written in place."""
+    return 0 if t._meta is None or t._meta.version is None else t._meta.version.count
+
+
+def base(t: Tensor) -> Tensor | None:
+    """The tensor that this one is a view of."""
+    return None if t._meta is None else t._meta.base
+
+
+def detach(t: Tensor) -> Tensor:
+    """An untracked tensor on the same memory."""
+    return alias(t, shares_version=True)
+
+
+def detach_(t: Tensor) -> Tensor:
+    """Cut the tensor off its graph, in place.
+
+    Raises
+    ------
+    RuntimeError
+        If it is a view.
+    """
+    if t._meta is not None and t._meta.base is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    if is_leaf(t):
+        set_requires_grad(t, False)
+        return t
+    t._row, before = 0, t._row
+    TAPE.drop(TAPE.address, before)
+    return t
+
+
+def get_data(t: Tensor) -> Tensor:
+    """An untracked tensor on the same memory, with a version counter of its own."""
+    return alias(t, shares_version=False)
+
+
+def set_data(t: Tensor, value: Any) -> None:
+    """Replace the memory behind a tensor, outside of recording."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if t._row and dtype(value) not in FLOATS:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point dtype")
+    t._data = value._data
+
+
+def clone(t: Tensor) -> Tensor:
+    """A copy that is recorded."""
+    from tapegrad.structural import reshape_copy
+
+    data = t._data
+    if type(data) is float:
+        return reshape_copy(t, "CloneBackward0", np.array(data))
+    return reshape_copy(t, "CloneBackward0", data.copy())
+
+
+def item(t: Tensor) -> Any:
+    """The value of a tensor of one element, as a Python number.
+
+    Raises
+    ------
+    RuntimeError
+        If it has another number of elements.
+    """
+    data = t._data
+    if type(data) is float:
+        return data
+    if data.size != 1:
+        raise RuntimeError(f"a Tensor with {data.size} elements cannot be converted to Scalar")
+    return data.item()
+
+
+def tolist(t: Tensor) -> Any:
+    """The values as nested lists of Python numbers."""
+    return t._data if type(t._data) is float else t._data.tolist()
+
+
+def numpy(t: Tensor) -> np.ndarray:
+    """The values as an array that shares the tensor's memory.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is tracked.
+    """
+    if t._row:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return promote(t).view()
+
+
+def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """NumPy's conversion protocol."""
+    array = numpy(t)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError(f"cannot convert {array.dtype} to {dtype} without a copy")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def to(t: Tensor, *args: Any, dtype: Any = None, copy: bool = False) -> Tensor:
+    """The tensor in another dtype; itself if it has that dtype already.
+
+    Parameters
+    ----------
+    *args : dtype or Tensor
+        The dtype, or a tensor that has it.
+    """
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype = arg.dtype
+        elif isinstance(arg, str):
+            if arg != "cpu":
+                raise RuntimeError(f"tapegrad runs on the CPU only, so a tensor cannot go to {arg!r}")
+        else:
+            dtype = arg
+    result = t if dtype is None else cast(t, dtype)
+    return clone(t) if copy and result is t else result
+
+
+def to_float(t: Tensor) -> Tensor:
+    """The tensor in float32."""
+    return cast(t, dtypes.float32)
+
+
+def to_double(t: Tensor) -> Tensor:
+    """The tensor in float64."""
+    return cast(t, dtypes.float64)
+
+
+def to_long(t: Tensor) -> Tensor:
+    """The tensor in int64."""
+    return cast(t, dtypes.int64)
+
+
+def to_int(t: Tensor) -> Tensor:
+    """The tensor in int32."""
+    return cast(t, dtypes.int32)
+
+
+def to_bool(t: Tensor) -> Tensor:
+    """The tensor in bool."""
+    return cast(t, dtypes.bool)
+
+
+def as_bool(t: Tensor) -> bool:
+    """Truth of a tensor of one element.
+
+    Raises
+    ------
+    RuntimeError
+        If it has another number of elements.
+    """
+    data = t._data
+    if type(data) is float:
+        return data != 0.0
+    if data.size == 1:
+        return bool(data.item())
+    how = "more than one value" if data.size else "no values"
+    raise RuntimeError(f"Boolean value of Tensor with {how} is ambiguous. Use .any() or .all().")
+
+
+def as_float(t: Tensor) -> float:
+    """The value of a tensor of one element as a float."""
+    if t._row and is_recording():
+        warnings.warn(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
+            "Consider using tensor.detach() first.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return float(item(t))
+
+
+def as_int(t: Tensor) -> int:
+    """The value of a tensor of one element as an int."""
+    return int(item(t))
+
+
+def as_index(t: Tensor) -> int:
+    """The value of an integer tensor of one element as an index."""
+    if dtype(t).kind not in "iu" or numel(t) != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(t))
+
+
+def length(t: Tensor) -> int:
+    """Length of the first dimension."""
+    if ndim(t) == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return int(t._data.shape[0])
+
+
+def iterate(t: Tensor) -> Any:
+    """Slices along the first dimension."""
+    if ndim(t) == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(t.unbind(0))
+
+
+def contains(t: Tensor, value: Any) -> bool:
+    """Whether a value is among the elements."""
+    if not isinstance(value, (bool, int, float, Tensor)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
+    return bool((t == value).any())
+
+
+def describe(t: Tensor) -> str:
+    """Values as PyTorch prints them, and how the tensor came about."""
+    suffix = ""
+    node = node_of(t)
+    if node is not None:
+        suffix = f"grad_fn=<{type(node).__name__}>"
+    elif t._row:
+        suffix = "requires_grad=True"
+    return format_tensor(array_of(t), suffix)
+
+
+def deep_copy(t: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A leaf with the same values, flag and gradient.
+
+    Raises
+    ------
+    RuntimeError
+        For results of recorded operations.
+    """
+    if not is_leaf(t):
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+            "detach() it first."
+        )
+    data = t._data if type(t._data) is float else t._data.copy()
+    copied = make(data, -1 if t._row else 0)
+    copied.__class__ = t.__class__
+    memo[id(t)] = copied
+    if t._meta is not None and t._meta.grad is not None:
+        meta_of(copied).grad = deep_copy(t._meta.grad, memo)
+    return copied
+
+
+def rebuild(kind: type[Tensor], array: Any, tracked: bool) -> Tensor:
+    """A tensor from what pickle keeps of it."""
+    t = make(array, -1 if tracked else 0)
+    t.__class__ = kind
+    return t
+
+
+def reduce(t: Tensor, protocol: int) -> Any:
+    """Pickle's protocol: the values and the flag.
+
+    Raises
+    ------
+    RuntimeError
+        For results of recorded operations.
+    """
+    if not is_leaf(t):
+        raise RuntimeError("only leaves can be pickled; detach() the tensor first")
+    return rebuild, (type(t), t._data, t._row != 0)
+

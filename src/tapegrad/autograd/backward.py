@@ -1,0 +1,307 @@
+"""`backward` and `grad`: checks, roots, seeds, and the choice of pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import dtypes
+from tapegrad.autograd.recorded import recorded_sweep
+from tapegrad.autograd.rows import object_at, origin, record_of, shape_of
+from tapegrad.autograd.sweeping import add_to_grad, check_used, sweep
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, array_of, make, meta_of, register_leaf
+
+__all__ = ["backward", "grad", "tensor_backward"]
+
+_ADDRESS = TAPE.address
+_warned = False
+Tensors = Tensor | Sequence[Tensor]
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    if isinstance(value, Tensor) or value is None:
+        return [value]
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a Tensor or a sequence of Tensors, but got {type(value).__name__}") from None
+
+
+def _seed(index: int, root: Tensor, given: Any) -> Tensor:
+    """The seed of a root.
+
+    Raises
+    ------
+    RuntimeError
+        If none is given and the root does not have one element, or its shape differs from the root's.
+    TypeError
+        If it is not a tensor.
+    """
+    data = root._data
+    if given is None:
+        if type(data) is float:
+            return make(1.0, 0)
+        if data.size != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs, but output {index} has shape {list(data.shape)}. "
+                "Pass gradient=... of that shape, or reduce the output first, for example with .sum()."
+            )
+        return make(np.ones(data.shape, data.dtype), 0)
+    if not isinstance(given, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(given).__name__}. Convert it with tg.tensor(...).")
+    shape, own = np.shape(given._data), np.shape(data)
+    if shape != own:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {list(shape)} and output[{index}] has a shape of {list(own)}."
+        )
+    if type(given._data) is not float and given._data.dtype.kind != "f":
+        raise RuntimeError(f"grad_output[{index}] must be floating point, but is {dtypes.type_name(given._data.dtype)}")
+    return given
+
+
+def _roots(tensors: Any, seeds: Any, name: str) -> tuple[list[Tensor], list[Tensor]]:
+    roots = _listed(tensors, name)
+    given = [None] * len(roots) if seeds is None else _listed(seeds, "grad_tensors")
+    if len(given) < len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
+    for index, root in enumerate(roots):
+        if not isinstance(root, Tensor):
+            raise TypeError(f"element {index} of {name} must be a Tensor, but got {type(root).__name__}")
+    made = [_seed(index, root, seed) for index, (root, seed) in enumerate(zip(roots, given, strict=False))]
+    for index, root in enumerate(roots):
+        if root._row == 0:
+            raise RuntimeError(
+                f"element {index} of tensors does not require grad and does not have a grad_fn. Set requires_grad=True on an input "
+                "before computing it, and check that it was not computed under no_grad()."
+            )
+    return roots, made
+
+
+def _inputs(inputs: Any, function: str) -> list[Tensor]:
+    found = _listed(inputs, "inputs")
+    for t in found:
+        if not isinstance(t, Tensor):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
+    if not found:
+        raise RuntimeError(f"`inputs` argument to `{function}()` cannot be empty.")
+    return found
+
+
+class _Pinned:
+    """Rows do not move inside; handles of leaves exist."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        TAPE.load()
+        TAPE.pin(_ADDRESS, 1)
+
+    def __exit__(self, *exception: object) -> None:
+        TAPE.pin(_ADDRESS, -1)
+
+
+def _slots(tensors: Sequence[Tensor]) -> list[int]:
+    for t in tensors:
+        if t._row < 0:
+            register_leaf(t)
+    return [TAPE.slot(t._row) for t in tensors]
+
+
+def _warn_cycle() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which "
+            "can cause a memory leak. Use autograd.grad to avoid this, or reset the .grad fields after use.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradients of tensors into the leaves they depend on.
+
+    Parameters
+    ----------
+    tensors : Tensor or sequence of Tensor
+        What to differentiate.
+    grad_tensors : Tensor, None or sequence of these, optional
+        Seed of each, of its shape; None stands for 1 and is allowed for one element only.
+    retain_graph : bool, optional
+        Keep saved values, so that the graph can be walked again. Default: the value of `create_graph`.
+    create_graph : bool
+        Record the pass itself, for higher derivatives.
+    inputs : Tensor or sequence of Tensor, optional
+        Accumulate into these tensors (leaves or results) only.
+
+    Raises
+    ------
+    RuntimeError
+        If a root is not tracked, a seed does not fit, or values that are needed were released or overwritten. Every ``.grad`` is
+        then as it was.
+    TypeError
+        If a seed is not a tensor.
+
+    Notes
+    -----
+    Time and memory are proportional to the rows reached.
+
+    Examples
+    --------
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> tg.autograd.backward([x.sum(), (x * x).sum()])
+    >>> x.grad
+    tensor([3., 5.])
+    """
+    roots, seeds = _roots(tensors, grad_tensors, "tensors")
+    chosen = None if inputs is None else _inputs(inputs, "backward")
+    for t in chosen or ():
+        if t._row == 0:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if not roots:
+        return
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    if create_graph:
+        _warn_cycle()
+    TAPE.load()
+    with _Pinned():
+        slots = _slots(roots)
+        if chosen is not None:
+            _backward_to(chosen, slots, seeds, retain, create_graph)
+        elif create_graph:
+            found = recorded_sweep(slots, seeds, None)
+            for slot, g in found.items():
+                t = object_at(record_of(slot).payload)()
+                if t is not None:
+                    _replace_grad(t, g)
+            if not retain:
+                _release(slots, list(found))
+        else:
+            sweep(slots, [seed._data for seed in seeds], None, retain)
+
+
+def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], retain: bool, create_graph: bool) -> None:
+    wanted = [origin(slot) for slot in _slots(chosen)]
+    if create_graph:
+        recorded = recorded_sweep(slots, seeds, wanted)
+        for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values():
+            if slot in recorded:
+                _replace_grad(t, recorded[slot])
+        if not retain:
+            _release(slots, wanted)
+        return
+    found = sweep(slots, [seed._data for seed in seeds], wanted, retain)
+    assert found is not None
+    for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values():
+        if slot in found:
+            add_to_grad(t, found[slot].copy())
+
+
+def _replace_grad(t: Tensor, g: Tensor) -> None:
+    """A recorded pass makes a new gradient; the old one keeps its value."""
+    meta = meta_of(t)
+    meta.grad = g if meta.grad is None else meta.grad + g
+
+
+def _release(slots: list[int], wanted: list[int]) -> None:
+    """Free what a plain pass between these rows would have freed."""
+    if slots and wanted:
+        sweep(slots, [np.zeros(shape) if (shape := shape_of(slot)) else 0.0 for slot in slots], wanted, False)
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """Gradients of the sum of outputs (weighted by seeds) with respect to inputs, returned and not accumulated.
+
+    Parameters
+    ----------
+    outputs, inputs : Tensor or sequence of Tensor
+    grad_outputs : Tensor, None or sequence of these, optional
+        Seed of each output.
+    retain_graph : bool, optional
+        Keep saved values. Default: the value of `create_graph`.
+    create_graph : bool
+        Record the pass itself, so that its results can be differentiated.
+    allow_unused : bool, optional
+        Give None for an input that the outputs do not depend on, instead of raising.
+    materialize_grads : bool
+        Give zeros there.
+
+    Returns
+    -------
+    tuple of Tensor or None
+        One for each input, of its shape and dtype.
+
+    Raises
+    ------
+    RuntimeError
+        If a tensor is not tracked or unused, a seed does not fit, or needed values were released or overwritten.
+    ValueError
+        If `materialize_grads` is combined with ``allow_unused=False``.
+
+    Examples
+    --------
+    >>> x = tg.tensor([3.0], requires_grad=True)
+    >>> (g,) = tg.autograd.grad(x.pow(2), x, create_graph=True)
+    >>> tg.autograd.grad(g, x)
+    (tensor([2.]),)
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    roots, seeds = _roots(outputs, grad_outputs, "outputs")
+    chosen = _inputs(inputs, "grad")
+    for t in chosen:
+        if t._row == 0:
+            raise RuntimeError("One of the differentiated Tensors does not require grad. Set requires_grad=True before using it.")
+    retain = create_graph if retain_graph is None else bool(retain_graph)
+    demand = not (allow_unused or materialize_grads)
+    results: list[Tensor | None] = []
+    found: dict[int, Any] = {}
+    with _Pinned():
+        slots = _slots(roots)
+        wanted = [origin(slot) for slot in _slots(chosen)]
+        if slots:
+            if create_graph:
+                found = recorded_sweep(slots, seeds, wanted, demand)
+            else:
+                found = sweep(slots, [seed._data for seed in seeds], wanted, retain, demand) or {}
+        if demand:
+            check_used(wanted, found.__contains__)
+        if create_graph and not retain:
+            _release(slots, wanted)
+    for t, slot in zip(chosen, wanted, strict=True):
+        value = found.get(slot)
+        if value is None:
+            results.append(make(np.zeros_like(array_of(t)), 0) if materialize_grads else None)
+        elif isinstance(value, Tensor):
+            results.append(value)
+        else:
+            scalar = value.ndim == 0 and value.dtype == np.float64
+            results.append(make(value.item() if scalar else value.copy() if wanted.count(slot) > 1 else value, 0))
+    return tuple(results)
+
+
+def tensor_backward(
+    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    """Accumulate the gradients of this tensor into the leaves; see `tapegrad.autograd.backward`."""
+    backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)
+

@@ -1,0 +1,228 @@
+"""The reverse pass that is itself recorded: the same rows and the same rules, walked in Python on `Tensor`s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
+from tapegrad.autograd.sweeping import Sweep, borrow, check_used
+from tapegrad.casting import cast
+from tapegrad.elementwise import FUNCTIONS
+from tapegrad.engine import layout as at
+from tapegrad.grad_mode import enable_grad
+from tapegrad.kernels import OPCODES, names_in
+from tapegrad.rules import RULES
+from tapegrad.structural import Context, Payload, strided_gather, strided_scatter, sum_to
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, make
+
+__all__ = ["recorded_sweep"]
+
+_ADDRESS = TAPE.address
+NAMES: dict[str, Any] = FUNCTIONS | {"mul0": FUNCTIONS["_mul0"], "__builtins__": {}}
+_partials: dict[str, Callable[..., Any]] = {}
+
+
+def partial(text: str) -> Callable[..., Any]:
+    """A rule's partial as a function of Tensors ``x, y, w, z``."""
+    function = _partials.get(text)
+    if function is None:
+        # Rule text is ours, never a user's.
+        function = _partials[text] = eval(f"lambda x, y, w, z: {text}", NAMES)
+    return function
+
+
+def recorded_sweep(
+    slots: Sequence[int], seeds: Sequence[Tensor], requested: Sequence[int] | None, demand: bool = False
+) -> dict[int, Tensor]:
+    """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached.
+
+    Parameters
+    ----------
+    slots, seeds : sequence
+        Roots and what is given to them. The caller has pinned the tape.
+    requested : sequence of int or None
+        Rows whose adjoints are wanted; None wants all leaves.
+    demand : bool
+        Raise, before anything runs, if a requested row is not reached.
+    """
+    state = borrow()
+    if requested is not None:
+        state.request(requested, max(slots))
+    state.plan(slots)
+    low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
+    reached = np.flatnonzero(state.offsets[low : top + 1] != at.UNSEEN)[::-1] + low
+    present = set(reached.tolist())
+    TAPE.clear(_ADDRESS, state.address, low)
+    if requested is not None and demand:
+        check_used(requested, present.__contains__)
+    adjoints: dict[int, Tensor] = {}
+    found: dict[int, Tensor] = {}
+    with enable_grad():
+        for slot, seed in zip(slots, seeds, strict=True):
+            _add(adjoints, slot, seed)
+        for slot in reached.tolist():
+            g = adjoints.pop(slot, None)
+            if g is not None:
+                _step(state, slot, g, adjoints, found)
+    return found
+
+
+def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
+    before = adjoints.get(slot)
+    adjoints[slot] = contribution if before is None else before + contribution
+
+
+def _step(state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found: dict[int, Tensor]) -> None:
+    marks = state.marks
+    opcode, wide = opcode_of(slot)
+    for link in TAPE.watchers.get(slot, ()):
+        _retain(link(), g)
+    if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
+        found[slot] = g
+    if opcode == at.LEAF or (marks is not None and not marks[slot] & at.ON_PATH):
+        return
+
+    def wanted(argument: Argument) -> bool:
+        return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
+
+    if opcode < at.STRUCTURAL:
+        for argument, c in _elementwise(slot, opcode, wide, g, wanted):
+            _add(adjoints, argument.slot, _fit(argument.slot, c))
+        return
+    record = record_of(slot)
+    if opcode == at.HOST:
+        for argument, c in _host(slot, record, g, wanted):
+            _add(adjoints, argument.slot, _fit(argument.slot, c))
+        return
+    if opcode == at.JOIN:
+        widths = record.extra
+        inner, before = sum(widths), 0
+        outer = g._data.size // inner if inner else 0
+        for argument, width in zip(record.arguments, widths, strict=True):
+            if wanted(argument):
+                shape = shape_of(argument.slot)
+                c = strided_gather(g, (outer, width), (inner, 1), before, 1.0, shape, "SliceBackward0")
+                _add(adjoints, argument.slot, _fit(argument.slot, c))
+            before += width
+        return
+    argument = record.arguments[0]
+    rank, offset = record.extra[:2]
+    dims, strides = record.extra[2 : 2 + rank], record.extra[2 + rank :]
+    turned = strided_scatter if opcode == at.GATHER else strided_gather
+    c = turned(g, dims, strides, offset, record.scale, shape_of(argument.slot), _transposed_name(record.name))
+    _add(adjoints, argument.slot, _fit(argument.slot, c))
+
+
+def _transposed_name(name: str) -> str:
+    """Node name of the derivative of a strided map."""
+    known = {
+        "SumBackward0": "ExpandBackward0",
+        "SumBackward1": "ExpandBackward0",
+        "MeanBackward0": "DivBackward0",
+        "MeanBackward1": "DivBackward0",
+        "ExpandBackward0": "SumBackward1",
+        "ViewBackward0": "ViewBackward0",
+        "TBackward0": "TBackward0",
+        "TransposeBackward0": "TransposeBackward0",
+        "PermuteBackward0": "PermuteBackward0",
+        "UnsqueezeBackward0": "SqueezeBackward1",
+    }
+    return known.get(name, name.replace("Backward0", "BackwardBackward0"))
+
+
+def _retain(t: Tensor | None, g: Tensor) -> None:
+    if t is not None and t._meta is not None:
+        before = t._meta.grad
+        t._meta.grad = g if before is None else before + g
+
+
+def _fit(slot: int, c: Tensor) -> Tensor:
+    """A contribution in the dtype of its row."""
+    opcode, wide = opcode_of(slot)
+    dtype = record_of(slot).dtype if wide else np.dtype(np.float64)
+    return c if (type(c._data) is float and dtype == np.float64) or (type(c._data) is not float and c._data.dtype == dtype) else cast(c, dtype)
+
+
+def _operand(argument: Argument) -> Tensor | None:
+    """An argument's value as a tensor on its row; None if it was not saved."""
+    row = TAPE.new_handle(argument.slot) if argument.slot >= 0 else 0
+    if argument.kind == at.ROW:
+        return make(float(TAPE.columns["value"][argument.slot]), row)
+    if argument.kind == at.NUMBER:
+        return make(as_float(argument.saved), row)
+    if argument.kind == at.ARRAY:
+        array = object_at(argument.saved)
+        return make(array.item() if array.ndim == 0 and array.dtype == np.float64 else array, row)
+    return None
+
+
+def _plain_operands(slot: int) -> list[tuple[Argument, Tensor | None]]:
+    columns = TAPE.columns
+    found = []
+    for column in ("first", "second"):
+        reference = int(columns[column][slot])
+        if reference >= 0:
+            argument = Argument(reference, at.ROW, 0)
+            found.append((argument, _operand(argument)))
+        elif reference <= -2:
+            value = float(columns["constant"][1 + (-2 - reference)])
+            found.append((Argument(-1, at.NUMBER, 0), make(value, 0)))
+    return found
+
+
+def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
+    result: Tensor | None
+    if wide:
+        record = record_of(slot)
+        operands = [(argument, _operand(argument)) for argument in record.arguments]
+        result = make(object_at(record.result), TAPE.new_handle(slot)) if record.result else None
+    else:
+        operands, result = _plain_operands(slot), None
+    if result is None and (not wide or not record.shape):
+        result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
+    values = [t for _, t in operands] + [None] * (3 - len(operands))
+    contributions = []
+    for (argument, _), text in zip(operands, RULES[opcode].partials, strict=True):
+        if not wanted(argument):
+            continue
+        if text is None:
+            raise NotImplementedError(f"the derivative for '{RULES[opcode].name}' is not implemented")
+        if text == "1.0":
+            c = g
+        elif text == "-1.0":
+            c = -g
+        elif names_in(text) & {"x", "y", "w", "z"}:
+            c = NAMES["mul0"](g, partial(text)(*values, result))
+        else:
+            c = NAMES["mul0"](g, float(partial(text)(None, None, None, None)))
+        contributions.append((argument, sum_to(c, shape_of(argument.slot))))
+    return contributions
+
+
+def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
+    payload: Payload = object_at(record.payload)
+    inputs = record.arguments[: payload.inputs]
+    needs = tuple(wanted(argument) for argument in inputs)
+    result: Tensor | None = None
+    if record.result:
+        result = make(object_at(record.result), TAPE.new_handle(slot))
+    elif not record.shape and record.dtype == np.float64:
+        result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
+    context = Context(
+        tuple(_operand(argument) for argument in inputs),
+        result,
+        tuple(t for argument in record.arguments[payload.inputs :] if (t := _operand(argument)) is not None),
+        payload.attrs,
+        needs,
+        payload.shapes[: payload.inputs],
+        payload.dtypes[: payload.inputs],
+    )
+    cotangents = payload.op.vjp(g, context)
+    return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
+
+
+assert OPCODES["_alias"] == 0  # the engine writes aliases by number

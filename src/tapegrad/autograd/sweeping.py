@@ -1,0 +1,293 @@
+"""The plain reverse pass: plan, sweep, and hand over the gradients.
+
+Everything that can fail because of the graph fails before the first row runs; gradients are handed over after the last one. So
+a pass that raises (in a host row's Python code) leaves every ``.grad`` and every saved value as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import tape as tapes
+from tapegrad.autograd.faults import explain
+from tapegrad.autograd.rows import as_float, object_at, opcode_of, record_of
+from tapegrad.engine import layout as at
+from tapegrad.grad_mode import no_grad
+from tapegrad.structural import Context, Payload
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, make, meta_of
+
+__all__ = ["Sweep", "accumulate", "add_to_grad", "borrow", "check_used", "sweep"]
+
+_ADDRESS = TAPE.address
+LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
+_pool: list[Sweep] = []
+
+
+class Sweep:
+    """Working memory of a pass; kept for the next one. A pass inside another one, or in another thread, has its own."""
+
+    def __init__(self) -> None:
+        self.header = np.zeros(at.SWEEP_WORDS, np.int64)
+        self.address = self.header.ctypes.data
+        self.fixed = [
+            np.empty(2 * at.FREE_CAPACITY, np.int64),
+            np.empty(at.STACK_CAPACITY, np.int64),
+            np.empty(6 * at.BLOCK, np.float64),
+            np.zeros(2048, np.int64),
+        ]
+        for word, array in zip((at.FREE, at.STACK, at.SCRATCH, at.WORK), self.fixed, strict=True):
+            self.header[word] = array.ctypes.data
+        names = "partial_block scalar_partials gather_block scatter_block deliver elementwise_step map_step join_step".split()
+        self.header[at.KERNELS : at.KERNELS + len(names)] = [getattr(TAPE.kernels, name).address for name in names]
+        self.offsets = np.empty(0, np.int64)
+        self.bar = np.empty(0)
+        self.reached = np.empty(0, np.int64)
+        self.trash = np.empty(0, np.int64)
+        self.marks: np.ndarray | None = None
+
+    def reset(self) -> None:
+        """Make ready for a pass over the tape as it is now."""
+        header = self.header
+        rows = int(TAPE.header[at.ROWS])
+        if len(self.offsets) < rows:
+            self.offsets = tapes._allocate(int(TAPE.header[at.CAPACITY]), np.int64)
+            self.offsets.fill(at.UNSEEN)
+            header[at.OFFSET] = self.offsets.ctypes.data
+        leaves = int(TAPE.header[at.LEAVES])
+        if len(self.reached) < leaves:
+            self.reached = np.empty(2 * leaves + 16, np.int64)
+            header[at.REACHED] = self.reached.ctypes.data
+        self.marks = None
+        header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
+        header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0
+        header[at.TOP] = header[at.STOPPED_AT] = -1
+
+    def request(self, slots: Sequence[int], top: int) -> None:
+        """Restrict the pass to the paths that lead to these rows."""
+        self.marks = np.zeros(max(top, *slots) + 1, np.uint8)
+        self.marks[list(slots)] = at.REQUESTED
+        self.header[at.MARKS] = self.marks.ctypes.data
+        self.header[at.PATH_LOW] = min(slots)
+        TAPE.mark_paths(_ADDRESS, self.address, top)
+
+    def plan(self, slots: Sequence[int]) -> None:
+        """Plan the pass from the rows `slots`.
+
+        Raises
+        ------
+        RuntimeError
+            If values that it needs were released or overwritten; the tape is unchanged.
+        """
+        for slot in slots:
+            TAPE.add_root(_ADDRESS, self.address, slot)
+        status = TAPE.plan(_ADDRESS, self.address)
+        if status != at.DONE:
+            stopped = int(self.header[at.STOPPED_AT])
+            TAPE.clear(_ADDRESS, self.address, 0)
+            raise explain(status, stopped)
+        self.header[at.STOPPED_AT] = -1
+
+    def adjoint(self, slot: int) -> np.ndarray:
+        """The adjoint of a row as an array on the buffer."""
+        opcode, wide = opcode_of(slot)
+        place = int(self.offsets[slot]) >> 1
+        if not wide:
+            return self.bar[place : place + 1].reshape(())
+        record = record_of(slot)
+        size = int(np.prod(record.shape, dtype=np.int64))
+        words = (size + 1) // 2 if record.dtype.itemsize == 4 else size
+        return self.bar[place : place + words].view(record.dtype)[:size].reshape(record.shape)
+
+    def allocate(self) -> dict[int, np.ndarray]:
+        """Memory for the planned adjoints; leaves get arrays of their own, which become their gradients."""
+        header = self.header
+        peak = int(header[at.PEAK])
+        if len(self.bar) < peak:
+            self.bar = tapes._allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER)), np.float64)
+        header[at.BAR] = self.bar.ctypes.data
+        count = int(header[at.SAVED_COUNT])
+        if len(self.trash) < count:
+            self.trash = np.empty(2 * count + 16, np.int64)
+        header[at.TRASH] = self.trash.ctypes.data
+        leaves = {}
+        for slot in self.reached[: int(header[at.REACHED_COUNT])].tolist():
+            side, start = TAPE.columns["side"], int(TAPE.columns["first"][slot])
+            word = int(side[start + at.DTYPE])
+            rank = word >> 8
+            shape = tuple(side[start + at.ARGUMENTS : start + at.ARGUMENTS + rank].tolist())
+            array = np.empty(shape, np.float64 if word & 255 == at.FLOAT64 else np.float32)
+            TAPE.place_leaf(self.address, slot, id(array))
+            leaves[slot] = array
+        return leaves
+
+    def run(self, releases: bool, captured: dict[int, np.ndarray]) -> None:
+        """Walk the planned rows; requested rows' adjoints are copied to `captured`."""
+        header = self.header
+        header[at.CURRENT] = header[at.TOP]
+        while True:
+            status = TAPE.run(_ADDRESS, self.address, int(releases))
+            if status == at.DONE:
+                return
+            slot = int(header[at.CURRENT])
+            if status == at.WATCHED_ROW:
+                self._show(slot, captured)
+            else:
+                self._host(slot)
+                header[at.CURRENT] = slot - 1
+
+    def _show(self, slot: int, captured: dict[int, np.ndarray]) -> None:
+        adjoint = self.adjoint(slot)
+        if self.marks is not None and slot < len(self.marks) and self.marks[slot] & at.REQUESTED:
+            captured[slot] = adjoint.copy()
+        for link in TAPE.watchers.get(slot, ()):
+            t = link()
+            if t is not None:
+                add_to_grad(t, adjoint.copy())
+
+    def _host(self, slot: int) -> None:
+        """The step of a row whose derivative is Python."""
+        record = record_of(slot)
+        payload: Payload = object_at(record.payload)
+        values = [
+            make(object_at(a.saved), 0) if a.kind == at.ARRAY else make(as_float(a.saved), 0) if a.kind == at.NUMBER else None
+            for a in record.arguments
+        ]
+        needs = tuple(bool(TAPE.wants(_ADDRESS, self.address, a.slot)) for a in record.arguments[: payload.inputs])
+        result = make(object_at(record.result), 0) if record.result else None
+        if result is None and not record.shape and record.dtype.itemsize == 8:
+            result = make(float(TAPE.columns["value"][slot]), 0)
+        adjoint = self.adjoint(slot)
+        g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
+        context = Context(
+            tuple(values[: payload.inputs]),
+            result,
+            tuple(values[payload.inputs :]),
+            payload.attrs,
+            needs,
+            payload.shapes[: payload.inputs],
+            payload.dtypes[: payload.inputs],
+        )
+        with no_grad():
+            cotangents = payload.op.vjp(g, context)
+        for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
+            if wanted and cotangent is not None:
+                data = cotangent._data
+                if np.shape(data) != shape or TAPE.add_to_adjoint(_ADDRESS, self.address, argument.slot, id(data)) < 0:
+                    raise RuntimeError(
+                        f"Function {payload.op.name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
+                        f"shape compatible with {list(shape)}"
+                    )
+
+    def finish(self) -> None:
+        """Release what the pass freed, and big buffers."""
+        count = int(self.header[at.TRASH_COUNT])
+        if len(self.bar) > LARGEST_KEPT_BUFFER:
+            self.bar = np.empty(0)
+        if len(self.offsets) > LARGEST_KEPT_BUFFER:
+            self.offsets = np.empty(0, np.int64)
+        if count:
+            trash, self.trash = self.trash, np.empty(0, np.int64)
+            TAPE.release_all(trash.ctypes.data, count)
+
+
+def borrow() -> Sweep:
+    """Working memory that no other pass uses now."""
+    state = _pool.pop() if _pool else Sweep()
+    state.reset()
+    return state
+
+
+def add_to_grad(t: Tensor, array: np.ndarray) -> None:
+    """Add an array (owned) to ``t.grad`` in place, or make it the gradient."""
+    meta = meta_of(t)
+    grad = meta.grad
+    if grad is None:
+        meta.grad = make(array.item() if array.ndim == 0 and array.dtype.itemsize == 8 else array, 0)
+        return
+    data = grad._data
+    if type(data) is float:
+        grad._data = data + array.item()
+    else:
+        TAPE.note_written(data)
+        np.add(data, array, out=data)
+    if grad._meta is not None and grad._meta.version is not None:
+        grad._meta.version.count += 1
+
+
+def accumulate(leaves: dict[int, np.ndarray], reached: list[int]) -> None:
+    """Hand the adjoints of leaves over to their tensors."""
+    side, first = TAPE.columns["side"], TAPE.columns["first"]
+    for slot, (leaf, array) in zip(reached, leaves.items(), strict=True):
+        if slot >= 0:
+            t = object_at(int(side[int(first[leaf]) + at.PAYLOAD]))()
+            if t is not None:
+                add_to_grad(t, array)
+
+
+def check_used(requested: Sequence[int], reached: Callable[[int], bool]) -> None:
+    """Raise for the first requested row that was not reached.
+
+    Raises
+    ------
+    RuntimeError
+        Names its position.
+    """
+    for index, slot in enumerate(requested):
+        if not reached(slot):
+            raise RuntimeError(
+                f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior."
+            )
+
+
+def sweep(
+    slots: Sequence[int], seeds: Sequence[Any], requested: Sequence[int] | None, retain: bool, demand: bool = False
+) -> dict[int, np.ndarray] | None:
+    """One reverse pass.
+
+    Parameters
+    ----------
+    slots, seeds : sequence
+        Roots and the arrays or floats given to them. The caller has pinned the tape.
+    requested : sequence of int or None
+        Rows whose adjoints are wanted; None accumulates into all leaves.
+    retain : bool
+        Whether saved values are kept for another pass.
+    demand : bool
+        Raise, before anything runs, if a requested row is not reached.
+
+    Returns
+    -------
+    dict or None
+        Adjoints of the requested rows that were reached.
+    """
+    state = borrow()
+    captured: dict[int, np.ndarray] = {}
+    # A pass that raises leaves its state behind: a fresh one costs less than cleaning up.
+    if requested is not None:
+        state.request(requested, max(slots))
+    state.plan(slots)
+    if requested is not None and demand:
+        try:
+            check_used(requested, lambda slot: bool(state.offsets[slot] != at.UNSEEN))
+        except RuntimeError:
+            TAPE.clear(_ADDRESS, state.address, 0)
+            raise
+    leaves = state.allocate()
+    for slot, seed in zip(slots, seeds, strict=True):
+        if TAPE.wants(_ADDRESS, state.address, slot):
+            TAPE.add_to_adjoint(_ADDRESS, state.address, slot, id(seed))
+    state.run(not retain, captured)
+    reached = state.reached[: len(leaves)].tolist()
+    if requested is None:
+        accumulate(leaves, reached)
+    else:
+        captured.update({leaf: array for slot, (leaf, array) in zip(reached, leaves.items(), strict=True) if slot >= 0})
+    state.finish()
+    _pool.append(state)
+    return captured if requested is not None else None
+

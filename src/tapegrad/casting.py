@@ -1,0 +1,33 @@
+"""Change of dtype as a differentiable operation, and the dtype that several operands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad.dtypes import as_dtype, promote_types
+from tapegrad.structural import Structural, apply
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = ["cast", "common_dtype"]
+
+# The engine casts a cotangent to the dtype of its input, so the derivative of a cast is the identity.
+_CAST = Structural("ToCopyBackward0", ((),), lambda g, ctx: (g,))
+
+
+def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
+    """`x` with another dtype; `x` itself if it has that dtype already."""
+    data = array_of(x)
+    wanted = as_dtype(dtype)
+    if data.dtype == wanted:
+        return x
+    return apply(_CAST, (x,), data.astype(wanted))
+
+
+def common_dtype(arrays: Sequence[np.ndarray[Any, Any]]) -> np.dtype[Any]:
+    """The dtype that arrays are promoted to when they are joined."""
+    return reduce(promote_types, (array.dtype for array in arrays))

@@ -1,0 +1,400 @@
+"""Elementwise functions: made from the rule table, one Python function a rule.
+
+The forward value comes from Python's floats for 0-d float64 tensors and from NumPy for arrays; the row is recorded by one
+compiled call. The common cases (float64 scalars, arrays of one dtype) run straight through the closures below; everything else
+(numbers on arrays of another kind, integers, 0-d arrays, subclasses) takes `apply_rule`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad import dtypes, special
+from tapegrad.engine.layout import UNSUPPORTED
+from tapegrad.errors import ShapeError
+from tapegrad.quiet import enter, leave
+from tapegrad.rules import RULES, Rule
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, as_operand, is_recording, make, retry
+
+__all__ = ["FUNCTIONS", "apply_rule", "forward", "reflected", "scalar_forward"]
+
+_new = object.__new__
+_T = TAPE
+_ADDRESS = TAPE.address
+ndarray = np.ndarray
+
+# Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
+KEEPS_INTEGERS = frozenset(
+    "_alias _mul0 add sub mul pow neg abs sign square relu maximum minimum _clamp where fmod remainder floor ceil trunc round".split()
+)
+
+
+def _np_sigmoid(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0.0, 1.0, e) / (1.0 + e)
+
+
+def _np_mul0(x: Any, y: Any) -> Any:
+    return np.where((x == 0.0) | (y == 0.0), 0.0, x * y)
+
+
+# What rule text means on arrays and on floats.
+ARRAY_NAMES: dict[str, Any] = {
+    "abs": np.absolute, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2,
+    "expm1": np.expm1, "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "log": np.log, "log10": np.log10, "log1p": np.log1p,
+    "log2": np.log2, "logaddexp": np.logaddexp, "maximum": np.maximum, "minimum": np.minimum, "mul0": _np_mul0, "pow": np.power,
+    "remainder": np.remainder, "round": np.round, "sigmoid": _np_sigmoid, "sign": np.sign, "sin": np.sin, "sinh": np.sinh,
+    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc, "where": np.where,
+}  # fmt: skip
+
+FLOAT_NAMES: dict[str, Any] = {
+    name: getattr(math, name)
+    for name in (
+        "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp expm1 fmod hypot lgamma log log10 log1p log2 pow sin sinh "
+        "sqrt tan tanh"
+    ).split()
+} | {name: getattr(special, name) for name in special.__all__}
+FLOAT_NAMES |= {
+    "abs": abs,
+    "ceil": lambda x: float(math.ceil(x)),
+    "floor": lambda x: float(math.floor(x)),
+    "trunc": lambda x: float(math.trunc(x)),
+    "round": lambda x: float(round(x)),
+    "remainder": operator.mod,
+}
+
+UFUNCS = {"x + y": np.add, "x - y": np.subtract, "x * y": np.multiply, "x / y": np.true_divide, "-x": np.negative, "x * x": np.square}
+OPERATORS = {"x + y": operator.add, "x - y": operator.sub, "x * y": operator.mul, "x / y": operator.truediv, "-x": operator.neg}
+
+
+def _compile(rule: Rule, names: dict[str, Any]) -> Callable[..., Any]:
+    # Rule text is ours, never a user's.
+    return eval(f"lambda {', '.join(rule.args)}: {rule.primal}", names)  # type: ignore[no-any-return]
+
+
+def _compiled_forward(opcode: int) -> Callable[..., Any]:
+    """Forward pass by a compiled loop, for functions that NumPy lacks."""
+
+    def forward(x: Any, y: Any = 0.0) -> Any:
+        _T.load()
+        dtype = np.result_type(x, y)
+        xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+        xs, ys = np.ascontiguousarray(xs), np.ascontiguousarray(ys)
+        out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)))
+        _T.primal_block(opcode, out.size, xs.ctypes.data, ys.ctypes.data, out.ctypes.data)
+        return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
+
+    return forward
+
+
+def _forward(opcode: int, rule: Rule) -> Callable[..., Any]:
+    text = rule.primal
+    call = f"({', '.join(rule.args)})"
+    if text in UFUNCS:
+        return UFUNCS[text]
+    if text.endswith(call) and text[: -len(call)] in ARRAY_NAMES:
+        return ARRAY_NAMES[text[: -len(call)]]  # type: ignore[no-any-return]
+    used = _compile(rule, {}).__code__.co_names
+    if any(name not in ARRAY_NAMES for name in used):
+        return _compiled_forward(opcode)
+    return _compile(rule, ARRAY_NAMES)
+
+
+def _scalar_forward(rule: Rule) -> Callable[..., float]:
+    if rule.primal in OPERATORS:
+        return OPERATORS[rule.primal]
+    call = f"({', '.join(rule.args)})"
+    if rule.primal.endswith(call) and rule.primal[: -len(call)] in FLOAT_NAMES:
+        return FLOAT_NAMES[rule.primal[: -len(call)]]  # type: ignore[no-any-return]
+    return _compile(rule, FLOAT_NAMES)
+
+
+forward: tuple[Callable[..., Any], ...] = tuple(_forward(opcode, rule) for opcode, rule in enumerate(RULES))
+scalar_forward: tuple[Callable[..., float], ...] = tuple(_scalar_forward(rule) for rule in RULES)
+
+
+def _float_at_the_edge(opcode: int, *values: float) -> float:
+    """A float result where Python's own function raises: overflow, poles, domain; IEEE values as on arrays."""
+    token = enter()
+    try:
+        return float(forward[opcode](*(np.array([value]) for value in values))[0])
+    finally:
+        leave(token)
+
+
+def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
+    scalar, array = scalar_forward[opcode], forward[opcode]
+
+    def function(x: Tensor) -> Tensor:
+        if not isinstance(x, Tensor):
+            return function(as_operand(x))
+        a = x._data
+        handle = x._row
+        if type(a) is float:
+            try:
+                z = scalar(a)
+            except (ArithmeticError, ValueError):
+                z = _float_at_the_edge(opcode, a)
+            if handle and (not _T.recording_off or is_recording()):
+                row = _T.scalar1(_ADDRESS, opcode, handle, a, z)
+                if row < 0:
+                    row = retry(lambda: _T.scalar1(_ADDRESS, opcode, x._row, a, z), (x,))
+            else:
+                row = 0
+            t = _new(Tensor)
+            t._data = z
+            t._row = row
+            t._meta = None
+            return t
+        token = enter()
+        try:
+            z = array(a)
+        finally:
+            leave(token)
+        if type(z) is not ndarray or z.dtype is not a.dtype:
+            return apply_rule(opcode, x)
+        if handle and (not _T.recording_off or is_recording()):
+            row = _T.array1(_ADDRESS, opcode, handle, id(a), id(z), 0)
+            if row < 0:
+                return apply_rule(opcode, x)
+        else:
+            row = 0
+        t = _new(Tensor)
+        t._data = z
+        t._row = row
+        t._meta = None
+        return t
+
+    return function
+
+
+def _binary(opcode: int) -> Callable[[Tensor, Any], Tensor]:
+    scalar, array = scalar_forward[opcode], forward[opcode]
+
+    def function(x: Tensor, y: Any) -> Tensor:
+        if type(y) is Tensor:
+            b = y._data
+            y_handle = y._row
+        elif type(y) is float:
+            b = y
+            y_handle = 0
+        else:
+            return apply_rule(opcode, x, y)
+        a = x._data
+        x_handle = x._row
+        if type(a) is float and type(b) is float:
+            try:
+                z = scalar(a, b)
+            except (ArithmeticError, ValueError):
+                z = _float_at_the_edge(opcode, a, b)
+            if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
+                row = _T.scalar2(_ADDRESS, opcode, x_handle, a, y_handle, b, z)
+                if row < 0:
+                    return apply_rule(opcode, x, y)
+            else:
+                row = 0
+            t = _new(Tensor)
+            t._data = z
+            t._row = row
+            t._meta = None
+            return t
+        token = enter()
+        try:
+            z = array(a, b)
+        except ValueError:
+            check_broadcast(a, b)
+            raise
+        finally:
+            leave(token)
+        if type(z) is not ndarray:
+            return apply_rule(opcode, x, y)
+        if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
+            row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
+            if row < 0:
+                return apply_rule(opcode, x, y)
+        elif type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype and z.dtype is a.dtype:
+            row = 0
+        else:
+            return apply_rule(opcode, x, y)
+        t = _new(Tensor)
+        t._data = z
+        t._row = row
+        t._meta = None
+        return t
+
+    return function
+
+
+def check_broadcast(*operands: Any) -> None:
+    """Raise PyTorch's error if shapes do not broadcast.
+
+    Raises
+    ------
+    ShapeError
+        Names the sizes and the dimension.
+    """
+    shape: tuple[int, ...] = ()
+    for operand in operands:
+        other = np.shape(operand)
+        rank = max(len(shape), len(other))
+        a, b = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
+        for d in range(rank - 1, -1, -1):
+            if a[d] != b[d] and a[d] != 1 and b[d] != 1:
+                raise ShapeError(
+                    f"The size of tensor a ({a[d]}) must match the size of tensor b ({b[d]}) at non-singleton dimension {d}: "
+                    f"shapes {list(shape)} and {list(other)} do not broadcast. Reshape or unsqueeze one of them."
+                )
+        shape = tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
+
+
+def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
+    """Data of an operand for a computation in `dtype`: a float for 0-d (so that it does not widen), else an array."""
+    a = t._data
+    if type(a) is float:
+        return a
+    if a.ndim == 0 and a.dtype == dtypes.float64:
+        return a.item()
+    return a if a.dtype == dtype or a.dtype.kind == "f" and a.ndim else a.astype(dtype)
+
+
+def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
+    """Dtype of an elementwise result by PyTorch's promotion rules."""
+    name = RULES[opcode].name
+    counted = operands[1:] if name == "where" else operands
+    dtype = dtypes.result_type(*counted)
+    if dtype.kind != "f" and name not in KEEPS_INTEGERS:
+        return dtypes.get_default_dtype()
+    return dtype
+
+
+def apply_rule(opcode: int, *values: Any) -> Tensor:
+    """Compute and record an elementwise rule for operands of any kind.
+
+    Parameters
+    ----------
+    opcode : int
+        Number of the rule.
+    *values : Tensor, number or array
+        Operands.
+
+    Raises
+    ------
+    ShapeError
+        If shapes do not broadcast.
+    TypeError
+        If an operand is neither tensor, number nor array.
+    """
+    operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
+    dtype = result_dtype(opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True)))
+    data = tuple(_operand_data(t, dtype) for t in operands)
+    if dtype == dtypes.float64:
+        data = tuple(float(a) if type(a) is not float and a.ndim == 0 else a for a in data)
+    z: Any
+    if all(type(a) is float for a in data) and dtype == dtypes.float64:
+        try:
+            z = scalar_forward[opcode](*data)
+        except (ArithmeticError, ValueError):
+            z = _float_at_the_edge(opcode, *data)
+    else:
+        check_broadcast(*data)
+        arrays = tuple(np.asarray(a, dtype) if type(a) is float or a.dtype != dtype and a.dtype.kind != "f" else a for a in data)
+        token = enter()
+        try:
+            z = np.asarray(forward[opcode](*arrays))
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        finally:
+            leave(token)
+        if z.dtype != dtype:
+            z = z.astype(dtype)
+    tracked = any(t._row for t in operands) and is_recording()
+    row = record(opcode, operands, data, z) if tracked else 0
+    return make(z, row)
+
+
+def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, in_place: int = 0) -> int:
+    """Write the row of an elementwise operation whose value is known; its handle.
+
+    Parameters
+    ----------
+    data : tuple
+        What the operands are in the computation: floats or arrays.
+    in_place : int
+        1 if `z` overwrites the first operand.
+    """
+    for t, text in zip(operands, RULES[opcode].partials, strict=True):
+        if text is None and t._row:
+            raise NotImplementedError(
+                f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
+                f"{operands.index(t)}; detach() it."
+            )
+    if type(z) is float and len(operands) < 3:
+        if len(operands) == 1:
+            return retry(lambda: _T.scalar1(_ADDRESS, opcode, operands[0]._row, data[0], z), operands)
+        return retry(lambda: _T.scalar2(_ADDRESS, opcode, operands[0]._row, data[0], operands[1]._row, data[1], z), operands)
+    call = (_T.array1, _T.array2, _T.array3)[len(operands) - 1]
+
+    def attempt() -> Any:
+        words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
+        return (_T.array1, _T.array2, _T.array3)[len(operands) - 1](_ADDRESS, opcode, *words, id(z), in_place)
+
+    row = retry(attempt, operands)
+    if row == UNSUPPORTED:
+        raise RuntimeError(f"{RULES[opcode].name}: cannot record a result of dtype {z.dtype}; only float32 and float64 are tracked")
+    return row
+
+
+def reflected(function: Callable[[Tensor, Any], Tensor], opcode: int) -> Callable[[Tensor, Any], Tensor]:
+    """The operator with its operands exchanged, for ``number op tensor``."""
+
+    def exchanged(x: Tensor, y: Any) -> Tensor:
+        if not isinstance(y, (int, float, ndarray, np.number)):
+            return NotImplemented
+        return apply_rule(opcode, y, x)
+
+    return exchanged
+
+
+def _ternary(opcode: int) -> Callable[[Any, Any, Any], Tensor]:
+    def function(x: Any, y: Any, w: Any) -> Tensor:
+        return apply_rule(opcode, x, y, w)
+
+    return function
+
+
+def _function(opcode: int, rule: Rule) -> Callable[..., Tensor]:
+    function: Any = (_unary, _binary, _ternary)[len(rule.args) - 1](opcode)
+    if len(rule.args) == 2:
+        method = function
+
+        def function(x: Any, y: Any) -> Tensor:
+            return method(x, y) if isinstance(x, Tensor) else apply_rule(opcode, x, y)
+
+    function.__name__ = function.__qualname__ = rule.name
+    function.__doc__ = (
+        f"{rule.doc}\n\nElementwise; arguments broadcast.\n\nParameters\n----------\n"
+        f"{', '.join(rule.args)} : Tensor{' or number' if len(rule.args) > 1 else ''}\n    Any shape.\n\n"
+        "Returns\n-------\nTensor\n    Of the broadcast shape and promoted dtype."
+    )
+    return function  # type: ignore[no-any-return]
+
+
+METHODS: dict[str, Callable[..., Tensor]] = {
+    rule.name: (_unary, _binary, _ternary)[len(rule.args) - 1](opcode)  # type: ignore[operator]
+    for opcode, rule in enumerate(RULES)
+}
+FUNCTIONS: dict[str, Callable[..., Tensor]] = {rule.name: _function(opcode, rule) for opcode, rule in enumerate(RULES)}
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    try:
+        return FUNCTIONS[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -1,0 +1,67 @@
+"""Where things stand: header words, row formats, record words. Shared by the compiled engine and the Python side.
+
+A *row* is one recorded operation: opcode, flags, number of handles on it, two references, one value. There are two formats:
+
+- a *plain* row is an elementwise operation on float64 scalars: ``first`` and ``second`` are slots of rows (>= 0), folded
+  constants (<= -2: constant number ``-2 - reference``) or absent (-1), and ``value`` is the primal;
+- a *wide* row (opcode bit `WIDE`) is anything else: ``first`` is the word in the side column where its *record* starts.
+  ``value`` still is the primal if the result is a scalar.
+"""
+
+# Header of the tape: int64 words. Addresses are byte addresses of the columns.
+ROWS, CAPACITY, LIMIT, CLOCK, PINS = 0, 1, 2, 3, 4
+OPCODE, FLAGS, HELD, FIRST, SECOND, VALUE = 5, 6, 7, 8, 9, 10
+SIDE, SIDE_ROWS, SIDE_CAPACITY = 11, 12, 13
+CONSTANT, CONSTANTS, CONSTANT_CAPACITY = 14, 15, 16
+HANDLE, HANDLE_CAPACITY, HANDLE_FREE = 17, 18, 19
+SAVED_BYTES, SAVED_LIMIT, LEAVES = 20, 21, 22
+RULES, ARRAY_TYPE, FLOAT_TYPE = 23, 24, 25
+WRITTEN, WRITTEN_CAPACITY, WRITTEN_COUNT = 26, 27, 28
+OVERWRITTEN_ROWS, ELEMENTWISE_ROW = 29, 30
+HEADER_WORDS = 32
+
+# Structural opcodes come after the rules.
+WIDE = 1 << 15
+STRUCTURAL = 1 << 12
+LEAF, GATHER, SCATTER, JOIN, HOST = STRUCTURAL, STRUCTURAL + 1, STRUCTURAL + 2, STRUCTURAL + 3, STRUCTURAL + 4
+
+# Row flags.
+FREED = 1  # the values that its derivative needs were released
+DEAD = 2  # every way down from here ends in freed rows: its references need not be kept
+WATCHED = 4  # the sweep stops here and shows the adjoint to Python (retained gradients)
+OVERWRITTEN = 8  # the scalar was changed in place after this row was recorded
+
+# Record of a wide row: words in the side column.
+LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# NAME holds the name's number and the number of arguments << 32; DTYPE the type number and the rank << 8.
+# Each argument takes two words: reference and kind, then what was saved. After them come the dimensions of the result,
+# then, for strided maps, rank, offset, dimensions and strides of the map; for joins the inner size of each argument.
+
+# What an argument saved.
+NOTHING, ARRAY, ROW, NUMBER, STALE = 0, 1, 2, 3, 4
+
+# Answers of the recording entries; a positive answer is a handle.
+FULL, NEW_LEAF, UNSUPPORTED = -1, -2, -3
+
+# Header of a sweep: int64 words.
+OFFSET, BAR, SCRATCH, WORK = 0, 1, 2, 3
+PEAK, PENDING, TOP, LOW, CURRENT = 4, 5, 6, 7, 8
+FREE, FREE_COUNT, STACK, STACK_COUNT = 9, 10, 11, 12
+REACHED, REACHED_COUNT, MARKS, TRASH, TRASH_COUNT = 13, 14, 15, 16, 17
+STOPPED_AT, SAVED_COUNT, PATH_LOW = 18, 19, 20
+KERNELS = 24  # addresses of the compiled kernels, in this order:
+PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 24, 25, 26, 27, 28
+ELEMENTWISE_STEP, MAP_STEP, JOIN_STEP = 29, 30, 31
+SWEEP_WORDS = 32
+FREE_CAPACITY, STACK_CAPACITY = 256, 1024
+BLOCK = 512
+UNSEEN = -(1 << 62) - 1  # odd, like every adjoint that nothing was written to
+
+# Marks of a sweep towards chosen inputs.
+ON_PATH, REQUESTED = 1, 2
+
+# Answers of planning and sweeping.
+DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, STALE_HOST = 0, 1, 2, 3, 4, 5
+
+# NumPy type numbers that occur.
+BOOL, INT8, UINT8, INT16, INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 11, 12

@@ -1,0 +1,232 @@
+"""Loads and stores by address, and the fields of NumPy's array header (public C API, `PyArrayObject_fields`)."""
+
+from llvmlite import ir
+from numba import carray, types
+from numba.extending import intrinsic
+
+from tapegrad.engine.layout import FLOAT_TYPE
+from tapegrad.jit import inline
+
+# Size of the interpreter's object header: 16 bytes, more in debug and free-threaded builds.
+OBJECT = object.__basicsize__
+
+retain = types.ExternalFunction("Py_IncRef", types.void(types.int64))
+release = types.ExternalFunction("Py_DecRef", types.void(types.int64))
+
+
+def _loader(kind):
+    """Load as int64 or float64 whatever the width, so that callers are compiled for one set of types only."""
+    wide = types.float64 if isinstance(kind, types.Float) else types.int64
+
+    @intrinsic
+    def load(context, address):
+        def generate(context, builder, signature, arguments):
+            pointer = builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
+            return context.cast(builder, builder.load(pointer), kind, wide)
+
+        return wide(types.int64), generate
+
+    return load
+
+
+def _storer(kind):
+    wide = types.float64 if isinstance(kind, types.Float) else types.int64
+
+    @intrinsic
+    def store(context, address, value):
+        def generate(context, builder, signature, arguments):
+            pointer = builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
+            builder.store(context.cast(builder, arguments[1], wide, kind), pointer)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, wide), generate
+
+    return store
+
+
+load_i64, load_i32, load_i16, load_i8 = _loader(types.int64), _loader(types.int32), _loader(types.int16), _loader(types.int8)
+load_f64, load_f32, load_u16, load_u8 = _loader(types.float64), _loader(types.float32), _loader(types.uint16), _loader(types.uint8)
+store_i64, store_i32, store_u16, store_u8 = _storer(types.int64), _storer(types.int32), _storer(types.uint16), _storer(types.uint8)
+store_f64, store_f32 = _storer(types.float64), _storer(types.float32)
+
+
+@intrinsic
+def get(context, header, word):
+    """Word of a header or record."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(pointer, [arguments[1]]))
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def put(context, header, word, value):
+    """Set a word of a header or record."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _caller(count, result=types.void):
+    """An intrinsic that calls a compiled kernel by address: inlined into every caller, kernels took minutes to compile."""
+
+    @intrinsic
+    def call(context, address, *words):
+        def generate(context, builder, signature, arguments):
+            word = ir.IntType(64)
+            kernel = ir.FunctionType(word if result is types.int64 else ir.VoidType(), [word] * count)
+            words = [builder.extract_value(arguments[1], k) for k in range(count)]
+            value = builder.call(builder.inttoptr(arguments[0], kernel.as_pointer()), words)
+            return value if result is types.int64 else context.get_dummy_value()
+
+        return result(types.int64, types.StarArgTuple([types.int64] * count)), generate
+
+    return call
+
+
+call4, call5, call8, call9 = _caller(4), _caller(5), _caller(8), _caller(9)
+call11_word = _caller(11, types.int64)
+
+
+@intrinsic
+def call_scalar(context, address, opcode, has_x, has_y, x, y, z, out):
+    """Call the compiled partials of a plain row by address."""
+
+    def generate(context, builder, signature, arguments):
+        word, double = ir.IntType(64), ir.DoubleType()
+        kernel = ir.FunctionType(ir.VoidType(), [word] * 3 + [double] * 3 + [word])
+        builder.call(builder.inttoptr(arguments[0], kernel.as_pointer()), arguments[1:])
+        return context.get_dummy_value()
+
+    word, double = types.int64, types.float64
+    return types.void(word, word, word, word, double, double, double, word), generate
+
+
+def _pointer(kind):
+    @intrinsic
+    def pointer(context, address):
+        def generate(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
+
+        return types.CPointer(kind)(types.int64), generate
+
+    return pointer
+
+
+_f64_pointer, _f32_pointer = _pointer(types.float64), _pointer(types.float32)
+
+
+@intrinsic
+def bits_of(context, value):
+    """The 64 bits of a float as an integer."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def float_of(context, value):
+    """The float with these 64 bits."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@inline
+def f64(address, n):
+    return carray(_f64_pointer(address), (n,))
+
+
+@inline
+def f32(address, n):
+    return carray(_f32_pointer(address), (n,))
+
+
+@inline
+def is_float(tape, obj):
+    """Whether an object is a Python float (and not an array)."""
+    return load_i64(obj + OBJECT - 8) == get(tape, FLOAT_TYPE)
+
+
+@inline
+def float_value(obj):
+    return load_f64(obj + OBJECT)
+
+
+@inline
+def array_data(obj):
+    return load_i64(obj + OBJECT)
+
+
+@inline
+def array_rank(obj):
+    return (load_i32(obj + OBJECT + 8))
+
+
+@inline
+def array_dimensions(obj):
+    return load_i64(obj + OBJECT + 16)
+
+
+@inline
+def array_strides(obj):
+    return load_i64(obj + OBJECT + 24)
+
+
+@inline
+def array_base(obj):
+    return load_i64(obj + OBJECT + 32)
+
+
+@inline
+def array_is_contiguous(obj):
+    return load_i32(obj + OBJECT + 48) & 1 != 0
+
+
+@inline
+def array_type_number(obj):
+    """Type number of the array's dtype; tensors hold native byte order only."""
+    number = (load_i32(load_i64(obj + OBJECT + 40) + OBJECT + 12))
+    return 7 if number == 9 else number
+
+
+@inline
+def array_size(obj):
+    dimensions = array_dimensions(obj)
+    size = 1
+    for d in range(array_rank(obj)):
+        size *= load_i64(dimensions + 8 * d)
+    return size
+
+
+@inline
+def item_bytes(number):
+    if number == 12 or number == 7:
+        return 8
+    if number == 11 or number == 5:
+        return 4
+    if number == 3 or number == 23:
+        return 2
+    return 1
+
+
+@inline
+def owner(tape_array_type, obj):
+    """The object that owns an array's memory: the end of its chain of bases."""
+    base = array_base(obj)
+    while base != 0:
+        obj = base
+        if load_i64(obj + OBJECT - 8) != tape_array_type:
+            break
+        base = array_base(obj)
+    return obj

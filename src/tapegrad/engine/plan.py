@@ -1,0 +1,344 @@
+"""Planning a sweep: which rows are reached, what could go wrong, and where each adjoint stands in one buffer.
+
+The pass walks the rows that the sweep will walk, in the same order, and only decides. An adjoint's place is taken when its
+first contribution is due and given back when its row is consumed, so the buffer's size is the peak and not the sum. Everything
+that can make a sweep impossible (released or overwritten values) is found here, before anything has run.
+
+An offset word holds twice the place (in float64 words from the start of the buffer) plus 1 while nothing was written there.
+"""
+
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    ARRAY,
+    ARRAY_TYPE,
+    DTYPE,
+    FIRST,
+    FLAGS,
+    FLOAT32,
+    FREE,
+    FREE_CAPACITY,
+    FREE_COUNT,
+    FREED,
+    FREED_ROW,
+    GATHER,
+    HOST,
+    LEAF,
+    LOW,
+    MARKS,
+    OFFSET,
+    ON_PATH,
+    OPCODE,
+    OVERWRITTEN,
+    OVERWRITTEN_ROWS,
+    PATH_LOW,
+    PAYLOAD,
+    PEAK,
+    PENDING,
+    REACHED,
+    REACHED_COUNT,
+    REQUESTED,
+    RESULT,
+    ROW,
+    ROWS,
+    RULES,
+    SAVED_COUNT,
+    SECOND,
+    SERIAL,
+    SIDE,
+    SIZE,
+    STACK,
+    STACK_CAPACITY,
+    STACK_COUNT,
+    STALE,
+    STALE_ROW,
+    STOPPED_AT,
+    STRUCTURAL,
+    TOP,
+    UNSEEN,
+    VALUE,
+    WIDE,
+    WRITTEN_COUNT,
+)
+from tapegrad.engine.memory import get, load_i32, load_i64, load_u8, load_u16, owner, put, store_i64, store_u8
+from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
+from tapegrad.engine.record import find_written
+from tapegrad.jit import entry, inline
+
+
+@inline
+def take_scalar(sweep):
+    count = get(sweep, STACK_COUNT)
+    if count > 0:
+        put(sweep, STACK_COUNT, count - 1)
+        return load_i64(get(sweep, STACK) + 8 * (count - 1))
+    return bump(sweep, 1)
+
+
+@inline
+def bump(sweep, words):
+    place = get(sweep, PEAK)
+    put(sweep, PEAK, place + words)
+    return place
+
+
+@inline
+def give_scalar(sweep, place):
+    count = get(sweep, STACK_COUNT)
+    if count < STACK_CAPACITY:  # beyond that the word stays unused: it costs eight bytes until the sweep ends
+        store_i64(get(sweep, STACK) + 8 * count, place)
+        put(sweep, STACK_COUNT, count + 1)
+
+
+@inline
+def take_words(sweep, words):
+    """Best fit among the free pieces (place, length), else from the end of the buffer."""
+    table, count = get(sweep, FREE), get(sweep, FREE_COUNT)
+    best, best_length = -1, 0
+    for k in range(count):
+        length = load_i64(table + 16 * k + 8)
+        if length >= words and (best < 0 or length < best_length):
+            best, best_length = k, length
+            if length == words:
+                break
+    if best >= 0:
+        place = load_i64(table + 16 * best)
+        if best_length == words:
+            remove_piece(sweep, best)
+        else:
+            store_i64(table + 16 * best, place + words)
+            store_i64(table + 16 * best + 8, best_length - words)
+        return place
+    for k in range(count):
+        place, length = load_i64(table + 16 * k), load_i64(table + 16 * k + 8)
+        if place + length == get(sweep, PEAK):  # the last piece grows instead of being left behind
+            remove_piece(sweep, k)
+            bump(sweep, words - length)
+            return place
+    return bump(sweep, words)
+
+
+@inline
+def remove_piece(sweep, k):
+    table, last = get(sweep, FREE), get(sweep, FREE_COUNT) - 1
+    store_i64(table + 16 * k, load_i64(table + 16 * last))
+    store_i64(table + 16 * k + 8, load_i64(table + 16 * last + 8))
+    put(sweep, FREE_COUNT, last)
+
+
+@inline
+def give_words(sweep, place, words):
+    """Return a piece, joined with its free neighbours."""
+    table = get(sweep, FREE)
+    k = 0
+    while k < get(sweep, FREE_COUNT):
+        other, length = load_i64(table + 16 * k), load_i64(table + 16 * k + 8)
+        if other + length == place:
+            place, words = other, words + length
+            remove_piece(sweep, k)
+        elif place + words == other:
+            words += length
+            remove_piece(sweep, k)
+        else:
+            k += 1
+    count = get(sweep, FREE_COUNT)
+    if count < FREE_CAPACITY and words > 0:
+        store_i64(table + 16 * count, place)
+        store_i64(table + 16 * count + 8, words)
+        put(sweep, FREE_COUNT, count + 1)
+
+
+@inline
+def record_of(tape, slot):
+    return get(tape, SIDE) + 8 * load_i32(get(tape, FIRST) + 4 * slot)
+
+
+@inline
+def adjoint_words(record):
+    """Length of a wide row's adjoint: float32 adjoints take half a word an element."""
+    size = get(record, SIZE)
+    return (size + 1) // 2 if get(record, DTYPE) & 255 == FLOAT32 else size
+
+
+@inline
+def reach(tape, sweep, slot):
+    """A contribution to `slot` is due: give it a place if it has none."""
+    offsets = get(sweep, OFFSET)
+    if load_i64(offsets + 8 * slot) != UNSEEN:
+        return
+    opcode = load_u16(get(tape, OPCODE) + 2 * slot)
+    if opcode & WIDE == 0:
+        place = take_scalar(sweep)
+    elif opcode == LEAF | WIDE:
+        # A leaf's adjoint becomes its gradient: it gets memory of its own from Python after planning.
+        count = get(sweep, REACHED_COUNT)
+        store_i64(get(sweep, REACHED) + 8 * count, slot)
+        put(sweep, REACHED_COUNT, count + 1)
+        place = 0
+    else:
+        words = adjoint_words(record_of(tape, slot))
+        place = take_scalar(sweep) if words == 1 else take_words(sweep, words)
+    store_i64(offsets + 8 * slot, 2 * place + 1)
+    put(sweep, PENDING, get(sweep, PENDING) + 1)
+    if slot > get(sweep, TOP):
+        put(sweep, TOP, slot)
+
+
+@inline
+def wanted(sweep, slot):
+    """Whether the adjoint of a row is needed for the chosen inputs (every row, if none were chosen)."""
+    marks = get(sweep, MARKS)
+    return slot >= 0 and (marks == 0 or load_u8(marks + slot) != 0)
+
+
+@inline
+def overwritten(tape, slot):
+    return slot >= 0 and load_u8(get(tape, FLAGS) + slot) & OVERWRITTEN != 0
+
+
+@inline
+def uses_of(tape, sweep, opcode, first, second, third):
+    """Which of x, y, w, z (bits) the wanted partials of an elementwise row read."""
+    uses = load_i64(get(tape, RULES) + 32 * opcode)
+    need = 0
+    if wanted(sweep, first):
+        need |= uses & 15
+    if wanted(sweep, second):
+        need |= (uses >> 4) & 15
+    if wanted(sweep, third):
+        need |= (uses >> 8) & 15
+    return need
+
+
+@inline
+def scalar_is_stale(tape, sweep, slot, opcode, a, b):
+    need = uses_of(tape, sweep, opcode, a, b, -1)
+    return (
+        (need & 1 != 0 and overwritten(tape, a)) or (need & 2 != 0 and overwritten(tape, b)) or (need & 8 != 0 and overwritten(tape, slot))
+    )
+
+
+@inline
+def written_since(tape, obj, serial):
+    if get(tape, WRITTEN_COUNT) == 0:
+        return False
+    place = find_written(tape, owner(get(tape, ARRAY_TYPE), obj))
+    return load_i64(place) != 0 and load_i64(place + 8) >= serial
+
+
+@inline
+def record_is_stale(tape, sweep, slot, opcode, record):
+    """Whether a value that the wanted derivatives of a wide row read was overwritten after it was saved."""
+    count, serial = argument_count(record), get(record, SERIAL)
+    need = -1
+    if opcode < STRUCTURAL:
+        second = argument_row(record, 1) if count > 1 else -1
+        third = argument_row(record, 2) if count > 2 else -1
+        need = uses_of(tape, sweep, opcode, argument_row(record, 0), second, third)
+    for k in range(count):
+        if opcode < STRUCTURAL and (need >> k) & 1 == 0:
+            continue
+        kind = argument_kind(record, k)
+        if kind == STALE:
+            return True
+        if kind == ROW and overwritten(tape, argument_row(record, k)):
+            return True
+        if kind == ARRAY and written_since(tape, get(record, ARGUMENTS + 2 * k + 1), serial):
+            return True
+    if opcode >= STRUCTURAL or need & 8 != 0:
+        if get(record, RESULT) != 0 and written_since(tape, get(record, RESULT), serial):
+            return True
+        if opcode < STRUCTURAL and get(record, DTYPE) >> 8 == 0 and get(record, RESULT) == 0:
+            return overwritten(tape, slot)
+    return False
+
+
+@entry("int64(int64,int64,int64)")
+def mark_paths(tape, sweep, top):
+    """Mark (upwards) the rows through which the requested inputs are reached; the requested rows are marked already."""
+    opcodes, first, second, marks = get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND), get(sweep, MARKS)
+    for slot in range(get(sweep, PATH_LOW), top + 1):
+        opcode = load_u16(opcodes + 2 * slot)
+        a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+        if opcode & WIDE:
+            record = record_of(tape, slot)
+            found = False
+            for k in range(argument_count(record)):
+                reference = argument_row(record, k)
+                if reference >= 0 and load_u8(marks + reference) != 0:
+                    found = True
+        else:
+            found = (a >= 0 and load_u8(marks + a) != 0) or (b >= 0 and load_u8(marks + b) != 0)
+        if found:
+            store_u8(marks + slot, (load_u8(marks + slot) | ON_PATH))
+    return 0
+
+
+@entry("int64(int64,int64,int64)")
+def add_root(tape, sweep, slot):
+    """Let a sweep start at a row."""
+    if wanted(sweep, slot):
+        reach(tape, sweep, slot)
+    return 0
+
+
+@entry("int64(int64,int64)")
+def plan(tape, sweep):
+    """Plan the sweep from the roots that were added; DONE, or why it cannot run and (STOPPED_AT) for which row."""
+    opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
+    offsets, marks = get(sweep, OFFSET), get(sweep, MARKS)
+    check_scalars = get(tape, OVERWRITTEN_ROWS) > 0
+    objects = 0
+    slot = get(sweep, TOP) + 1
+    while get(sweep, PENDING) > 0:
+        slot -= 1
+        word = load_i64(offsets + 8 * slot)
+        if word == UNSEEN:
+            continue
+        put(sweep, PENDING, get(sweep, PENDING) - 1)
+        opcode = load_u16(opcodes + 2 * slot)
+        if opcode == LEAF | WIDE:
+            continue
+        runs = marks == 0 or load_u8(marks + slot) & ON_PATH != 0
+        if runs and load_u8(flags + slot) & FREED:
+            put(sweep, STOPPED_AT, slot)
+            return FREED_ROW
+        if opcode & WIDE == 0:
+            a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+            if runs:
+                if check_scalars and scalar_is_stale(tape, sweep, slot, opcode, a, b):
+                    put(sweep, STOPPED_AT, slot)
+                    return STALE_ROW
+                if wanted(sweep, a):
+                    reach(tape, sweep, a)
+                if wanted(sweep, b):
+                    reach(tape, sweep, b)
+            give_scalar(sweep, word >> 1)
+            continue
+        record = record_of(tape, slot)
+        words = adjoint_words(record)
+        if runs:
+            objects += object_count(record)
+            opcode -= WIDE
+            if record_is_stale(tape, sweep, slot, opcode, record):
+                put(sweep, STOPPED_AT, slot)
+                return STALE_ROW
+            for k in range(argument_count(record)):
+                reference = argument_row(record, k)
+                if wanted(sweep, reference):
+                    reach(tape, sweep, reference)
+        if words == 1:
+            give_scalar(sweep, word >> 1)
+        else:
+            give_words(sweep, word >> 1, words)
+    put(sweep, LOW, slot)
+    put(sweep, SAVED_COUNT, objects)
+    return DONE
+
+
+@entry("int64(int64,int64,int64)")
+def clear(tape, sweep, low):
+    """Forget a sweep that will not be finished: no row is reached any more."""
+    offsets = get(sweep, OFFSET)
+    for slot in range(low, get(sweep, TOP) + 1):
+        store_i64(offsets + 8 * slot, UNSEEN)
+    return 0

@@ -1,0 +1,341 @@
+"""Giving rows back: truncation when the tail is dead, mark and compact when it is not.
+
+A row lives while a handle points at it or a later living row refers to it. The order of rows never changes, so references
+always point downwards. Objects that rows own are released last, when the tape is consistent again: their destructors may run
+any Python code, and that code may record.
+"""
+
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    ARRAY,
+    CONSTANT,
+    CONSTANTS,
+    DEAD,
+    DTYPE,
+    FIRST,
+    FLAGS,
+    FREED,
+    HANDLE,
+    HANDLE_CAPACITY,
+    HANDLE_FREE,
+    HELD,
+    LEAF,
+    LEAVES,
+    LENGTH,
+    NAME,
+    OPCODE,
+    OVERWRITTEN,
+    OVERWRITTEN_ROWS,
+    PAYLOAD,
+    PINS,
+    RESULT,
+    ROWS,
+    SAVED_BYTES,
+    SECOND,
+    SIDE,
+    SIDE_ROWS,
+    VALUE,
+    WIDE,
+)
+from tapegrad.engine.memory import (
+    array_size,
+    array_type_number,
+    get,
+    item_bytes,
+    load_f64,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    put,
+    release,
+    store_f64,
+    store_i32,
+    store_i64,
+    store_u8,
+    store_u16,
+)
+from tapegrad.engine.record import unhold
+from tapegrad.jit import entry, inline
+
+
+@inline
+def argument_count(record):
+    return get(record, NAME) >> 32
+
+
+@inline
+def argument_kind(record, k):
+    return get(record, ARGUMENTS + 2 * k) >> 32
+
+
+@inline
+def argument_row(record, k):
+    return ((get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000  # sign of an int32
+
+
+@inline
+def object_count(record):
+    """How many objects a record owns."""
+    count = (1 if get(record, PAYLOAD) != 0 else 0) + (1 if get(record, RESULT) != 0 else 0)
+    for k in range(argument_count(record)):
+        if argument_kind(record, k) == ARRAY:
+            count += 1
+    return count
+
+
+@inline
+def array_bytes(obj):
+    return array_size(obj) * item_bytes(array_type_number(obj))
+
+
+@inline
+def saved_bytes(record):
+    """Bytes of the arrays a record keeps alive, counted once a use."""
+    total = array_bytes(get(record, RESULT)) if get(record, RESULT) != 0 else 0
+    for k in range(argument_count(record)):
+        if argument_kind(record, k) == ARRAY:
+            total += array_bytes(get(record, ARGUMENTS + 2 * k + 1))
+    return total
+
+
+@inline
+def discard(record, trash, count):
+    """Move what a record owns to the list of objects to release."""
+    if get(record, PAYLOAD) != 0:
+        put(trash, count, get(record, PAYLOAD))
+        put(record, PAYLOAD, 0)
+        count += 1
+    return discard_values(record, trash, count)
+
+
+@inline
+def discard_values(record, trash, count):
+    """Move the saved arrays of a record to the list of objects to release, its payload not."""
+    if get(record, RESULT) != 0:
+        put(trash, count, get(record, RESULT))
+        put(record, RESULT, 0)
+        count += 1
+    for k in range(argument_count(record)):
+        if argument_kind(record, k) == ARRAY:
+            put(trash, count, get(record, ARGUMENTS + 2 * k + 1))
+            put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
+            count += 1
+    return count
+
+
+@inline
+def free_handle(tape, handle):
+    handles = get(tape, HANDLE)
+    slot = load_i32(handles + 4 * handle)
+    store_i32(handles + 4 * handle, (-get(tape, HANDLE_FREE) - 2))
+    put(tape, HANDLE_FREE, handle)
+    unhold(tape, slot)
+    return slot
+
+
+@inline
+def pop_object(record):
+    """Take one object out of a record."""
+    obj = get(record, PAYLOAD)
+    if obj != 0:
+        put(record, PAYLOAD, 0)
+        return obj
+    obj = get(record, RESULT)
+    if obj != 0:
+        put(record, RESULT, 0)
+        return obj
+    for k in range(argument_count(record)):
+        if argument_kind(record, k) == ARRAY:
+            obj = get(record, ARGUMENTS + 2 * k + 1)
+            put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
+            return obj
+    return 0
+
+
+@entry("int64(int64,int64)")
+def drop(tape, handle):
+    """A handle died. Rows at the tail that nobody holds are given back at once: no later row can refer to them."""
+    slot = free_handle(tape, handle)
+    if slot != get(tape, ROWS) - 1 or get(tape, PINS) != 0:
+        return 0
+    held, opcodes, first, second, flags = get(tape, HELD), get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND), get(tape, FLAGS)
+    while slot >= 0 and load_u8(held + slot) == 0:
+        opcode = load_u16(opcodes + 2 * slot)
+        put(tape, ROWS, slot)
+        if load_u8(flags + slot) & OVERWRITTEN:
+            put(tape, OVERWRITTEN_ROWS, get(tape, OVERWRITTEN_ROWS) - 1)
+        start = load_i32(first + 4 * slot)
+        if opcode & WIDE:
+            record = get(tape, SIDE) + 8 * start
+            if opcode == LEAF | WIDE:
+                put(tape, LEAVES, get(tape, LEAVES) - 1)
+            if object_count(record) > 0:
+                put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) - saved_bytes(record))
+                end = start + get(record, LENGTH)
+                # Its destructor may record over this record, so the record is kept until only one object is left.
+                while object_count(record) > 1:
+                    put(tape, ROWS, slot + 1)
+                    put(tape, PINS, get(tape, PINS) + 1)
+                    put(tape, SIDE_ROWS, end)
+                    obj = pop_object(record)
+                    release(obj)
+                    put(tape, PINS, get(tape, PINS) - 1)
+                    if get(tape, ROWS) != slot + 1 or load_u8(get(tape, HELD) + slot) != 0:
+                        return 0  # something was recorded meanwhile; compaction will find the rest
+                    record = get(tape, SIDE) + 8 * start
+                put(tape, ROWS, slot)
+                last = pop_object(record)
+                put(tape, SIDE_ROWS, start)
+                release(last)
+                if get(tape, ROWS) != slot:
+                    return 0
+                held, opcodes, first, second = get(tape, HELD), get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND)
+                flags = get(tape, FLAGS)
+            else:
+                put(tape, SIDE_ROWS, start)
+        else:
+            lowest = min(start, load_i32(second + 4 * slot))
+            if lowest <= -2:
+                put(tape, CONSTANTS, -2 - lowest)
+        slot -= 1
+    return 0
+
+
+@entry("int64(int64,int64,int64)")
+def mark(tape, new_slot, counts):
+    """Find the living rows: `new_slot` (int32 a row, zeros) becomes 1 for them.
+
+    Words of `counts`: living rows, objects of dead rows.
+    """
+    rows = get(tape, ROWS)
+    handles = get(tape, HANDLE)
+    for handle in range(1, get(tape, HANDLE_CAPACITY)):
+        slot = load_i32(handles + 4 * handle)
+        if slot >= 0:
+            store_i32(new_slot + 4 * slot, 1)
+    opcodes, flags, first, second, side = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND), get(tape, SIDE)
+    living = objects = 0
+    for slot in range(rows - 1, -1, -1):
+        opcode = load_u16(opcodes + 2 * slot)
+        alive = load_i32(new_slot + 4 * slot) != 0
+        a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+        if alive:
+            living += 1
+        if opcode & WIDE:
+            record = side + 8 * a
+            if not alive:
+                objects += object_count(record)
+            elif load_u8(flags + slot) & (DEAD | FREED) == 0:
+                for k in range(argument_count(record)):
+                    reference = argument_row(record, k)
+                    if reference >= 0:
+                        store_i32(new_slot + 4 * reference, 1)
+        elif alive and load_u8(flags + slot) & (DEAD | FREED) == 0:
+            if a >= 0:
+                store_i32(new_slot + 4 * a, 1)
+            if b >= 0:
+                store_i32(new_slot + 4 * b, 1)
+    put(counts, 0, living)
+    put(counts, 1, objects)
+    return living
+
+
+@inline
+def all_saved_bytes(tape):
+    total = 0
+    opcodes, first, side = get(tape, OPCODE), get(tape, FIRST), get(tape, SIDE)
+    for slot in range(get(tape, ROWS)):
+        if load_u16(opcodes + 2 * slot) & WIDE:
+            total += saved_bytes(side + 8 * load_i32(first + 4 * slot))
+    return total
+
+
+@entry("int64(int64,int64,int64)")
+def compact(tape, new_slot, trash):
+    """Move the living rows together, keeping their order. Owned objects of dead rows are listed in `trash`; their number.
+
+    `new_slot` comes from `mark` and leaves as the new slot of each row, -1 for dead ones.
+    """
+    rows = get(tape, ROWS)
+    opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
+    held, value, side, constant = get(tape, HELD), get(tape, VALUE), get(tape, SIDE), get(tape, CONSTANT)
+    to = words = constants = count = leaves = overwritten = 0
+    for slot in range(rows):
+        opcode = load_u16(opcodes + 2 * slot)
+        a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+        if load_i32(new_slot + 4 * slot) == 0:
+            store_i32(new_slot + 4 * slot, -1)
+            if opcode & WIDE:
+                count = discard(side + 8 * a, trash, count)
+            continue
+        store_i32(new_slot + 4 * slot, to)
+        flag = load_u8(flags + slot)
+        if flag & DEAD:
+            flag |= FREED  # its references are cut below, so it must never be walked again
+        if opcode & WIDE:
+            record, target = side + 8 * a, side + 8 * words
+            length = get(record, LENGTH)
+            for word in range(length):
+                put(target, word, get(record, word))
+            for k in range(argument_count(target)):
+                reference = argument_row(target, k)
+                if reference >= 0:
+                    moved = load_i32(new_slot + 4 * reference)
+                    put(target, ARGUMENTS + 2 * k, (moved & 0xFFFFFFFF) | (argument_kind(target, k) << 32))
+            a = words
+            words += length
+            if opcode == LEAF | WIDE:
+                leaves += 1
+        else:
+            if a <= -2:
+                store_f64(constant + 8 * constants, load_f64(constant + 8 * (-2 - a)))
+                a = -2 - constants
+                constants += 1
+            elif a >= 0:
+                a = load_i32(new_slot + 4 * a)
+            if b <= -2:
+                store_f64(constant + 8 * constants, load_f64(constant + 8 * (-2 - b)))
+                b = -2 - constants
+                constants += 1
+            elif b >= 0:
+                b = load_i32(new_slot + 4 * b)
+        if flag & OVERWRITTEN:
+            overwritten += 1
+        store_u16(opcodes + 2 * to, opcode)
+        store_u8(flags + to, flag)
+        store_u8(held + to, 0)
+        store_i32(first + 4 * to, a)
+        store_i32(second + 4 * to, b)
+        store_f64(value + 8 * to, load_f64(value + 8 * slot))
+        to += 1
+    handles = get(tape, HANDLE)
+    for handle in range(1, get(tape, HANDLE_CAPACITY)):
+        slot = load_i32(handles + 4 * handle)
+        if slot >= 0:
+            moved = load_i32(new_slot + 4 * slot)
+            store_i32(handles + 4 * handle, moved)
+            number = load_u8(held + moved)
+            store_u8(held + moved, min(number + 1, 255))
+    put(tape, ROWS, to)
+    put(tape, SIDE_ROWS, words)
+    put(tape, CONSTANTS, constants)
+    put(tape, LEAVES, leaves)
+    put(tape, OVERWRITTEN_ROWS, overwritten)
+    put(tape, SAVED_BYTES, all_saved_bytes(tape))
+    return count
+
+
+@entry("int64(int64,int64)")
+def pin(tape, change):
+    """Keep rows from moving while sweeps (counted) know them by their slots."""
+    put(tape, PINS, get(tape, PINS) + change)
+    return get(tape, PINS)
+
+
+@entry("int64(int64,int64)")
+def release_all(trash, count):
+    """Release listed objects; their destructors may run any code, so the list is the caller's own."""
+    for k in range(count):
+        release(load_i64(trash + 8 * k))
+    return 0

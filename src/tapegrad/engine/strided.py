@@ -1,0 +1,189 @@
+"""Blocks of strided arrays: to contiguous float64 and back. Broadcasting, views, sums and mixed dtypes all go through these.
+
+`dimensions` and `strides` (bytes) are addresses of int64 words, `counter` is room for ``rank`` words. Elements are visited in
+C order starting at flat index `start`, so sums have one fixed order.
+"""
+
+from tapegrad.engine.layout import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64
+from tapegrad.engine.memory import f32, f64, load_f32, load_f64, load_i8, load_i16, load_i32, load_i64, load_u8, store_f32, store_f64, store_i64
+from tapegrad.jit import inline, kernel
+
+
+@inline
+def read(address, number):
+    """One element of any supported dtype as float64."""
+    if number == FLOAT64:
+        return load_f64(address)
+    if number == FLOAT32:
+        return float(load_f32(address))
+    if number == INT64:
+        return float(load_i64(address))
+    if number == INT32:
+        return float(load_i32(address))
+    if number == INT16:
+        return float(load_i16(address))
+    if number == INT8:
+        return float(load_i8(address))
+    return float(load_u8(address))
+
+
+@inline
+def locate(rank, dimensions, strides, counter, start):
+    """Set the counter to flat index `start` and return the byte offset there."""
+    offset = 0
+    for d in range(rank - 1, -1, -1):
+        extent = load_i64(dimensions + 8 * d)
+        above = start // extent
+        index = start - above * extent
+        store_i64(counter + 8 * d, index)
+        offset += index * load_i64(strides + 8 * d)
+        start = above
+    return offset
+
+
+@inline
+def carry(rank, dimensions, strides, counter, offset):
+    """Move a counter whose last index ran over to the next row; the new byte offset."""
+    d = rank - 1
+    while d > 0 and load_i64(counter + 8 * d) == load_i64(dimensions + 8 * d):
+        offset += load_i64(strides + 8 * (d - 1)) - load_i64(counter + 8 * d) * load_i64(strides + 8 * d)
+        store_i64(counter + 8 * d, 0)
+        store_i64(counter + 8 * (d - 1), load_i64(counter + 8 * (d - 1)) + 1)
+        d -= 1
+    return offset
+
+
+@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+def gather_block(target, source, number, rank, dimensions, strides, counter, start, count):
+    """Copy `count` elements from flat index `start` on into the contiguous float64 block at `target`."""
+    out = f64(target, count)
+    offset = locate(rank, dimensions, strides, counter, start)
+    last = rank - 1
+    extent = load_i64(dimensions + 8 * last)
+    step = load_i64(strides + 8 * last)
+    done = 0
+    while done < count:
+        index = load_i64(counter + 8 * last)
+        run = min(count - done, extent - index)
+        at = source + offset
+        if step == 0:
+            value = read(at, number)
+            for j in range(run):
+                out[done + j] = value
+        elif number == FLOAT64 and step == 8:
+            flat = f64(at, run)
+            for j in range(run):
+                out[done + j] = flat[j]
+        elif number == FLOAT32 and step == 4:
+            flat32 = f32(at, run)
+            for j in range(run):
+                out[done + j] = flat32[j]
+        elif number == FLOAT64:
+            for j in range(run):
+                out[done + j] = load_f64(at + j * step)
+        else:
+            for j in range(run):
+                out[done + j] = read(at + j * step, number)
+        done += run
+        offset += run * step
+        store_i64(counter + 8 * last, index + run)
+        if index + run == extent and done < count:
+            offset = carry(rank, dimensions, strides, counter, offset)
+
+
+@inline
+def block_sum(values, start, count):
+    """Sum of a block in four interleaved partial sums: a fixed order that still keeps the adders busy."""
+    a = b = c = d = 0.0
+    j = start
+    stop = start + count
+    while j + 4 <= stop:
+        a += values[j]
+        b += values[j + 1]
+        c += values[j + 2]
+        d += values[j + 3]
+        j += 4
+    total = (a + b) + (c + d)
+    while j < stop:
+        total += values[j]
+        j += 1
+    return total
+
+
+@inline
+def add_at(address, number, value):
+    if number == FLOAT64:
+        store_f64(address, load_f64(address) + value)
+    else:
+        store_f32(address, (load_f32(address) + value))
+
+
+@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+def scatter_block(target, number, source, rank, dimensions, strides, counter, start, count):
+    """Add `count` contiguous float64 values to the strided places from flat index `start` on."""
+    values = f64(source, count)
+    offset = locate(rank, dimensions, strides, counter, start)
+    last = rank - 1
+    extent = load_i64(dimensions + 8 * last)
+    step = load_i64(strides + 8 * last)
+    done = 0
+    while done < count:
+        index = load_i64(counter + 8 * last)
+        run = min(count - done, extent - index)
+        at = target + offset
+        if step == 0:
+            add_at(at, number, block_sum(values, done, run))
+        elif number == FLOAT64 and step == 8:
+            flat = f64(at, run)
+            for j in range(run):
+                flat[j] += values[done + j]
+        else:
+            for j in range(run):
+                add_at(at + j * step, number, values[done + j])
+        done += run
+        offset += run * step
+        store_i64(counter + 8 * last, index + run)
+        if index + run == extent and done < count:
+            offset = carry(rank, dimensions, strides, counter, offset)
+
+
+@inline
+def fill_zero(address, number, count):
+    if number == FLOAT64:
+        out = f64(address, count)
+        for j in range(count):
+            out[j] = 0.0
+    else:
+        out32 = f32(address, count)
+        for j in range(count):
+            out32[j] = 0.0
+
+
+@kernel("void(int64,int64,int64,int64,int64)")
+def deliver(address, number, first, source, count):
+    """Write (`first`) or add a contiguous block of float64 contributions to a contiguous piece of an adjoint."""
+    values = f64(source, count)
+    if number == FLOAT64:
+        out = f64(address, count)
+        if first:
+            for j in range(count):
+                out[j] = values[j]
+        else:
+            for j in range(count):
+                out[j] += values[j]
+    else:
+        out32 = f32(address, count)
+        if first:
+            for j in range(count):
+                out32[j] = values[j]
+        else:
+            for j in range(count):
+                out32[j] += values[j]
+
+
+@inline
+def scale_block(block, count, scale):
+    if scale != 1.0:
+        values = f64(block, count)
+        for j in range(count):
+            values[j] *= scale

@@ -1,0 +1,347 @@
+"""The reverse sweep: one walk from the seeds downwards.
+
+It never recurses, allocates or raises. Rows that need Python are returned (`HOST_ROW`, `WATCHED_ROW`) and the walk is resumed
+by calling again.
+"""
+
+from tapegrad.engine.elementwise import adjoint_address, claim
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    BAR,
+    BLOCK,
+    CONSTANT,
+    CURRENT,
+    DEAD,
+    DELIVER,
+    DONE,
+    DTYPE,
+    ELEMENTWISE_STEP,
+    FIRST,
+    FLAGS,
+    FLOAT32,
+    FLOAT64,
+    FREED,
+    GATHER,
+    GATHER_BLOCK,
+    HOST,
+    HOST_ROW,
+    JOIN,
+    JOIN_STEP,
+    LEAF,
+    LOW,
+    MAP_STEP,
+    MARKS,
+    OFFSET,
+    ON_PATH,
+    OPCODE,
+    REACHED,
+    REACHED_COUNT,
+    REQUESTED,
+    RESULT,
+    RULES,
+    SAVED_BYTES,
+    SCALAR_PARTIALS,
+    SCALE,
+    SCATTER,
+    SCATTER_BLOCK,
+    SCRATCH,
+    SECOND,
+    SIZE,
+    STOPPED_AT,
+    STRUCTURAL,
+    TOP,
+    TRASH,
+    TRASH_COUNT,
+    UNSEEN,
+    VALUE,
+    WATCHED,
+    WATCHED_ROW,
+    WIDE,
+    WORK,
+)
+from tapegrad.engine.memory import (
+    array_data,
+    array_dimensions,
+    array_rank,
+    array_size,
+    array_strides,
+    array_type_number,
+    call4,
+    call5,
+    call9,
+    call_scalar,
+    f64,
+    float_of,
+    float_value,
+    get,
+    is_float,
+    load_f64,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    put,
+    store_f32,
+    store_f64,
+    store_i64,
+    store_u8,
+)
+from tapegrad.engine.plan import record_of, wanted
+from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, object_count, saved_bytes
+from tapegrad.engine.strided import fill_zero, scale_block
+from tapegrad.jit import entry, inline, kernel
+
+
+@inline
+def target_type(tape, slot):
+    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
+        return get(record_of(tape, slot), DTYPE) & 255
+    return FLOAT64
+
+
+@inline
+def target_size(tape, slot):
+    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
+        return get(record_of(tape, slot), SIZE)
+    return 1
+
+
+@inline
+def byte_strides(out, strides, rank, item):
+    for d in range(rank):
+        store_i64(out + 8 * d, item * load_i64(strides + 8 * d))
+
+
+@kernel("void(int64,int64,int64,int64,int64)")
+def map_step(tape, sweep, scatters, record, adjoint):
+    """Transpose of a strided linear map: gather becomes scatter and scatter gather."""
+    slot = argument_row(record, 0)
+    address, first = claim(sweep, slot)
+    number, own, size = get(record, DTYPE) & 255, target_type(tape, slot), target_size(tape, slot)
+    geometry = record + 8 * (ARGUMENTS + 2 + (get(record, DTYPE) >> 8))
+    rank, offset = get(geometry, 0), get(geometry, 1)
+    dimensions, scale = geometry + 16, float_of(get(record, SCALE))
+    strides, counter, block = get(sweep, WORK), get(sweep, WORK) + 8 * 100, get(sweep, SCRATCH)
+    elements = 1
+    for d in range(rank):
+        elements *= load_i64(dimensions + 8 * d)
+    item, own_item = 8 if number == FLOAT64 else 4, 8 if own == FLOAT64 else 4
+    if scatters:
+        byte_strides(strides, dimensions + 8 * rank, rank, item)
+        source = adjoint + offset * item
+        for start in range(0, elements, BLOCK):
+            count = min(BLOCK, elements - start)
+            call9(get(sweep, GATHER_BLOCK), block, source, number, rank, dimensions, strides, counter, start, count)
+            scale_block(block, count, scale)
+            call5(get(sweep, DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
+        return
+    byte_strides(strides, dimensions + 8 * rank, rank, own_item)
+    whole = rank == 1 and elements == size and offset == 0 and (size == 1 or load_i64(dimensions + 8) == 1)
+    if first and not whole:
+        fill_zero(address, own, size)
+    flat = get(sweep, WORK) + 8 * 200
+    store_i64(flat, elements)
+    store_i64(flat + 8, item)
+    for start in range(0, elements, BLOCK):
+        count = min(BLOCK, elements - start)
+        call9(get(sweep, GATHER_BLOCK), block, adjoint, number, 1, flat, flat + 8, counter, start, count)
+        scale_block(block, count, scale)
+        if whole:
+            call5(get(sweep, DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
+        else:
+            target = address + offset * own_item
+            call9(get(sweep, SCATTER_BLOCK), target, own, block, rank, dimensions, strides, counter, start, count)
+
+
+@kernel("void(int64,int64,int64,int64)")
+def join_step(tape, sweep, record, adjoint):
+    """Cut the adjoint of a concatenation into the pieces of its inputs."""
+    arguments, number = argument_count(record), get(record, DTYPE) & 255
+    item = 8 if number == FLOAT64 else 4
+    widths = record + 8 * (ARGUMENTS + 2 * arguments + (get(record, DTYPE) >> 8))
+    inner = 0
+    for k in range(arguments):
+        inner += get(widths, k)
+    outer = get(record, SIZE) // inner if inner > 0 else 0
+    flat, counter, block = get(sweep, WORK), get(sweep, WORK) + 8 * 100, get(sweep, SCRATCH)
+    store_i64(flat + 8, item)
+    before = 0
+    for k in range(arguments):
+        slot, width = argument_row(record, k), get(widths, k)
+        if wanted(sweep, slot):
+            address, first = claim(sweep, slot)
+            own = target_type(tape, slot)
+            own_item = 8 if own == FLOAT64 else 4
+            for o in range(outer):
+                source = adjoint + item * (o * inner + before)
+                store_i64(flat, width)
+                for start in range(0, width, BLOCK):
+                    count = min(BLOCK, width - start)
+                    call9(get(sweep, GATHER_BLOCK), block, source, number, 1, flat, flat + 8, counter, start, count)
+                    target = address + own_item * (o * width + start)
+                    call5(get(sweep, DELIVER), target, own, 1 if first else 0, block, count)
+        before += width
+
+
+@inline
+def finish(tape, sweep, releases):
+    """Forget the adjoints; if asked, drop saved values and remember which rows can never run again."""
+    opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
+    offsets, marks, trash = get(sweep, OFFSET), get(sweep, MARKS), get(sweep, TRASH)
+    count = 0
+    for k in range(get(sweep, REACHED_COUNT)):
+        reached = get(sweep, REACHED) + 8 * k
+        if load_i64(offsets + 8 * load_i64(reached)) & 1:
+            store_i64(reached, -1)
+    for slot in range(get(sweep, LOW), get(sweep, TOP) + 1):
+        if load_i64(offsets + 8 * slot) == UNSEEN:
+            continue
+        store_i64(offsets + 8 * slot, UNSEEN)
+        opcode = load_u16(opcodes + 2 * slot)
+        if releases == 0 or opcode == LEAF | WIDE or (marks != 0 and load_u8(marks + slot) & ON_PATH == 0):
+            continue
+        flag = load_u8(flags + slot)
+        if opcode & WIDE == 0:
+            a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+            uses = load_i64(get(tape, RULES) + 32 * opcode)
+            saves = (a >= 0 and uses & 15 != 0) or (b >= 0 and (uses >> 4) & 15 != 0)
+            dead = (a < 0 or load_u8(flags + a) & DEAD != 0) and (b < 0 or load_u8(flags + b) & DEAD != 0)
+        else:
+            record = record_of(tape, slot)
+            saves, dead = False, True
+            if opcode < STRUCTURAL | WIDE:
+                uses = load_i64(get(tape, RULES) + 32 * (opcode - WIDE))
+                for k in range(argument_count(record)):
+                    if argument_row(record, k) >= 0 and (uses >> (4 * k)) & 15 != 0:
+                        saves = True
+            elif opcode == HOST | WIDE:
+                saves = get(record, RESULT) != 0
+                for k in range(argument_count(record)):
+                    saves = saves or argument_kind(record, k) != 0
+            for k in range(argument_count(record)):
+                reference = argument_row(record, k)
+                if reference >= 0 and load_u8(flags + reference) & DEAD == 0:
+                    dead = False
+            put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) - saved_bytes(record))
+            count = discard_values(record, trash, count)
+        if saves:
+            flag |= FREED | DEAD
+        if dead:
+            flag |= DEAD
+        store_u8(flags + slot, flag)
+    put(sweep, TRASH_COUNT, count)
+
+
+@entry("int64(int64,int64,int64)")
+def run(tape, sweep, releases):
+    """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python. At the end, release if asked to.
+
+    After a `WATCHED_ROW` the same row goes on; after a `HOST_ROW` Python moves CURRENT below it.
+    """
+    opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
+    value, constant, marks = get(tape, VALUE), get(tape, CONSTANT), get(sweep, MARKS)
+    offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
+    low, slot, stopped = get(sweep, LOW), get(sweep, CURRENT), get(sweep, STOPPED_AT)
+    while slot >= low:
+        word = load_i64(offsets + 8 * slot)
+        if word & 1:  # not reached, or nothing was contributed
+            slot -= 1
+            continue
+        opcode = load_u16(opcodes + 2 * slot)
+        if opcode == LEAF | WIDE:
+            slot -= 1
+            continue
+        flag = load_u8(flags + slot)
+        if slot != stopped and (flag & WATCHED or (marks != 0 and load_u8(marks + slot) & REQUESTED)):
+            put(sweep, CURRENT, slot)
+            put(sweep, STOPPED_AT, slot)
+            return WATCHED_ROW
+        if marks != 0 and load_u8(marks + slot) & ON_PATH == 0:
+            slot -= 1
+            continue
+        if opcode & WIDE == 0:
+            g = load_f64(bar + 8 * (word >> 1))
+            a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+            # The word before the first constant is padding, so an absent operand (-1) reads something harmless.
+            x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
+            y = load_f64(value + 8 * b if b >= 0 else constant + 8 * (-2 - b))
+            z = load_f64(value + 8 * slot)
+            if is_arithmetic(opcode):
+                dx, dy = arithmetic_partials(opcode, x, y, z)
+            else:
+                scratch = get(sweep, SCRATCH)
+                call_scalar(get(sweep, SCALAR_PARTIALS), opcode, 1 if a >= 0 else 0, 1 if b >= 0 else 0, x, y, z, scratch)
+                dx, dy = load_f64(scratch), load_f64(scratch + 8)
+            if a >= 0 and (marks == 0 or load_u8(marks + a)):
+                contribution = mul0(g, dx)
+                to = load_i64(offsets + 8 * a)
+                address = bar + 8 * (to >> 1)
+                if to & 1:
+                    store_i64(offsets + 8 * a, to - 1)
+                    store_f64(address, contribution)
+                else:
+                    store_f64(address, load_f64(address) + contribution)
+            if b >= 0 and (marks == 0 or load_u8(marks + b)):
+                contribution = mul0(g, dy)
+                to = load_i64(offsets + 8 * b)
+                address = bar + 8 * (to >> 1)
+                if to & 1:
+                    store_i64(offsets + 8 * b, to - 1)
+                    store_f64(address, contribution)
+                else:
+                    store_f64(address, load_f64(address) + contribution)
+        else:
+            kind = opcode - WIDE
+            put(sweep, CURRENT, slot)
+            if kind == HOST:
+                return HOST_ROW
+            record, adjoint = record_of(tape, slot), adjoint_address(sweep, word)
+            if kind == GATHER or kind == SCATTER:
+                call5(get(sweep, MAP_STEP), tape, sweep, 1 if kind == SCATTER else 0, record, adjoint)
+            elif kind == JOIN:
+                call4(get(sweep, JOIN_STEP), tape, sweep, record, adjoint)
+            else:
+                call5(get(sweep, ELEMENTWISE_STEP), tape, sweep, kind, record, adjoint)
+        slot -= 1
+    put(sweep, CURRENT, slot)
+    finish(tape, sweep, releases)
+    return DONE
+
+
+@entry("int64(int64,int64,int64,int64)")
+def add_to_adjoint(tape, sweep, slot, obj):
+    """Add an array or float of the row's own size (a seed, a cotangent from Python) to the adjoint of a row."""
+    number, size = target_type(tape, slot), target_size(tape, slot)
+    own = 1 if is_float(tape, obj) else array_size(obj)
+    if own != size:
+        return -1
+    address, first = claim(sweep, slot)
+    block = get(sweep, SCRATCH)
+    if is_float(tape, obj):
+        store_f64(block, float_value(obj))
+        call5(get(sweep, DELIVER), address, number, 1 if first else 0, block, 1)
+        return 0
+    flat, rank, dimensions, strides = get(sweep, WORK), array_rank(obj), array_dimensions(obj), array_strides(obj)
+    if rank == 0:
+        store_i64(flat, 1)
+        rank, dimensions, strides = 1, flat, flat
+    item = 8 if number == FLOAT64 else 4
+    for start in range(0, size, BLOCK):
+        count = min(BLOCK, size - start)
+        data, kind = array_data(obj), array_type_number(obj)
+        call9(get(sweep, GATHER_BLOCK), block, data, kind, rank, dimensions, strides, flat + 8 * 100, start, count)
+        call5(get(sweep, DELIVER), address + item * start, number, 1 if first else 0, block, count)
+    return 0
+
+
+@entry("int64(int64,int64,int64)")
+def place_leaf(sweep, slot, obj):
+    """Let the adjoint of a leaf stand in an array of its own; the first contribution writes it."""
+    store_i64(get(sweep, OFFSET) + 8 * slot, 2 * ((array_data(obj) - get(sweep, BAR)) // 8) + 1)
+    return 0
+
+
+@entry("int64(int64,int64,int64)")
+def wants(tape, sweep, slot):
+    """Whether this sweep needs the adjoint of a row."""
+    return 1 if wanted(sweep, slot) else 0

@@ -1,0 +1,195 @@
+"""Whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`; a setting of each thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
+
+from tapegrad.tape import TAPE
+
+__all__ = ["enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_lock = threading.Lock()
+
+
+class _Thread(threading.local):
+    enabled = True
+
+    def __del__(self) -> None:
+        # A thread that ends while its mode is off no longer counts.
+        if not self.enabled:
+            with _lock:
+                TAPE.recording_off -= 1
+
+
+_thread = _Thread()
+
+
+def is_grad_enabled() -> bool:
+    """Whether this thread records operations on tracked tensors.
+
+    Examples
+    --------
+    >>> with tg.no_grad():
+    ...     tg.is_grad_enabled()
+    False
+    """
+    return _thread.enabled
+
+
+def _switch(enabled: bool) -> bool:
+    """Set this thread's mode; the mode before."""
+    before = _thread.enabled
+    if before != enabled:
+        # Operators look at this counter first: while no thread has recording off, they need not find their thread's mode.
+        with _lock:
+            TAPE.recording_off += -1 if enabled else 1
+        _thread.enabled = enabled
+    return before
+
+
+class _Mode:
+    """A context manager, and a decorator for functions and generators, that sets the mode inside."""
+
+    __slots__ = ("_before", "_wanted")
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(_switch(self._wanted))
+
+    def __exit__(self, *exception: object) -> None:
+        _switch(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        wanted = self._wanted
+        if inspect.isgeneratorfunction(function):
+            return _wrap_generator(function, wanted)  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = _switch(wanted)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _switch(before)
+
+        return call  # type: ignore[return-value]
+
+
+def _wrap_generator(function: Callable[..., Generator[Any, Any, Any]], wanted: bool) -> Callable[..., Any]:
+    """The mode holds only while the generator itself runs."""
+
+    @functools.wraps(function)
+    def generate(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        before = _switch(wanted)
+        try:
+            source = function(*args, **kwargs)
+        finally:
+            _switch(before)
+        step: Callable[[], Any] = functools.partial(next, source)
+        while True:
+            before = _switch(wanted)
+            try:
+                item = step()
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                _switch(before)
+            try:
+                sent = yield item
+            except GeneratorExit:
+                before = _switch(wanted)
+                try:
+                    source.close()
+                finally:
+                    _switch(before)
+                raise
+            except BaseException as error:
+                step = functools.partial(source.throw, error)
+            else:
+                step = functools.partial(source.send, sent)
+
+    return generate
+
+
+class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording off inside a ``with`` block or a decorated function.
+
+    Examples
+    --------
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> with tg.no_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    False
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, function: F | None = None) -> Any:
+        if function is not None:
+            return cls()(function)
+        return super().__new__(cls)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(False)
+
+
+class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording on inside a ``with`` block or a decorated function.
+
+    Examples
+    --------
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> with tg.no_grad(), tg.enable_grad():
+    ...     y = x * x
+    >>> y.requires_grad
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, function: F | None = None) -> Any:
+        if function is not None:
+            return cls()(function)
+        return super().__new__(cls)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(True)
+
+
+class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording on or off: at once, and back at the end of the block if used with ``with``.
+
+    Parameters
+    ----------
+    mode : bool
+        Whether to record.
+
+    Examples
+    --------
+    >>> with tg.set_grad_enabled(False):
+    ...     tg.is_grad_enabled()
+    False
+    """
+
+    __slots__ = ("_outside",)
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(bool(mode))
+        self._outside = _switch(self._wanted)
+
+    def __enter__(self) -> None:
+        self._before.append(self._outside)
+        _switch(self._wanted)
+
+    def __call__(self, function: F) -> F:
+        _switch(self._outside)
+        return super().__call__(function)

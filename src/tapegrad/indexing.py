@@ -1,0 +1,251 @@
+"""``x[key]`` and the functional form of ``x[key] = value``.
+
+As in PyTorch, a key is two steps. Numbers, slices, None and the ellipsis make a view. Index arrays, lists and masks
+then select from that view. A number is never an index array, so ``x[0, :, [1, 2]]`` keeps its dimensions in place where
+NumPy moves them.
+
+Selecting and adding back into place are each other's derivatives, so both can be differentiated to any order.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.index_keys import FULL, Array, Key, explain, parse
+from tapegrad.quiet import quiet
+from tapegrad.shaping import expanded, reshape
+from tapegrad.structural import Context, Structural, apply, sum_to
+from tapegrad.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.views import view
+
+__all__ = ["getitem", "index_put"]
+
+Advanced = tuple[Any, ...]
+
+
+def getitem(x: Tensor, key: Any) -> Tensor:
+    """The part of `x` that `key` names: ``x[key]``.
+
+    Parameters
+    ----------
+    x : Tensor
+    key : int, slice, None, ellipsis, bool, list, ndarray, Tensor, or a tuple of these
+
+    Returns
+    -------
+    Tensor
+        A view for numbers, slices, None and the ellipsis, else a copy.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds, the key has too many parts, or a part is of no type that indexes.
+    ValueError
+        If a slice has a step that is not positive.
+    """
+    kind = key.__class__
+    data = x._data
+    # The two commonest keys first: parsing costs as much as the view itself.
+    if data.__class__ is not float and data.ndim:
+        if kind is int:
+            if -data.shape[0] <= key < data.shape[0]:
+                return view(x, "SelectBackward0", operator.itemgetter((key, Ellipsis)))
+        elif kind is slice and key.step is None:
+            return view(x, "SliceBackward0", operator.itemgetter(key))
+        elif kind is tuple and len(key) == data.ndim:
+            for item, extent in zip(key, data.shape, strict=True):
+                if item.__class__ is not int or not -extent <= item < extent:
+                    break
+            else:
+                return view(x, "SelectBackward0", operator.itemgetter((*key, Ellipsis)))
+    parsed = parse(key, () if data.__class__ is float else data.shape)
+    return _read(x, parsed.basic, parsed.node, parsed.advanced)
+
+
+def _read(x: Tensor, basic: Advanced | None, node: str, advanced: Advanced | None) -> Tensor:
+    if basic is not None:
+        x = view(x, node, operator.itemgetter(basic))
+    return x if advanced is None else select(x, advanced, INDEX)
+
+
+def select(x: Tensor, advanced: Advanced, op: Structural) -> Tensor:
+    """The elements of `x` at the places that index arrays and masks name, as a copy; recorded as `op`."""
+    data = array_of(x)
+    try:
+        result = _fetch(data, advanced)
+    except (IndexError, ValueError):
+        raise explain(advanced, data.shape) from None
+    template, arrays = _separate(advanced, x)
+    return apply(op, (x,), result, template, arrays)
+
+
+def _fetch(data: Array, advanced: Advanced) -> Array:
+    last = advanced[-1]
+    if last.dtype.kind == "i" and all(part is FULL for part in advanced[:-1]):
+        return np.take(data, last, len(advanced) - 1)
+    # NumPy lays such results out in the order of the index; nobody expects that of a copy.
+    return np.ascontiguousarray(data[advanced])
+
+
+def _separate(advanced: Advanced, x: Tensor) -> tuple[Advanced, Sequence[Tensor]]:
+    """The key without its arrays, and the arrays, copied if they are kept: the caller may write into theirs."""
+    if not x.requires_grad:
+        return (), ()
+    template = tuple(FULL if part is FULL else None for part in advanced)
+    return template, [wrap(part.copy()) for part in advanced if part is not FULL]
+
+
+def _joined(template: Advanced, arrays: Sequence[Tensor]) -> Advanced:
+    remaining = iter(arrays)
+    return tuple(FULL if part is FULL else array_of(next(remaining)) for part in template)
+
+
+def _select_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (add_into(g, _joined(ctx.attrs, ctx.extra), ctx.shapes[0]),)
+
+
+def selection(name: str) -> Structural:
+    """An operation that selects by index arrays, under PyTorch's name for it."""
+    return Structural(name, ((),), _select_vjp)
+
+
+INDEX = selection("IndexBackward0")
+
+
+def add_into(g: Tensor, advanced: Advanced, shape: tuple[int, ...]) -> Tensor:
+    """Zeros of `shape` with `g` added at the places of a key; repeated ones get the sum, in the order of the key."""
+    values = array_of(g)
+    arrays = [part for part in advanced if part is not FULL]
+    if not values.size or (len(arrays) == 1 and arrays[0].dtype.kind == "b"):
+        result = np.zeros(shape, values.dtype)
+        if values.size:
+            result[advanced] = values
+    else:
+        size = int(np.prod(shape))
+        places = np.arange(size).reshape(shape)[advanced]
+        # Several times faster than np.add.at, and sums float32 in float64.
+        total = np.bincount(places.ravel(), values.ravel(), size)
+        result = total.astype(values.dtype, copy=False).reshape(shape)
+    template, kept = _separate(advanced, g)
+    return apply(_ADD_INTO, (g,), result, template, kept)
+
+
+def _add_into_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (select(g, _joined(ctx.attrs, ctx.extra), INDEX),)
+
+
+_ADD_INTO = Structural("IndexAddBackward0", ((),), _add_into_vjp)
+
+
+def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
+    """A copy of `x` with the part that `key` names replaced by `value`.
+
+    Parameters
+    ----------
+    x : Tensor
+    key : any key that ``x[key]`` accepts
+    value : Tensor, ndarray or number
+        Broadcasts to the shape of ``x[key]``.
+
+    Returns
+    -------
+    Tensor, of the shape and dtype of `x`
+        Where the key repeats a place, the last value stays, and it alone receives a gradient.
+
+    Raises
+    ------
+    IndexError, ValueError
+        As for ``x[key]``.
+    ShapeError
+        If `value` does not broadcast to the shape of ``x[key]``.
+    RuntimeError
+        If a key with index arrays is given values of another dtype.
+
+    Examples
+    --------
+    >>> tg.index_put(tg.zeros(3), [0, 2], 7.0)
+    tensor([7., 0., 7.])
+    """
+    return put(x, parse(key, array_of(x).shape), as_operand(value, x))
+
+
+def put(x: Tensor, key: Key, value: Tensor) -> Tensor:
+    """`index_put` with a key that has been parsed."""
+    data, values = array_of(x), array_of(value)
+    if key.advanced is not None and values.dtype != data.dtype and values.size != 1:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{type_name(data.dtype)} for the destination and {type_name(values.dtype)} for the source."
+        )
+    result = data.copy()
+    target = result if key.basic is None else result[key.basic]
+    assign(target, key.advanced, values)
+    template, arrays = (None, ()) if key.advanced is None else _separate(key.advanced, x if x.requires_grad else value)
+    return apply(_PUT, (x, value), result, (key.basic, key.node, template), arrays)
+
+
+def assign(target: Array, advanced: Advanced | None, values: Array) -> None:
+    """``target[advanced] = values`` with PyTorch's errors; None stands for all of `target`."""
+    stripped = values.reshape(_without_leading_ones(values.shape))
+    with quiet():
+        if advanced is None:
+            expanded(stripped.shape, target.shape)  # raises where NumPy's message would be less clear
+            target[...] = stripped
+            return
+        try:
+            if not stripped.size:  # NumPy lets too many dimensions pass when there is nothing to write
+                expanded(stripped.shape, _fetch(target, advanced).shape)
+            target[advanced] = stripped
+        except IndexError:
+            raise explain(advanced, target.shape) from None
+        except (ValueError, TypeError, ShapeError):
+            raise ShapeError(
+                f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+                f"shape {list(_fetch(target, advanced).shape)}"
+            ) from None
+
+
+def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    first = 0
+    while first < len(shape) and shape[first] == 1:
+        first += 1
+    return shape[first:]
+
+
+def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    basic, node, template = ctx.attrs
+    advanced = None if template is None else _joined(template, ctx.extra)
+    x_bar = value_bar = None
+    if ctx.needs[0]:
+        x_bar = put(g, Key(basic, node, advanced), wrap(np.zeros((), ctx.dtypes[0])))
+    if ctx.needs[1]:
+        part = _read(g, basic, node, None)
+        if advanced is not None:
+            kept = _last_written(array_of(part).shape, advanced)
+            part = select(part, advanced, INDEX)
+            if kept is not None:
+                part = part * wrap(kept.astype(array_of(part).dtype))
+        shape = ctx.shapes[1]
+        value_bar = reshape(sum_to(part, _without_leading_ones(shape)), shape)
+    return x_bar, value_bar
+
+
+def _last_written(shape: tuple[int, ...], advanced: Advanced) -> Array | None:
+    """Which values of an assignment were not overwritten by a later one of the same; None if none were."""
+    if all(part is FULL or part.dtype.kind == "b" for part in advanced):
+        return None
+    owner = np.empty(shape, np.int64)
+    there = owner[advanced].shape
+    number = np.arange(int(np.prod(there))).reshape(there)
+    owner[advanced] = number
+    kept = owner[advanced] == number
+    return None if kept.all() else kept
+
+
+_PUT = Structural("IndexPutBackward0", ((),), _put_vjp)

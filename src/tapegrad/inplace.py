@@ -1,0 +1,280 @@
+"""Writing in place: the tensor object stays, its row changes, its version grows.
+
+Order of events: compute, check, note that the memory is written (values saved from it before become stale), record, write. A
+failure at any point leaves the data unwritten and the graph as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad import dtypes
+from tapegrad.elementwise import apply_rule, check_broadcast, record, result_dtype
+from tapegrad.errors import ShapeError
+from tapegrad.index_keys import parse
+from tapegrad.indexing import getitem, index_put
+from tapegrad.kernels import OPCODES
+from tapegrad.shaping import reshape
+from tapegrad.structural import Context, Structural, apply, sum_to
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
+from tapegrad.views import refresh, version_of, view
+
+__all__ = ["check_writable", "copy_", "fill_", "in_place", "is_leaf", "overwrite", "replace", "setitem", "take_row", "zero_"]
+
+_ADDRESS = TAPE.address
+
+
+def check_writable(t: Tensor, tracked: bool) -> None:
+    """Raise unless `t` may be written now.
+
+    Parameters
+    ----------
+    tracked : bool
+        Whether the new value is tracked.
+
+    Raises
+    ------
+    RuntimeError
+        For leaves that require grad and their views while recording, read-only or expanded memory, and views that may not be
+        written.
+    """
+    data = t._data
+    meta = t._meta
+    if is_recording():
+        base = meta.base if meta is not None else None
+        if is_leaf(t) and t._row:
+            raise RuntimeError(
+                "a leaf Variable that requires grad is being used in an in-place operation. Do it under no_grad(), or on a clone()."
+            )
+        if base is not None and base._row and is_leaf(base):
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                "Do it under no_grad(), or on a clone()."
+            )
+        if meta is not None and base is not None and (tracked or base._row):
+            if meta.one_of_many:
+                raise RuntimeError(
+                    f"Output {meta.output_nr} of {meta.one_of_many} is a view and is being modified inplace. This view is the "
+                    "output of a function that returns multiple views. Such functions do not allow the output views to be "
+                    "modified inplace. Write to a clone() instead."
+                )
+            if meta.made_without_grad:
+                raise RuntimeError(
+                    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+                    "Take the view with grad mode enabled, or write under no_grad()."
+                )
+    if type(data) is not float:
+        if not data.flags.writeable:
+            raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
+        if any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                "Please clone() the tensor before performing the operation."
+            )
+
+
+def is_leaf(t: Tensor) -> bool:
+    """Whether no recorded operation made this tensor."""
+    return t._row <= 0 or (t._meta is not None and t._meta.leaf is not None)
+
+
+def _fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
+    """The new value in the target's dtype.
+
+    Raises
+    ------
+    RuntimeError
+        If the shape differs or the dtype is of a higher kind.
+    """
+    target = t._data
+    shape = () if type(target) is float else target.shape
+    own = dtypes.float64 if type(target) is float else target.dtype
+    if np.shape(z) != shape:
+        raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(np.shape(z))}")
+    if not dtypes.can_cast(dtype, own):
+        raise RuntimeError(
+            f"result type {dtypes.type_name(dtype)} can't be cast to the desired output type {dtypes.type_name(own)}"
+        )
+    return z if type(z) is float else z.astype(own, copy=False)
+
+
+def replace(t: Tensor, row: int) -> None:
+    """Let `t` (or its family of views) go on from a new row; 0 is untracked."""
+    meta = t._meta
+    base = meta.base if meta is not None else None
+    if base is None:
+        t._row, before = row, t._row
+        if before > 0:
+            TAPE.drop(_ADDRESS, before)
+        refresh(t)
+        return
+    assert meta is not None
+    written = make(t._data, row)
+    mask = np.zeros(base._data.shape, bool)
+    meta.replay(mask)[...] = True
+    result = apply(_COPY_SLICES, (base, written), base._data, (meta.replay, mask))
+    base._row, result._row = result._row, base._row
+    refresh(base)
+
+
+def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    replay, mask = ctx.attrs
+    return (
+        apply_rule(OPCODES["where"], make(mask, 0), 0.0, g) if ctx.needs[0] else None,
+        view(g, "AsStridedBackward0", replay) if ctx.needs[1] else None,
+    )
+
+
+_COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp)
+
+
+def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
+    """Write a computed value into `t`.
+
+    Parameters
+    ----------
+    z : ndarray or float
+        New value, of the target's shape and dtype.
+    row_of : callable or None
+        Records the row of the new value and gives its handle; None leaves the graph alone.
+    """
+    version_of(t).count += 1
+    if type(t._data) is float:
+        if t._row > 0:
+            TAPE.mark_overwritten(_ADDRESS, t._row)
+        row = row_of() if row_of is not None else None
+        t._data = float(z)
+    else:
+        TAPE.load()
+        TAPE.note_written(t._data)
+        row = row_of() if row_of is not None else None
+        np.copyto(t._data, z, casting="same_kind")
+    if row is not None:
+        replace(t, row)
+    return t
+
+
+def in_place(opcode: int) -> Callable[..., Tensor]:
+    """In-place form of an elementwise rule."""
+
+    def function(t: Tensor, *others: Any) -> Tensor:
+        operands = (t, *(as_operand(other) for other in others))
+        check_broadcast(*(o._data for o in operands))
+        dtype = result_dtype(opcode, (t, *others))
+        value = apply_rule(opcode, *(make(o._data, 0) for o in operands))
+        z = _fit(t, value._data, dtype)
+        tracked = is_recording() and any(o._row for o in operands)
+        check_writable(t, tracked)
+        if not tracked:
+            return overwrite(t, z, None)
+        if type(t._data) is float:
+            data = tuple(o._data if type(o._data) is float else float(o._data) for o in operands)
+            return overwrite(t, z, lambda: record(opcode, operands, data, z))
+        return overwrite(t, z, lambda: record(opcode, operands, tuple(_plain(o) for o in operands), t._data, 1))
+
+    return function
+
+
+def _plain(t: Tensor) -> Any:
+    data = t._data
+    return data if type(data) is float or data.ndim or data.dtype != dtypes.float64 else data.item()
+
+
+def _nothing(ctx: Context) -> Tensor:
+    """Cotangent of what was overwritten."""
+    return make(np.zeros(ctx.shapes[0], ctx.dtypes[0]), 0)
+
+
+_ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),))
+_FILL = Structural("FillBackward2", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())))
+_COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])))
+
+
+def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray) -> Tensor:
+    """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
+    shape = () if type(t._data) is float else t._data.shape
+    own = dtypes.float64 if type(t._data) is float else t._data.dtype
+    try:
+        z = np.broadcast_to(values, shape).astype(own)
+    except ValueError:
+        check_broadcast(t._data, values)
+        whole = list(np.broadcast_shapes(shape, values.shape))
+        raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
+    tracked = is_recording() and any(o._row for o in (t, *sources))
+    check_writable(t, tracked)
+    if not tracked:
+        return overwrite(t, z, None)
+    return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
+
+
+def take_row(result: Tensor) -> int:
+    """The handle of a result whose tensor is not needed."""
+    row, result._row = result._row, 0
+    return row
+
+
+def zero_(t: Tensor) -> Tensor:
+    """Set every element to zero, in place; returns the tensor."""
+    return _assign(t, _ZERO, (), np.zeros(()))
+
+
+def fill_(t: Tensor, value: Any) -> Tensor:
+    """Set every element to a number or 0-d tensor, in place; returns the tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If `value` has dimensions.
+    """
+    source = as_operand(value)
+    if np.ndim(source._data):
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
+    return _assign(t, _FILL, (source,), array_of(source))
+
+
+def copy_(t: Tensor, source: Any) -> Tensor:
+    """Copy the elements of `source`, broadcast and cast, into the tensor; returns it."""
+    given = as_operand(source)
+    return _assign(t, _COPY, (given,), array_of(given))
+
+
+def setitem(t: Tensor, key: Any, value: Any) -> None:
+    """``t[key] = value``, recorded; the gradient of what was there is cut, the value's is summed to its shape."""
+    parsed = parse(key, () if type(t._data) is float else t._data.shape)
+    source = as_operand(value)
+    tracked = is_recording() and (t._row != 0 or source._row != 0)
+    if parsed.advanced is None:
+        target = getitem(t, key)
+        copy_(target, _stripped(source, target))
+        return
+    check_writable(t, tracked)
+    if not dtypes.can_cast(_dtype(source), _dtype(t)) and _dtype(t).kind != "b" and not is_number(value):
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {dtypes.type_name(_dtype(t))} for the destination "
+            f"and {dtypes.type_name(_dtype(source))} for the source."
+        )
+    result = index_put(t, key, source)
+    overwrite(t, result._data, (lambda: take_row(result)) if tracked else None)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number, which takes the dtype of what it is assigned to."""
+    return isinstance(value, (bool, int, float))
+
+
+def _dtype(t: Tensor) -> np.dtype[Any]:
+    return dtypes.float64 if type(t._data) is float else t._data.dtype
+
+
+def _stripped(source: Tensor, target: Tensor) -> Tensor:
+    """Without leading axes of length 1 beyond the target's rank, as assignment allows them."""
+    rank = 0 if type(target._data) is float else target._data.ndim
+    shape = () if type(source._data) is float else source._data.shape
+    extra = len(shape) - rank
+    if extra > 0 and all(n == 1 for n in shape[:extra]):
+        return reshape(source, shape[extra:])
+    return source

@@ -1,0 +1,299 @@
+"""From rule text to compiled code: one generated file, named by its content, cached on disk.
+
+The file holds the project's scalar functions, the loops made from the rule table and the engine's sources, so whatever is
+compiled was compiled from exactly what the file says. Numba keys its own cache by file, signature and processor.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from tapegrad.engine import SOURCES
+from tapegrad.rules import RULES, Rule
+
+__all__ = ["OPCODES", "USES", "load", "names_in", "rule_table", "source"]
+
+OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
+
+BITS = {"x": 1, "y": 2, "w": 4, "z": 8}
+
+# What rule text may call besides the arithmetic operators, and how compiled code has it.
+MATH = ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "fmod", "hypot")
+MATH += ("lgamma", "log", "log10", "log1p", "log2", "pow", "sin", "sinh", "sqrt", "tan", "tanh")
+
+HEADER = """import math
+from math import {math}
+
+import numpy as np
+from numpy import ceil, floor, trunc
+
+from tapegrad.jit import entry, inline, kernel
+
+round = np.rint
+"""
+
+REMAINDER = """
+@inline
+def remainder(x, y):
+    return x % y
+"""
+
+
+def names_in(text: str) -> set[str]:
+    """Names that an expression uses."""
+    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+
+
+def _calls_in(text: str) -> bool:
+    cheap = {"where", "mul0"}
+    calls = (node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Call))
+    return any(isinstance(call.func, ast.Name) and call.func.id not in cheap for call in calls)
+
+
+def _bits(text: str | None) -> int:
+    return 0 if text is None else sum(bit for name, bit in BITS.items() if name in names_in(text))
+
+
+USES: tuple[tuple[int, ...], ...] = tuple(tuple(_bits(text) for text in rule.partials) for rule in RULES)
+
+
+def _partial_texts() -> list[str]:
+    """The distinct partials: many rules share one (``1.0``, ``y``, …), and so do their loops."""
+    texts = {text for rule in RULES for text in rule.partials if text is not None}
+    return sorted(texts)
+
+
+def rule_table() -> np.ndarray:
+    """What the engine knows of a rule: four words each, the values its partials use and the number of each partial's loop."""
+    number = {text: k for k, text in enumerate(_partial_texts())}
+    table = np.zeros((len(RULES), 4), np.int64)
+    for opcode, rule in enumerate(RULES):
+        for k, text in enumerate(rule.partials):
+            table[opcode, 0] |= USES[opcode][k] << (4 * k)
+            table[opcode, 1 + k] = -1 if text is None else number[text]
+    return table
+
+
+def _branches(cases: list[tuple[int, list[str]]], subject: str) -> Iterator[str]:
+    for k, (number, body) in enumerate(cases):
+        yield f"    {'if' if k == 0 else 'elif'} {subject} == {number}:"
+        yield from (f"        {line}" for line in body)
+
+
+def _scalar_cases(inlined: bool) -> list[tuple[int, list[str]]]:
+    """Bodies computing both partials of a plain row; a costly one is skipped where its operand is a constant."""
+    cases = []
+    for opcode, rule in enumerate(RULES):
+        texts = [text or "nan" for text in rule.partials]
+        if len(rule.args) > 2 or inlined != (not any("(" in text.replace("(z * z)", "") for text in texts)):
+            continue
+        body = []
+        for result, have, text in zip(("dx", "dy"), ("has_x", "has_y"), texts, strict=False):
+            body.append(f"{result} = ({text}) if {have} else 0.0" if _calls_in(text) else f"{result} = {text}")
+        cases.append((opcode, body))
+    return cases
+
+
+def _scalar_partials() -> str:
+    """Partials of plain rows. Pure arithmetic is inlined into the sweep; the rest is one call away.
+
+    All of it inlined made the sweep's compilation take minutes instead of a second, and saved nothing where a partial
+    costs twenty times the call.
+    """
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,float64,float64,float64,int64)")',
+            "def scalar_partials(opcode, has_x, has_y, x, y, z, out):",
+            "    nan, dx, dy = math.nan, 0.0, 0.0",
+            *_branches(_scalar_cases(inlined=False), "opcode"),
+            "    store_f64(out, dx)",
+            "    store_f64(out + 8, dy)",
+            "",
+            "@inline",
+            "def arithmetic_partials(opcode, x, y, z):",
+            "    dx, dy = math.nan, 0.0",
+            *_branches(_scalar_cases(inlined=True), "opcode"),
+            "    return dx, dy",
+            "",
+            "@inline",
+            "def is_arithmetic(opcode):",
+            "    return " + " or ".join(f"opcode == {opcode}" for opcode, _ in _scalar_cases(inlined=True)),
+            "",
+        ]
+    )
+
+
+def _loop(names: set[str], value: str) -> list[str]:
+    reads = [f"{name} = {name}s[j]" for name in ("x", "y", "w", "z") if name in names]
+    return ["for j in range(n):", *(f"    {line}" for line in reads), f"    out[j] = {value}"]
+
+
+def _partial_block() -> str:
+    """One loop over a contiguous block for each distinct partial."""
+    cases = []
+    for number, text in enumerate(_partial_texts()):
+        value = {"1.0": "gs[j]", "-1.0": "-gs[j]"}.get(text, f"mul0(gs[j], {text})")
+        cases.append((number, _loop(names_in(text), value)))
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
+            "def partial_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            "    xs, ys, ws, zs, gs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(g_at, n), f64(out_at, n)",
+            *_branches(cases, "number"),
+            "",
+        ]
+    )
+
+
+def _needs_compiled_primal(rule: Rule) -> bool:
+    """Whether NumPy has no ufuncs for the functions in a rule's primal."""
+    return bool(names_in(rule.primal) & {"erf", "erfc", "lgamma", "digamma", "polygamma"})
+
+
+COMPILED_PRIMALS: frozenset[str] = frozenset(rule.name for rule in RULES if _needs_compiled_primal(rule))
+
+
+def _primal_block() -> str:
+    """Forward loops for the functions that NumPy lacks."""
+    cases = []
+    for opcode, rule in enumerate(RULES):
+        if rule.name in COMPILED_PRIMALS:
+            cases.append((opcode, _loop(names_in(rule.primal), rule.primal)))
+    return "\n".join(
+        [
+            '@entry("int64(int64,int64,int64,int64,int64)")',
+            "def primal_block(opcode, n, x_at, y_at, out_at):",
+            "    xs, ys, out = f64(x_at, n), f64(y_at, n), f64(out_at, n)",
+            *_branches(cases, "opcode"),
+            "    return 0",
+            "",
+        ]
+    )
+
+
+def _body(path: Path) -> str:
+    """A source module without its imports from the package: in the joined file those names are defined above."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kept = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("tapegrad", "__future__")):
+            continue
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            continue
+        kept.append(node)
+    return ast.unparse(ast.Module(kept, []))
+
+
+def source() -> str:
+    """Text of the generated file."""
+    folder = Path(__file__).parent
+    special = ast.parse(_body(folder / "special.py"))
+    for node in special.body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list.append(ast.Name("inline"))
+    parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
+    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:2]]
+    parts += [_scalar_partials(), _partial_block(), _primal_block()]
+    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[2:]]
+    return "\n\n".join(parts) + "\n"
+
+
+def _folders() -> Iterator[Path]:
+    """Where the file may go, in Numba's own order: the folder the user chose, beside the package, the user's cache."""
+    from numba.core import config
+    from numba.misc.appdirs import AppDirs
+
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR) / "tapegrad"
+    yield Path(__file__).parent / "__pycache__"
+    yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / "tapegrad"
+
+
+def _place(text: str, name: str) -> Path | None:
+    """Write the file whole or not at all into the first folder that takes it; None if none does."""
+    content = text.encode()
+    for folder in _folders():
+        path = folder / f"{name}.py"
+        try:
+            if path.read_bytes() == content and os.access(folder, os.W_OK):
+                return path
+        except OSError:
+            pass
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(content)
+                os.replace(temporary, path)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except OSError:
+            continue
+        return path
+    return None
+
+
+def _import(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:  # pragma: no cover - a .py path always has a loader
+        raise ImportError(f"cannot import the generated kernels from {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def load() -> ModuleType:
+    """The compiled engine; generated, compiled and cached where that has not been done.
+
+    Returns
+    -------
+    module
+        Its attributes are the entries of `tapegrad.engine`.
+
+    Warns
+    -----
+    RuntimeWarning
+        If no cache folder is writable: compilation (some seconds) is then repeated by every process.
+
+    Notes
+    -----
+    Costs the import of Numba; 0.3 s more from a filled cache, a few seconds with an empty one.
+    """
+    import numba
+
+    text = source()
+    tags = (text, numba.__version__, np.__version__, sys.version, str(object.__basicsize__))
+    name = "tapegrad_kernels_" + hashlib.sha256("\0".join(tags).encode()).hexdigest()[:24]
+    if name in sys.modules:
+        return sys.modules[name]
+    path = _place(text, name)
+    if path is not None:
+        return _import(path, name)
+    warnings.warn(
+        "no writable folder for tapegrad's compiled kernels: they are compiled anew by this process. "
+        "Set NUMBA_CACHE_DIR to a writable folder to keep them.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
+        return _import(path, name)

@@ -1,0 +1,82 @@
+"""The modules' computations as functions."""
+
+import warnings
+
+from tapegrad.tensor import Tensor
+
+__all__ = ["linear", "mse_loss", "relu", "sigmoid", "softmax", "tanh"]
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``.
+
+    Parameters
+    ----------
+    input : Tensor, shape (..., n)
+    weight : Tensor, shape (m, n)
+    bias : Tensor, shape (m,), optional
+
+    Returns
+    -------
+    Tensor, shape (..., m)
+    """
+    product = input @ weight.T
+    return product if bias is None else product + bias
+
+
+def relu(input: Tensor) -> Tensor:
+    """``max(x, 0)`` of every element."""
+    return input.relu()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-x))`` of every element."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent of every element."""
+    return input.tanh()
+
+
+def softmax(input: Tensor, dim: int) -> Tensor:
+    """Exponentials normalised to a sum of one along the axis `dim`."""
+    return input.softmax(dim)
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Squared differences, and by default their mean.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Of one shape.
+    reduction : {"mean", "sum", "none"}
+
+    Raises
+    ------
+    ValueError
+        If `reduction` is none of the three.
+
+    Warns
+    -----
+    UserWarning
+        If the shapes differ and broadcast, which is seldom meant.
+
+    Examples
+    --------
+    >>> tg.nn.functional.mse_loss(tg.tensor([1.0, 3.0]), tg.tensor([1.0, 1.0]))
+    tensor(2.)
+    """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction; use 'mean', 'sum' or 'none'")
+    if tuple(input.shape) != tuple(target.shape):
+        warnings.warn(
+            f"Using a target size ({tuple(target.shape)}) that is different to the input size ({tuple(input.shape)}). "
+            "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=2,
+        )
+    squares = (input - target).square()
+    if reduction == "none":
+        return squares
+    return squares.mean() if reduction == "mean" else squares.sum()

@@ -1,0 +1,68 @@
+"""Linear: an affine map with learned coefficients."""
+
+import math
+
+from tapegrad.nn import functional
+from tapegrad.nn.module import Module
+from tapegrad.nn.parameter import Parameter
+from tapegrad.random import rand
+from tapegrad.tensor import Tensor
+
+__all__ = ["Linear"]
+
+
+class Linear(Module):
+    """``x @ weight.T + bias``.
+
+    Parameters
+    ----------
+    in_features, out_features : int
+        Lengths of the last axis of the argument and of the result.
+    bias : bool
+        Whether there is a bias.
+    dtype : dtype, optional
+        Floating dtype of the parameters; the default float if not given.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (out_features, in_features)
+    bias : Parameter, shape (out_features,), or None
+
+    Notes
+    -----
+    Both start uniform in ``(-b, b)`` with ``b = 1 / sqrt(in_features)``.
+
+    Examples
+    --------
+    >>> layer = tg.nn.Linear(3, 4)
+    >>> layer
+    Linear(in_features=3, out_features=4, bias=True)
+    >>> layer(tg.ones(2, 3)).shape
+    (2, 4)
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: object = None) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        bound = 1.0 / math.sqrt(in_features) if in_features > 0 else 0.0
+
+        def start(*size: int) -> Parameter:
+            return Parameter((rand(*size, dtype=dtype) * 2.0 - 1.0) * bound)
+
+        self.weight = start(out_features, in_features)
+        if bias:
+            self.bias = start(out_features)
+        else:
+            self.register_parameter("bias", None)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The map, over the last axis of ``input`` of shape ``(..., in_features)``."""
+        return functional.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """The two lengths, and whether there is a bias."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

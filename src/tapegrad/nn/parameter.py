@@ -1,0 +1,36 @@
+"""Parameter: a tensor that a module finds by being assigned to it."""
+
+from tapegrad.factories import empty
+from tapegrad.tensor import Tensor
+
+__all__ = ["Parameter"]
+
+
+class Parameter(Tensor):
+    """A leaf that `Module` takes for one of its parameters.
+
+    Parameters
+    ----------
+    data : Tensor, optional
+        The values, with which memory is shared; an empty tensor if not given.
+    requires_grad : bool
+        Whether operations on it are recorded.
+
+    Examples
+    --------
+    >>> tg.nn.Parameter(tg.tensor([1.0, 2.0]))
+    Parameter containing:
+    tensor([1., 2.], requires_grad=True)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
+        source = empty(0) if data is None else data
+        if not isinstance(source, Tensor):
+            raise TypeError(f"Parameter data has to be a tensor, but got {type(source).__name__}; use tg.tensor(...)")
+        self._data = source.detach()._data
+        self.requires_grad_(requires_grad)
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()

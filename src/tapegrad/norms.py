@@ -1,0 +1,158 @@
+"""Vector norms.
+
+Every derivative is taken as zero where the norm is zero, in all orders, as PyTorch does in the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from tapegrad import elementwise
+from tapegrad.casting import cast
+from tapegrad.dtypes import type_name
+from tapegrad.quiet import quiet
+from tapegrad.reductions import Dims, add_reduce, count, reduced, restore
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = ["norm"]
+
+Array = np.ndarray[Any, Any]
+
+
+def norm(
+    x: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """Vector norm of the elements, of all of them or along dimensions.
+
+    Parameters
+    ----------
+    x : Tensor, of a floating point dtype
+    p : number or 'fro', optional
+        The order: ``sum(abs(x)**p)**(1/p)``; 2 by default and for ``'fro'``. ``inf`` is the largest magnitude,
+        ``-inf`` the smallest, 0 the number of nonzero elements.
+    dim : int or sequence of int, optional
+        What to reduce; everything by default.
+    keepdim : bool
+        Keep the dimensions, with size one.
+    dtype : dtype, optional
+        Cast to it first.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not a floating point one, or the order is not known.
+
+    Notes
+    -----
+    Magnitudes whose squares overflow or underflow are scaled first. The derivative is zero where the norm is zero;
+    order ``inf`` shares it evenly among ties.
+
+    Examples
+    --------
+    >>> tg.norm(tg.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    order = _order(p)
+    if dtype is not None:
+        x = cast(x, dtype)
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{type_name(data.dtype)}. Convert the tensor or give dtype=."
+        )
+    removed = reduced(dim, data.ndim)
+    if count(data.shape, removed) == 0 and (math.isinf(order) or order < 0):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not "
+            "have an identity"
+        )
+    with quiet():
+        result = _value(data, order, removed, keepdim)
+    return apply(_NORM, (x,), result, (order, removed, keepdim))
+
+
+def _order(p: float | str | None) -> float:
+    if p is None or p == "fro":
+        return 2.0
+    try:
+        return float(p)
+    except (TypeError, ValueError):
+        raise RuntimeError(f"norm: Order {p} not supported. Use a number or 'fro'.") from None
+
+
+def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
+    magnitude = data if order == 2.0 else np.abs(data)
+    if order == 1.0:
+        return add_reduce(magnitude, removed, None, None, keepdim)
+    if order == np.inf:
+        return np.max(magnitude, removed, keepdims=keepdim)
+    if order == -np.inf:
+        return np.min(magnitude, removed, keepdims=keepdim)
+    if order == 0.0:
+        return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
+    total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
+    limits = np.finfo(data.dtype)
+    if order < 0.0 or np.all((total >= limits.tiny) & (total <= limits.max)):
+        return _root(total, order)
+    # Some sum overflowed or underflowed; dividing by the largest magnitude brings it into range.
+    magnitude = np.abs(data)
+    largest = np.max(magnitude, removed, keepdims=True, initial=0.0)
+    scale = np.where((largest > 0.0) & (largest <= limits.max), largest, 1.0).astype(data.dtype)
+    scaled = _root(_power_sum(magnitude / scale, order, removed, keepdim), order)
+    return scaled * scale.reshape(np.shape(scaled))
+
+
+def _power_sum(magnitude: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
+    powers = magnitude * magnitude if order == 2.0 else magnitude**order
+    return add_reduce(powers, removed, None, None, keepdim)
+
+
+def _root(total: Array, order: float) -> Array:
+    return np.sqrt(total) if order == 2.0 else total ** (1.0 / order)
+
+
+def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    order, removed, keepdim = ctx.attrs
+    shape = ctx.shapes[0]
+    x = ctx.inputs[0]
+    g = restore(g, removed, keepdim, shape)
+    if order == 0.0:
+        return (wrap(np.zeros(shape, ctx.dtypes[0])),)
+    if order == 1.0:
+        return (elementwise._mul0(g, elementwise.sign(x)),)
+    z = restore(ctx.result, removed, keepdim, shape)
+    value = array_of(z)
+    if math.isinf(order):
+        data = array_of(x)
+        magnitude = np.abs(data)
+        chosen = (magnitude == value) | ((data != data) & (value != value))
+        share = np.sign(data) * chosen / add_reduce(chosen, removed, None, None, True)
+        return (elementwise._mul0(g, wrap(np.asarray(share, data.dtype))),)
+    zero = value == 0.0
+    if zero.any():
+        # Cut the cotangent where the norm is zero and divide by one there instead.
+        g = elementwise._mul0(g, wrap((~zero).astype(value.dtype)))
+        z = z + wrap(zero.astype(value.dtype))
+    if order == 2.0:
+        return (elementwise._mul0(g / z, x),)
+    ratio = elementwise.pow(elementwise.abs(x) / z, order - 1.0)
+    return (elementwise._mul0(g, elementwise._mul0(elementwise.sign(x), ratio)),)
+
+
+_NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp)

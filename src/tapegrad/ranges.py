@@ -1,0 +1,110 @@
+"""Tensors whose values follow from their index: ranges and the identity matrix."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from tapegrad import dtypes
+from tapegrad.dtypes import as_dtype, float_or_default
+from tapegrad.factories import Number, cast, finish
+from tapegrad.tensor import Tensor
+
+__all__ = ["arange", "eye", "linspace"]
+
+
+def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
+    """Identity matrix of shape ``(n, m)``, square if `m` is not given."""
+    rows, columns = (_count("eye", name, length) for name, length in (("n", n), ("m", n if m is None else m)))
+    return finish(np.eye(rows, columns, dtype=float_or_default(dtype)), requires_grad)
+
+
+def arange(
+    start: Number, end: Number | None = None, step: Number = 1, dtype: object = None, requires_grad: bool = False
+) -> Tensor:
+    """Tensor of shape ``(ceil((end - start) / step),)`` with the values ``start + k * step`` before `end`.
+
+    Parameters
+    ----------
+    start, end : number
+        ``arange(end)`` starts at 0.
+    step : number
+        Distance of neighbours, not zero.
+    dtype : dtype, optional
+        int64 if all three are integers, else the default float.
+
+    Raises
+    ------
+    RuntimeError
+        If `step` is zero or leads away from `end`, or a bound is not finite.
+
+    Examples
+    --------
+    >>> tg.arange(5, 0, -2)
+    tensor([5, 3, 1])
+    """
+    if end is None:
+        start, end = 0, start
+    low, high, stride = (
+        _number("arange", name, value) for name, value in (("start", start), ("end", end), ("step", step))
+    )
+    if stride == 0:
+        raise RuntimeError("arange(): step must be nonzero")
+    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(stride)):
+        raise RuntimeError(f"arange(): unsupported range: {low} -> {high} by {stride}")
+    if (high - low) * stride < 0:
+        raise RuntimeError(
+            f"arange(): upper bound and lower bound inconsistent with step sign: {low} -> {high} by {stride}"
+        )
+    if all(isinstance(value, int) for value in (low, high, stride)):
+        return finish(
+            cast(np.arange(low, high, stride), dtypes.int64 if dtype is None else as_dtype(dtype)), requires_grad
+        )
+    values = low + stride * np.arange(math.ceil((high - low) / stride), dtype=np.float64)
+    return finish(cast(values, float_or_default(dtype)), requires_grad)
+
+
+def linspace(start: Number, end: Number, steps: int, dtype: object = None, requires_grad: bool = False) -> Tensor:
+    """Tensor of shape ``(steps,)`` with equal distances, both ends included.
+
+    Notes
+    -----
+    Counted from the nearer end, so that it is symmetric and both ends are exact.
+
+    Examples
+    --------
+    >>> tg.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    low, high = (_number("linspace", name, value) for name, value in (("start", start), ("end", end)))
+    count = _count("linspace", "number of steps", steps)
+    kind = float_or_default(dtype)
+    work = kind if kind.kind == "f" else dtypes.float64
+    first, last = work.type(low), work.type(high)
+    index = np.arange(count)
+    distance = (last - first) / work.type(max(1, count - 1))
+    values = np.where(
+        index < max(1, count // 2), first + distance * index.astype(work), last - distance * index[::-1].astype(work)
+    )
+    return finish(cast(values, kind), requires_grad)
+
+
+def _number(name: str, argument: str, value: Any) -> int | float:
+    if isinstance(value, Tensor | np.ndarray | np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(value).__name__}")
+
+
+def _count(name: str, argument: str, value: Any) -> int:
+    try:
+        length = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}(): argument '{argument}' must be int, not {type(value).__name__}") from None
+    if length < 0:
+        raise RuntimeError(f"{name}(): {argument} must be greater or equal to 0, got {length}")
+    return length

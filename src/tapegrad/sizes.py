@@ -1,0 +1,46 @@
+"""Shape arguments: ``f(2, 3)`` and ``f((2, 3))`` mean the same."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["Size", "parse_size"]
+
+Size = int | Sequence[int]
+
+
+def parse_size(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    """Shape from the positional arguments of the function `name`: integers, or one sequence of integers.
+
+    Raises
+    ------
+    TypeError
+        If anything but integers was given, or nothing.
+    RuntimeError
+        If a length is negative.
+    """
+    if not size:
+        raise TypeError(f"{name}() missing 1 required positional argument: 'size'; pass () for a 0-d tensor")
+    given: Any = size
+    if len(size) == 1 and isinstance(size[0], Sequence) and not isinstance(size[0], str | bytes):
+        given = size[0]
+    lengths = tuple(_length(name, position, value) for position, value in enumerate(given))
+    for length in lengths:
+        if length < 0:
+            raise RuntimeError(
+                f"{name}(): dimension size must be non-negative: trying to create tensor with negative dimension "
+                f"{length}: {list(lengths)}"
+            )
+    return lengths
+
+
+def _length(name: str, position: int, value: Any) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'size' must be tuple of ints, but found element of type {type(value).__name__} "
+            f"at pos {position}: {value!r}"
+        ) from None

@@ -1,0 +1,124 @@
+"""Scalar functions that rule text uses and that neither `math` nor NumPy offers in the form needed.
+
+Plain Python in the subset that Numba compiles: the kernels jit these very functions. Arguments and results are floats.
+"""
+
+from __future__ import annotations
+
+import math
+
+__all__ = ["digamma", "exp2", "logaddexp", "maximum", "minimum", "mul0", "polygamma", "sigmoid", "sign", "where"]
+
+
+def mul0(x: float, y: float) -> float:
+    """Product that is zero if either factor is zero, whatever the other one is."""
+    return 0.0 if x == 0.0 or y == 0.0 else x * y
+
+
+def where(condition: bool, x: float, y: float) -> float:
+    """`x` if the condition holds, else `y`; both are evaluated."""
+    return x if condition else y
+
+
+def sign(x: float) -> float:
+    """-1, 0 or 1; nan for nan."""
+    return 1.0 if x > 0.0 else -1.0 if x < 0.0 else x * 0.0
+
+
+def maximum(x: float, y: float) -> float:
+    """The larger argument; nan if either is nan."""
+    return x if x > y or x != x else y
+
+
+def minimum(x: float, y: float) -> float:
+    """The smaller argument; nan if either is nan."""
+    return x if x < y or x != x else y
+
+
+def exp2(x: float) -> float:
+    """Two to the power `x`."""
+    return math.pow(2.0, x)
+
+
+def sigmoid(x: float) -> float:
+    """Logistic function; the exponential is taken of a negative number, so it never overflows."""
+    if x >= 0.0:
+        return 1.0 / (1.0 + math.exp(-x))
+    e = math.exp(x)
+    return e / (1.0 + e)
+
+
+def logaddexp(x: float, y: float) -> float:
+    """Logarithm of ``exp(x) + exp(y)``; equal infinities stay what they are."""
+    if x == y:
+        return x + 0.6931471805599453
+    d = x - y
+    return x + math.log1p(math.exp(-d)) if d > 0.0 else y + math.log1p(math.exp(d))
+
+
+def digamma(x: float) -> float:
+    """Logarithmic derivative of the gamma function.
+
+    Reflection for negative arguments, upward recurrence to 10, then the asymptotic series
+    (Abramowitz and Stegun 6.3.7, 6.3.5, 6.3.18); relative error a few units in the last place away from zeros.
+    """
+    if x == 0.0:
+        return -math.copysign(math.inf, x)
+    shift = 0.0
+    if x < 0.0:
+        if x == math.floor(x):
+            return math.nan
+        fraction = x - math.floor(x)
+        shift = -math.pi / math.tan(math.pi * fraction)
+        x = 1.0 - x
+    while x < 10.0:
+        shift -= 1.0 / x
+        x += 1.0
+    if x == math.inf:
+        return x
+    r = 1.0 / (x * x)
+    series = r * (
+        1.0 / 12.0
+        - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r * (1.0 / 132.0 - r * (691.0 / 32760.0 - r / 12.0)))))
+    )
+    return math.log(x) - 0.5 / x - series + shift
+
+
+def polygamma(n: float, x: float) -> float:
+    """Derivative of order `n` of `digamma`: ``(-1)**(n+1) * n! * zeta(n+1, x)``.
+
+    The Hurwitz zeta function is summed directly up to ``x + 12`` and completed by Euler-Maclaurin (Abramowitz and Stegun
+    6.4.10, 23.2.16), for ``x > 0``; negative arguments are carried up by the recurrence 6.4.6 of the same tables.
+    """
+    if n == 0.0:
+        return digamma(x)
+    if n < 0.0 or n != math.floor(n):
+        return math.nan
+    if x <= 0.0 and x == math.floor(x):
+        return math.inf
+    s = n + 1.0
+    total = 0.0
+    while x < 12.0 + s:
+        total += math.pow(x, -s)
+        x += 1.0
+    if x == math.inf:
+        return 0.0
+    term = math.pow(x, -s)
+    total += term * x / (s - 1.0) + 0.5 * term
+    # Bernoulli numbers B2, B4, ... over (2k)!, times s (s+1) ... (s+2k-2) x**(-s-2k+1)
+    rising = s / x
+    r = 1.0 / (x * x)
+    tail = rising / 12.0
+    rising *= (s + 1.0) * (s + 2.0) * r
+    tail -= rising / 720.0
+    rising *= (s + 3.0) * (s + 4.0) * r
+    tail += rising / 30240.0
+    rising *= (s + 5.0) * (s + 6.0) * r
+    tail -= rising / 1209600.0
+    rising *= (s + 7.0) * (s + 8.0) * r
+    tail += rising / 47900160.0
+    rising *= (s + 9.0) * (s + 10.0) * r
+    tail -= rising * 691.0 / 1307674368000.0
+    total += term * tail
+    factorial = math.gamma(s)
+    return total * factorial if n - 2.0 * math.floor(n / 2.0) == 1.0 else -total * factorial

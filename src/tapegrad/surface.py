@@ -1,0 +1,220 @@
+"""The table of names: which function is which method, operator and attribute of `Tensor`.
+
+Methods are attached here and not written in the class, so each operation stands in one place and the class stays what the
+operations need of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad import (
+    affine,
+    arithmetic,
+    attributes,
+    comparing,
+    elementwise,
+    extremes,
+    indexing,
+    inplace,
+    joining,
+    moments,
+    normalising,
+    norms,
+    products,
+    reductions,
+    scans,
+    selecting,
+    shaping,
+    transposing,
+)
+from tapegrad.autograd.backward import tensor_backward
+from tapegrad.elementwise import FUNCTIONS, METHODS, reflected
+from tapegrad.kernels import OPCODES
+from tapegrad.rules import RULES
+from tapegrad.tensor import Tensor
+
+__all__ = ["PUBLIC", "attach"]
+
+MODULES = (
+    affine, comparing, extremes, indexing, joining, moments, normalising, norms, products, reductions, scans, selecting, shaping,
+    transposing, arithmetic,
+)  # fmt: skip
+
+# PyTorch's other names for rules.
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg", "positive": "_alias",
+    "subtract": "sub", "true_divide": "div", "sgn": "sign", "special_expit": "sigmoid", "expit": "sigmoid",
+}  # fmt: skip
+
+PUBLIC: dict[str, Any] = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
+PUBLIC |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.startswith("_")}
+for _module in MODULES:
+    PUBLIC |= {name: getattr(_module, name) for name in _module.__all__}
+PUBLIC["subtract"], PUBLIC["divide"], PUBLIC["true_divide"] = arithmetic.sub, arithmetic.div, arithmetic.div
+del PUBLIC["index_put"]
+
+# Functions of the package that are no methods of a tensor.
+NOT_METHODS = frozenset("cat concat concatenate stack hstack vstack getitem where linear T mT".split())
+
+PROPERTIES: dict[str, tuple[Any, ...]] = {
+    "shape": (attributes.shape,),
+    "dtype": (attributes.dtype,),
+    "ndim": (attributes.ndim,),
+    "requires_grad": (attributes.get_requires_grad, attributes.set_requires_grad),
+    "is_leaf": (inplace.is_leaf,),
+    "grad": (attributes.get_grad, attributes.set_grad, attributes.del_grad),
+    "grad_fn": (attributes.get_grad_fn,),
+    "retains_grad": (attributes.retains_grad,),
+    "output_nr": (attributes.output_nr,),
+    "_version": (attributes.version,),
+    "_base": (attributes.base,),
+    "data": (attributes.get_data, attributes.set_data),
+    "T": (transposing.T,),
+    "mT": (transposing.mT,),
+}
+
+METHODS_OF_ITS_OWN: dict[str, Any] = {
+    "backward": tensor_backward,
+    "size": attributes.size,
+    "dim": attributes.ndim,
+    "ndimension": attributes.ndim,
+    "numel": attributes.numel,
+    "nelement": attributes.numel,
+    "stride": attributes.stride,
+    "is_contiguous": attributes.is_contiguous,
+    "requires_grad_": attributes.requires_grad_,
+    "retain_grad": attributes.retain_grad,
+    "detach": attributes.detach,
+    "detach_": attributes.detach_,
+    "clone": attributes.clone,
+    "item": attributes.item,
+    "tolist": attributes.tolist,
+    "numpy": attributes.numpy,
+    "to": attributes.to,
+    "type": attributes.to,
+    "float": attributes.to_float,
+    "double": attributes.to_double,
+    "long": attributes.to_long,
+    "int": attributes.to_int,
+    "bool": attributes.to_bool,
+    "zero_": inplace.zero_,
+    "fill_": inplace.fill_,
+    "copy_": inplace.copy_,
+    "__setitem__": inplace.setitem,
+    "__getitem__": indexing.getitem,
+    "__repr__": attributes.describe,
+    "__str__": attributes.describe,
+    "__len__": attributes.length,
+    "__iter__": attributes.iterate,
+    "__contains__": attributes.contains,
+    "__bool__": attributes.as_bool,
+    "__float__": attributes.as_float,
+    "__int__": attributes.as_int,
+    "__index__": attributes.as_index,
+    "__array__": attributes.as_array,
+    "__deepcopy__": attributes.deep_copy,
+    "__reduce_ex__": attributes.reduce,
+    "__hash__": object.__hash__,
+    "__pos__": lambda t: t,
+}
+
+IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
+
+
+def _operator(name: str) -> Any:
+    """An operator that leaves operands it does not know to the other side."""
+    method = METHODS[name]
+
+    def operate(x: Tensor, y: Any) -> Any:
+        try:
+            return method(x, y)
+        except TypeError:
+            if isinstance(y, (Tensor, int, float)):
+                raise
+            return NotImplemented
+
+    return operate
+
+
+def _reciprocal_divide(x: Tensor, y: Any) -> Any:
+    if not isinstance(y, (int, float)):
+        return reflected(METHODS["div"], OPCODES["div"])(x, y)
+    return METHODS["mul"](METHODS["reciprocal"](x), y)
+
+
+def _compare(name: str) -> Any:
+    function = getattr(comparing, name)
+
+    def operate(x: Tensor, y: Any) -> Any:
+        if isinstance(y, (Tensor, int, float)) or hasattr(y, "__array__"):
+            return function(x, y)
+        return NotImplemented
+
+    return operate
+
+
+def _in_place(name: str) -> Any:
+    function = inplace.in_place(OPCODES[name])
+    function.__name__ = f"{name}_"
+    function.__doc__ = f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
+    return function
+
+
+def _scaled_in_place(name: str) -> Any:
+    function = _in_place(name)
+
+    def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+        result: Tensor = function(t, other if alpha == 1 else METHODS["mul"](elementwise.as_operand(other), alpha))
+        return result
+
+    operate.__name__, operate.__doc__ = function.__name__, function.__doc__
+    return operate
+
+
+def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place form of `tapegrad.clamp`."""
+    infinite = (float("-inf"), float("inf"))
+    result: Tensor = inplace.in_place(OPCODES["_clamp"])(t, infinite[0] if min is None else min, infinite[1] if max is None else max)
+    return result
+
+
+def _like_new(name: str) -> Any:
+    def make_new(t: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+        from tapegrad import factories
+
+        made: Tensor = getattr(factories, name)(*size, dtype=t.dtype if dtype is None else dtype, requires_grad=requires_grad)
+        return made
+
+    make_new.__doc__ = f"Like `tapegrad.{name}`, with this tensor's dtype unless another is given."
+    return make_new
+
+
+def attach() -> None:
+    """Give `Tensor` its methods, operators and properties."""
+    table: dict[str, Any] = {name: f for name, f in PUBLIC.items() if name not in NOT_METHODS}
+    # Methods skip the look at their first operand that functions need.
+    table |= {name: METHODS[name] for name in METHODS if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
+    table |= {f"{name}_": _in_place(name) for name in IN_PLACE_RULES}
+    table |= {"add_": _scaled_in_place("add"), "sub_": _scaled_in_place("sub"), "clamp_": _clamp_in_place, "clip_": _clamp_in_place}
+    table |= METHODS_OF_ITS_OWN
+    table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
+    for operation in ("add", "sub", "mul", "pow"):
+        table[f"__{operation}__"] = _operator(operation)
+        table[f"__r{operation}__"] = reflected(METHODS[operation], OPCODES[operation])
+        table[f"__i{operation}__"] = table[f"{operation}_"]
+    table |= {"__truediv__": _operator("div"), "__rtruediv__": _reciprocal_divide, "__itruediv__": table["div_"]}
+    table |= {"__mod__": _operator("remainder"), "__rmod__": reflected(METHODS["remainder"], OPCODES["remainder"])}
+    table |= {"__floordiv__": comparing.floor_divide, "__rfloordiv__": lambda x, y: comparing.floor_divide(y, x)}
+    table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
+    table |= {"__rmatmul__": lambda x, y: products.matmul(elementwise.as_operand(y), x)}
+    table |= {f"__{name}__": _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+    table |= {"__and__": comparing.bitwise_and, "__or__": comparing.bitwise_or, "__xor__": comparing.bitwise_xor}
+    table["__invert__"] = comparing.bitwise_not
+    table["where"] = lambda x, condition, y: arithmetic.where(condition, x, y)
+    for name, function in table.items():
+        setattr(Tensor, name, function)
+    for name, accessors in PROPERTIES.items():
+        setattr(Tensor, name, property(*accessors))
+

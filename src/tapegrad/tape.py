@@ -1,0 +1,289 @@
+"""The tape: flat columns, their growth, and the handles by which Python knows rows.
+
+One process has one tape for eager code, whatever the number of threads: recording a row is a single call under the interpreter
+lock. The columns are described in `tapegrad.engine.layout`; what is compiled is loaded when the first row is recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.engine import layout as at
+from tapegrad.errors import TapeFullError
+
+__all__ = ["TAPE", "Tape", "default_tape"]
+
+MAXIMUM_ROWS = 2**31 - 1024  # references are int32
+FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES = 4096, 16384, 4096
+SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
+
+# Column: header word of its address, dtype.
+ROW_COLUMNS = {
+    "opcode": (at.OPCODE, np.uint16),
+    "flags": (at.FLAGS, np.uint8),
+    "held": (at.HELD, np.uint8),
+    "first": (at.FIRST, np.int32),
+    "second": (at.SECOND, np.int32),
+    "value": (at.VALUE, np.float64),
+}
+
+
+def _allocate(length: int, dtype: Any) -> np.ndarray:
+    """Memory of a column; the one place where the tape asks for memory."""
+    return np.empty(length, dtype)
+
+
+def _padded(length: int) -> int:
+    # Capacities that are powers of two put the same row of every column into the same cache set, which made recording
+    # three times slower at 216 MB; an odd number of cache lines keeps them apart.
+    return length + 8 * 67
+
+
+def _loading(name: str) -> Any:
+    """Stand-in for a compiled entry: loads the engine, then calls the real one."""
+
+    def load_and_call(*arguments: Any) -> Any:
+        TAPE.load()
+        return getattr(TAPE, name)(*arguments)
+
+    return load_and_call
+
+
+ENTRIES = (
+    "scalar1 scalar2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle mark_overwritten "
+    "mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf wants primal_block"
+).split()
+
+
+class Tape:
+    """Columns of recorded rows.
+
+    Attributes
+    ----------
+    address : int
+        Address of the header, the first argument of every compiled entry.
+    recording_off : int
+        Number of threads in which gradient mode is off now; 0 lets operators skip the look at their thread's mode.
+    """
+
+    def __init__(self) -> None:
+        self.header = np.zeros(at.HEADER_WORDS, np.int64)
+        self.address = self.header.ctypes.data
+        self.row_limit = MAXIMUM_ROWS
+        self.recording_off = 0
+        self.names: list[str] = [""]
+        self._name_numbers: dict[str, int] = {"": 0}
+        self.kernels: Any = None
+        self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
+        self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
+        for name in ENTRIES:
+            setattr(self, name, _loading(name))
+        self.columns: dict[str, np.ndarray] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the tape has no column or entry {name!r}")
+
+    def load(self) -> None:
+        """Load the compiled engine and allocate the first columns."""
+        if self.kernels is not None:
+            return
+        from tapegrad import kernels
+
+        compiled = kernels.load()
+        self.rules = kernels.rule_table()
+        header = self.header
+        header[at.RULES] = self.rules.ctypes.data
+        header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)
+        header[at.ELEMENTWISE_ROW] = compiled.elementwise_row.address
+        header[at.SAVED_LIMIT] = SMALLEST_SAVED_LIMIT
+        header[at.HANDLE_FREE] = -1
+        self._grow_rows(FIRST_ROWS)
+        self._grow_side(FIRST_WORDS)
+        self._grow_constants(FIRST_ROWS)
+        self._grow_handles(FIRST_HANDLES)
+        self._set_written(np.zeros((256, 2), np.int64))
+        for name in ENTRIES:
+            setattr(self, name, getattr(compiled, name))
+        self.kernels = compiled
+
+    # Growth: new memory first, so that running out of it leaves everything as it was.
+
+    def _grow_rows(self, capacity: int) -> None:
+        rows = self.rows
+        grown = {name: _allocate(_padded(capacity), dtype) for name, (_, dtype) in ROW_COLUMNS.items()}
+        for name, column in grown.items():
+            if rows:
+                column[:rows] = self.columns[name][:rows]
+        for name, (word, _) in ROW_COLUMNS.items():
+            self.columns[name] = grown[name]
+            self.header[word] = grown[name].ctypes.data
+        self.header[at.CAPACITY] = capacity
+        self.header[at.LIMIT] = min(capacity, self.row_limit)
+
+    def _grow_side(self, words: int) -> None:
+        used = int(self.header[at.SIDE_ROWS])
+        grown = _allocate(_padded(words), np.int64)
+        if used:
+            grown[:used] = self.columns["side"][:used]
+        self.columns["side"] = grown
+        self.header[at.SIDE], self.header[at.SIDE_CAPACITY] = grown.ctypes.data, words
+
+    def _grow_constants(self, capacity: int) -> None:
+        used = int(self.header[at.CONSTANTS])
+        grown = _allocate(_padded(capacity), np.float64)
+        grown[0] = 0.0  # padding: what an absent operand reads
+        if used:
+            grown[1 : used + 1] = self.columns["constant"][1 : used + 1]
+        self.columns["constant"] = grown
+        self.header[at.CONSTANT], self.header[at.CONSTANT_CAPACITY] = grown.ctypes.data + 8, capacity
+
+    def _grow_handles(self, capacity: int) -> None:
+        before = int(self.header[at.HANDLE_CAPACITY])
+        grown = _allocate(_padded(capacity), np.int32)
+        if before:
+            grown[:before] = self.columns["handle"][:before]
+        start = max(before, 1)
+        grown[0] = -1  # handle 0 means untracked
+        # Free entries are chained: -2 - next, and -1 at the end.
+        grown[start:capacity] = np.arange(-start - 3, -capacity - 3, -1, dtype=np.int32)
+        grown[capacity - 1] = -2 - int(self.header[at.HANDLE_FREE])
+        self.columns["handle"] = grown
+        self.header[at.HANDLE], self.header[at.HANDLE_CAPACITY] = grown.ctypes.data, capacity
+        self.header[at.HANDLE_FREE] = start
+
+    def _set_written(self, table: np.ndarray) -> None:
+        self.columns["written"] = table
+        self.header[at.WRITTEN], self.header[at.WRITTEN_CAPACITY] = table.ctypes.data, len(table)
+        self.header[at.WRITTEN_COUNT] = np.count_nonzero(table[:, 0])
+
+    def make_room(self, rows: int = 8, words: int = 256) -> None:
+        """After a refusal: reclaim dead rows where that pays, else grow.
+
+        Parameters
+        ----------
+        rows, words : int
+            What the refused call needs at most.
+
+        Raises
+        ------
+        TapeFullError
+            If more rows are alive than can be numbered.
+        MemoryError
+            If a column cannot grow; nothing recorded is lost.
+        """
+        header = self.header
+        if not header[at.PINS]:
+            self.collect()
+        header[at.SAVED_LIMIT] = max(SMALLEST_SAVED_LIMIT, 2 * int(header[at.SAVED_BYTES]))
+        # Growing while less than half is free keeps the cost of collection constant a row.
+        used = self.rows
+        if 2 * (used + rows) > header[at.CAPACITY]:
+            if used + rows > self.row_limit:
+                raise TapeFullError(
+                    f"the tape is full: {used} rows are alive and at most {self.row_limit} can be numbered. Drop results that are "
+                    "no longer needed, call backward() more often, or record under no_grad()."
+                )
+            self._grow_rows(min(max(2 * int(header[at.CAPACITY]), used + 2 * rows), MAXIMUM_ROWS))
+        used = int(header[at.SIDE_ROWS])
+        if 2 * (used + words) > header[at.SIDE_CAPACITY]:
+            self._grow_side(max(2 * int(header[at.SIDE_CAPACITY]), used + 2 * words))
+        used = int(header[at.CONSTANTS])
+        if 2 * (used + rows) > header[at.CONSTANT_CAPACITY]:
+            self._grow_constants(max(2 * int(header[at.CONSTANT_CAPACITY]), used + 2 * rows))
+        if header[at.HANDLE_FREE] < 0 or self._free_handles_are_few():
+            self._grow_handles(2 * int(header[at.HANDLE_CAPACITY]))
+
+    def _free_handles_are_few(self) -> bool:
+        handles = self.columns["handle"][: int(self.header[at.HANDLE_CAPACITY])]
+        return 4 * np.count_nonzero(handles < 0) < len(handles)
+
+    def collect(self) -> None:
+        """Drop every row that no handle can reach, and move the others together."""
+        rows = self.rows
+        if not rows or self.header[at.PINS]:
+            return
+        new_slot = np.zeros(rows, np.int32)
+        counts = np.zeros(2, np.int64)
+        if self.mark(self.address, new_slot.ctypes.data, counts.ctypes.data) == rows:
+            return
+        trash = np.empty(int(counts[1]), np.int64)
+        count = self.compact(self.address, new_slot.ctypes.data, trash.ctypes.data)
+        self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < rows and new_slot[s] >= 0}
+        for follow in self.moved:
+            follow(new_slot)
+        self.release_all(trash.ctypes.data, count)
+
+    def note_written(self, array: np.ndarray) -> None:
+        """The memory of `array` was written: values saved from it before are stale."""
+        while self.mark_written(self.address, id(array)) < 0:
+            # Entries older than every record cannot matter any more.
+            table = self.columns["written"]
+            oldest = self._oldest_serial()
+            living = table[(table[:, 0] != 0) & (table[:, 1] >= oldest)]
+            size = len(table) if 4 * len(living) < len(table) else 2 * len(table)
+            fresh = np.zeros((size, 2), np.int64)
+            self._set_written(fresh)
+            for owner, written in living.tolist():
+                place = ((owner >> 4) * 0x9E3779B97F4A7C1) & (size - 1)
+                while fresh[place, 0]:
+                    place = (place + 1) & (size - 1)
+                fresh[place] = owner, written
+            self._set_written(fresh)
+
+    def _oldest_serial(self) -> int:
+        side = self.columns["side"]
+        return int(side[at.SERIAL]) if self.header[at.SIDE_ROWS] else int(self.header[at.CLOCK]) + 1
+
+    # Rows seen from Python.
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in the columns now."""
+        return int(self.header[at.ROWS])
+
+    def slot(self, handle: int) -> int:
+        """Where the row of a handle stands now."""
+        return int(self.columns["handle"][handle])
+
+    def name_number(self, name: str) -> int:
+        """The number under which a node name is recorded."""
+        number = self._name_numbers.get(name)
+        if number is None:
+            number = self._name_numbers.setdefault(name, len(self._name_numbers))
+            if number == len(self.names):
+                self.names.append(name)
+        return number
+
+    def new_handle(self, slot: int) -> int:
+        """A further handle on a row."""
+        handle = int(self.another_handle(self.address, slot))
+        if handle < 0:
+            self._grow_handles(2 * int(self.header[at.HANDLE_CAPACITY]))
+            handle = int(self.another_handle(self.address, slot))
+        return handle
+
+    def memory(self) -> dict[str, int]:
+        """What the tape holds.
+
+        Returns
+        -------
+        dict
+            ``rows``; ``row_bytes`` (bytes a row takes in the columns); ``column_bytes`` (capacity of all columns);
+            ``saved_bytes`` (arrays that rows keep alive, counted once a use).
+        """
+        return {
+            "rows": self.rows,
+            "row_bytes": sum(np.dtype(dtype).itemsize for _, dtype in ROW_COLUMNS.values()),
+            "column_bytes": sum(column.nbytes for column in self.columns.values()),
+            "saved_bytes": int(self.header[at.SAVED_BYTES]),
+        }
+
+
+TAPE = Tape()
+
+
+def default_tape() -> Tape:
+    """The tape on which eager operations are recorded."""
+    return TAPE

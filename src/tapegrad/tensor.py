@@ -1,0 +1,255 @@
+"""`Tensor`: a NumPy array or a float, and a handle on the row that made it.
+
+A 0-d float64 tensor that shares memory with nothing holds a plain Python float: arithmetic on floats is ten times faster than
+on 0-d arrays, and scripts are full of scalars. It turns into an array the moment somebody could see the memory (`promote`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.engine.layout import FULL, NEW_LEAF, UNSUPPORTED
+from tapegrad.tape import TAPE
+
+__all__ = ["LeafLink", "Meta", "Tensor", "VersionCounter", "array_of", "as_operand", "is_recording", "make", "promote", "retry", "wrap"]
+
+FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+
+
+class VersionCounter:
+    """How often a piece of memory was written in place; shared by all tensors on it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+class LeafLink(weakref.ref["Tensor"]):
+    """How the row of a leaf finds its tensor. The tensor holds the row, so the row must hold the tensor weakly."""
+
+    __slots__ = ("data",)
+
+
+class Meta:
+    """What only some tensors have."""
+
+    __slots__ = (
+        "base",
+        "grad",
+        "leaf",
+        "made_without_grad",
+        "node",
+        "one_of_many",
+        "output_nr",
+        "replay",
+        "retained",
+        "version",
+        "views",
+    )
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.leaf: LeafLink | None = None
+        self.version: VersionCounter | None = None
+        self.base: Tensor | None = None  # the tensor that this one is a view of
+        self.replay: Any = None  # how to take the view again
+        self.views: list[weakref.ref[Tensor]] | None = None
+        self.one_of_many = ""  # name of the multi-output operation that made this view
+        self.made_without_grad = False
+        self.output_nr = 0
+        self.retained: Any = None
+        self.node: Any = None
+
+
+class Tensor:
+    """An array whose operations can be differentiated.
+
+    Make tensors with `tapegrad.tensor`, `tapegrad.zeros` and the other factories. The interface is PyTorch's.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    requires_grad : bool
+        Whether operations on this tensor are recorded.
+    grad : Tensor or None
+        Gradient accumulated by `backward`, of the tensor's shape and dtype.
+    grad_fn : object or None
+        View of the recorded operation that made this tensor.
+
+    Examples
+    --------
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "_data", "_meta", "_row")
+    _data: Any
+    _row: int
+    _meta: Meta | None
+    __array_priority__ = 1000.0  # NumPy arrays on the left leave the operation to us
+    __array_ufunc__ = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        self = object.__new__(cls)
+        self._row = 0
+        self._meta = None
+        return self
+
+    def __init__(self, data: Any = ()) -> None:
+        from tapegrad.factories import FloatTensor
+
+        self._data = FloatTensor(data)._data
+
+    def __del__(self, tape: Any = TAPE, address: int = TAPE.address) -> None:
+        if self._row > 0:
+            tape.drop(address, self._row)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+
+
+_new = object.__new__
+
+
+def make(data: Any, row: int) -> Tensor:
+    """A tensor around `data` (owned) with a handle."""
+    t = _new(Tensor)
+    t._data = data
+    t._row = row
+    t._meta = None
+    return t
+
+
+def wrap(data: Any) -> Tensor:
+    """An untracked tensor around an array (not copied), a NumPy scalar or a float."""
+    if type(data) is not float:
+        if not isinstance(data, np.ndarray):
+            data = float(data) if isinstance(data, float) else np.asarray(data)
+        elif type(data) is not np.ndarray:
+            data = data.view(np.ndarray)
+    return make(data, 0)
+
+
+def array_of(t: Tensor) -> np.ndarray:
+    """The data as an array, which must not be written to."""
+    data = t._data
+    return np.array(data) if type(data) is float else data
+
+
+def promote(t: Tensor) -> np.ndarray:
+    """The data as an array that the tensor shares from now on."""
+    data = t._data
+    if type(data) is float:
+        data = t._data = np.array(data)
+    return data  # type: ignore[no-any-return]
+
+
+def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
+    """An operand as a tensor; numbers and arrays become untracked ones.
+
+    Raises
+    ------
+    TypeError
+        For anything else (strings, lists, None).
+    """
+    if isinstance(value, Tensor):
+        return value
+    if type(value) is float:
+        return make(value, 0)
+    if isinstance(value, (bool, int, float, np.bool_, np.number)):
+        return wrap(float(value) if isinstance(value, float) else np.asarray(value))
+    if isinstance(value, np.ndarray):
+        from tapegrad.factories import as_tensor
+
+        return as_tensor(value)
+    raise TypeError(
+        f"unsupported operand: expected a Tensor, a number or a NumPy array, but got {type(value).__name__}"
+        + (f" {value!r}" if isinstance(value, str) else "")
+        + ". Convert it with tg.tensor(...)."
+    )
+
+
+def is_recording() -> bool:
+    """Whether this thread records."""
+    if not TAPE.recording_off:
+        return True
+    from tapegrad.grad_mode import is_grad_enabled
+
+    return is_grad_enabled()
+
+
+def register_leaf(t: Tensor) -> None:
+    """Give a leaf its row; done when it is first used."""
+    meta = meta_of(t)
+    link = LeafLink(t)
+    link.data = t._data
+    while True:
+        handle = TAPE.leaf_row(TAPE.address, id(link), id(t._data))
+        if handle > 0:
+            break
+        TAPE.make_room(8, 128)
+    meta.leaf = link
+    t._row = handle
+
+
+def meta_of(t: Tensor) -> Meta:
+    """The extra attributes of a tensor, made when first needed."""
+    meta = t._meta
+    if meta is None:
+        meta = t._meta = Meta()
+    return meta
+
+
+def retry(call: Any, operands: tuple[Tensor, ...], rows: int = 8, words: int = 512) -> int:
+    """Repeat a refused recording after doing what it asked for.
+
+    Parameters
+    ----------
+    call : callable
+        Makes the recording call with the operands' present handles and returns its answer.
+    operands : tuple of Tensor
+        Those that may be leaves without a row.
+    rows, words : int
+        Room that the call needs at most.
+    """
+    while True:
+        answer = int(call())
+        if answer > 0 or answer == UNSUPPORTED:
+            return answer
+        if answer == NEW_LEAF:
+            for t in operands:
+                if t._row < 0:
+                    register_leaf(t)
+        elif answer == FULL:
+            TAPE.make_room(rows, words)
+        else:  # pragma: no cover - the engine has no other answers
+            raise RuntimeError(f"the recording engine answered {answer}")

@@ -1,0 +1,148 @@
+"""Views: tensors on the memory of another one, and what happens to them when that memory is written.
+
+A view is a strided linear map of its base, read off by taking the same view of the base's array. The base knows its views
+(weakly); when one of the family is written in place, the others get new rows at once, so no operator has to look whether its
+operand is still up to date.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+
+__all__ = ["Replay", "alias", "refresh", "split_views", "version_of", "view"]
+
+_ADDRESS = TAPE.address
+Take = Callable[[Any], Any]
+
+
+class Replay:
+    """How a view is taken from its base: a chain, so that a view of a view costs no more than a view."""
+
+    __slots__ = ("before", "take")
+
+    def __init__(self, before: Replay | None, take: Take) -> None:
+        self.before, self.take = before, take
+
+    def __call__(self, array: np.ndarray) -> np.ndarray:
+        takes = []
+        step: Replay | None = self
+        while step is not None:
+            takes.append(step.take)
+            step = step.before
+        for take in reversed(takes):
+            array = take(array)
+        return array
+
+
+def version_of(t: Tensor) -> VersionCounter:
+    """The version counter of a tensor's memory."""
+    meta = meta_of(t)
+    if meta.version is None:
+        meta.version = VersionCounter()
+    return meta.version
+
+
+def _record(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
+    """Row of the view `z` of `x`."""
+    a = promote(x)
+    # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
+    base = a if a.flags.c_contiguous else np.empty(a.shape, np.int8)
+    taken = z if base is a else take(base)
+    number = TAPE.name_number(name)
+
+    def attempt() -> Any:
+        return TAPE.view_row(_ADDRESS, number, x._row, id(a), id(base), id(taken), id(z))
+
+    row = int(attempt())
+    return row if row > 0 else retry(attempt, (x,))
+
+
+def view(x: Tensor, name: str, take: Take) -> Tensor:
+    """A view of `x`.
+
+    Parameters
+    ----------
+    name : str
+        Node name.
+    take : callable
+        Takes the NumPy view of an array of x's shape.
+    """
+    z = take(promote(x))
+    recording = is_recording()
+    row = _record(x, name, take, z) if x._row and recording else 0
+    t = make(z, row)
+    _adopt(t, x, take)
+    if not recording:
+        meta_of(t).made_without_grad = True
+    return t
+
+
+def _adopt(t: Tensor, x: Tensor, take: Take) -> None:
+    """Make `t` known as a view of x (or of what x is a view of)."""
+    own, theirs = meta_of(t), meta_of(x)
+    own.version = version_of(x)
+    if theirs.base is None:
+        own.base, own.replay = x, Replay(None, take)
+    else:
+        own.base, own.replay = theirs.base, Replay(theirs.replay, take)
+    family = meta_of(own.base)
+    if family.views is None:
+        family.views = []
+    family.views.append(weakref.ref(t))
+    count = len(family.views)
+    if count & (count - 1) == 0 and count >= 8:  # at powers of two, so that dead entries cost a constant each
+        family.views = [link for link in family.views if link() is not None]
+
+
+def alias(x: Tensor, shares_version: bool) -> Tensor:
+    """An untracked tensor on the same memory: `detach` shares the version counter, `data` does not."""
+    t = make(promote(x), 0)
+    if shares_version:
+        meta_of(t).version = version_of(x)
+    return t
+
+
+def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ...]:
+    """Views that are the outputs of one operation: they share its node."""
+    node = _identity(x, name) if x._row and is_recording() else x
+    outputs = []
+    for number, take in enumerate(takes):
+        z = take(promote(x))
+        row = _record(node, name, take, z) if node._row and node is not x else 0
+        t = make(z, row)
+        _adopt(t, x, take)
+        meta = meta_of(t)
+        meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
+        meta.made_without_grad = not is_recording()
+        outputs.append(t)
+    return tuple(outputs)
+
+
+def _identity(x: Tensor, name: str) -> Tensor:
+    """The row that stands for a multi-output operation: the whole of `x`."""
+    a = promote(x)
+    return make(a, _record(x, name, lambda array: array[...], a[...]))
+
+
+def refresh(base: Tensor) -> None:
+    """Give the living views of `base` rows that start from its present row."""
+    meta = base._meta
+    if meta is None or meta.views is None:
+        return
+    for link in meta.views:
+        t = link()
+        if t is None or t._meta is None:
+            continue
+        row = 0
+        if base._row:
+            row = _record(base, "AsStridedBackward0", t._meta.replay, t._data)
+        t._row, before = row, t._row
+        if before > 0:
+            TAPE.drop(_ADDRESS, before)

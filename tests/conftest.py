@@ -1,0 +1,27 @@
+"""Settings that all tests share."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import tapegrad as tg
+
+# The first example of a test may compile; no test may depend on how fast the machine is, nor on chance.
+settings.register_profile(
+    "tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("tapegrad")
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    tg.manual_seed(0)
+
+
+@pytest.fixture
+def default_float32() -> Iterator[None]:
+    """The test runs with float32 as the default dtype."""
+    tg.set_default_dtype(tg.float32)
+    yield
+    tg.set_default_dtype(tg.float64)

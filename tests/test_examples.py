@@ -1,0 +1,40 @@
+"""The examples run as they stand, in a process of their own, and print what they promise."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def output_of(example: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / example)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_tour():
+    printed = output_of("tour.py")
+    for line in (
+        "dy/dw = tensor([5.])  dy/dx = tensor([2.])",
+        "is_leaf        x, w, a, b, y: True True False False False",
+        "a.grad_fn, b.grad_fn, y.grad_fn: AddBackward0 AddBackward0 MulBackward0",
+        "w.grad after one, two, three passes: 5.0 10.0 15.0",
+        "1 * dy0/dw + 2 * dy1/dw = tensor([9.])",
+        "d(x^2)/dx at 3: tensor([6.], grad_fn=<MulBackward0>)",
+        "gradient of the second element: [[4.0, 6.0]]",
+    ):
+        assert line in printed
+
+
+def test_rosenbrock():
+    table = output_of("rosenbrock.py").splitlines()[-2:]
+    evaluations = {line[:22].strip(): int(line[33:55]) for line in table}
+    assert evaluations["tape"] * 20 < evaluations["finite differences"]

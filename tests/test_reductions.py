@@ -1,0 +1,447 @@
+"""Reductions, scans and normalisations: values against NumPy, derivatives against differences, ties, zeros, errors."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numerical import check_gradients
+
+import tapegrad as tg
+
+RNG = np.random.default_rng(0)
+MATRIX = RNG.normal(size=(3, 4))
+CUBE = RNG.normal(size=(2, 3, 4))
+VECTOR = RNG.normal(size=5)
+STRIDED = RNG.normal(size=(4, 3)).T[:, ::2]
+EMPTY = np.zeros((0, 3))
+POINTS = {"matrix": MATRIX, "cube": CUBE, "vector": VECTOR, "strided": STRIDED, "number": np.array(0.7)}
+INF = float("inf")
+
+NUMPY: dict[str, Any] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "amax": np.max,
+    "amin": np.min,
+    "var": lambda a, axis, keepdims: np.var(a, axis=axis, keepdims=keepdims, ddof=1),
+    "std": lambda a, axis, keepdims: np.std(a, axis=axis, keepdims=keepdims, ddof=1),
+    "logsumexp": lambda a, axis, keepdims: np.log(np.sum(np.exp(a), axis=axis, keepdims=keepdims)),
+    "norm": lambda a, axis, keepdims: np.sqrt(np.sum(a * a, axis=axis, keepdims=keepdims)),
+}
+DIMS = [0, -1, 1, (0, 1), (1, 0), (-1,), [0]]
+
+
+def leaf(values: Any) -> tg.Tensor:
+    return tg.tensor(values, requires_grad=True)
+
+
+def gradient(f: Any, values: Any) -> np.ndarray:
+    x = leaf(values)
+    f(x).backward()
+    return np.array(x.grad.numpy())
+
+
+def reduce(name: str, x: tg.Tensor, dim: Any, keepdim: bool) -> tg.Tensor:
+    return getattr(tg, name)(x, dim=dim, keepdim=keepdim)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dim", DIMS, ids=str)
+@pytest.mark.parametrize("name", NUMPY)
+def test_reduction_along_dimensions_equals_numpy(name: str, dim: Any, keepdim: bool) -> None:
+    axis = tuple(dim) if isinstance(dim, (tuple, list)) else dim
+    expected = NUMPY[name](CUBE, axis=axis, keepdims=keepdim)
+    got = reduce(name, tg.tensor(CUBE), dim, keepdim)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("point", ["matrix", "cube", "vector", "strided"])
+@pytest.mark.parametrize("name", [name for name in NUMPY if name != "logsumexp"])
+def test_reduction_of_everything_equals_numpy(name: str, point: str) -> None:
+    expected = NUMPY[name](POINTS[point], axis=None, keepdims=False)
+    np.testing.assert_allclose(getattr(tg, name)(tg.tensor(POINTS[point])).item(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "amax", "amin", "norm"])
+def test_reduction_of_a_number_is_the_number(name: str) -> None:
+    assert getattr(tg, name)(tg.tensor(0.75)).item() == 0.75
+
+
+@pytest.mark.parametrize("dim", [None, 0, -1, (0, 1)], ids=str)
+@pytest.mark.parametrize("name", NUMPY)
+def test_reduction_derivatives(name: str, dim: Any) -> None:
+    if name == "logsumexp" and dim is None:
+        dim = (0, 1)
+    check_gradients(lambda x: reduce(name, x, dim, False), MATRIX)
+
+
+@pytest.mark.parametrize("point", ["vector", "strided", "number", "cube"])
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "norm"])
+def test_reduction_derivatives_at_other_layouts(name: str, point: str) -> None:
+    check_gradients(getattr(tg, name), POINTS[point])
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "var", "norm", "logsumexp"])
+def test_reduction_derivatives_with_kept_dimensions(name: str) -> None:
+    check_gradients(lambda x: reduce(name, x, 1, True) * x, MATRIX)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "var", "std", "norm", "cumsum", "cumprod", "softmax"])
+def test_float32_stays_float32(name: str) -> None:
+    x = leaf(MATRIX.astype(np.float32))
+    z = getattr(tg, name)(x, 0)
+    z.sum().backward()
+    assert (z.dtype, x.grad.dtype) == (np.float32, np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int32, np.int64])
+@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
+def test_integers_accumulate_as_int64(name: str, dtype: Any) -> None:
+    values = np.array([1, 0, 1, 1]).astype(dtype)
+    got = getattr(tg, name)(tg.tensor(values), 0)
+    assert got.dtype == np.int64
+    np.testing.assert_array_equal(got.numpy(), getattr(np, name)(values.astype(np.int64), axis=0))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax"])
+def test_dtype_argument_casts_first(name: str) -> None:
+    x = leaf(MATRIX)
+    z = getattr(tg, name)(x, 0, dtype=tg.float32)
+    (z * z).sum().backward()
+    assert (z.dtype, x.grad.dtype) == (np.float32, np.float64)
+
+
+@pytest.mark.parametrize(("name", "value"), [("sum", 0.0), ("mean", np.nan), ("prod", 1.0), ("norm", 0.0)])
+def test_reduction_of_nothing(name: str, value: float) -> None:
+    x = leaf(np.zeros(0))
+    z = getattr(tg, name)(x)
+    z.backward()
+    np.testing.assert_equal((z.item(), x.grad.shape), (value, (0,)))
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "shape"), [("sum", 0, (3,)), ("sum", 1, (0,)), ("amax", 1, (0,)), ("prod", 0, (3,))]
+)
+def test_reduction_of_an_empty_matrix_has_the_remaining_shape(name: str, dim: int, shape: tuple[int, ...]) -> None:
+    assert getattr(tg, name)(tg.tensor(EMPTY), dim).shape == shape
+
+
+def test_empty_tuple_of_dimensions_means_all() -> None:
+    assert tg.sum(tg.tensor(MATRIX), ()).shape == ()
+
+
+@pytest.mark.parametrize(("name", "expected"), [("any", [True, True, False]), ("all", [True, False, False])])
+def test_logical_reductions(name: str, expected: list[bool]) -> None:
+    x = tg.tensor([[1.0, 2.0], [0.0, 3.0], [0.0, 0.0]])
+    got = getattr(tg, name)(x, 1)
+    assert got.dtype == np.bool_
+    assert got.numpy().tolist() == expected
+
+
+# Products
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+def test_prod_derivatives_are_exact_with_zeros(zeros: int) -> None:
+    x = np.array([2.0, -3.0, 5.0, 0.5])
+    x[:zeros] = 0.0
+    check_gradients(tg.prod, x, order=3)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_prod_along_a_dimension_is_exact_with_zeros(dim: int) -> None:
+    x = np.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]])
+    check_gradients(lambda x: tg.prod(x, dim), x, order=3)
+
+
+def test_prod_derivative_survives_underflow() -> None:
+    np.testing.assert_allclose(gradient(tg.prod, [1e-200, 1e-200, 3.0]), [3e-200, 3e-200, 0.0])
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dim", [0, 1, -2])
+def test_scan_equals_numpy(name: str, dim: int) -> None:
+    got = getattr(tg, name)(tg.tensor(CUBE), dim)
+    np.testing.assert_allclose(got.numpy(), getattr(np, name)(CUBE, axis=dim), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("point", ["vector", "matrix", "strided", "number"])
+def test_scan_derivatives(name: str, point: str) -> None:
+    check_gradients(lambda x: getattr(tg, name)(x, -1), POINTS[point])
+
+
+@pytest.mark.parametrize("x", [[0.0, 2.0, 3.0], [2.0, 0.0, 3.0], [2.0, 0.0, 0.0, 4.0], [0.0, 0.0]], ids=str)
+def test_cumprod_derivatives_are_exact_with_zeros(x: list[float]) -> None:
+    check_gradients(lambda x: tg.cumprod(x, 0), x, order=3)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_scan_of_nothing_is_empty(name: str) -> None:
+    x = leaf(np.zeros((0, 3)))
+    z = getattr(tg, name)(x, 0)
+    z.sum().backward()
+    assert z.shape == x.grad.shape == (0, 3)
+
+
+# Extremes
+
+
+@pytest.mark.parametrize(("name", "find"), [("max", np.argmax), ("min", np.argmin)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_extreme_along_a_dimension_gives_values_and_indices(name: str, find: Any, keepdim: bool) -> None:
+    got = getattr(tg, name)(tg.tensor(CUBE), 1, keepdim)
+    np.testing.assert_array_equal(got.indices.numpy(), find(CUBE, 1, keepdims=keepdim))
+    np.testing.assert_array_equal(got.values.numpy(), getattr(np, name)(CUBE, 1, keepdims=keepdim))
+
+
+def test_extreme_along_a_dimension_unpacks() -> None:
+    values, indices = tg.tensor([3.0, 9.0]).max(0)
+    assert (values.item(), indices.item(), indices.dtype) == (9.0, 1, np.int64)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_extreme_along_a_dimension_derivatives(name: str, dim: int) -> None:
+    check_gradients(lambda x: getattr(tg, name)(x * x, dim).values, MATRIX)
+
+
+@pytest.mark.parametrize("name", ["max", "amax", "min", "amin"])
+def test_extreme_of_everything_shares_ties_evenly(name: str) -> None:
+    x = [2.0, 2.0, 5.0, 5.0] if "max" in name else [5.0, 2.0, 7.0, 2.0]
+    expected = [0.0, 0.0, 0.5, 0.5] if "max" in name else [0.0, 0.5, 0.0, 0.5]
+    np.testing.assert_array_equal(gradient(getattr(tg, name), x), expected)
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+def test_extreme_over_dimensions_shares_ties_evenly(name: str) -> None:
+    got = gradient(lambda x: getattr(tg, name)(x, 1).sum(), [[4.0, 4.0], [1.0, 1.0]])
+    np.testing.assert_array_equal(got, [[0.5, 0.5], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extreme_along_a_dimension_gives_ties_to_the_first(name: str) -> None:
+    np.testing.assert_array_equal(gradient(lambda x: getattr(tg, name)(x, 0).values, [4.0, 4.0]), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extreme_of_two_tensors_halves_ties(name: str) -> None:
+    x, y = leaf([1.0, 4.0]), leaf([1.0, 2.0])
+    getattr(tg, name)(x, y).sum().backward()
+    assert (x.grad[0].item(), y.grad[0].item()) == (0.5, 0.5)
+
+
+def test_writing_into_the_indices_of_max_leaves_the_gradient_alone() -> None:
+    x = leaf([1.0, 3.0, 2.0])
+    values, indices = x.max(0, True)
+    indices.numpy()[...] = 0
+    values.backward(tg.ones(1))
+    np.testing.assert_array_equal(x.grad.numpy(), [0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["max", "min", "amax", "amin"])
+def test_nan_wins_over_everything(name: str) -> None:
+    assert np.isnan(getattr(tg, name)(tg.tensor([1.0, np.nan, 5.0])).item())
+
+
+@pytest.mark.parametrize(("name", "expected"), [("argmax", [1, 0]), ("argmin", [0, 1])])
+def test_positions_along_a_dimension(name: str, expected: list[int]) -> None:
+    got = getattr(tg, name)(tg.tensor([[1.0, 5.0], [7.0, 3.0]]), 1)
+    assert (got.numpy().tolist(), got.requires_grad, got.dtype) == (expected, False, np.int64)
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_position_in_the_flattened_tensor(keepdim: bool) -> None:
+    got = tg.argmax(tg.tensor(MATRIX), keepdim=keepdim)
+    assert (got.item(), got.shape) == (int(np.argmax(MATRIX)), (1, 1) if keepdim else ())
+
+
+# Spread and norms
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ddof"),
+    [({}, 1), ({"unbiased": False}, 0), ({"unbiased": True}, 1), ({"correction": 0}, 0), ({"correction": 2.5}, 2.5)],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spread_divides_by_the_degrees_of_freedom(name: str, arguments: dict[str, Any], ddof: float) -> None:
+    got = getattr(tg, name)(tg.tensor(MATRIX), **arguments).item()
+    np.testing.assert_allclose(got, getattr(np, name)(MATRIX, ddof=ddof), rtol=1e-12)
+
+
+def test_a_bool_in_place_of_the_dimension_is_unbiased() -> None:
+    np.testing.assert_allclose(tg.var(tg.tensor(MATRIX), False).item(), np.var(MATRIX), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spread_derivatives_to_third_order(name: str) -> None:
+    check_gradients(lambda x: getattr(tg, name)(x, 0), MATRIX[:, :2], order=3, tolerance=1e-5)
+
+
+def test_std_of_equal_elements_has_zero_derivatives() -> None:
+    x = leaf([2.0, 2.0, 2.0])
+    (first,) = tg.autograd.grad(tg.std(x), x, create_graph=True)
+    (second,) = tg.autograd.grad((first * tg.tensor([1.0, 2.0, 3.0])).sum(), x)
+    np.testing.assert_array_equal([first.detach().numpy(), second.numpy()], np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_spread_without_degrees_of_freedom_warns_and_is_nan(name: str) -> None:
+    with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
+        assert np.isnan(getattr(tg, name)(tg.tensor([1.0])).item())
+
+
+ORDERS = [1, 2, 3, 1.5, 4, INF, -INF, "fro", None, 0, -1, 0.5]
+
+
+@pytest.mark.parametrize("p", ORDERS, ids=str)
+@pytest.mark.parametrize("dim", [None, 0])
+def test_norm_equals_numpy(p: Any, dim: int | None) -> None:
+    flat = MATRIX.ravel() if dim is None else MATRIX
+    expected = np.linalg.norm(flat, 2 if p in ("fro", None) else p, axis=dim)
+    np.testing.assert_allclose(tg.norm(tg.tensor(MATRIX), p, dim).numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", ORDERS, ids=str)
+def test_norm_derivatives(p: Any) -> None:
+    check_gradients(lambda x: tg.norm(x, p, 1), MATRIX)
+
+
+@pytest.mark.parametrize("p", ORDERS[:-2], ids=str)
+def test_norm_of_zeros_has_zero_derivative(p: Any) -> None:
+    np.testing.assert_array_equal(gradient(lambda x: tg.norm(x, p), [0.0, 0.0]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("p", [2, 3, 1.5])
+def test_norm_of_zeros_has_zero_second_derivative(p: float) -> None:
+    x = leaf([[0.0, 0.0], [3.0, 4.0]])
+    (first,) = tg.autograd.grad(tg.norm(x, p, 1).sum(), x, create_graph=True)
+    (second,) = tg.autograd.grad((first * tg.tensor([1.0, 2.0])).sum(), x)
+    np.testing.assert_array_equal(second.numpy()[0], [0.0, 0.0])
+
+
+def test_infinity_norm_shares_ties_evenly() -> None:
+    np.testing.assert_array_equal(gradient(lambda x: tg.norm(x, INF), [3.0, -3.0, 1.0]), [0.5, -0.5, 0.0])
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 5e-324])
+@pytest.mark.parametrize("p", [2, 3])
+def test_norm_neither_overflows_nor_underflows(scale: float, p: int) -> None:
+    expected = (2.0 ** (1.0 / p)) * scale
+    np.testing.assert_allclose(tg.norm(tg.tensor([scale, -scale]), p).item(), expected, rtol=1e-12, atol=5e-324)
+
+
+# Sums of exponentials
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_softmax_equals_its_definition(dim: int) -> None:
+    e = np.exp(CUBE)
+    expected = e / e.sum(dim, keepdims=True)
+    np.testing.assert_allclose(tg.softmax(tg.tensor(CUBE), dim).numpy(), expected, rtol=1e-12)
+
+
+def test_log_softmax_is_the_logarithm_of_softmax() -> None:
+    x = tg.tensor(MATRIX)
+    np.testing.assert_allclose(tg.log_softmax(x, 1).numpy(), np.log(tg.softmax(x, 1).numpy()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
+@pytest.mark.parametrize("point", ["vector", "matrix", "strided", "number"])
+def test_exponential_sum_derivatives(name: str, point: str) -> None:
+    check_gradients(lambda x: getattr(tg, name)(x, -1), POINTS[point], order=3, tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "value", "expected"),
+    [
+        ([1000.0, 1000.0], 1000.0 + np.log(2.0), [0.5, 0.5]),
+        ([-1e4, 0.0], 0.0, [0.0, 1.0]),
+        ([-INF, 1.0], 1.0, [0.0, 1.0]),
+        ([-INF, -INF], -INF, [0.0, 0.0]),
+        ([INF, 1.0], INF, [1.0, 0.0]),
+        ([INF, INF, 1.0], INF, [0.5, 0.5, 0.0]),
+    ],
+    ids=str,
+)
+def test_logsumexp_at_the_edges(x: list[float], value: float, expected: list[float]) -> None:
+    z = leaf(x)
+    result = tg.logsumexp(z, 0)
+    result.backward()
+    np.testing.assert_allclose(result.item(), value, rtol=1e-15)
+    np.testing.assert_allclose(z.grad.numpy(), expected, rtol=1e-12)
+
+
+def test_logsumexp_of_integers_is_of_the_default_dtype() -> None:
+    assert tg.logsumexp(tg.tensor([1, 2]), 0).dtype == tg.get_default_dtype()
+
+
+# Nodes, graphs and errors
+
+
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (lambda x: x.sum(), "SumBackward0"),
+        (lambda x: x.sum(0), "SumBackward1"),
+        (lambda x: x.mean(), "MeanBackward0"),
+        (lambda x: x.mean(0), "MeanBackward1"),
+        (lambda x: x.prod(), "ProdBackward0"),
+        (lambda x: x.prod(0), "ProdBackward1"),
+        (lambda x: x.max(), "MaxBackward1"),
+        (lambda x: x.max(0).values, "MaxBackward0"),
+        (lambda x: x.amin(0), "AminBackward0"),
+        (lambda x: x.var(), "VarBackward0"),
+        (lambda x: x.std(), "StdBackward0"),
+        (lambda x: x.norm(), "LinalgVectorNormBackward0"),
+        (lambda x: x.logsumexp(0), "LogsumexpBackward0"),
+        (lambda x: x.softmax(0), "SoftmaxBackward0"),
+        (lambda x: x.log_softmax(0), "LogSoftmaxBackward0"),
+        (lambda x: x.cumsum(0), "CumsumBackward0"),
+        (lambda x: x.cumprod(0), "CumprodBackward0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
+    assert f(leaf(MATRIX)).grad_fn.name() == name
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "message"),
+    [
+        (lambda: tg.sum(tg.tensor([1.0]), 2), IndexError, "Dimension out of range (expected to be in range of [-1, 0]"),
+        (lambda: tg.sum(tg.tensor([1.0]), (0, 0)), RuntimeError, "dim 0 appears multiple times in the list of dims"),
+        (lambda: tg.mean(tg.tensor([1, 2])), RuntimeError, "could not infer output dtype"),
+        (lambda: tg.mean(tg.tensor([1, 2])), RuntimeError, "Got: Long"),
+        (lambda: tg.var(tg.tensor([1, 2])), RuntimeError, "std and var only support floating point"),
+        (lambda: tg.norm(tg.tensor([1, 2])), RuntimeError, "Expected a floating point"),
+        (lambda: tg.norm(tg.tensor([1.0]), "nuc"), RuntimeError, "Order nuc not supported"),
+        (lambda: tg.norm(tg.zeros(0), INF), RuntimeError, "does not have an identity"),
+        (lambda: tg.max(tg.zeros(0)), RuntimeError, "Expected reduction dim to be specified for input.numel() == 0"),
+        (lambda: tg.max(tg.zeros(0), 0), IndexError, "Expected reduction dim 0 to have non-zero size"),
+        (lambda: tg.amax(tg.zeros(0, 3), 0), IndexError, "Expected reduction dim 0 to have non-zero size"),
+        (lambda: tg.argmin(tg.zeros(0)), IndexError, "Expected reduction dim to be specified"),
+        (lambda: tg.argmax(tg.tensor([True])), RuntimeError, "does not support bool input"),
+        (lambda: tg.softmax(tg.tensor([1, 2]), 0), NotImplementedError, "not implemented for 'Long'"),
+        (lambda: tg.cumsum(tg.tensor([1.0]), 1), IndexError, "Dimension out of range"),
+        (lambda: tg.var(tg.tensor([1.0, 2.0]), 0, True, correction=1), TypeError, "either unbiased or correction"),
+    ],
+)
+def test_errors_name_what_is_wrong(f: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        f()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "var", "norm"])
+def test_untracked_tensors_record_nothing(name: str) -> None:
+    assert not getattr(tg, name)(tg.tensor(MATRIX)).requires_grad
+
+
+@pytest.mark.parametrize("name", ["prod", "logsumexp", "var", "norm", "cumprod", "softmax", "amax"])
+def test_a_masked_branch_cannot_poison_the_gradient(name: str) -> None:
+    x = leaf([1.0, INF])
+    bad = getattr(tg, name)(x, 0).sum()
+    tg.where(tg.tensor(False), bad, x[0]).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1.0, 0.0])

@@ -1,0 +1,275 @@
+"""The rule table where it is delicate: nan and infinities, kinks, masked branches, operands written afterwards."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from engine_fixtures import assert_values, leaf, numbers
+from rule_samples import PUBLIC, Rule, call, columns, differentiable, is_number, names, operands, points
+
+import tapegrad as tg
+
+grad = tg.autograd.grad
+every_rule = pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))
+EDGES = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, 1e308, -1e308, 5e-324)
+
+
+def edge_points(rule: Rule) -> list[tuple[float, ...]]:
+    parameters = [(1.0,) if is_number(rule, k) else (0.0, 1.0) for k in range(len(rule.args))]
+    few = (math.nan, math.inf, -math.inf, 0.0, -0.0, -2.5, 1e308)
+    edges = EDGES if len(differentiable(rule)) == 1 else few
+    choices = [parameters[k] if rule.partials[k] is None else edges for k in range(len(rule.args))]
+    return list(itertools.product(*choices))
+
+
+def edge_columns(rule: Rule) -> list[np.ndarray]:
+    return [np.array(column) for column in zip(*edge_points(rule), strict=True)]
+
+
+def gradients(rule: Rule, values: list[np.ndarray] | tuple[float, ...], create_graph: bool = False) -> list[np.ndarray]:
+    arguments = operands(rule, values)
+    tracked = [arguments[k] for k in differentiable(rule)]
+    y = call(rule, arguments)
+    seed = tg.ones_like(y.detach())
+    return [numbers(g) for g in grad(y, tracked, seed, create_graph=create_graph, materialize_grads=True)]
+
+
+@every_rule
+def test_edge_values_of_scalars_equal_those_of_arrays(rule: Rule) -> None:
+    together = numbers(call(rule, operands(rule, edge_columns(rule))))
+    alone = [call(rule, operands(rule, point)).item() for point in edge_points(rule)]
+    np.testing.assert_allclose(alone, together, rtol=1e-13, atol=0.0)
+
+
+@every_rule
+def test_edge_gradients_of_scalars_equal_those_of_arrays(rule: Rule) -> None:
+    together = gradients(rule, edge_columns(rule))
+    alone = list(zip(*[gradients(rule, point) for point in edge_points(rule)], strict=True))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13, atol=0.0)
+
+
+@every_rule
+def test_edge_gradients_recorded_equal_those_swept(rule: Rule) -> None:
+    swept = gradients(rule, edge_columns(rule))
+    recorded = gradients(rule, edge_columns(rule), create_graph=True)
+    for one, other in zip(recorded, swept, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=0.0)
+
+
+@every_rule
+def test_tape_is_usable_after_nan_and_infinity(rule: Rule) -> None:
+    for point in edge_points(rule)[:20]:
+        gradients(rule, point)
+    x = leaf(3.0)
+    (x * x).backward()
+    assert_values(x.grad, 6.0)
+
+
+@every_rule
+def test_float32_edges_do_not_raise(rule: Rule) -> None:
+    arguments = operands(rule, edge_columns(rule), tg.float32)
+    tracked = [arguments[k] for k in differentiable(rule)]
+    got = grad(call(rule, arguments).sum(), tracked, materialize_grads=True)
+    assert [g.dtype for g in got] == [tg.float32] * len(tracked)
+
+
+def inner_operands(rule: Rule, values: list[np.ndarray] | tuple[float, ...]) -> tuple[list[tg.Tensor], list[object]]:
+    """Leaves and, made from them, operands that may be written."""
+    leaves = operands(rule, values)
+    inner = [x * 1.0 if k in differentiable(rule) else x for k, x in enumerate(leaves)]
+    return [leaves[k] for k in differentiable(rule)], inner
+
+
+def assert_safe_when_written(rule: Rule, values: list[np.ndarray] | tuple[float, ...], victim: int) -> None:
+    """Write operand number `victim`, or the result if it is -1: backward raises or is right."""
+    leaves, inner = inner_operands(rule, values)
+    y = call(rule, inner)
+    total = y.sum()
+    expected = [numbers(g) for g in grad(total, leaves, retain_graph=True, materialize_grads=True)]
+    written = y if victim < 0 else inner[victim]
+    written.mul_(1.5).add_(0.25)
+    refused = False
+    try:
+        got = [numbers(g) for g in grad(total, leaves, materialize_grads=True)]
+    except RuntimeError as error:
+        refused = "modified by an inplace operation" in str(error)
+        got = []
+    assert refused or all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
+
+
+@every_rule
+def test_writing_an_array_operand_raises_or_does_no_harm(rule: Rule) -> None:
+    for victim in differentiable(rule):
+        assert_safe_when_written(rule, columns(rule), victim)
+
+
+@every_rule
+def test_writing_a_scalar_operand_raises_or_does_no_harm(rule: Rule) -> None:
+    for victim in differentiable(rule):
+        assert_safe_when_written(rule, points(rule)[0], victim)
+
+
+@every_rule
+def test_writing_an_array_result_raises_or_does_no_harm(rule: Rule) -> None:
+    assert_safe_when_written(rule, columns(rule), -1)
+
+
+@every_rule
+def test_writing_a_scalar_result_raises_or_does_no_harm(rule: Rule) -> None:
+    assert_safe_when_written(rule, points(rule)[0], -1)
+
+
+CONVENTIONS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = {
+    "abs at 0": (lambda x: x.abs(), 0.0, 0.0),
+    "sign at 0": (lambda x: x.sign(), 0.0, 0.0),
+    "relu at 0": (lambda x: x.relu(), 0.0, 0.0),
+    "relu at -0": (lambda x: x.relu(), -0.0, 0.0),
+    "clamp at its lower bound": (lambda x: x.clamp(0.0, 1.0), 0.0, 1.0),
+    "clamp at its upper bound": (lambda x: x.clamp(0.0, 1.0), 1.0, 1.0),
+    "clamp below": (lambda x: x.clamp(0.0, 1.0), -0.5, 0.0),
+    "clamp above": (lambda x: x.clamp(0.0, 1.0), 1.5, 0.0),
+    "clamp from below only, at the bound": (lambda x: x.clamp(min=0.0), 0.0, 1.0),
+    "clamp from above only, at the bound": (lambda x: x.clamp(max=1.0), 1.0, 1.0),
+    "sqrt at 0": (lambda x: x.sqrt(), 0.0, math.inf),
+    "log at 0": (lambda x: x.log(), 0.0, math.inf),
+    "maximum of a tie": (lambda x: tg.maximum(x, tg.ones_like(x)), 1.0, 0.5),
+    "minimum of a tie": (lambda x: tg.minimum(x, tg.ones_like(x)), 1.0, 0.5),
+    "maximum with itself": (lambda x: tg.maximum(x, x), 1.0, 1.0),
+    "x ** 0 at 0": (lambda x: x**0, 0.0, 0.0),
+    "x ** 1 at 0": (lambda x: x**1, 0.0, 1.0),
+    "x ** 2 at 0": (lambda x: x**2, 0.0, 0.0),
+    "x ** 3 at a negative number": (lambda x: x**3, -2.0, 12.0),
+    "0 ** b at 2": (lambda b: 0.0**b, 2.0, 0.0),
+    "0 ** b at 0": (lambda b: 0.0**b, 0.0, 0.0),
+    "hypot at the origin": (lambda x: tg.hypot(x, tg.zeros_like(x)), 0.0, 0.0),
+    "floor at 0": (lambda x: x.floor(), 0.0, 0.0),
+    "round at a half": (lambda x: x.round(), 0.5, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_scalar_derivative_at_a_kink(name: str) -> None:
+    f, at, expected = CONVENTIONS[name]
+    x = leaf(at)
+    assert_values(grad(f(x), x)[0], expected)
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_array_derivative_at_a_kink(name: str) -> None:
+    f, at, expected = CONVENTIONS[name]
+    x = leaf([at, at])
+    assert_values(grad(f(x).sum(), x)[0], [expected, expected])
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_recorded_derivative_at_a_kink(name: str) -> None:
+    f, at, expected = CONVENTIONS[name]
+    x = leaf([at, at])
+    assert_values(grad(f(x).sum(), x, create_graph=True)[0], [expected, expected])
+
+
+def test_both_sides_of_a_tie_share_evenly() -> None:
+    x, y = leaf([1.0]), leaf([1.0])
+    tg.maximum(x, y).backward()
+    assert (x.grad.item(), y.grad.item()) == (0.5, 0.5)
+
+
+def test_second_derivative_of_a_square_at_zero() -> None:
+    x = leaf(0.0)
+    (g,) = grad(x**2, x, create_graph=True)
+    assert_values(grad(g, x)[0], 2.0)
+
+
+def test_round_goes_to_even() -> None:
+    assert tg.round(tg.tensor([0.5, 1.5, 2.5, -0.5])).tolist() == [0.0, 2.0, 2.0, -0.0]
+
+
+def test_remainder_has_the_sign_of_the_divisor() -> None:
+    assert (tg.tensor([5.0, -5.0]) % tg.tensor([-3.0, 3.0])).tolist() == [-1.0, 1.0]
+
+
+def test_fmod_has_the_sign_of_the_dividend() -> None:
+    assert tg.fmod(tg.tensor([5.0, -5.0]), tg.tensor([-3.0, 3.0])).tolist() == [2.0, -2.0]
+
+
+def test_softplus_is_linear_above_twenty() -> None:
+    x = leaf([25.0])
+    y = tg.softplus(x)
+    y.backward()
+    assert y.item() == 25.0 and x.grad.item() == 1.0
+
+
+# A branch that is not taken at 0, with an infinite or undefined derivative there: first and second derivative at 0.
+MASKED: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = {
+    "log or nothing": (lambda x: tg.where(x > 0, tg.log(x), 0.0), 0.0, 0.0),
+    "log or a multiple": (lambda x: tg.where(x > 0, tg.log(x), 2 * x), 2.0, 0.0),
+    "sqrt or zero times x": (lambda x: tg.where(x > 0, tg.sqrt(x), 0 * x), 0.0, 0.0),
+    "x log x or a square": (lambda x: tg.where(x > 0, x * tg.log(x), x * x), 0.0, 2.0),
+    "reciprocal or a cube": (lambda x: tg.where(x > 0, 1 / x, x**3), 0.0, 0.0),
+    "quotient or exp": (lambda x: tg.where(x > 0, tg.sin(x) / x, tg.exp(x)), 1.0, 1.0),
+    "root or a square": (lambda x: tg.where(x > 0, x**0.5, x * x), 0.0, 2.0),
+    "rsqrt or cos": (lambda x: tg.where(x > 0, tg.rsqrt(x), tg.cos(x)), 0.0, -1.0),
+    "acosh outside its domain or sin": (lambda x: tg.where(x > 1, tg.acosh(x), tg.sin(x)), 1.0, 0.0),
+    "log of log or sinh": (lambda x: tg.where(x > 0, tg.log(tg.log(1 + x)), tg.sinh(x)), 1.0, 0.0),
+    "mask as a factor": (lambda x: (x > 0).double() * tg.sqrt(x) + x * x, 0.0, 2.0),
+}
+
+
+def start(array: bool) -> tg.Tensor:
+    return leaf([0.0, 0.0]) if array else leaf(0.0)
+
+
+@pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_branch_leaves_the_first_derivative_alone(name: str, array: bool) -> None:
+    f, first, _ = MASKED[name]
+    x = start(array)
+    assert_values(grad(f(x).sum(), x)[0], np.full(x.shape, first), atol=1e-15)
+
+
+@pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_branch_leaves_the_recorded_derivative_alone(name: str, array: bool) -> None:
+    f, first, _ = MASKED[name]
+    x = start(array)
+    assert_values(grad(f(x).sum(), x, create_graph=True)[0], np.full(x.shape, first), atol=1e-15)
+
+
+@pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
+@pytest.mark.parametrize("name", MASKED)
+def test_masked_branch_leaves_the_second_derivative_alone(name: str, array: bool) -> None:
+    f, _, second = MASKED[name]
+    x = start(array)
+    (g,) = grad(f(x).sum(), x, create_graph=True)
+    got = grad(g.sum(), x, materialize_grads=True)[0] if g.requires_grad else tg.zeros_like(x.detach())
+    assert_values(got, np.full(x.shape, second), atol=1e-15)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_branches_are_differentiated_where_they_are_taken(name: str) -> None:
+    f = MASKED[name][0]
+    x, step = 1.3, 1e-6
+    point = leaf(x)
+    difference = (f(tg.tensor(x + step)).item() - f(tg.tensor(x - step)).item()) / (2 * step)
+    np.testing.assert_allclose(grad(f(point), point)[0].item(), difference, rtol=1e-7)
+
+
+def test_zero_seed_does_not_meet_an_infinite_partial() -> None:
+    x = leaf([0.0, 4.0])
+    (g,) = grad(tg.sqrt(x), x, tg.tensor([0.0, 1.0]))
+    assert_values(g, [0.0, 0.25])
+
+
+def test_infinite_partial_without_a_mask_stays_infinite() -> None:
+    x = leaf([0.0])
+    tg.sqrt(x).backward()
+    assert x.grad.item() == math.inf
+
+
+def test_nan_in_an_unused_element_stays_there() -> None:
+    x = leaf([math.nan, 2.0])
+    (x * x)[1].backward()
+    assert_values(x.grad, [0.0, 4.0])
