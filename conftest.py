@@ -7,6 +7,9 @@ import pytest
 
 import tapegrad as tg
 
+# Parts of one generated file, compiled together; by themselves they cannot be imported.
+collect_ignore = ["src/tapegrad/engine"]
+
 
 @pytest.fixture(autouse=True)
 def _names_of_doctests(doctest_namespace: dict[str, Any]) -> None:

@@ -34,27 +34,24 @@ def check_gradients(
         total, leaves = _projection(f, point, level)
         if total.requires_grad:
             total.backward()
-        for leaf, array in zip(leaves, point, strict=True):
+        for which, (leaf, array) in enumerate(zip(leaves, point, strict=True)):
             if array.dtype.kind != "f":
                 continue
             assert leaf.grad is None or leaf.grad.shape == array.shape
             got = np.zeros(array.shape) if leaf.grad is None else leaf.grad.numpy()
-            expected = _differences(f, point, level, array, step)
+            expected = _differences(f, point, level, which, step)
             scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
             np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * scale, err_msg=f"order {level}")
 
 
-def _differences(
-    f: Callable[..., Any], point: list[np.ndarray], level: int, array: np.ndarray, step: float
-) -> np.ndarray:
-    """Central differences of the projection with respect to `array`, one of the arrays of the point."""
-    result = np.empty(array.shape)
-    for place in np.ndindex(array.shape):
+def _differences(f: Callable[..., Any], point: list[np.ndarray], level: int, which: int, step: float) -> np.ndarray:
+    """Central differences of the projection with respect to one of the arrays of the point."""
+    result = np.empty(point[which].shape)
+    for place in np.ndindex(result.shape):
         values = []
         for sign in (1.0, -1.0):
-            moved = [a.copy() if a is array else a for a in point]
-            target = next(m for m, a in zip(moved, point, strict=True) if a is array)
-            target[place] += sign * step
+            moved = [array.copy() for array in point]
+            moved[which][place] += sign * step
             values.append(_projection(f, moved, level)[0].item())
         result[place] = (values[0] - values[1]) / (2.0 * step)
     return result

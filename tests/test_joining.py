@@ -134,7 +134,13 @@ def test_pieces_share_memory(f: Any) -> None:
 
 @pytest.mark.parametrize(
     "f",
-    [lambda x: x.split(2), lambda x: x.split([1, 2]), lambda x: x.chunk(2, 1), lambda x: x.unbind(), lambda x: x.unbind(1)],
+    [
+        lambda x: x.split(2),
+        lambda x: x.split([1, 2]),
+        lambda x: x.chunk(2, 1),
+        lambda x: x.unbind(),
+        lambda x: x.unbind(1),
+    ],
 )
 def test_splitting_derivatives(f: Any) -> None:
     check_gradients(lambda x: tuple(piece * piece for piece in f(x)), MATRIX)

@@ -8,6 +8,7 @@ import pytest
 from numerical import check_gradients
 
 import tapegrad as tg
+from tapegrad.affine import linear
 
 RNG = np.random.default_rng(1)
 
@@ -126,18 +127,18 @@ LAYERS = [(3, 4), (4,), (2, 3, 4), (2, 2, 3, 4), (0, 4)]
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 def test_linear_equals_its_definition(shape: tuple[int, ...], bias: bool) -> None:
     x, w, b = array(*shape), array(5, 4), array(5)
-    got = tg.nn.functional.linear(tg.tensor(x), tg.tensor(w), tg.tensor(b) if bias else None)
+    got = linear(tg.tensor(x), tg.tensor(w), tg.tensor(b) if bias else None)
     np.testing.assert_allclose(got.numpy(), x @ w.T + (b if bias else 0.0), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 def test_linear_derivatives(shape: tuple[int, ...]) -> None:
-    check_gradients(tg.nn.functional.linear, array(*shape), array(2, 4), array(2))
+    check_gradients(linear, array(*shape), array(2, 4), array(2))
 
 
 @pytest.mark.parametrize("shape", LAYERS, ids=str)
 def test_linear_derivatives_without_bias(shape: tuple[int, ...]) -> None:
-    check_gradients(lambda x, w: tg.nn.functional.linear(x, w), array(*shape), array(2, 4))
+    check_gradients(lambda x, w: linear(x, w), array(*shape), array(2, 4))
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,9 @@ def test_linear_derivatives_without_bias(shape: tuple[int, ...]) -> None:
         (lambda: tg.bmm(leaf(2, 2, 3), leaf(2, 3, 2)), "BmmBackward0"),
         (lambda: tg.addmm(leaf(2), leaf(2, 3), leaf(3, 2)), "AddmmBackward0"),
         (lambda: tg.outer(leaf(2), leaf(3)), "MulBackward0"),
-        (lambda: tg.nn.functional.linear(leaf(2, 3), leaf(4, 3), leaf(4)), "AddmmBackward0"),
-        (lambda: tg.nn.functional.linear(leaf(2, 3), leaf(4, 3)), "MmBackward0"),
-        (lambda: tg.nn.functional.linear(leaf(2, 2, 3), leaf(4, 3), leaf(4)), "ViewBackward0"),
+        (lambda: linear(leaf(2, 3), leaf(4, 3), leaf(4)), "AddmmBackward0"),
+        (lambda: linear(leaf(2, 3), leaf(4, 3)), "MmBackward0"),
+        (lambda: linear(leaf(2, 2, 3), leaf(4, 3), leaf(4)), "ViewBackward0"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -181,8 +182,8 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
         (lambda: tg.outer(leaf(2, 2), leaf(2)), "outer: Expected 1-D argument self, but got 2-D"),
         (lambda: tg.addmm(leaf(3), leaf(2, 2), leaf(2, 2)), "The expanded size of the tensor (2) must match"),
         (lambda: tg.addmm(leaf(2, 2, 2), leaf(2, 2), leaf(2, 2)), "the number of sizes provided (2) must be greater"),
-        (lambda: tg.nn.functional.linear(leaf(2, 3), leaf(3, 4)), "shapes cannot be multiplied (2x3 and 4x3)"),
-        (lambda: tg.nn.functional.linear(leaf(2, 3), leaf(2, 2, 3)), "t() expects a tensor with <= 2 dimensions"),
+        (lambda: linear(leaf(2, 3), leaf(3, 4)), "shapes cannot be multiplied (2x3 and 4x3)"),
+        (lambda: linear(leaf(2, 3), leaf(2, 2, 3)), "t() expects a tensor with <= 2 dimensions"),
     ],
 )
 def test_errors_name_the_shapes(f: Any, message: str) -> None:

@@ -47,7 +47,8 @@ def measure(library: str, cache: str | None = None) -> Cost:
         f"b = now()\n{_FIRST_GRADIENT[library]}\n"
         "print(b - a, now() - b)\n"
     )
-    environment = dict(os.environ)
+    # Installed packages have their bytecode on disk, and so must what is measured here.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
     child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "as_dtype",
     "bool",
     "can_cast",
     "double",
@@ -14,7 +13,6 @@ __all__ = [
     "float16",
     "float32",
     "float64",
-    "float_or_default",
     "get_default_dtype",
     "half",
     "int",
@@ -27,7 +25,6 @@ __all__ = [
     "result_type",
     "set_default_dtype",
     "short",
-    "type_name",
     "uint8",
 ]
 

@@ -17,7 +17,7 @@ import numpy as np
 from tapegrad import dtypes, special
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
-from tapegrad.quiet import enter, leave
+from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.rules import RULES, Rule
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, as_operand, is_recording, make, retry
@@ -25,9 +25,11 @@ from tapegrad.tensor import Tensor, as_operand, is_recording, make, retry
 __all__ = ["FUNCTIONS", "apply_rule", "forward", "reflected", "scalar_forward"]
 
 _new = object.__new__
+_array = np.array
 _T = TAPE
 _ADDRESS = TAPE.address
 ndarray = np.ndarray
+F64 = dtypes.float64
 
 # Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
 KEEPS_INTEGERS = frozenset(
@@ -122,7 +124,7 @@ scalar_forward: tuple[Callable[..., float], ...] = tuple(_scalar_forward(rule) f
 
 def _float_at_the_edge(opcode: int, *values: float) -> float:
     """A float result where Python's own function raises: overflow, poles, domain; IEEE values as on arrays."""
-    token = enter()
+    token = enter(IGNORING)
     try:
         return float(forward[opcode](*(np.array([value]) for value in values))[0])
     finally:
@@ -153,7 +155,7 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
             t._row = row
             t._meta = None
             return t
-        token = enter()
+        token = enter(IGNORING)
         try:
             z = array(a)
         finally:
@@ -175,20 +177,27 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
     return function
 
 
-def _binary(opcode: int) -> Callable[[Tensor, Any], Tensor]:
+def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Tensor]:
+    """``op(x, y)`` for a tensor `x`; ``op(y, x)`` if exchanged (the reflected operator)."""
     scalar, array = scalar_forward[opcode], forward[opcode]
+    of_constant = "pow" if RULES[opcode].name == "pow" and not exchanged else ""
 
     def function(x: Tensor, y: Any) -> Tensor:
-        if type(y) is Tensor:
-            b = y._data
-            y_handle = y._row
-        elif type(y) is float:
-            b = y
-            y_handle = 0
-        else:
-            return apply_rule(opcode, x, y)
         a = x._data
         x_handle = x._row
+        kind = type(y)
+        if kind is Tensor:
+            b = y._data
+            y_handle = y._row
+        elif kind is float or (kind is int and (type(a) is float or a.dtype is F64)):
+            if of_constant and y in POWERS:
+                return POWERS[y](x)
+            b = float(y)
+            y_handle = 0
+        else:
+            return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
+        if exchanged:
+            a, b, x_handle, y_handle = b, a, y_handle, x_handle
         if type(a) is float and type(b) is float:
             try:
                 z = scalar(a, b)
@@ -197,7 +206,7 @@ def _binary(opcode: int) -> Callable[[Tensor, Any], Tensor]:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 row = _T.scalar2(_ADDRESS, opcode, x_handle, a, y_handle, b, z)
                 if row < 0:
-                    return apply_rule(opcode, x, y)
+                    return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
             else:
                 row = 0
             t = _new(Tensor)
@@ -205,24 +214,30 @@ def _binary(opcode: int) -> Callable[[Tensor, Any], Tensor]:
             t._row = row
             t._meta = None
             return t
-        token = enter()
+        token = enter(IGNORING)
         try:
-            z = array(a, b)
+            # NumPy takes twice as long over a Python float as over a 0-d array.
+            if type(b) is float and a.dtype is F64:
+                z = array(a, _array(b))
+            elif type(a) is float and b.dtype is F64:
+                z = array(_array(a), b)
+            else:
+                z = array(a, b)
         except ValueError:
             check_broadcast(a, b)
             raise
         finally:
             leave(token)
         if type(z) is not ndarray:
-            return apply_rule(opcode, x, y)
+            return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
         if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
             row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
             if row < 0:
-                return apply_rule(opcode, x, y)
+                return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
         elif type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype and z.dtype is a.dtype:
             row = 0
         else:
-            return apply_rule(opcode, x, y)
+            return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
         t = _new(Tensor)
         t._data = z
         t._row = row
@@ -305,7 +320,7 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
     else:
         check_broadcast(*data)
         arrays = tuple(np.asarray(a, dtype) if type(a) is float or a.dtype != dtype and a.dtype.kind != "f" else a for a in data)
-        token = enter()
+        token = enter(IGNORING)
         try:
             z = np.asarray(forward[opcode](*arrays))
         except ValueError as error:
@@ -351,15 +366,9 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
     return row
 
 
-def reflected(function: Callable[[Tensor, Any], Tensor], opcode: int) -> Callable[[Tensor, Any], Tensor]:
+def reflected(opcode: int) -> Callable[[Tensor, Any], Tensor]:
     """The operator with its operands exchanged, for ``number op tensor``."""
-
-    def exchanged(x: Tensor, y: Any) -> Tensor:
-        if not isinstance(y, (int, float, ndarray, np.number)):
-            return NotImplemented
-        return apply_rule(opcode, y, x)
-
-    return exchanged
+    return _binary(opcode, exchanged=True)
 
 
 def _ternary(opcode: int) -> Callable[[Any, Any, Any], Tensor]:
@@ -391,6 +400,14 @@ METHODS: dict[str, Callable[..., Tensor]] = {
     for opcode, rule in enumerate(RULES)
 }
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {rule.name: _function(opcode, rule) for opcode, rule in enumerate(RULES)}
+
+# Powers that are products or roots: exact, and several times cheaper than the general power.
+POWERS: dict[float, Callable[[Tensor], Tensor]] = {
+    2.0: METHODS["square"],
+    3.0: METHODS["_cube"],
+    0.5: METHODS["_root"],
+    -1.0: METHODS["_inverse"],
+}
 
 
 def __getattr__(name: str) -> Callable[..., Tensor]:

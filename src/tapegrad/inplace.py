@@ -149,7 +149,6 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         row = row_of() if row_of is not None else None
         t._data = float(z)
     else:
-        TAPE.load()
         TAPE.note_written(t._data)
         row = row_of() if row_of is not None else None
         np.copyto(t._data, z, casting="same_kind")

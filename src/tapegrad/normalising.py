@@ -116,7 +116,7 @@ def softmax(x: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
 def _softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     z = ctx.result
     weighted = elementwise._mul0(g, z)
-    return (weighted - z * sum(weighted, ctx.attrs, True),)
+    return (weighted - elementwise._mul0(z, sum(weighted, ctx.attrs, True)),)
 
 
 def log_softmax(x: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
@@ -135,7 +135,7 @@ def log_softmax(x: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tenso
 
 
 def _log_softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (g - elementwise.exp(ctx.result) * sum(g, ctx.attrs, True),)
+    return (g - elementwise._mul0(elementwise.exp(ctx.result), sum(g, ctx.attrs, True)),)
 
 
 def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[Tensor, Array, tuple[int, ...]]:

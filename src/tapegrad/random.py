@@ -1,5 +1,7 @@
 """Tensors of random numbers, from one NumPy generator for the process."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,15 @@ __all__ = [
     "randperm",
 ]
 
-_generator = np.random.default_rng()
+_generator: np.random.Generator | None = None
+
+
+def _source() -> np.random.Generator:
+    """The generator, made when first used: importing `numpy.random` takes a tenth of the time of importing NumPy."""
+    global _generator
+    if _generator is None:
+        _generator = np.random.default_rng()
+    return _generator
 
 
 def manual_seed(seed: int) -> np.random.Generator:
@@ -124,7 +134,7 @@ def randperm(n: int, dtype: object = None, requires_grad: bool = False) -> Tenso
     """The numbers 0 to ``n - 1`` in random order, of shape ``(n,)`` and int64 if no dtype is given."""
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
     (length,) = parse_size("randperm", (n,))
-    return finish(_generator.permutation(length).astype(kind), requires_grad)
+    return finish(_source().permutation(length).astype(kind), requires_grad)
 
 
 def normal(
@@ -181,14 +191,14 @@ def _uniform(name: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     _check_floating(name, dtype)
     if dtype == dtypes.float16:
         # Rounding a wider number could give 1, which the interval excludes; these are exact.
-        return (_generator.integers(0, 2**11, shape) / 2**11).astype(dtype)
-    return np.asarray(_generator.random(shape, dtype=dtype.type))
+        return (_source().integers(0, 2**11, shape) / 2**11).astype(dtype)
+    return np.asarray(_source().random(shape, dtype=dtype.type))
 
 
 def _standard_normal(name: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     _check_floating(name, dtype)
     wide = dtypes.float32 if dtype == dtypes.float16 else dtype
-    return np.asarray(_generator.standard_normal(shape, dtype=wide.type)).astype(dtype)
+    return np.asarray(_source().standard_normal(shape, dtype=wide.type)).astype(dtype)
 
 
 def _check_floating(name: str, dtype: DType) -> None:
@@ -206,4 +216,4 @@ def _integers(low: int, high: int, shape: tuple[int, ...], dtype: DType) -> np.n
                 f"from - to is out of bounds for {dtype.name}: {low} to {high - 1} is not in "
                 f"[{limits.min}, {limits.max}]"
             )
-    return np.asarray(_generator.integers(low, high, shape)).astype(dtype)
+    return np.asarray(_source().integers(low, high, shape)).astype(dtype)

@@ -123,25 +123,11 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
 IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
 
 
-def _operator(name: str) -> Any:
-    """An operator that leaves operands it does not know to the other side."""
-    method = METHODS[name]
-
-    def operate(x: Tensor, y: Any) -> Any:
-        try:
-            return method(x, y)
-        except TypeError:
-            if isinstance(y, (Tensor, int, float)):
-                raise
-            return NotImplemented
-
-    return operate
+_divided = reflected(OPCODES["div"])
 
 
 def _reciprocal_divide(x: Tensor, y: Any) -> Any:
-    if not isinstance(y, (int, float)):
-        return reflected(METHODS["div"], OPCODES["div"])(x, y)
-    return METHODS["mul"](METHODS["reciprocal"](x), y)
+    return METHODS["mul"](METHODS["reciprocal"](x), y) if isinstance(y, (int, float)) else _divided(x, y)
 
 
 def _compare(name: str) -> Any:
@@ -201,11 +187,11 @@ def attach() -> None:
     table |= METHODS_OF_ITS_OWN
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
-        table[f"__{operation}__"] = _operator(operation)
-        table[f"__r{operation}__"] = reflected(METHODS[operation], OPCODES[operation])
+        table[f"__{operation}__"] = METHODS[operation]
+        table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else reflected(OPCODES[operation])
         table[f"__i{operation}__"] = table[f"{operation}_"]
-    table |= {"__truediv__": _operator("div"), "__rtruediv__": _reciprocal_divide, "__itruediv__": table["div_"]}
-    table |= {"__mod__": _operator("remainder"), "__rmod__": reflected(METHODS["remainder"], OPCODES["remainder"])}
+    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": table["div_"]}
+    table |= {"__mod__": METHODS["remainder"], "__rmod__": reflected(OPCODES["remainder"])}
     table |= {"__floordiv__": comparing.floor_divide, "__rfloordiv__": lambda x, y: comparing.floor_divide(y, x)}
     table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
     table |= {"__rmatmul__": lambda x, y: products.matmul(elementwise.as_operand(y), x)}

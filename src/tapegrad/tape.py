@@ -53,7 +53,7 @@ def _loading(name: str) -> Any:
 
 ENTRIES = (
     "scalar1 scalar2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle mark_overwritten "
-    "mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf wants primal_block"
+    "mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf wants start seed_one primal_block"
 ).split()
 
 
@@ -217,20 +217,24 @@ class Tape:
 
     def note_written(self, array: np.ndarray) -> None:
         """The memory of `array` was written: values saved from it before are stale."""
+        self.load()
         while self.mark_written(self.address, id(array)) < 0:
-            # Entries older than every record cannot matter any more.
-            table = self.columns["written"]
-            oldest = self._oldest_serial()
-            living = table[(table[:, 0] != 0) & (table[:, 1] >= oldest)]
-            size = len(table) if 4 * len(living) < len(table) else 2 * len(table)
-            fresh = np.zeros((size, 2), np.int64)
-            self._set_written(fresh)
-            for owner, written in living.tolist():
-                place = ((owner >> 4) * 0x9E3779B97F4A7C1) & (size - 1)
-                while fresh[place, 0]:
-                    place = (place + 1) & (size - 1)
-                fresh[place] = owner, written
-            self._set_written(fresh)
+            self.make_room_for_written(1)
+
+    def make_room_for_written(self, more: int) -> None:
+        """Let the table of written arrays take `more` entries; those older than every record cannot matter any more."""
+        table = self.columns["written"]
+        living = table[(table[:, 0] != 0) & (table[:, 1] >= self._oldest_serial())]
+        size = len(table)
+        while size < 4 * (len(living) + more):
+            size *= 2
+        fresh = np.zeros((size, 2), np.int64)
+        for owner, written in living.tolist():
+            place = ((owner >> 4) * 0x9E3779B97F4A7C1) & (size - 1)
+            while fresh[place, 0]:
+                place = (place + 1) & (size - 1)
+            fresh[place] = owner, written
+        self._set_written(fresh)
 
     def _oldest_serial(self) -> int:
         side = self.columns["side"]

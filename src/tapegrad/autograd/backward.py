@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.autograd.recorded import recorded_sweep
 from tapegrad.autograd.rows import object_at, origin, record_of, shape_of
-from tapegrad.autograd.sweeping import add_to_grad, check_used, sweep
+from tapegrad.autograd.sweeping import add_to_grad, check_used, sweep, sweep_from
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, make, meta_of, register_leaf
 
@@ -303,5 +303,10 @@ def tensor_backward(
     self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves; see `tapegrad.autograd.backward`."""
+    if gradient is None and not retain_graph and not create_graph and inputs is None and self._row > 0:
+        data = self._data
+        if type(data) is float or data.size == 1:
+            sweep_from(self._row)
+            return
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)
 

@@ -20,7 +20,7 @@ from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, make, meta_of
 
-__all__ = ["Sweep", "accumulate", "add_to_grad", "borrow", "check_used", "sweep"]
+__all__ = ["Sweep", "add_to_grad", "borrow", "check_used", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -45,22 +45,25 @@ class Sweep:
         self.header[at.KERNELS : at.KERNELS + len(names)] = [getattr(TAPE.kernels, name).address for name in names]
         self.offsets = np.empty(0, np.int64)
         self.bar = np.empty(0)
-        self.reached = np.empty(0, np.int64)
+        self.reached = np.empty((0, at.LEAF_WORDS), np.int64)
+        self.leaf_words = memoryview(np.empty(0, np.int64))
         self.trash = np.empty(0, np.int64)
         self.marks: np.ndarray | None = None
 
     def reset(self) -> None:
         """Make ready for a pass over the tape as it is now."""
         header = self.header
-        rows = int(TAPE.header[at.ROWS])
-        if len(self.offsets) < rows:
+        if len(self.offsets) < TAPE.header[at.ROWS]:
             self.offsets = tapes._allocate(int(TAPE.header[at.CAPACITY]), np.int64)
             self.offsets.fill(at.UNSEEN)
-            header[at.OFFSET] = self.offsets.ctypes.data
+            header[at.OFFSET], header[at.OFFSET_CAPACITY] = self.offsets.ctypes.data, len(self.offsets)
         leaves = int(TAPE.header[at.LEAVES])
-        if len(self.reached) < leaves:
-            self.reached = np.empty(2 * leaves + 16, np.int64)
-            header[at.REACHED] = self.reached.ctypes.data
+        if header[at.REACHED_CAPACITY] < leaves:
+            self.reached = np.empty((2 * leaves + 16, at.LEAF_WORDS), np.int64)
+            self.leaf_words = memoryview(self.reached.reshape(-1))
+            header[at.REACHED], header[at.REACHED_CAPACITY] = self.reached.ctypes.data, len(self.reached)
+        if 2 * (TAPE.header[at.WRITTEN_COUNT] + leaves) >= TAPE.header[at.WRITTEN_CAPACITY]:
+            TAPE.make_room_for_written(leaves)
         self.marks = None
         header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
         header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0
@@ -90,6 +93,7 @@ class Sweep:
             TAPE.clear(_ADDRESS, self.address, 0)
             raise explain(status, stopped)
         self.header[at.STOPPED_AT] = -1
+        self.header[at.CURRENT] = self.header[at.TOP]
 
     def adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a row as an array on the buffer."""
@@ -102,32 +106,34 @@ class Sweep:
         words = (size + 1) // 2 if record.dtype.itemsize == 4 else size
         return self.bar[place : place + words].view(record.dtype)[:size].reshape(record.shape)
 
-    def allocate(self) -> dict[int, np.ndarray]:
-        """Memory for the planned adjoints; leaves get arrays of their own, which become their gradients."""
+    def allocate(self) -> None:
+        """Memory for the planned adjoints and for the objects that the pass will release."""
         header = self.header
-        peak = int(header[at.PEAK])
+        peak, objects = int(header[at.PEAK]), int(header[at.SAVED_COUNT])
         if len(self.bar) < peak:
-            self.bar = tapes._allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER)), np.float64)
-        header[at.BAR] = self.bar.ctypes.data
-        count = int(header[at.SAVED_COUNT])
-        if len(self.trash) < count:
-            self.trash = np.empty(2 * count + 16, np.int64)
-        header[at.TRASH] = self.trash.ctypes.data
-        leaves = {}
-        for slot in self.reached[: int(header[at.REACHED_COUNT])].tolist():
-            side, start = TAPE.columns["side"], int(TAPE.columns["first"][slot])
-            word = int(side[start + at.DTYPE])
-            rank = word >> 8
-            shape = tuple(side[start + at.ARGUMENTS : start + at.ARGUMENTS + rank].tolist())
-            array = np.empty(shape, np.float64 if word & 255 == at.FLOAT64 else np.float32)
-            TAPE.place_leaf(self.address, slot, id(array))
-            leaves[slot] = array
-        return leaves
+            self.bar = tapes._allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
+            header[at.BAR], header[at.BAR_CAPACITY] = self.bar.ctypes.data, len(self.bar)
+        if len(self.trash) < objects:
+            self.trash = np.empty(2 * objects + 64, np.int64)
+            header[at.TRASH], header[at.TRASH_CAPACITY] = self.trash.ctypes.data, len(self.trash)
+
+    def aim(self, k: int, array: np.ndarray, mode: int) -> None:
+        """Let the adjoint of the k-th leaf go to an array; a big one is computed there at once."""
+        if mode == at.WRITE and array.size > at.BLOCK:
+            TAPE.place_leaf(self.address, k, id(array))
+        else:
+            words = self.leaf_words
+            words[at.LEAF_WORDS * k + at.LEAF_TARGET] = id(array)
+            words[at.LEAF_WORDS * k + at.LEAF_MODE] = mode
+
+    def leaves(self) -> list[list[int]]:
+        """Words of the leaves that are reached."""
+        found: list[list[int]] = self.reached[: int(self.header[at.REACHED_COUNT])].tolist()
+        return found
 
     def run(self, releases: bool, captured: dict[int, np.ndarray]) -> None:
         """Walk the planned rows; requested rows' adjoints are copied to `captured`."""
         header = self.header
-        header[at.CURRENT] = header[at.TOP]
         while True:
             status = TAPE.run(_ADDRESS, self.address, int(releases))
             if status == at.DONE:
@@ -183,15 +189,24 @@ class Sweep:
                     )
 
     def finish(self) -> None:
-        """Release what the pass freed, and big buffers."""
-        count = int(self.header[at.TRASH_COUNT])
+        """Release what the pass freed, and big buffers; the memory is ready for another pass."""
+        header = self.header
         if len(self.bar) > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
+            header[at.BAR_CAPACITY] = 0
         if len(self.offsets) > LARGEST_KEPT_BUFFER:
             self.offsets = np.empty(0, np.int64)
+            header[at.OFFSET_CAPACITY] = 0
+        count = int(header[at.TRASH_COUNT])
         if count:
+            # Destructors may run any code, another pass included, so the list is taken away first.
             trash, self.trash = self.trash, np.empty(0, np.int64)
+            header[at.TRASH_CAPACITY] = 0
             TAPE.release_all(trash.ctypes.data, count)
+            if not len(self.trash) and len(trash) <= LARGEST_KEPT_BUFFER:
+                self.trash = trash
+                header[at.TRASH], header[at.TRASH_CAPACITY] = trash.ctypes.data, len(trash)
+        _pool.append(self)
 
 
 def borrow() -> Sweep:
@@ -218,14 +233,68 @@ def add_to_grad(t: Tensor, array: np.ndarray) -> None:
         grad._meta.version.count += 1
 
 
-def accumulate(leaves: dict[int, np.ndarray], reached: list[int]) -> None:
-    """Hand the adjoints of leaves over to their tensors."""
-    side, first = TAPE.columns["side"], TAPE.columns["first"]
-    for slot, (leaf, array) in zip(reached, leaves.items(), strict=True):
-        if slot >= 0:
-            t = object_at(int(side[int(first[leaf]) + at.PAYLOAD]))()
-            if t is not None:
+class Handover:
+    """Where the gradients of leaves go: into existing ``.grad`` arrays in place, or into new ones that are attached at the end."""
+
+    __slots__ = ("fresh",)
+
+    def __init__(self, state: Sweep) -> None:
+        self.fresh: list[tuple[int, Tensor, np.ndarray]] = []
+        words = state.leaf_words
+        for k in range(int(state.header[at.REACHED_COUNT])):
+            t = object_at(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])()
+            if t is None or t._row == 0:
+                continue  # the leaf was dropped, or its flag was cleared: nobody wants its gradient
+            meta = t._meta
+            grad = meta.grad
+            data = None if grad is None else grad._data
+            if type(data) is np.ndarray and data.flags.writeable:
+                state.aim(k, data, at.ADD)
+                if grad._meta is not None and grad._meta.version is not None:
+                    grad._meta.version.count += 1
+            else:
+                data = t._data
+                array = _empty(()) if type(data) is float else _empty(data.shape, data.dtype)
+                state.aim(k, array, at.WRITE)
+                self.fresh.append((k, t, array))
+
+    def attach(self, state: Sweep) -> None:
+        """Make the new arrays gradients."""
+        for k, t, array in self.fresh:
+            if state.leaf_words[at.LEAF_WORDS * k + at.LEAF_MODE] != at.IGNORE:
                 add_to_grad(t, array)
+
+
+_empty = np.empty
+
+
+def sweep_from(handle: int) -> None:
+    """The common pass: from one tracked tensor of one element to all leaves, releasing what it used.
+
+    Raises
+    ------
+    RuntimeError
+        If values that it needs were released or overwritten.
+    """
+    state = _pool.pop() if _pool else Sweep()
+    while True:
+        leaves = TAPE.start(_ADDRESS, state.address, handle)
+        if leaves >= 0:
+            break
+        if leaves != -at.MORE_ROOM:
+            raise explain(-leaves, int(state.header[at.STOPPED_AT]))
+        state.reset()
+        state.plan([TAPE.slot(handle)])
+        state.allocate()
+        TAPE.clear(_ADDRESS, state.address, 0)
+    try:
+        handover = Handover(state)
+        TAPE.seed_one(_ADDRESS, state.address)
+        state.run(True, {})
+        handover.attach(state)
+    finally:
+        TAPE.pin(_ADDRESS, -1)
+    state.finish()
 
 
 def check_used(requested: Sequence[int], reached: Callable[[int], bool]) -> None:
@@ -277,17 +346,24 @@ def sweep(
         except RuntimeError:
             TAPE.clear(_ADDRESS, state.address, 0)
             raise
-    leaves = state.allocate()
+    state.allocate()
+    handover: Handover | None = None
+    targets: list[tuple[int, int, np.ndarray]] = []
+    if requested is None:
+        handover = Handover(state)
+    else:
+        for k, (slot, payload, _, _) in enumerate(state.leaves()):
+            data = object_at(payload).data
+            array = np.empty(()) if type(data) is float else np.empty(data.shape, data.dtype)
+            state.aim(k, array, at.WRITE)
+            targets.append((k, slot, array))
     for slot, seed in zip(slots, seeds, strict=True):
         if TAPE.wants(_ADDRESS, state.address, slot):
             TAPE.add_to_adjoint(_ADDRESS, state.address, slot, id(seed))
     state.run(not retain, captured)
-    reached = state.reached[: len(leaves)].tolist()
-    if requested is None:
-        accumulate(leaves, reached)
-    else:
-        captured.update({leaf: array for slot, (leaf, array) in zip(reached, leaves.items(), strict=True) if slot >= 0})
+    if handover is not None:
+        handover.attach(state)
+    modes = state.reached[:, at.LEAF_MODE]
+    captured.update({slot: array for k, slot, array in targets if modes[k] != at.IGNORE})
     state.finish()
-    _pool.append(state)
-    return captured if requested is not None else None
-
+    return None if requested is None else captured

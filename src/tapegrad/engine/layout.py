@@ -49,10 +49,14 @@ PEAK, PENDING, TOP, LOW, CURRENT = 4, 5, 6, 7, 8
 FREE, FREE_COUNT, STACK, STACK_COUNT = 9, 10, 11, 12
 REACHED, REACHED_COUNT, MARKS, TRASH, TRASH_COUNT = 13, 14, 15, 16, 17
 STOPPED_AT, SAVED_COUNT, PATH_LOW = 18, 19, 20
-KERNELS = 24  # addresses of the compiled kernels, in this order:
-PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 24, 25, 26, 27, 28
-ELEMENTWISE_STEP, MAP_STEP, JOIN_STEP = 29, 30, 31
-SWEEP_WORDS = 32
+# Four words for each leaf that is reached: slot, payload, where its adjoint goes (an array), and how.
+LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE = 0, 1, 2, 3
+LEAF_WORDS = 4
+OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
+KERNELS = 32  # addresses of the compiled kernels, in this order:
+PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 32, 33, 34, 35, 36
+ELEMENTWISE_STEP, MAP_STEP, JOIN_STEP = 37, 38, 39
+SWEEP_WORDS = 40
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 BLOCK = 512
 UNSEEN = -(1 << 62) - 1  # odd, like every adjoint that nothing was written to
@@ -60,8 +64,11 @@ UNSEEN = -(1 << 62) - 1  # odd, like every adjoint that nothing was written to
 # Marks of a sweep towards chosen inputs.
 ON_PATH, REQUESTED = 1, 2
 
-# Answers of planning and sweeping.
-DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, STALE_HOST = 0, 1, 2, 3, 4, 5
+# What happens to the adjoint of a leaf: nobody wants it, it is written to the target, it is added, it stands there already.
+IGNORE, WRITE, ADD, IN_PLACE = 0, 1, 2, 3
+
+# Answers of planning and sweeping; `start` answers with the number of leaves or with minus one of these.
+DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, MORE_ROOM = 0, 1, 2, 3, 4, 5
 
 # NumPy type numbers that occur.
 BOOL, INT8, UINT8, INT16, INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 11, 12

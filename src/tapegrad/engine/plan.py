@@ -58,10 +58,27 @@ from tapegrad.engine.layout import (
     VALUE,
     WIDE,
     WRITTEN_COUNT,
+    WRITTEN_CAPACITY,
+    TRASH_COUNT,
+    TRASH_CAPACITY,
+    REACHED_CAPACITY,
+    PINS,
+    PAYLOAD,
+    OFFSET_CAPACITY,
+    MORE_ROOM,
+    LEAVES,
+    LEAF_WORDS,
+    LEAF_SLOT,
+    LEAF_PAYLOAD,
+    LEAF_MODE,
+    IGNORE,
+    DONE,
+    CURRENT,
+    BAR_CAPACITY,
 )
 from tapegrad.engine.memory import get, load_i32, load_i64, load_u8, load_u16, owner, put, store_i64, store_u8
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
-from tapegrad.engine.record import find_written
+from tapegrad.engine.record import find_written, slot_of
 from tapegrad.jit import entry, inline
 
 
@@ -169,11 +186,15 @@ def reach(tape, sweep, slot):
     if opcode & WIDE == 0:
         place = take_scalar(sweep)
     elif opcode == LEAF | WIDE:
-        # A leaf's adjoint becomes its gradient: it gets memory of its own from Python after planning.
+        # A leaf's place is never given back: its adjoint is handed over at the end.
+        record = record_of(tape, slot)
         count = get(sweep, REACHED_COUNT)
-        store_i64(get(sweep, REACHED) + 8 * count, slot)
+        leaf = get(sweep, REACHED) + 8 * LEAF_WORDS * count
+        put(leaf, LEAF_SLOT, slot)
+        put(leaf, LEAF_PAYLOAD, get(record, PAYLOAD))
+        put(leaf, LEAF_MODE, IGNORE)
         put(sweep, REACHED_COUNT, count + 1)
-        place = 0
+        place = bump(sweep, adjoint_words(record))
     else:
         words = adjoint_words(record_of(tape, slot))
         place = take_scalar(sweep) if words == 1 else take_words(sweep, words)
@@ -281,8 +302,8 @@ def add_root(tape, sweep, slot):
     return 0
 
 
-@entry("int64(int64,int64)")
-def plan(tape, sweep):
+@inline
+def decide(tape, sweep):
     """Plan the sweep from the roots that were added; DONE, or why it cannot run and (STOPPED_AT) for which row."""
     opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
     offsets, marks = get(sweep, OFFSET), get(sweep, MARKS)
@@ -335,10 +356,54 @@ def plan(tape, sweep):
     return DONE
 
 
+@entry("int64(int64,int64)")
+def plan(tape, sweep):
+    """Plan the sweep from the roots that were added; DONE, or why it cannot run and (STOPPED_AT) for which row."""
+    return decide(tape, sweep)
+
+
+@inline
+def forget(sweep, low, top):
+    offsets = get(sweep, OFFSET)
+    for slot in range(low, top + 1):
+        store_i64(offsets + 8 * slot, UNSEEN)
+
+
+@inline
+def has_room(tape, sweep):
+    return (
+        get(tape, ROWS) <= get(sweep, OFFSET_CAPACITY)
+        and get(tape, LEAVES) <= get(sweep, REACHED_CAPACITY)
+        and 2 * (get(tape, WRITTEN_COUNT) + get(tape, LEAVES)) < get(tape, WRITTEN_CAPACITY)
+    )
+
+
+@entry("int64(int64,int64,int64)")
+def start(tape, sweep, handle):
+    """The common pass in one call: from one root to all leaves. Pins the tape if it succeeds.
+
+    The number of leaves reached, or minus why not; `MORE_ROOM` asks for the way that can allocate.
+    """
+    if not has_room(tape, sweep):
+        return -MORE_ROOM
+    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW):
+        put(sweep, word, 0)
+    put(sweep, TOP, -1)
+    put(sweep, STOPPED_AT, -1)
+    reach(tape, sweep, slot_of(tape, handle))
+    top = get(sweep, TOP)
+    status = decide(tape, sweep)
+    room = get(sweep, PEAK) <= get(sweep, BAR_CAPACITY) and get(sweep, SAVED_COUNT) <= get(sweep, TRASH_CAPACITY)
+    if status != DONE or not room:
+        forget(sweep, 0, top)
+        return -status if status != DONE else -MORE_ROOM
+    put(sweep, CURRENT, top)
+    put(tape, PINS, get(tape, PINS) + 1)
+    return get(sweep, REACHED_COUNT)
+
+
 @entry("int64(int64,int64,int64)")
 def clear(tape, sweep, low):
     """Forget a sweep that will not be finished: no row is reached any more."""
-    offsets = get(sweep, OFFSET)
-    for slot in range(low, get(sweep, TOP) + 1):
-        store_i64(offsets + 8 * slot, UNSEEN)
+    forget(sweep, low, get(sweep, TOP))
     return 0

@@ -542,15 +542,20 @@ def find_written(tape, key):
         place = (place + 1) & mask
 
 
-@entry("int64(int64,int64)")
-def mark_written(tape, obj):
-    """Note that the memory of an array was written now: rows recorded before that saved it are stale."""
-    if 2 * get(tape, WRITTEN_COUNT) >= get(tape, WRITTEN_CAPACITY):
-        return FULL
+@inline
+def note_written(tape, obj):
     key = owner(get(tape, ARRAY_TYPE), obj)
     place = find_written(tape, key)
     if load_i64(place) == 0:
         store_i64(place, key)
         put(tape, WRITTEN_COUNT, get(tape, WRITTEN_COUNT) + 1)
     store_i64(place + 8, get(tape, CLOCK))
+
+
+@entry("int64(int64,int64)")
+def mark_written(tape, obj):
+    """Note that the memory of an array was written now: rows recorded before that saved it are stale."""
+    if 2 * get(tape, WRITTEN_COUNT) >= get(tape, WRITTEN_CAPACITY):
+        return FULL
+    note_written(tape, obj)
     return 0

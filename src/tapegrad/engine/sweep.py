@@ -6,7 +6,15 @@ by calling again.
 
 from tapegrad.engine.elementwise import adjoint_address, claim
 from tapegrad.engine.layout import (
+    ADD,
     ARGUMENTS,
+    IGNORE,
+    IN_PLACE,
+    LEAF_MODE,
+    LEAF_SLOT,
+    LEAF_TARGET,
+    LEAF_WORDS,
+    WRITE,
     BAR,
     BLOCK,
     CONSTANT,
@@ -62,6 +70,7 @@ from tapegrad.engine.layout import (
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
+    array_is_contiguous,
     array_rank,
     array_size,
     array_strides,
@@ -88,6 +97,7 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, object_count, saved_bytes
+from tapegrad.engine.record import note_written
 from tapegrad.engine.strided import fill_zero, scale_block
 from tapegrad.jit import entry, inline, kernel
 
@@ -184,15 +194,42 @@ def join_step(tape, sweep, record, adjoint):
 
 
 @inline
+def hand_over(tape, sweep):
+    """Write or add the adjoints of leaves to their targets, all of them in one go."""
+    offsets, flat = get(sweep, OFFSET), get(sweep, WORK)
+    for k in range(get(sweep, REACHED_COUNT)):
+        leaf = get(sweep, REACHED) + 8 * LEAF_WORDS * k
+        slot, mode, target = get(leaf, LEAF_SLOT), get(leaf, LEAF_MODE), get(leaf, LEAF_TARGET)
+        word = load_i64(offsets + 8 * slot)
+        if word & 1:  # every contribution was undefined: there is no gradient
+            put(leaf, LEAF_MODE, IGNORE)
+        elif mode == WRITE or mode == ADD:
+            source, number, size = adjoint_address(sweep, word), target_type(tape, slot), target_size(tape, slot)
+            item, block = 8 if number == FLOAT64 else 4, get(sweep, SCRATCH)
+            if mode == ADD:
+                note_written(tape, target)
+            store_i64(flat, size)
+            store_i64(flat + 8, item)
+            plain, rank = array_is_contiguous(target), array_rank(target)
+            for start in range(0, size, BLOCK):
+                count = min(BLOCK, size - start)
+                call9(get(sweep, GATHER_BLOCK), block, source, number, 1, flat, flat + 8, flat + 800, start, count)
+                if plain:
+                    at = array_data(target) + item * start
+                    call5(get(sweep, DELIVER), at, number, 1 if mode == WRITE else 0, block, count)
+                else:
+                    dimensions, strides = array_dimensions(target), array_strides(target)
+                    at = array_data(target)
+                    call9(get(sweep, SCATTER_BLOCK), at, number, block, rank, dimensions, strides, flat + 800, start, count)
+
+
+@inline
 def finish(tape, sweep, releases):
     """Forget the adjoints; if asked, drop saved values and remember which rows can never run again."""
     opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
     offsets, marks, trash = get(sweep, OFFSET), get(sweep, MARKS), get(sweep, TRASH)
     count = 0
-    for k in range(get(sweep, REACHED_COUNT)):
-        reached = get(sweep, REACHED) + 8 * k
-        if load_i64(offsets + 8 * load_i64(reached)) & 1:
-            store_i64(reached, -1)
+    hand_over(tape, sweep)
     for slot in range(get(sweep, LOW), get(sweep, TOP) + 1):
         if load_i64(offsets + 8 * slot) == UNSEEN:
             continue
@@ -335,9 +372,25 @@ def add_to_adjoint(tape, sweep, slot, obj):
 
 
 @entry("int64(int64,int64,int64)")
-def place_leaf(sweep, slot, obj):
-    """Let the adjoint of a leaf stand in an array of its own; the first contribution writes it."""
-    store_i64(get(sweep, OFFSET) + 8 * slot, 2 * ((array_data(obj) - get(sweep, BAR)) // 8) + 1)
+def place_leaf(sweep, k, obj):
+    """Let the adjoint of the k-th leaf stand in an array of its own; the first contribution writes it."""
+    leaf = get(sweep, REACHED) + 8 * LEAF_WORDS * k
+    word = 2 * ((array_data(obj) - get(sweep, BAR)) // 8) + 1
+    store_i64(get(sweep, OFFSET) + 8 * get(leaf, LEAF_SLOT), word)
+    put(leaf, LEAF_TARGET, obj)
+    put(leaf, LEAF_MODE, IN_PLACE)
+    return 0
+
+
+@entry("int64(int64,int64)")
+def seed_one(tape, sweep):
+    """Seed the root of `start` with 1; -1 if it does not have one element."""
+    slot = get(sweep, CURRENT)
+    if target_size(tape, slot) != 1:
+        return -1
+    address, first = claim(sweep, slot)
+    store_f64(get(sweep, SCRATCH), 1.0)
+    call5(get(sweep, DELIVER), address, target_type(tape, slot), 1 if first else 0, get(sweep, SCRATCH), 1)
     return 0
 
 

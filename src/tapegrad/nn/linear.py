@@ -38,7 +38,7 @@ class Linear(Module):
     >>> layer
     Linear(in_features=3, out_features=4, bias=True)
     >>> layer(tg.ones(2, 3)).shape
-    (2, 4)
+    tapegrad.Size([2, 4])
     """
 
     weight: Parameter
