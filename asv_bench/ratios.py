@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.fresh_process import measure
 from benchmarks.tape_memory import bytes_a_row
-from benchmarks.workloads import LIBRARIES, PHASES, STEPS, Phases, Step, Workload, build, one_core
+from benchmarks.workloads import LIBRARIES, PHASES, STEPS, Phases, Step, Workload, build
 
 Medians = dict[str, float]
 
@@ -29,7 +29,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     rounds: int = parser.parse_args().rounds
-    one_core()
     print("| # | workload | " + " | ".join(LIBRARIES) + " |")
     print("|---" * (2 + len(LIBRARIES)) + "|")
     for name, title, medians in rows(rounds):

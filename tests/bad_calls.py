@@ -218,7 +218,6 @@ TYPES: dict[str, Bad] = {
     "function of a list": (lambda o: tg.exp([1.0]), TypeError, "list"),
     "function without operand": (lambda o: tg.exp(), TypeError, "."),
     "function with one operand too many": (lambda o: tg.exp(o.x, o.x, o.x), TypeError, "."),
-    "sum of a list": (lambda o: tg.sum([1.0]), TypeError, "list"),
     "cat of nothing": (lambda o: tg.cat([]), (ValueError, RuntimeError), "expected a non-empty list of Tensors"),
     "stack of nothing": (lambda o: tg.stack([]), (ValueError, RuntimeError), "non-empty"),
     "cat of numbers": (lambda o: tg.cat([1.0, 2.0]), TypeError, "float"),
@@ -261,7 +260,7 @@ TYPES: dict[str, Bad] = {
     "linspace with a negative number of steps": (
         lambda o: tg.linspace(0, 1, -1),
         (RuntimeError, ValueError),
-        "number of steps must be non-negative",
+        "number of steps must be",
     ),
     "unknown keyword": (lambda o: o.x.sum(axis_name=0), TypeError, "."),
 }

@@ -42,16 +42,51 @@ def kernel_files(cache: Path) -> list[Path]:
     return sorted(cache.rglob("tapegrad_kernels_*.py"))
 
 
+def start(settings: dict[str, str]) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", GRADIENT], env=settings, stdout=pipe, stderr=pipe, text=True)
+
+
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that one process has filled."""
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A cache that two processes at once have filled, and what they printed."""
     cache = tmp_path_factory.mktemp("filled")
-    assert_gradient(run(GRADIENT, environment(cache)).stdout)
-    return cache
+    both = [start(environment(cache)) for _ in range(2)]
+    return cache, [process.communicate()[0] for process in both]
 
 
-def copy_of(cache: Path, to: Path) -> Path:
-    return Path(shutil.copytree(cache, to / "copy"))
+def blocked(folder: Path) -> dict[str, str]:
+    """Settings under which every place for the cache is taken by a file, so that none can be made, even by root."""
+    package = folder / "package" / "tapegrad"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for place in [package, *package.rglob("*/")]:
+        (place / "__pycache__").touch()
+    (folder / "taken").touch()
+    settings = environment(folder / "taken" / "cache", package)
+    return {**settings, "HOME": str(folder / "taken"), "XDG_CACHE_HOME": str(folder / "taken")}
+
+
+def spoiled(folder: Path) -> Path:
+    """A generated kernel file, under the name that it has in this process, with other content."""
+    x = tg.tensor(1.0, requires_grad=True)
+    (x * x).backward()
+    (name,) = [name for name in sys.modules if name.startswith("tapegrad_kernels_")]
+    file = folder / "tapegrad" / f"{name}.py"
+    file.parent.mkdir()
+    file.write_text("raise SystemExit('spoiled')\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def hindered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    """What two processes print, and what they complain about, whose caches are blocked or spoiled; run side by side."""
+    cache = tmp_path_factory.mktemp("spoiled")
+    spoiled(cache)
+    processes = {
+        "blocked": start(blocked(tmp_path_factory.mktemp("blocked"))),
+        "spoiled": start(environment(cache)),
+    }
+    return {name: process.communicate() for name, process in processes.items()}
 
 
 def loaded_after(code: str) -> set[str]:
@@ -66,64 +101,42 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded_after("import tapegrad") == set()
 
 
-def test_untracked_arithmetic_loads_nothing_heavy() -> None:
-    assert loaded_after("import tapegrad as tg; (tg.ones(3) * 2.0).sum().item()") == set()
+def test_making_and_printing_tensors_loads_nothing_heavy() -> None:
+    assert loaded_after("import tapegrad as tg; repr(tg.ones(3, requires_grad=True)); tg.zeros(2, 2).tolist()") == set()
 
 
-def test_first_gradient_with_an_empty_cache(filled: Path) -> None:
-    assert len(kernel_files(filled)) == 1
+def test_two_processes_may_fill_an_empty_cache_at_once(filled: tuple[Path, list[str]]) -> None:
+    for printed in filled[1]:
+        assert_gradient(printed)
 
 
-def test_filled_cache_is_used_as_it_is(filled: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in filled.rglob("*") if path.is_file()}
-    assert_gradient(run(GRADIENT, environment(filled)).stdout)
-    assert {path: path.stat().st_mtime_ns for path in filled.rglob("*") if path.is_file()} == before
+def test_filled_cache_holds_one_generated_file(filled: tuple[Path, list[str]]) -> None:
+    assert len(kernel_files(filled[0])) == 1
 
 
-def test_filled_cache_may_be_shared_by_processes_at_once(filled: Path) -> None:
-    both = [
-        subprocess.Popen([sys.executable, "-c", GRADIENT], env=environment(filled), stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    for process in both:
+def test_filled_cache_is_used_as_it_is(filled: tuple[Path, list[str]]) -> None:
+    files = [path for path in filled[0].rglob("*") if path.is_file()]
+    before = {path: path.stat().st_mtime_ns for path in files}
+    assert_gradient(run(GRADIENT, environment(filled[0])).stdout)
+    assert {path: path.stat().st_mtime_ns for path in filled[0].rglob("*") if path.is_file()} == before
+
+
+def test_filled_cache_may_be_used_by_processes_at_once(filled: tuple[Path, list[str]]) -> None:
+    for process in [start(environment(filled[0])) for _ in range(2)]:
         assert_gradient(process.communicate()[0])
 
 
-def test_two_processes_may_fill_an_empty_cache_at_once(tmp_path: Path) -> None:
-    both = [
-        subprocess.Popen([sys.executable, "-c", GRADIENT], env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    for process in both:
-        assert_gradient(process.communicate()[0])
+def test_spoiled_kernel_file_is_not_used(hindered: dict[str, tuple[str, str]]) -> None:
+    assert_gradient(hindered["spoiled"][0])
 
 
-@pytest.mark.parametrize("content", ["raise SystemExit('spoiled')\n", ""], ids=["spoiled", "empty"])
-def test_spoiled_kernel_file_is_not_used(filled: Path, tmp_path: Path, content: str) -> None:
-    cache = copy_of(filled, tmp_path)
-    (file,) = kernel_files(cache)
-    file.write_text(content)
-    assert_gradient(run(GRADIENT, environment(cache)).stdout)
-    assert file.read_text() != content
+def test_gradient_without_a_writable_cache_is_right(hindered: dict[str, tuple[str, str]]) -> None:
+    assert_gradient(hindered["blocked"][0])
 
 
-def blocked(folder: Path) -> dict[str, str]:
-    """Settings under which every place for the cache is taken by a file, so that none can be made, even by root."""
-    package = folder / "package" / "tapegrad"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for place in package.rglob("*"):
-        if place.is_dir():
-            (place / "__pycache__").touch()
-    (package / "__pycache__").touch()
-    (folder / "taken").touch()
-    settings = environment(folder / "taken" / "cache", package)
-    return {**settings, "HOME": str(folder / "taken"), "XDG_CACHE_HOME": str(folder / "taken")}
-
-
-def test_first_gradient_without_a_writable_cache_is_right_and_warns(tmp_path: Path) -> None:
-    done = run(GRADIENT, blocked(tmp_path))
-    assert_gradient(done.stdout)
-    assert "RuntimeWarning" in done.stderr and "NUMBA_CACHE_DIR" in done.stderr
+def test_gradient_without_a_writable_cache_warns_and_names_the_remedy(hindered: dict[str, tuple[str, str]]) -> None:
+    assert "RuntimeWarning" in hindered["blocked"][1]
+    assert "NUMBA_CACHE_DIR" in hindered["blocked"][1]
 
 
 def test_unwritable_chosen_folder_falls_back_to_another_without_a_warning(tmp_path: Path) -> None:

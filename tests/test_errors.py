@@ -55,6 +55,28 @@ def test_non_finite_values_are_data_and_no_error(value: float) -> None:
     np.testing.assert_allclose(x.grad[1].item(), np.exp(-4.0) * (1.0 - 8.0), rtol=1e-13)
 
 
+FUNCTIONS = "exp sin relu sum mean prod max amax var std norm logsumexp cumsum argmax clone t flatten ravel squeeze"
+
+
+@pytest.mark.parametrize("value", [[1.0], "a"], ids=["list", "string"])
+@pytest.mark.parametrize("name", FUNCTIONS.split())
+def test_function_of_something_else_than_a_tensor_raises(name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=type(value).__name__):
+        getattr(tg, name)(value)
+
+
+NON_FINITE = "sum mean prod max min amax var std norm logsumexp softmax log_softmax cumsum cumprod"
+
+
+@pytest.mark.parametrize("name", NON_FINITE.split())
+def test_reduction_of_non_finite_values_neither_warns_nor_raises(name: str) -> None:
+    x = leaf([np.inf, -np.inf, np.nan, 1e308, 1e308])
+    needs_axis = name in ("logsumexp", "softmax", "log_softmax", "cumsum", "cumprod")
+    y = getattr(x, name)(0) if needs_axis else getattr(x, name)()
+    y.sum().backward()
+    assert x.grad.shape == (5,)
+
+
 def test_division_by_zero_is_infinite_and_no_error() -> None:
     assert (leaf(1.0) / 0.0).item() == np.inf
 

@@ -1,6 +1,9 @@
-"""The examples run as they stand, in a process of their own, and print what they promise."""
+"""The examples and the README's code run as they stand, and print what they promise."""
 
+import contextlib
+import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +21,21 @@ def output_of(example: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def printed_by_readme() -> tuple[list[str], list[str]]:
+    """What the README's Python prints, and what the comments beside the prints promise."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec("\n".join(blocks), {})
+    promised = [line.split("#")[1].strip() for line in "\n".join(blocks).splitlines() if line.startswith("print(")]
+    return printed.getvalue().splitlines(), promised
+
+
+def test_readme():
+    printed, promised = printed_by_readme()
+    assert printed == promised
 
 
 def test_tour():

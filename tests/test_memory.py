@@ -14,8 +14,8 @@ from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
 
-ROUNDS = 4000
-SLACK_ROWS = 5000  # rows that may wait for reclamation
+ROUNDS = 10_000
+SLACK_ROWS = 10_000  # rows that may wait for reclamation
 SLACK_BYTES = 8_000_000
 
 

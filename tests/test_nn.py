@@ -233,6 +233,10 @@ def test_linear_maps_the_last_axis():
     assert tuple(nn.Linear(3, 4)(tg.randn(5, 2, 3)).shape) == (5, 2, 4)
 
 
+def test_linear_is_one_operation():
+    assert nn.Linear(3, 4)(tg.randn(2, 3)).grad_fn.name() == "AddmmBackward0"
+
+
 def test_linear_maps_a_vector():
     assert tuple(nn.Linear(3, 4)(tg.randn(3)).shape) == (4,)
 

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes, special
+from tapegrad.buffers import SMALL, large_empty
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
+from tapegrad.kernels import ARITHMETIC
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.rules import RULES, Rule
 from tapegrad.tape import TAPE
@@ -26,6 +28,7 @@ __all__ = ["FUNCTIONS", "apply_rule", "forward", "reflected", "scalar_forward"]
 
 _new = object.__new__
 _array = np.array
+_empty = np.empty
 _T = TAPE
 _ADDRESS = TAPE.address
 ndarray = np.ndarray
@@ -43,7 +46,9 @@ def _np_sigmoid(x: Any) -> Any:
 
 
 def _np_mul0(x: Any, y: Any) -> Any:
-    return np.where((x == 0.0) | (y == 0.0), 0.0, x * y)
+    # 0 * inf and 0 * nan are the only products that differ, and they are nan.
+    z = x * y
+    return np.where((x == 0.0) | (y == 0.0), 0.0, z) if np.isnan(np.add.reduce(z, None)) else z
 
 
 # What rule text means on arrays and on floats.
@@ -133,6 +138,7 @@ def _float_at_the_edge(opcode: int, *values: float) -> float:
 
 def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
     scalar, array = scalar_forward[opcode], forward[opcode]
+    arithmetic, is_ufunc = RULES[opcode].name in ARITHMETIC, isinstance(array, np.ufunc)
 
     def function(x: Tensor) -> Tensor:
         if not isinstance(x, Tensor):
@@ -155,9 +161,21 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
             t._row = row
             t._meta = None
             return t
+        size = a.size
+        if arithmetic and size <= SMALL and a.ndim:
+            z = _empty(a.shape)
+            row = _T.compute1(_ADDRESS, opcode, handle if not _T.recording_off or is_recording() else 0, id(a), id(z))
+            if row >= 0:
+                t = _new(Tensor)
+                t._data = z
+                t._row = row
+                t._meta = None
+                return t
+            if row != UNSUPPORTED:
+                return apply_rule(opcode, x)
         token = enter(IGNORING)
         try:
-            z = array(a)
+            z = array(a, large_empty(a.shape, F64)) if is_ufunc and size > SMALL and a.dtype is F64 else array(a)
         finally:
             leave(token)
         if type(z) is not ndarray or z.dtype is not a.dtype:
@@ -180,6 +198,7 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
 def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Tensor]:
     """``op(x, y)`` for a tensor `x`; ``op(y, x)`` if exchanged (the reflected operator)."""
     scalar, array = scalar_forward[opcode], forward[opcode]
+    arithmetic, is_ufunc = RULES[opcode].name in ARITHMETIC, isinstance(array, np.ufunc)
     of_constant = "pow" if RULES[opcode].name == "pow" and not exchanged else ""
 
     def function(x: Tensor, y: Any) -> Tensor:
@@ -214,10 +233,28 @@ def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Ten
             t._row = row
             t._meta = None
             return t
+        shaped = b if type(a) is float else a
+        size = shaped.size
+        if arithmetic and size <= SMALL and shaped.ndim:
+            z = _empty(shaped.shape)
+            if not _T.recording_off or is_recording():
+                row = _T.compute2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z))
+            else:
+                row = _T.compute2(_ADDRESS, opcode, 0, id(a), 0, id(b), id(z))
+            if row >= 0:
+                t = _new(Tensor)
+                t._data = z
+                t._row = row
+                t._meta = None
+                return t
+            if row != UNSUPPORTED:
+                return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
         token = enter(IGNORING)
         try:
+            if is_ufunc and size > SMALL and shaped.dtype is F64 and (type(a) is float or type(b) is float or a.shape == b.shape):
+                z = array(a, b, large_empty(shaped.shape, F64))
             # NumPy takes twice as long over a Python float as over a 0-d array.
-            if type(b) is float and a.dtype is F64:
+            elif type(b) is float and a.dtype is F64:
                 z = array(a, _array(b))
             elif type(a) is float and b.dtype is F64:
                 z = array(_array(a), b)

@@ -51,21 +51,34 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     """
     kind = key.__class__
     data = x._data
-    # The two commonest keys first: parsing costs as much as the view itself.
+    # The commonest keys first: parsing costs as much as the view itself.
     if data.__class__ is not float and data.ndim:
         if kind is int:
             if -data.shape[0] <= key < data.shape[0]:
                 return view(x, "SelectBackward0", operator.itemgetter((key, Ellipsis)))
         elif kind is slice and key.step is None:
             return view(x, "SliceBackward0", operator.itemgetter(key))
-        elif kind is tuple and len(key) == data.ndim:
-            for item, extent in zip(key, data.shape, strict=True):
-                if item.__class__ is not int or not -extent <= item < extent:
-                    break
-            else:
-                return view(x, "SelectBackward0", operator.itemgetter((*key, Ellipsis)))
+        elif kind is tuple and len(key) <= data.ndim:
+            node = _plain_node(key, data.shape)
+            if node:
+                return view(x, node, operator.itemgetter((*key, Ellipsis)))
     parsed = parse(key, () if data.__class__ is float else data.shape)
     return _read(x, parsed.basic, parsed.node, parsed.advanced)
+
+
+def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
+    """The node of a view by numbers within bounds and slices without a step; empty for any other key."""
+    node = "AliasBackward0"
+    for item, extent in zip(key, shape, strict=False):
+        if item.__class__ is int:
+            if not -extent <= item < extent:
+                return ""
+            node = "SelectBackward0"
+        elif item.__class__ is not slice or item.step is not None:
+            return ""
+        elif (item.start is not None or item.stop is not None) and item.indices(extent) != (0, extent, 1):
+            node = "SliceBackward0"
+    return node
 
 
 def _read(x: Tensor, basic: Advanced | None, node: str, advanced: Advanced | None) -> Tensor:
@@ -95,7 +108,7 @@ def _fetch(data: Array, advanced: Advanced) -> Array:
 
 def _separate(advanced: Advanced, x: Tensor) -> tuple[Advanced, Sequence[Tensor]]:
     """The key without its arrays, and the arrays, copied if they are kept: the caller may write into theirs."""
-    if not x.requires_grad:
+    if not x._row:
         return (), ()
     template = tuple(FULL if part is FULL else None for part in advanced)
     return template, [wrap(part.copy()) for part in advanced if part is not FULL]
@@ -169,7 +182,7 @@ def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
 
     Examples
     --------
-    >>> tg.index_put(tg.zeros(3), [0, 2], 7.0)
+    >>> tg.indexing.index_put(tg.zeros(3), [0, 2], 7.0)
     tensor([7., 0., 7.])
     """
     return put(x, parse(key, array_of(x).shape), as_operand(value, x))

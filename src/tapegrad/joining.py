@@ -137,13 +137,13 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
     return cat(inputs, 0)
 
 
-def split(x: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Consecutive pieces of `x` along a dimension, as views.
 
     Parameters
     ----------
     x : Tensor
-    split_size_or_sections : int or sequence of int
+    split_size : int or sequence of int
         The size of every piece (the last one may be smaller), or the size of each.
     dim : int
         The dimension that is cut.
@@ -159,7 +159,7 @@ def split(x: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) 
 
     Examples
     --------
-    >>> [piece.shape for piece in tg.split(tg.zeros(5, 2), 2)]
+    >>> [tuple(piece.shape) for piece in tg.split(tg.zeros(5, 2), 2)]
     [(2, 2), (2, 2), (1, 2)]
     """
     shape = array_of(x).shape
@@ -167,8 +167,8 @@ def split(x: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) 
         raise ShapeError("split expects at least a 1-dimensional tensor")
     position = axis(dim, len(shape))
     extent = shape[position]
-    if isinstance(split_size_or_sections, (tuple, list)):
-        sections = [operator.index(size) for size in split_size_or_sections]
+    if isinstance(split_size, (tuple, list)):
+        sections = [operator.index(size) for size in split_size]
         if any(size < 0 for size in sections):
             raise ShapeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got {sections}")
         if sum(sections) != extent:
@@ -178,9 +178,9 @@ def split(x: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) 
             )
         return _pieces(x, "SplitWithSizesBackward0", position, sections)
     try:
-        size = operator.index(split_size_or_sections)  # type: ignore[arg-type]
+        size = operator.index(split_size)  # type: ignore[arg-type]
     except TypeError:
-        kind = type(split_size_or_sections).__name__
+        kind = type(split_size).__name__
         raise TypeError(f"split(): argument 'split_size' must be int or tuple of ints, not {kind}") from None
     if size < 0:
         raise ShapeError(f"split expects split_size be non-negative, but got split_size={size}")

@@ -156,6 +156,35 @@ def _partial_block() -> str:
     )
 
 
+ARITHMETIC: frozenset[str] = frozenset(rule.name for rule in RULES if "(" not in rule.primal and rule.name not in ("_alias", "frac"))
+
+
+def _arithmetic_block() -> str:
+    """Forward loops of the rules that are arithmetic, for arrays (step 1) and numbers (step 0)."""
+    cases = []
+    for opcode, rule in enumerate(RULES):
+        if rule.name not in ARITHMETIC:
+            continue
+        plain = _loop(names_in(rule.primal), rule.primal)
+        if len(rule.args) == 1:
+            cases.append((opcode, plain))
+            continue
+        of_x, of_y = _loop({"x"}, rule.primal), _loop({"y"}, rule.primal)
+        body = ["if x_step == 1 and y_step == 1:", *(f"    {line}" for line in plain), "elif x_step == 1:", "    y = ys[0]"]
+        body += [*(f"    {line}" for line in of_x), "elif y_step == 1:", "    x = xs[0]", *(f"    {line}" for line in of_y)]
+        body += ["elif n == 1:", "    x, y = xs[0], ys[0]", f"    out[0] = {rule.primal}"]
+        cases.append((opcode, body))
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,int64,int64,int64,int64)")',
+            "def arithmetic_block(opcode, n, x_at, x_step, y_at, y_step, out_at):",
+            "    xs, ys, out = f64(x_at, n), f64(y_at, n), f64(out_at, n)",
+            *_branches(cases, "opcode"),
+            "",
+        ]
+    )
+
+
 def _needs_compiled_primal(rule: Rule) -> bool:
     """Whether NumPy has no ufuncs for the functions in a rule's primal."""
     return bool(names_in(rule.primal) & {"erf", "erfc", "lgamma", "digamma", "polygamma"})
@@ -204,7 +233,7 @@ def source() -> str:
             node.decorator_list.append(ast.Name("inline"))
     parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:2]]
-    parts += [_scalar_partials(), _partial_block(), _primal_block()]
+    parts += [_scalar_partials(), _partial_block(), _primal_block(), _arithmetic_block()]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[2:]]
     return "\n\n".join(parts) + "\n"
 

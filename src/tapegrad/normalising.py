@@ -82,7 +82,7 @@ def _logsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (elementwise._mul0(g, weights),)
 
 
-def softmax(x: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Exponentials along a dimension, scaled to sum to one.
 
     Parameters
@@ -119,7 +119,7 @@ def _softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (weighted - elementwise._mul0(z, sum(weighted, ctx.attrs, True)),)
 
 
-def log_softmax(x: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, accurate where that is tiny; the same parameters and errors.
 
     Examples

@@ -181,7 +181,7 @@ def unsqueeze(x: Tensor, dim: int) -> Tensor:
     Examples
     --------
     >>> tg.unsqueeze(tg.tensor([1.0, 2.0]), 1).shape
-    (2, 1)
+    tapegrad.Size([2, 1])
     """
     position = axis(dim, array_of(x).ndim + 1)
     return views.view(x, "UnsqueezeBackward0", operator.itemgetter((slice(None),) * position + (None, Ellipsis)))

@@ -6,6 +6,7 @@ operations need of it.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from tapegrad import (
@@ -50,10 +51,30 @@ ALIASES = {
 
 PUBLIC: dict[str, Any] = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
 PUBLIC |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.startswith("_")}
+
+
+def _of_tensors(name: str, function: Any) -> Any:
+    """The function form of a method: it must be given a tensor first."""
+
+    @functools.wraps(function)
+    def call(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}. Use tg.tensor(...).")
+        return function(input, *args, **kwargs)
+
+    return call
+
+
 for _module in MODULES:
-    PUBLIC |= {name: getattr(_module, name) for name in _module.__all__}
+    for _name in _module.__all__:
+        _function = getattr(_module, _name)
+        checked = _module not in (joining, comparing, arithmetic) and callable(_function) and not isinstance(_function, type)
+        PUBLIC[_name] = _of_tensors(_name, _function) if checked else _function
+for _name in ("split", "chunk", "unbind"):
+    PUBLIC[_name] = _of_tensors(_name, PUBLIC[_name])
 PUBLIC["subtract"], PUBLIC["divide"], PUBLIC["true_divide"] = arithmetic.sub, arithmetic.div, arithmetic.div
-del PUBLIC["index_put"]
+for _name in ("index_put", "linear", "T", "mT"):
+    PUBLIC.pop(_name, None)
 
 # Functions of the package that are no methods of a tensor.
 NOT_METHODS = frozenset("cat concat concatenate stack hstack vstack getitem where linear T mT".split())
@@ -179,7 +200,7 @@ def _like_new(name: str) -> Any:
 
 def attach() -> None:
     """Give `Tensor` its methods, operators and properties."""
-    table: dict[str, Any] = {name: f for name, f in PUBLIC.items() if name not in NOT_METHODS}
+    table: dict[str, Any] = {name: getattr(f, "__wrapped__", f) for name, f in PUBLIC.items() if name not in NOT_METHODS}
     # Methods skip the look at their first operand that functions need.
     table |= {name: METHODS[name] for name in METHODS if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
     table |= {f"{name}_": _in_place(name) for name in IN_PLACE_RULES}

@@ -52,7 +52,7 @@ def _loading(name: str) -> Any:
 
 
 ENTRIES = (
-    "scalar1 scalar2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle mark_overwritten "
+    "scalar1 scalar2 compute1 compute2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle mark_overwritten "
     "mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf wants start seed_one primal_block"
 ).split()
 
@@ -97,6 +97,7 @@ class Tape:
         header[at.RULES] = self.rules.ctypes.data
         header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)
         header[at.ELEMENTWISE_ROW] = compiled.elementwise_row.address
+        header[at.ARITHMETIC_BLOCK] = compiled.arithmetic_block.address
         header[at.SAVED_LIMIT] = SMALLEST_SAVED_LIMIT
         header[at.HANDLE_FREE] = -1
         self._grow_rows(FIRST_ROWS)
@@ -274,15 +275,24 @@ class Tape:
         Returns
         -------
         dict
-            ``rows``; ``row_bytes`` (bytes a row takes in the columns); ``column_bytes`` (capacity of all columns);
+            ``rows``; ``row_bytes`` (bytes a row takes in the columns); ``used_bytes`` (of the columns, in use: rows, records,
+            constants and handles); ``column_bytes`` (capacity of all columns);
             ``saved_bytes`` (arrays that rows keep alive, counted once a use).
         """
         return {
             "rows": self.rows,
             "row_bytes": sum(np.dtype(dtype).itemsize for _, dtype in ROW_COLUMNS.values()),
+            "used_bytes": self._used_bytes(),
             "column_bytes": sum(column.nbytes for column in self.columns.values()),
             "saved_bytes": int(self.header[at.SAVED_BYTES]),
         }
+
+
+    def _used_bytes(self) -> int:
+        header = self.header
+        rows = self.rows * sum(np.dtype(dtype).itemsize for _, dtype in ROW_COLUMNS.values())
+        handles = self.columns["handle"][: int(header[at.HANDLE_CAPACITY])] if "handle" in self.columns else np.empty(0)
+        return rows + 8 * int(header[at.SIDE_ROWS] + header[at.CONSTANTS]) + 4 * int(np.count_nonzero(handles >= 0))
 
 
 TAPE = Tape()

@@ -113,6 +113,10 @@ class Tensor:
 
     if TYPE_CHECKING:
 
+        grad: Any
+        data: Any
+        requires_grad: bool
+
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...

@@ -43,7 +43,7 @@ def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
     Examples
     --------
     >>> tg.transpose(tg.zeros(2, 3, 4), 0, -1).shape
-    (4, 3, 2)
+    tapegrad.Size([4, 3, 2])
     """
     ndim = array_of(x).ndim
     return view(x, "TransposeBackward0", _Transpose(_swapped(ndim, axis(dim0, ndim), axis(dim1, ndim))))
@@ -124,7 +124,7 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
     Examples
     --------
     >>> tg.movedim(tg.zeros(2, 3, 4), 0, -1).shape
-    (3, 4, 2)
+    tapegrad.Size([3, 4, 2])
     """
     ndim = array_of(x).ndim
     sources = (source,) if isinstance(source, int) else tuple(source)

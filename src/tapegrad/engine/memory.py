@@ -91,6 +91,7 @@ def _caller(count, result=types.void):
 
 
 call4, call5, call8, call9 = _caller(4), _caller(5), _caller(8), _caller(9)
+call7 = _caller(7)
 call11_word = _caller(11, types.int64)
 
 

@@ -53,6 +53,7 @@ from tapegrad.engine.layout import (
     SIZE,
     STALE,
     UNSUPPORTED,
+    ARITHMETIC_BLOCK,
     VALUE,
     WIDE,
     WRITTEN,
@@ -61,7 +62,10 @@ from tapegrad.engine.layout import (
 )
 from tapegrad.engine.memory import (
     array_data,
+    OBJECT,
     array_dimensions,
+    array_is_contiguous,
+    call7,
     array_rank,
     array_size,
     array_strides,
@@ -356,6 +360,58 @@ def array3(tape, opcode, hx, px, hy, py, hw, pw, pz, in_place):
     if hx < 0 or hy < 0 or hw < 0:
         return NEW_LEAF
     return call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, in_place, 3, hx, px, hy, py, hw, pw, pz)
+
+
+@inline
+def fits(tape, obj, out):
+    """Whether an operand is a float, or a C-contiguous float64 array of the result's shape."""
+    if is_float(tape, obj):
+        return True
+    if array_rank(obj) != array_rank(out) or array_type_number(obj) != FLOAT64 or not array_is_contiguous(obj):
+        return False
+    for d in range(array_rank(out)):
+        if load_i64(array_dimensions(obj) + 8 * d) != load_i64(array_dimensions(out) + 8 * d):
+            return False
+    return True
+
+
+@inline
+def operand_address(tape, obj):
+    return obj + OBJECT if is_float(tape, obj) else array_data(obj)
+
+
+@inline
+def operand_step(tape, obj):
+    return 0 if is_float(tape, obj) else 1
+
+
+@entry("int64(int64,int64,int64,int64,int64)")
+def compute1(tape, opcode, hx, px, pz):
+    """Compute ``z = op(x)`` into a fresh array and record it; 0 if x is untracked (handle 0).
+
+    For small arrays and arithmetic rules: NumPy's own call costs more than all of this.
+    """
+    if not fits(tape, px, pz):
+        return UNSUPPORTED
+    if hx < 0:
+        return NEW_LEAF
+    address = operand_address(tape, px)
+    call7(get(tape, ARITHMETIC_BLOCK), opcode, array_size(pz), address, 1, address, 1, array_data(pz))
+    return 0 if hx == 0 else call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, 0, 1, hx, px, 0, 0, 0, 0, pz)
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64)")
+def compute2(tape, opcode, hx, px, hy, py, pz):
+    """Compute ``z = op(x, y)`` into a fresh array and record it; 0 if both are untracked."""
+    if not (fits(tape, px, pz) and fits(tape, py, pz)):
+        return UNSUPPORTED
+    if hx < 0 or hy < 0:
+        return NEW_LEAF
+    x, x_step, y, y_step = operand_address(tape, px), operand_step(tape, px), operand_address(tape, py), operand_step(tape, py)
+    call7(get(tape, ARITHMETIC_BLOCK), opcode, array_size(pz), x, x_step, y, y_step, array_data(pz))
+    if hx == 0 and hy == 0:
+        return 0
+    return call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, 0, 2, hx, px, hy, py, 0, 0, pz)
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)")

@@ -2,26 +2,10 @@
 
 import warnings
 
+from tapegrad.affine import linear
 from tapegrad.tensor import Tensor
 
 __all__ = ["linear", "mse_loss", "relu", "sigmoid", "softmax", "tanh"]
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input @ weight.T + bias``.
-
-    Parameters
-    ----------
-    input : Tensor, shape (..., n)
-    weight : Tensor, shape (m, n)
-    bias : Tensor, shape (m,), optional
-
-    Returns
-    -------
-    Tensor, shape (..., m)
-    """
-    product = input @ weight.T
-    return product if bias is None else product + bias
 
 
 def relu(input: Tensor) -> Tensor:
