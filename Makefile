@@ -22,7 +22,7 @@ lint: $(VENV)/dev.stamp
 
 # One quick pass of every benchmark on the installed code; asv needs to know the machine once.
 bench: $(VENV)/bench.stamp
-	cd asv_bench && ../$(BIN)/asv machine --yes && ../$(BIN)/asv run --quick --show-stderr --python=same
+	cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --show-stderr --python=same
 
 # The README's table; peers that are not installed in $(VENV) are left out.
 table: $(VENV)/bench.stamp

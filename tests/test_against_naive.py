@@ -74,8 +74,8 @@ def takes_abs(name: str) -> bool:
 def run_naive(tape: Tape, leaves: list[np.ndarray], program: list[Step]) -> tuple[list[np.ndarray], list[Step]]:
     """Results of all steps (object arrays of variables), and the steps that were run.
 
-    A result that grows is squashed by tanh, and a step that would put a kink of abs at a rounding error is left out:
-    there the two sides may differ honestly.
+    A step is left out whose result is large, or that would put a kink of abs at a rounding error: there the two sides
+    may differ honestly.
     """
     results = list(leaves)
     run = []
@@ -88,11 +88,10 @@ def run_naive(tape: Tape, leaves: list[np.ndarray], program: list[Step]) -> tupl
             result = np.frompyfunc(lambda a, b, name=step.name: naive_step(tape, name, a, b), 2, 1)(
                 x, y if step.name in BINARY else x
             )
+        if any(abs(v.primal) > LARGEST for v in np.ravel(result)):
+            continue
         run.append(Step(step.name, step.left % len(results), step.right % len(results)))
         results.append(np.asarray(result, dtype=object))
-        if any(abs(v.primal) > LARGEST for v in np.ravel(result)):
-            run.append(Step("tanh", len(results) - 1, 0))
-            results.append(np.asarray(np.frompyfunc(lambda a: tape.apply("tanh", a), 1, 1)(result), dtype=object))
     return results, run
 
 

@@ -169,7 +169,7 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
         (lambda: leaf(3) @ leaf(4, 2), "mat1 and mat2 shapes cannot be multiplied (1x3 and 4x2)"),
         (lambda: leaf(2, 3) @ leaf(2), "size mismatch, got input (2), mat (2x3), vec (2)"),
         (lambda: leaf(3) @ leaf(4), "inconsistent tensor size, expected tensor [3] and src [4]"),
-        (lambda: leaf(2, 3) @ 2.0, "both arguments to matmul need to be at least 1D, but they are 2D and 0D"),
+        (lambda: leaf(2, 3) @ leaf(), "both arguments to matmul need to be at least 1D, but they are 2D and 0D"),
         (lambda: leaf(2, 3, 4) @ leaf(3, 4, 5), "The size of tensor a (2) must match the size of tensor b (3)"),
         (lambda: leaf(2, 3, 4) @ leaf(2, 3, 4), "to be: [2, 4] but got: [2, 3]"),
         (lambda: leaf(2, 3) @ tg.ones(3, 2, dtype=tg.float32), "but got: double != float"),
@@ -189,3 +189,8 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
 def test_errors_name_the_shapes(f: Any, message: str) -> None:
     with pytest.raises(RuntimeError, match=re.escape(message)):
         f()
+
+
+def test_matmul_refuses_numbers() -> None:
+    with pytest.raises(TypeError, match="must be Tensor, not float"):
+        leaf(2, 3) @ 2.0

@@ -51,6 +51,8 @@ def measure(library: str, cache: str | None = None) -> Cost:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
-    child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    if child.returncode:
+        raise RuntimeError(f"the process that imports {library} failed:\n{child.stderr}")
     importing, first_gradient = map(float, child.stdout.split())
     return Cost(importing, first_gradient)

@@ -20,7 +20,7 @@ def _scaled(y: Any, alpha: Any) -> Any:
     return y if alpha == 1 else _plain["mul"](as_operand(y), alpha)
 
 
-def add(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
+def add(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """Sum ``x + alpha * y``.
 
     Parameters
@@ -29,16 +29,18 @@ def add(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
         Broadcast.
     alpha : number
         Factor of `y`.
+    out : Tensor, optional
+        Receives the result; nothing may be tracked then.
 
     Examples
     --------
     >>> tg.add(tg.tensor([1.0, 2.0]), 1, alpha=10)
     tensor([11., 12.])
     """
-    return _plain["add"](x, _scaled(y, alpha))
+    return _plain["add"](x, _scaled(y, alpha), out=out)
 
 
-def sub(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
+def sub(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
     """Difference ``x - alpha * y``.
 
     Examples
@@ -46,7 +48,7 @@ def sub(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
     >>> tg.sub(tg.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _plain["sub"](x, _scaled(y, alpha))
+    return _plain["sub"](x, _scaled(y, alpha), out=out)
 
 
 def rsub(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
@@ -105,7 +107,7 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``; the derivative at 0 is the slope."""
-    return _plain["leaky_relu"](x, float(negative_slope))
+    return _plain["_leaky_relu"](x, float(negative_slope))
 
 
 def where(condition: Any, x: Any, y: Any) -> Tensor:

@@ -258,7 +258,15 @@ def set_data(t: Tensor, value: Any) -> None:
 
 
 def clone(t: Tensor) -> Tensor:
-    """A copy that is recorded."""
+    """A copy that is recorded.
+
+    Raises
+    ------
+    TypeError
+        If `t` is not a tensor.
+    """
+    if not isinstance(t, Tensor):
+        raise TypeError(f"clone(): argument 'input' (position 1) must be Tensor, not {type(t).__name__}")
     from tapegrad.structural import reshape_copy
 
     data = t._data

@@ -32,7 +32,7 @@ _empty = np.empty
 _T = TAPE
 _ADDRESS = TAPE.address
 ndarray = np.ndarray
-F64 = dtypes.float64
+F64, F32 = dtypes.float64, dtypes.float32
 
 # Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
 KEEPS_INTEGERS = frozenset(
@@ -175,7 +175,7 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
                 return apply_rule(opcode, x)
         token = enter(IGNORING)
         try:
-            z = array(a, large_empty(a.shape, F64)) if is_ufunc and size > SMALL and a.dtype is F64 else array(a)
+            z = array(a, out=large_empty(a.shape, F64)) if is_ufunc and size > SMALL and a.dtype is F64 else array(a)
         finally:
             leave(token)
         if type(z) is not ndarray or z.dtype is not a.dtype:
@@ -208,7 +208,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Ten
         if kind is Tensor:
             b = y._data
             y_handle = y._row
-        elif kind is float or (kind is int and (type(a) is float or a.dtype is F64)):
+        elif kind is float or (kind is int and (type(a) is float or a.dtype is F64 or a.dtype is F32)):
             if of_constant and y in POWERS:
                 return POWERS[y](x)
             b = float(y)
@@ -252,7 +252,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Ten
         token = enter(IGNORING)
         try:
             if is_ufunc and size > SMALL and shaped.dtype is F64 and (type(a) is float or type(b) is float or a.shape == b.shape):
-                z = array(a, b, large_empty(shaped.shape, F64))
+                z = array(a, b, out=large_empty(shaped.shape, F64))
             # NumPy takes twice as long over a Python float as over a 0-d array.
             elif type(b) is float and a.dtype is F64:
                 z = array(a, _array(b))
@@ -311,8 +311,8 @@ def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
     a = t._data
     if type(a) is float:
         return a
-    if a.ndim == 0 and a.dtype == dtypes.float64:
-        return a.item()
+    if a.ndim == 0 and (a.dtype == dtypes.float64 or (not t._row and dtype.kind == "f")):
+        return float(a.item())
     return a if a.dtype == dtype or a.dtype.kind == "f" and a.ndim else a.astype(dtype)
 
 
@@ -346,10 +346,12 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
     operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
     dtype = result_dtype(opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True)))
     data = tuple(_operand_data(t, dtype) for t in operands)
-    if dtype == dtypes.float64:
+    # A tracked float32 scalar has a float32 adjoint, which plain rows do not know.
+    plain = dtype == dtypes.float64 and all(not t._row or type(t._data) is float or t._data.dtype == dtype for t in operands)
+    if plain:
         data = tuple(float(a) if type(a) is not float and a.ndim == 0 else a for a in data)
     z: Any
-    if all(type(a) is float for a in data) and dtype == dtypes.float64:
+    if plain and all(type(a) is float for a in data):
         try:
             z = scalar_forward[opcode](*data)
         except (ArithmeticError, ValueError):
@@ -368,7 +370,7 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
             z = z.astype(dtype)
     tracked = any(t._row for t in operands) and is_recording()
     row = record(opcode, operands, data, z) if tracked else 0
-    return make(z, row)
+    return make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
 
 
 def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, in_place: int = 0) -> int:
@@ -408,6 +410,24 @@ def reflected(opcode: int) -> Callable[[Tensor, Any], Tensor]:
     return _binary(opcode, exchanged=True)
 
 
+def deliver_to(out: Tensor, result: Tensor) -> Tensor:
+    """Write a result into the tensor given as ``out=``.
+
+    Raises
+    ------
+    RuntimeError
+        If the result or `out` is tracked.
+    """
+    if result._row or out._row:
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad. "
+            "Leave out=... away, or work under no_grad()."
+        )
+    from tapegrad.inplace import copy_
+
+    return copy_(out, result)
+
+
 def _ternary(opcode: int) -> Callable[[Any, Any, Any], Tensor]:
     def function(x: Any, y: Any, w: Any) -> Tensor:
         return apply_rule(opcode, x, y, w)
@@ -420,8 +440,9 @@ def _function(opcode: int, rule: Rule) -> Callable[..., Tensor]:
     if len(rule.args) == 2:
         method = function
 
-        def function(x: Any, y: Any) -> Tensor:
-            return method(x, y) if isinstance(x, Tensor) else apply_rule(opcode, x, y)
+        def function(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
+            result = method(x, y) if isinstance(x, Tensor) else apply_rule(opcode, x, y)
+            return result if out is None else deliver_to(out, result)
 
     function.__name__ = function.__qualname__ = rule.name
     function.__doc__ = (

@@ -155,6 +155,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def _array_or_none(data: Any) -> np.ndarray | None:
     """The data as an array that may share memory; None for Python numbers and sequences."""
+    if type(data) in (list, float, int):
+        return None
     if isinstance(data, Tensor):
         return array_of(data)
     # A numpy.float64 is a Python float too and takes the default dtype as one.

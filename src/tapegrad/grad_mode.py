@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ __all__ = ["enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _lock = threading.Lock()
+GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 
 class _Thread(threading.local):
@@ -69,7 +69,7 @@ class _Mode:
 
     def __call__(self, function: F) -> F:
         wanted = self._wanted
-        if inspect.isgeneratorfunction(function):
+        if _is_generator(function):
             return _wrap_generator(function, wanted)  # type: ignore[return-value]
 
         @functools.wraps(function)
@@ -81,6 +81,10 @@ class _Mode:
                 _switch(before)
 
         return call  # type: ignore[return-value]
+
+
+def _is_generator(function: Any) -> bool:
+    return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & GENERATOR)
 
 
 def _wrap_generator(function: Callable[..., Generator[Any, Any, Any]], wanted: bool) -> Callable[..., Any]:

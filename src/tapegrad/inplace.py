@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.engine.layout import CLOCK, WATCHED
 from tapegrad.elementwise import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put
-from tapegrad.kernels import OPCODES
+from tapegrad.kernels import OPCODES, USES
 from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tape import TAPE
+from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
 from tapegrad.views import refresh, version_of, view
 
@@ -68,13 +69,13 @@ def check_writable(t: Tensor, tracked: bool) -> None:
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
     if type(data) is not float:
-        if not data.flags.writeable:
-            raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
         if any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
             raise RuntimeError(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                 "Please clone() the tensor before performing the operation."
             )
+        if not data.flags.writeable:
+            raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
 
 
 def is_leaf(t: Tensor) -> bool:
@@ -108,6 +109,8 @@ def replace(t: Tensor, row: int) -> None:
     base = meta.base if meta is not None else None
     if base is None:
         t._row, before = row, t._row
+        if meta is not None and meta.retained and row:
+            _move_watch(t, before)
         if before > 0:
             TAPE.drop(_ADDRESS, before)
         refresh(t)
@@ -119,6 +122,19 @@ def replace(t: Tensor, row: int) -> None:
     result = apply(_COPY_SLICES, (base, written), base._data, (meta.replay, mask))
     base._row, result._row = result._row, base._row
     refresh(base)
+
+
+def _move_watch(t: Tensor, before: int) -> None:
+    """A retained gradient is that of the newest value."""
+    old, new = TAPE.slot(before), TAPE.slot(t._row)
+    links = TAPE.watchers.pop(old, [])
+    TAPE.watchers[new] = [link for link in links if link() is t]
+    others = [link for link in links if link() is not t]
+    if others:
+        TAPE.watchers[old] = others
+    else:
+        TAPE.columns["flags"][old] &= ~WATCHED & 255
+    TAPE.columns["flags"][new] |= WATCHED
 
 
 def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
@@ -142,14 +158,16 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
     row_of : callable or None
         Records the row of the new value and gives its handle; None leaves the graph alone.
     """
-    version_of(t).count += 1
+    counter = version_of(t)
+    counter.note(int(TAPE.header[CLOCK]))
     if type(t._data) is float:
+        row = row_of() if row_of is not None else None
         if t._row > 0:
             TAPE.mark_overwritten(_ADDRESS, t._row)
-        row = row_of() if row_of is not None else None
         t._data = float(z)
     else:
         TAPE.note_written(t._data)
+        TAPE.versions[owner_of(t._data)] = counter
         row = row_of() if row_of is not None else None
         np.copyto(t._data, z, casting="same_kind")
     if row is not None:
@@ -170,17 +188,29 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         check_writable(t, tracked)
         if not tracked:
             return overwrite(t, z, None)
+        # The derivative may need the value that is overwritten, so it is kept apart, as a copy or as a row of its own.
         if type(t._data) is float:
             data = tuple(o._data if type(o._data) is float else float(o._data) for o in operands)
+            if t._row:
+                operands = (make(t._data, record(OPCODES["_alias"], (t,), (t._data,), t._data)), *operands[1:])
             return overwrite(t, z, lambda: record(opcode, operands, data, z))
-        return overwrite(t, z, lambda: record(opcode, operands, tuple(_plain(o) for o in operands), t._data, 1))
+        copied = t._data.copy() if _reads_first(opcode, operands) else t._data
+        return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
 
     return function
 
 
-def _plain(t: Tensor) -> Any:
+def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:
+    """Whether a wanted partial uses the first operand's value."""
+    return any(o._row and uses & 1 for o, uses in zip(operands, USES[opcode], strict=True))
+
+
+def plain(t: Tensor) -> Any:
+    """An operand's data, a float if it is an untracked number."""
     data = t._data
-    return data if type(data) is float or data.ndim or data.dtype != dtypes.float64 else data.item()
+    if type(data) is float or data.ndim or (t._row and data.dtype != dtypes.float64):
+        return data
+    return float(data.item())
 
 
 def _nothing(ctx: Context) -> Tensor:

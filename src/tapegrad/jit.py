@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["entry", "inline", "kernel"]
+__all__ = ["Lazy", "entry", "inline", "kernel"]
 
 FLAGS: dict[str, Any] = {
     "error_model": "numpy",  # 1/0 is inf, as on arrays; the default raises
@@ -21,28 +21,56 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **FLAGS)(function)
 
 
-def entry(signature: str) -> Callable[[Callable[..., Any]], Any]:
+class Lazy:
+    """A function that is compiled, or loaded from the cache, when it is first asked for.
+
+    A process pays for what it uses: the first gradient of a scalar needs no array kernels.
+    """
+
+    __slots__ = ("_build", "_built")
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+        self._built: Any = None
+
+    def get(self) -> Any:
+        """The compiled function (an entry), or its address (a kernel)."""
+        if self._built is None:
+            self._built = self._build()
+        return self._built
+
+
+def entry(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
     """Compile a function that Python calls, for one signature, cached on disk.
 
-    The decorated name is the compiled C function itself, not Numba's dispatcher: types are fixed, so the dispatcher's type
+    What `Lazy.get` gives is the compiled C function itself, not Numba's dispatcher: types are fixed, so the dispatcher's type
     resolution (0.14 of 0.29 microseconds a call when measured) would be paid for nothing.
     """
 
-    def compile_entry(function: Callable[..., Any]) -> Any:
-        import numba
+    def declare(function: Callable[..., Any]) -> Lazy:
+        def build() -> Any:
+            import numba
 
-        dispatcher = numba.njit(signature, cache=True, no_cfunc_wrapper=True, **FLAGS)(function)
-        return dispatcher.overloads[dispatcher.signatures[0]].entry_point
+            dispatcher = numba.njit(signature, cache=True, no_cfunc_wrapper=True, **FLAGS)(function)
+            return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
-    return compile_entry
+        return Lazy(build)
+
+    return declare
 
 
-def kernel(signature: str) -> Callable[[Callable[..., Any]], Any]:
+def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
     """Compile a function that compiled code calls by its address, cached on disk."""
 
-    def compile_kernel(function: Callable[..., Any]) -> Any:
-        import numba
+    def declare(function: Callable[..., Any]) -> Lazy:
+        compiled: list[Any] = []  # holds the code that the address points to
 
-        return numba.cfunc(signature, cache=True, error_model="numpy")(function)
+        def build() -> Any:
+            import numba
 
-    return compile_kernel
+            compiled.append(numba.cfunc(signature, cache=True, error_model="numpy")(function))
+            return compiled[0].address
+
+        return Lazy(build)
+
+    return declare

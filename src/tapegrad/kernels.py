@@ -6,12 +6,8 @@ compiled was compiled from exactly what the file says. Numba keys its own cache 
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import importlib.util
-import os
+import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,15 +46,17 @@ def remainder(x, y):
 """
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_CALL = re.compile(r"([A-Za-z_]\w*)\(")
+
+
 def names_in(text: str) -> set[str]:
     """Names that an expression uses."""
-    return {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+    return set(_NAME.findall(text))
 
 
 def _calls_in(text: str) -> bool:
-    cheap = {"where", "mul0"}
-    calls = (node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Call))
-    return any(isinstance(call.func, ast.Name) and call.func.id not in cheap for call in calls)
+    return bool(set(_CALL.findall(text)) - {"where", "mul0"})
 
 
 def _bits(text: str | None) -> int:
@@ -213,6 +211,8 @@ def _primal_block() -> str:
 
 def _body(path: Path) -> str:
     """A source module without its imports from the package: in the joined file those names are defined above."""
+    import ast
+
     tree = ast.parse(path.read_text(encoding="utf-8"))
     kept = []
     for node in tree.body:
@@ -226,6 +226,8 @@ def _body(path: Path) -> str:
 
 def source() -> str:
     """Text of the generated file."""
+    import ast
+
     folder = Path(__file__).parent
     special = ast.parse(_body(folder / "special.py"))
     for node in special.body:
@@ -251,6 +253,9 @@ def _folders() -> Iterator[Path]:
 
 def _place(text: str, name: str) -> Path | None:
     """Write the file whole or not at all into the first folder that takes it; None if none does."""
+    import os
+    import tempfile
+
     content = text.encode()
     for folder in _folders():
         path = folder / f"{name}.py"
@@ -276,6 +281,8 @@ def _place(text: str, name: str) -> Path | None:
 
 
 def _import(path: Path, name: str) -> ModuleType:
+    import importlib.util
+
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:  # pragma: no cover - a .py path always has a loader
         raise ImportError(f"cannot import the generated kernels from {path}")
@@ -306,6 +313,9 @@ def load() -> ModuleType:
     -----
     Costs the import of Numba; 0.3 s more from a filled cache, a few seconds with an empty one.
     """
+    import hashlib
+    import tempfile
+
     import numba
 
     text = source()

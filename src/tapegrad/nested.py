@@ -12,6 +12,7 @@ from tapegrad.tensor import Tensor, array_of
 __all__ = ["array_from_nested", "number_type"]
 
 MAX_DIMENSIONS = 64  # NumPy's limit
+PLAIN = frozenset({float, int, bool})
 
 
 def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
@@ -33,15 +34,19 @@ def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
     RuntimeError
         If there is anything else in it that is no number, or a value that `dtype` cannot hold.
     """
-    shape = _shape_of_first(data)
-    flat: list[Any] = []
-    _gather(data, shape, 0, flat)
+    if type(data) is list and data and set(map(type, data)) <= PLAIN:
+        shape: tuple[int, ...] = (len(data),)  # most of what is given, in half the time
+        flat = data
+    else:
+        shape = _shape_of_first(data)
+        flat = []
+        _gather(data, shape, 0, flat)
     kinds = set(map(type, flat))
-    if not kinds <= {float, int, bool}:
+    if kinds <= PLAIN:
+        found = _promoted(map(number_type, kinds))
+    else:
         found = _promoted({_leaf_type(leaf) for leaf in flat})
         flat = [leaf.item() if isinstance(leaf, Tensor | np.ndarray | np.generic) else leaf for leaf in flat]
-    else:
-        found = _promoted({number_type(kind) for kind in kinds})
     return _converted(flat, found if dtype is None else dtype).reshape(shape)
 
 
@@ -132,13 +137,15 @@ def _converted(flat: list[Any], dtype: DType) -> np.ndarray:
 
 def _integers(flat: list[Any], dtype: DType) -> np.ndarray:
     try:
-        exact = flat if set(map(type, flat)) <= {int, bool} else [int(value) for value in flat]
+        exact = flat if float not in map(type, flat) else [int(value) for value in flat]
         wide = np.array(exact, dtype=np.int64)
     except (OverflowError, ValueError):
         value = next(value for value in flat if value != value or not -(2**63) <= value < 2**63)
         if isinstance(value, float):
             raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow: {value}") from None
         raise ValueError(f"Overflow when unpacking long long: {value} does not fit in int64") from None
+    if dtype == dtypes.int64:
+        return wide
     limits = np.iinfo(dtype)
     outside = (wide < limits.min) | (wide > limits.max)
     if outside.any():

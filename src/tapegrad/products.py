@@ -52,6 +52,9 @@ def matmul(x: Tensor, other: Tensor) -> Tensor:
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ tg.tensor([1.0, 1.0])
     tensor([3., 7.])
     """
+    if isinstance(other, (int, float)):
+        kind = type(other).__name__
+        raise TypeError(f"matmul(): argument 'other' must be Tensor, not {kind}; use * to multiply by a number")
     y = as_operand(other, x)
     a, b = x._data, y._data
     if a.__class__ is float or b.__class__ is float or not a.ndim or not b.ndim:

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 from tapegrad import elementwise, structural
 from tapegrad.casting import cast
 from tapegrad.dtypes import type_name
-from tapegrad.quiet import quiet
+from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.scans import accumulation_dtype, exclusive_product
 from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, axis, reduce_sum
@@ -83,10 +83,20 @@ def sum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike 
         return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", reduced(dim, 0), 1.0, data)
     result_dtype = None if data.dtype.kind == "f" else _LONG
     if dim is None and not keepdim:
-        return reduce_sum(x, "SumBackward0", _ALL[data.ndim], 1.0, np.add.reduce(data, None, result_dtype))
+        return reduce_sum(x, "SumBackward0", _ALL[data.ndim], 1.0, total(data, result_dtype))
     removed = reduced(dim, data.ndim)
-    result = add_reduce(data, removed, result_dtype, None, keepdim)
+    with quiet():
+        result = add_reduce(data, removed, result_dtype, None, keepdim)
     return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", removed, 1.0, result)
+
+
+def total(data: Any, dtype: Any) -> Any:
+    """Sum of all elements; nan from opposite infinities is a value and no warning."""
+    token = enter(IGNORING)
+    try:
+        return np.add.reduce(data, None, dtype)
+    finally:
+        leave(token)
 
 
 def mean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
@@ -132,13 +142,13 @@ def mean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike
         )
     if dim is None and not keepdim and data.size and data.itemsize > 2:
         size = data.size
-        return reduce_sum(x, name, _ALL[data.ndim], 1.0 / size, np.add.reduce(data, None) / size)
+        return reduce_sum(x, name, _ALL[data.ndim], 1.0 / size, total(data, None) / size)
     removed = reduced(dim, data.ndim)
     size = count(data.shape, removed)
     with quiet():
         # half precision is summed in single, where it does not overflow
-        total = add_reduce(data, removed, np.float32 if data.itemsize == 2 else None, None, keepdim)
-        result = np.divide(total, size).astype(data.dtype, copy=False)
+        summed = add_reduce(data, removed, np.float32 if data.itemsize == 2 else None, None, keepdim)
+        result = np.divide(summed, size).astype(data.dtype, copy=False)
     return reduce_sum(x, name, removed, 1.0 / size if size else np.nan, result)
 
 

@@ -114,7 +114,7 @@ RULES: tuple[Rule, ...] = (
     Rule("logsigmoid", X, "where(x < 0.0, x, 0.0) - log1p(exp(-abs(x)))", ("sigmoid(-x)",), (ANY,), "LogSigmoidBackward0", "Logarithm of `sigmoid`, without overflow."),
     Rule("softplus", X, "where(x > 20.0, x, log1p(exp(where(x > 20.0, 20.0, x))))", ("where(x > 20.0, 1.0, sigmoid(x))",), (ANY,), "SoftplusBackward0", "``log(1 + exp(x))``, linear above 20."),
     Rule("relu", X, "where(x <= 0.0, 0.0, x)", ("where(z <= 0.0, 0.0, 1.0)",), (ANY,), "ReluBackward0", "Positive part."),
-    Rule("leaky_relu", XY, "where(x > 0.0, x, x * y)", ("where(x > 0.0, 1.0, y)", "where(x > 0.0, 0.0, x)"), (ANY, POS), "LeakyReluBackward0", "``x`` where positive, else ``x * y``."),
+    Rule("_leaky_relu", XY, "where(x > 0.0, x, x * y)", ("where(x > 0.0, 1.0, y)", "where(x > 0.0, 0.0, x)"), (ANY, POS), "LeakyReluBackward0", "``x`` where positive, else ``x * y``."),
     Rule("silu", X, "x * sigmoid(x)", ("sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))",), (ANY,), "SiluBackward0", "``x * sigmoid(x)``."),
     Rule("gelu", X, "0.5 * x * (1.0 + erf(0.7071067811865476 * x))", ("0.5 * (1.0 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * (x * x))",), (ANY,), "GeluBackward0", "Gaussian error linear unit."),
     Rule("logaddexp", XY, "logaddexp(x, y)", ("sigmoid(x - y)", "sigmoid(y - x)"), (ANY, ANY), "LogaddexpBackward0", "``log(exp(x) + exp(y))`` without overflow."),

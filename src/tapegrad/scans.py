@@ -92,7 +92,8 @@ def running_sum(x: Tensor, position: int, backwards: bool = False) -> Tensor:
     """`cumsum` from the front or from the back."""
     data = array_of(x)
     result = np.empty_like(data, order="C")
-    np.add.accumulate(_directed(data, position, backwards), position, None, _directed(result, position, backwards))
+    with quiet():
+        np.add.accumulate(_directed(data, position, backwards), position, None, _directed(result, position, backwards))
     return apply(_SUM, (x,), result, (position, backwards))
 
 

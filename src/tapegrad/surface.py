@@ -70,6 +70,7 @@ for _module in MODULES:
         _function = getattr(_module, _name)
         checked = _module not in (joining, comparing, arithmetic) and callable(_function) and not isinstance(_function, type)
         PUBLIC[_name] = _of_tensors(_name, _function) if checked else _function
+PUBLIC["clone"] = attributes.clone
 for _name in ("split", "chunk", "unbind"):
     PUBLIC[_name] = _of_tensors(_name, PUBLIC[_name])
 PUBLIC["subtract"], PUBLIC["divide"], PUBLIC["true_divide"] = arithmetic.sub, arithmetic.div, arithmetic.div

@@ -13,10 +13,10 @@ import numpy as np
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
 
-__all__ = ["TAPE", "Tape", "default_tape"]
+__all__ = ["TAPE", "Tape", "default_tape", "owner_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
-FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES = 4096, 16384, 4096
+FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES = 2 * at.LEAST_ROWS, 32768, 4096
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
 
 # Column: header word of its address, dtype.
@@ -41,20 +41,52 @@ def _padded(length: int) -> int:
     return length + 8 * 67
 
 
+ENTRIES = (
+    "scalar1 scalar2 compute1 compute2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle "
+    "mark_overwritten mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf "
+    "wants start seed_one primal_block"
+).split()
+
+KERNEL_WORDS = {
+    "partial_block": at.PARTIAL_BLOCK,
+    "scalar_partials": at.SCALAR_PARTIALS,
+    "gather_block": at.GATHER_BLOCK,
+    "scatter_block": at.SCATTER_BLOCK,
+    "deliver": at.DELIVER,
+    "elementwise_step": at.ELEMENTWISE_STEP,
+    "map_step": at.MAP_STEP,
+    "join_step": at.JOIN_STEP,
+}
+
+# Which kernels the sweep needs for rows that an entry records (or what the entry itself calls).
+KERNELS_OF = {
+    "scalar1": ("scalar_partials",),
+    "scalar2": ("scalar_partials",),
+    "compute1": ("partial_block", "elementwise_step"),
+    "compute2": ("partial_block", "elementwise_step"),
+    "array1": ("partial_block", "elementwise_step"),
+    "array2": ("partial_block", "elementwise_step"),
+    "array3": ("partial_block", "elementwise_step"),
+    "view_row": ("map_step",),
+    "map_row": ("map_step",),
+    "reduce_row": ("map_step",),
+    "join_row": ("join_step",),
+    "run": ("gather_block", "scatter_block", "deliver"),
+    "add_to_adjoint": ("gather_block", "deliver"),
+    "seed_one": ("deliver",),
+}
+
+
 def _loading(name: str) -> Any:
-    """Stand-in for a compiled entry: loads the engine, then calls the real one."""
+    """Stand-in for a compiled entry: loads it and what it needs, takes its own place, and calls it."""
 
     def load_and_call(*arguments: Any) -> Any:
-        TAPE.load()
-        return getattr(TAPE, name)(*arguments)
+        # A process that only computes untracked values never pays for loading the engine.
+        if (name == "compute1" and not arguments[2]) or (name == "compute2" and not arguments[2] and not arguments[4]):
+            return at.UNSUPPORTED
+        return TAPE.compiled(name)(*arguments)
 
     return load_and_call
-
-
-ENTRIES = (
-    "scalar1 scalar2 compute1 compute2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle mark_overwritten "
-    "mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf wants start seed_one primal_block"
-).split()
 
 
 class Tape:
@@ -76,7 +108,9 @@ class Tape:
         self.names: list[str] = [""]
         self._name_numbers: dict[str, int] = {"": 0}
         self.kernels: Any = None
+        self.kernel_table = np.zeros(at.KERNEL_COUNT, np.int64)
         self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
+        self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
         for name in ENTRIES:
             setattr(self, name, _loading(name))
@@ -96,8 +130,6 @@ class Tape:
         header = self.header
         header[at.RULES] = self.rules.ctypes.data
         header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)
-        header[at.ELEMENTWISE_ROW] = compiled.elementwise_row.address
-        header[at.ARITHMETIC_BLOCK] = compiled.arithmetic_block.address
         header[at.SAVED_LIMIT] = SMALLEST_SAVED_LIMIT
         header[at.HANDLE_FREE] = -1
         self._grow_rows(FIRST_ROWS)
@@ -105,9 +137,19 @@ class Tape:
         self._grow_constants(FIRST_ROWS)
         self._grow_handles(FIRST_HANDLES)
         self._set_written(np.zeros((256, 2), np.int64))
-        for name in ENTRIES:
-            setattr(self, name, getattr(compiled, name))
         self.kernels = compiled
+
+    def compiled(self, name: str) -> Any:
+        """A compiled entry, which becomes an attribute of the tape."""
+        self.load()
+        for kernel in KERNELS_OF.get(name, ()):
+            self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
+        if name.startswith(("array", "compute")):
+            self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
+            self.header[at.ARITHMETIC_BLOCK] = self.kernels.arithmetic_block.get()
+        entry = getattr(self.kernels, name).get()
+        setattr(self, name, entry)
+        return entry
 
     # Growth: new memory first, so that running out of it leaves everything as it was.
 
@@ -178,7 +220,8 @@ class Tape:
         if not header[at.PINS]:
             self.collect()
         header[at.SAVED_LIMIT] = max(SMALLEST_SAVED_LIMIT, 2 * int(header[at.SAVED_BYTES]))
-        # Growing while less than half is free keeps the cost of collection constant a row.
+        # Looking for dead rows again after as many rows as are alive now keeps its cost constant a row, and growing while less
+        # than half is free that of growing.
         used = self.rows
         if 2 * (used + rows) > header[at.CAPACITY]:
             if used + rows > self.row_limit:
@@ -187,6 +230,7 @@ class Tape:
                     "no longer needed, call backward() more often, or record under no_grad()."
                 )
             self._grow_rows(min(max(2 * int(header[at.CAPACITY]), used + 2 * rows), MAXIMUM_ROWS))
+        header[at.LIMIT] = min(int(header[at.CAPACITY]), self.row_limit, max(FIRST_ROWS, 2 * (used + rows)))
         used = int(header[at.SIDE_ROWS])
         if 2 * (used + words) > header[at.SIDE_CAPACITY]:
             self._grow_side(max(2 * int(header[at.SIDE_CAPACITY]), used + 2 * words))
@@ -230,6 +274,7 @@ class Tape:
         while size < 4 * (len(living) + more):
             size *= 2
         fresh = np.zeros((size, 2), np.int64)
+        self.versions = {owner: self.versions[owner] for owner in living[:, 0].tolist() if owner in self.versions}
         for owner, written in living.tolist():
             place = ((owner >> 4) * 0x9E3779B97F4A7C1) & (size - 1)
             while fresh[place, 0]:
@@ -296,6 +341,14 @@ class Tape:
 
 
 TAPE = Tape()
+
+
+def owner_of(array: np.ndarray) -> int:
+    """Address of the object that owns an array's memory, as the compiled engine finds it."""
+    obj: Any = array
+    while type(obj) is np.ndarray and obj.base is not None:
+        obj = obj.base
+    return id(obj)
 
 
 def default_tape() -> Tape:

@@ -14,18 +14,33 @@ import numpy as np
 from tapegrad.engine.layout import FULL, NEW_LEAF, UNSUPPORTED
 from tapegrad.tape import TAPE
 
-__all__ = ["LeafLink", "Meta", "Tensor", "VersionCounter", "array_of", "as_operand", "is_recording", "make", "promote", "retry", "wrap"]
+__all__ = ["SPOILED", "LeafLink", "Meta", "Tensor", "VersionCounter", "array_of", "as_operand", "is_recording", "make", "promote", "retry", "wrap"]
 
 FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+
+
+SPOILED = -2  # handle of a view that can no longer be derived from its base
 
 
 class VersionCounter:
     """How often a piece of memory was written in place; shared by all tensors on it."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "times")
 
     def __init__(self) -> None:
         self.count = 0
+        self.times: list[int] = []  # the tape's clock at the latest writes
+
+    def note(self, clock: int) -> None:
+        """Count a write."""
+        self.count += 1
+        self.times.append(clock)
+        if len(self.times) > 64:  # only messages need them
+            del self.times[:32]
+
+    def before(self, serial: int) -> int:
+        """The version when the row with this serial number was recorded."""
+        return self.count - sum(time >= serial for time in self.times)
 
 
 class LeafLink(weakref.ref["Tensor"]):
@@ -214,6 +229,12 @@ def is_recording() -> bool:
 def register_leaf(t: Tensor) -> None:
     """Give a leaf its row; done when it is first used."""
     meta = meta_of(t)
+    if t._row == SPOILED:
+        raise RuntimeError(
+            f"Output {meta.output_nr} of {meta.one_of_many} is a view and its base or another view of its base has been modified "
+            "inplace. This view is the output of a function that returns multiple views. Such functions do not allow their outputs "
+            "to be used after that; take the views again."
+        )
     link = LeafLink(t)
     link.data = t._data
     while True:

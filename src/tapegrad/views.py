@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.tensor import SPOILED, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 
 __all__ = ["Replay", "alias", "refresh", "split_views", "version_of", "view"]
 
@@ -121,6 +121,8 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
         meta = meta_of(t)
         meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
         meta.made_without_grad = not is_recording()
+        if row > 0:
+            TAPE.columns["second"][TAPE.slot(row)] = number  # wide rows have no other use for this column
         outputs.append(t)
     return tuple(outputs)
 
@@ -141,7 +143,9 @@ def refresh(base: Tensor) -> None:
         if t is None or t._meta is None:
             continue
         row = 0
-        if base._row:
+        if base._row and t._meta.one_of_many:
+            row = SPOILED  # its node's other outputs cannot follow; using it raises
+        elif base._row:
             row = _record(base, "AsStridedBackward0", t._meta.replay, t._data)
         t._row, before = row, t._row
         if before > 0:

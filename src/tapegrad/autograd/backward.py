@@ -204,7 +204,7 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
     found = sweep(slots, [seed._data for seed in seeds], wanted, retain)
     assert found is not None
     for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values():
-        if slot in found:
+        if slot in found and not t.retains_grad:  # a retained gradient was added when the pass came by
             add_to_grad(t, found[slot].copy())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tapegrad.autograd.rows import name_of, object_at, opcode_of, record_of
 from tapegrad.engine import layout as at
+from tapegrad.tape import TAPE, owner_of
 
 __all__ = ["explain"]
 
@@ -19,19 +20,30 @@ def explain(status: int, slot: int) -> RuntimeError:
     if status == at.FREED_ROW:
         return RuntimeError(f"{FREED} [{name_of(slot)}]")
     return RuntimeError(
-        f"one of the variables needed for gradient computation has been modified by an inplace operation: a value of shape "
-        f"{list(_saved_shape(slot))} that {name_of(slot)} saved is at a later version; expected the version at which it was saved "
-        "instead. Hint: write to a clone(), or do the in-place operation before the value is used."
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: {_describe(slot)} "
+        f"instead (needed by {name_of(slot)}). Hint: write to a clone(), or do the in-place operation before the value is used."
     )
 
 
-def _saved_shape(slot: int) -> tuple[int, ...]:
+def _describe(slot: int) -> str:
+    """Which saved value of a row is stale, and its versions."""
     opcode, wide = opcode_of(slot)
-    if not wide:
-        return ()
-    record = record_of(slot)
-    for argument in record.arguments:
-        if argument.kind == at.ARRAY:
-            shape: tuple[int, ...] = object_at(argument.saved).shape
-            return shape
-    return record.shape
+    if wide:
+        record = record_of(slot)
+        serial = int(TAPE.columns["side"][int(TAPE.columns["first"][slot]) + at.SERIAL])
+        saved = [(a.slot, object_at(a.saved)) for a in record.arguments if a.kind == at.ARRAY]
+        if record.result:
+            saved.append((slot, object_at(record.result)))
+        for source, array in saved:
+            counter = TAPE.versions.get(owner_of(array))
+            if counter is not None and counter.before(serial) != counter.count:
+                return _value(source, array.dtype.name, array.shape, counter.count, counter.before(serial))
+        return _value(-1, record.dtype.name, record.shape, 1, 0)
+    return _value(slot, "float64", (), 1, 0)
+
+
+def _value(source: int, dtype: str, shape: tuple[int, ...], now: int, expected: int) -> str:
+    made = ""
+    if source >= 0 and opcode_of(source)[0] != at.LEAF:
+        made = f", which is output 0 of {name_of(source)},"
+    return f"[{dtype} {list(shape)}]{made} is at version {now}; expected version {expected}"

@@ -51,13 +51,29 @@ class Node:
                 found.append((node_at(argument.slot), output_number(argument.slot)))
         return tuple(found)
 
+    def __call__(self, *gradients: Any) -> Any:
+        """Apply the derivative of the operation to a gradient of its result.
+
+        Raises
+        ------
+        TypeError
+            If there is not exactly one gradient.
+        """
+        if len(gradients) != 1:
+            raise TypeError(f"expected 1 arguments, got {len(gradients)} instead")
+        from tapegrad.autograd.recorded import apply_node
+
+        return apply_node(TAPE.slot(self._row), gradients[0])
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
 
 
 def output_number(slot: int) -> int:
     """Which output of its node a row is."""
-    return 0
+    opcode, wide = opcode_of(origin(slot))
+    number = int(TAPE.columns["second"][origin(slot)]) if wide and opcode == at.GATHER else 0
+    return max(number, 0)
 
 
 def _class(name: str) -> type[Node]:

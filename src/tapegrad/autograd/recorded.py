@@ -17,7 +17,7 @@ from tapegrad.kernels import OPCODES, names_in
 from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, strided_gather, strided_scatter, sum_to
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, make
+from tapegrad.tensor import Tensor, array_of, make
 
 __all__ = ["recorded_sweep"]
 
@@ -78,7 +78,7 @@ def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
 
 def _step(state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found: dict[int, Tensor]) -> None:
     marks = state.marks
-    opcode, wide = opcode_of(slot)
+    opcode, _ = opcode_of(slot)
     for link in TAPE.watchers.get(slot, ()):
         _retain(link(), g)
     if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
@@ -89,32 +89,47 @@ def _step(state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found
     def wanted(argument: Argument) -> bool:
         return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
 
+    for argument, c in _contributions(slot, g, wanted):
+        _add(adjoints, argument.slot, _fit(argument.slot, c))
+
+
+def apply_node(slot: int, g: Tensor) -> Any:
+    """What a row sends to its arguments for the gradient `g`: one tensor, or a tuple with None for untracked arguments."""
+    with enable_grad():
+        sent: dict[int, Tensor] = {id(a): c for a, c in _contributions(slot, g, lambda argument: argument.slot >= 0)}
+        results = tuple(sent.values())
+    return results[0] if len(results) == 1 else results
+
+
+def _contributions(slot: int, g: Tensor, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
+    """Contributions of a row to those of its arguments that are wanted."""
+    opcode, wide = opcode_of(slot)
     if opcode < at.STRUCTURAL:
-        for argument, c in _elementwise(slot, opcode, wide, g, wanted):
-            _add(adjoints, argument.slot, _fit(argument.slot, c))
-        return
+        return _elementwise(slot, opcode, wide, g, wanted)
     record = record_of(slot)
     if opcode == at.HOST:
-        for argument, c in _host(slot, record, g, wanted):
-            _add(adjoints, argument.slot, _fit(argument.slot, c))
-        return
+        return _host(slot, record, g, wanted)
     if opcode == at.JOIN:
-        widths = record.extra
-        inner, before = sum(widths), 0
-        outer = g._data.size // inner if inner else 0
-        for argument, width in zip(record.arguments, widths, strict=True):
-            if wanted(argument):
-                shape = shape_of(argument.slot)
-                c = strided_gather(g, (outer, width), (inner, 1), before, 1.0, shape, "SliceBackward0")
-                _add(adjoints, argument.slot, _fit(argument.slot, c))
-            before += width
-        return
+        return _joined(record, g, wanted)
     argument = record.arguments[0]
     rank, offset = record.extra[:2]
     dims, strides = record.extra[2 : 2 + rank], record.extra[2 + rank :]
     turned = strided_scatter if opcode == at.GATHER else strided_gather
     c = turned(g, dims, strides, offset, record.scale, shape_of(argument.slot), _transposed_name(record.name))
-    _add(adjoints, argument.slot, _fit(argument.slot, c))
+    return [(argument, c)]
+
+
+def _joined(record: Record, g: Tensor, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
+    widths = record.extra
+    inner, before = sum(widths), 0
+    outer = array_of(g).size // inner if inner else 0
+    found = []
+    for argument, width in zip(record.arguments, widths, strict=True):
+        if wanted(argument):
+            shape = shape_of(argument.slot)
+            found.append((argument, strided_gather(g, (outer, width), (inner, 1), before, 1.0, shape, "SliceBackward0")))
+        before += width
+    return found
 
 
 def _transposed_name(name: str) -> str:

@@ -43,8 +43,7 @@ class Sweep:
         ]
         for word, array in zip((at.FREE, at.STACK, at.SCRATCH, at.WORK), self.fixed, strict=True):
             self.header[word] = array.ctypes.data
-        names = "partial_block scalar_partials gather_block scatter_block deliver elementwise_step map_step join_step".split()
-        self.header[at.KERNELS : at.KERNELS + len(names)] = [getattr(TAPE.kernels, name).address for name in names]
+        self.header[at.KERNELS] = TAPE.kernel_table.ctypes.data
         self.offsets = np.empty(0, np.int64)
         self.bar = np.empty(0)
         self.reached = np.empty((0, at.LEAF_WORDS), np.int64)

@@ -13,6 +13,7 @@ from tapegrad.engine.layout import (
     CURRENT,
     DELIVER,
     DTYPE,
+    KERNELS,
     FLOAT32,
     FLOAT64,
     GATHER_BLOCK,
@@ -162,7 +163,7 @@ def block_of(sweep, q, start, count, rank, dimensions):
             target[j] = source[j]
     elif how == STRIDED:
         call9(
-            get(sweep, GATHER_BLOCK),
+            get(get(sweep, KERNELS), GATHER_BLOCK),
             scratch,
             get(description, POINTER),
             get(description, TYPE),
@@ -204,10 +205,10 @@ def send_block(sweep, k, source, start, count, rank, dimensions):
     address, number = get(description, ADDRESS), get(description, TARGET_TYPE)
     if get(description, IS_SCATTER):
         call9(
-            get(sweep, SCATTER_BLOCK), address, number, source, rank, dimensions, description + 8 * STRIDES, description + 8 * COUNTER, start, count
+            get(get(sweep, KERNELS), SCATTER_BLOCK), address, number, source, rank, dimensions, description + 8 * STRIDES, description + 8 * COUNTER, start, count
         )
     else:
-        call5(get(sweep, DELIVER), address + (8 if number == FLOAT64 else 4) * start, number, get(description, IS_FIRST), source, count)
+        call5(get(get(sweep, KERNELS), DELIVER), address + (8 if number == FLOAT64 else 4) * start, number, get(description, IS_FIRST), source, count)
 
 
 @kernel("void(int64,int64,int64,int64,int64)")
@@ -244,5 +245,5 @@ def elementwise_step(tape, sweep, opcode, record, adjoint):
         g = block_of(sweep, 4, start, count, rank, dimensions)
         for k in range(arguments):
             if wanted(sweep, argument_row(record, k)):
-                call8(get(sweep, PARTIAL_BLOCK), load_i64(rule + 8 + 8 * k), count, x, y, w, z, g, out)
+                call8(get(get(sweep, KERNELS), PARTIAL_BLOCK), load_i64(rule + 8 + 8 * k), count, x, y, w, z, g, out)
                 send_block(sweep, k, out, start, count, rank, dimensions)

@@ -19,6 +19,7 @@ RULES, ARRAY_TYPE, FLOAT_TYPE = 23, 24, 25
 WRITTEN, WRITTEN_CAPACITY, WRITTEN_COUNT = 26, 27, 28
 OVERWRITTEN_ROWS, ELEMENTWISE_ROW, ARITHMETIC_BLOCK = 29, 30, 31
 HEADER_WORDS = 32
+LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for
 
 # Structural opcodes come after the rules.
 WIDE = 1 << 15
@@ -53,10 +54,13 @@ STOPPED_AT, SAVED_COUNT, PATH_LOW = 18, 19, 20
 LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE = 0, 1, 2, 3
 LEAF_WORDS = 4
 OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
-KERNELS = 32  # addresses of the compiled kernels, in this order:
-PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 32, 33, 34, 35, 36
-ELEMENTWISE_STEP, MAP_STEP, JOIN_STEP = 37, 38, 39
-SWEEP_WORDS = 40
+KERNELS = 25  # address of the table of kernels
+SWEEP_WORDS = 26
+
+# Table of kernels: addresses, 0 until something was recorded that needs the kernel.
+PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
+ELEMENTWISE_STEP, MAP_STEP, JOIN_STEP = 5, 6, 7
+KERNEL_COUNT = 8
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 BLOCK = 512
 UNSEEN = -(1 << 62) - 1  # odd, like every adjoint that nothing was written to

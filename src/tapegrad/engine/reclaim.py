@@ -21,7 +21,9 @@ from tapegrad.engine.layout import (
     HELD,
     LEAF,
     LEAVES,
+    LEAST_ROWS,
     LENGTH,
+    LIMIT,
     NAME,
     OPCODE,
     OVERWRITTEN,
@@ -55,7 +57,7 @@ from tapegrad.engine.memory import (
     store_u8,
     store_u16,
 )
-from tapegrad.engine.record import unhold
+from tapegrad.engine.record import hold, slot_of, unhold
 from tapegrad.jit import entry, inline
 
 
@@ -153,12 +155,10 @@ def pop_object(record):
     return 0
 
 
-@entry("int64(int64,int64)")
-def drop(tape, handle):
-    """A handle died. Rows at the tail that nobody holds are given back at once: no later row can refer to them."""
-    slot = free_handle(tape, handle)
-    if slot != get(tape, ROWS) - 1 or get(tape, PINS) != 0:
-        return 0
+@inline
+def truncate(tape):
+    """Give back the rows at the tail that nobody holds: no later row can refer to them."""
+    slot = get(tape, ROWS) - 1
     held, opcodes, first, second, flags = get(tape, HELD), get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND), get(tape, FLAGS)
     while slot >= 0 and load_u8(held + slot) == 0:
         opcode = load_u16(opcodes + 2 * slot)
@@ -182,14 +182,14 @@ def drop(tape, handle):
                     release(obj)
                     put(tape, PINS, get(tape, PINS) - 1)
                     if get(tape, ROWS) != slot + 1 or load_u8(get(tape, HELD) + slot) != 0:
-                        return 0  # something was recorded meanwhile; compaction will find the rest
+                        return  # something was recorded meanwhile; compaction will find the rest
                     record = get(tape, SIDE) + 8 * start
                 put(tape, ROWS, slot)
                 last = pop_object(record)
                 put(tape, SIDE_ROWS, start)
                 release(last)
                 if get(tape, ROWS) != slot:
-                    return 0
+                    return
                 held, opcodes, first, second = get(tape, HELD), get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND)
                 flags = get(tape, FLAGS)
             else:
@@ -199,6 +199,37 @@ def drop(tape, handle):
             if lowest <= -2:
                 put(tape, CONSTANTS, -2 - lowest)
         slot -= 1
+    # A long graph is gone: do not let as many dead rows gather before they are looked for.
+    if 4 * get(tape, ROWS) + LEAST_ROWS < get(tape, LIMIT):
+        put(tape, LIMIT, 2 * get(tape, ROWS) + LEAST_ROWS)
+
+
+@entry("int64(int64,int64)")
+def drop(tape, handle):
+    """A handle died; so may the tail of the tape."""
+    if free_handle(tape, handle) == get(tape, ROWS) - 1 and get(tape, PINS) == 0:
+        truncate(tape)
+    return 0
+
+
+@entry("int64(int64,int64)")
+def mark_overwritten(tape, handle):
+    """The scalar of this row was changed in place: derivatives that would read it must not run.
+
+    If the row is an alias, the handle goes back to the row behind it, so that old aliases do not gather.
+    """
+    slot = slot_of(tape, handle)
+    flags = get(tape, FLAGS) + slot
+    if load_u8(flags) & OVERWRITTEN == 0:
+        store_u8(flags, load_u8(flags) | OVERWRITTEN)
+        put(tape, OVERWRITTEN_ROWS, get(tape, OVERWRITTEN_ROWS) + 1)
+    if load_u16(get(tape, OPCODE) + 2 * slot) == 0:
+        behind = load_i32(get(tape, FIRST) + 4 * slot)
+        unhold(tape, slot)
+        store_i32(get(tape, HANDLE) + 4 * handle, behind)
+        hold(tape, behind)
+        if slot == get(tape, ROWS) - 1 and get(tape, PINS) == 0:
+            truncate(tape)
     return 0
 
 

@@ -35,7 +35,6 @@ from tapegrad.engine.layout import (
     NUMBER,
     OPCODE,
     OVERWRITTEN,
-    OVERWRITTEN_ROWS,
     PAYLOAD,
     RESULT,
     ROW,
@@ -573,16 +572,6 @@ def another_handle(tape, slot):
     if get(tape, HANDLE_FREE) < 0:
         return FULL
     return take_handle(tape, slot)
-
-
-@entry("int64(int64,int64)")
-def mark_overwritten(tape, handle):
-    """The scalar of this row was changed in place: derivatives that would read it must not run."""
-    slot = slot_of(tape, handle)
-    flags = get(tape, FLAGS) + slot
-    store_u8(flags, (load_u8(flags) | OVERWRITTEN))
-    put(tape, OVERWRITTEN_ROWS, get(tape, OVERWRITTEN_ROWS) + 1)
-    return 0
 
 
 @inline

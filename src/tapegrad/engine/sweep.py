@@ -23,6 +23,7 @@ from tapegrad.engine.layout import (
     DELIVER,
     DONE,
     DTYPE,
+    KERNELS,
     ELEMENTWISE_STEP,
     FIRST,
     FLAGS,
@@ -141,9 +142,9 @@ def map_step(tape, sweep, scatters, record, adjoint):
         source = adjoint + offset * item
         for start in range(0, elements, BLOCK):
             count = min(BLOCK, elements - start)
-            call9(get(sweep, GATHER_BLOCK), block, source, number, rank, dimensions, strides, counter, start, count)
+            call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, source, number, rank, dimensions, strides, counter, start, count)
             scale_block(block, count, scale)
-            call5(get(sweep, DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
+            call5(get(get(sweep, KERNELS), DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
         return
     byte_strides(strides, dimensions + 8 * rank, rank, own_item)
     whole = rank == 1 and elements == size and offset == 0 and (size == 1 or load_i64(dimensions + 8) == 1)
@@ -154,13 +155,13 @@ def map_step(tape, sweep, scatters, record, adjoint):
     store_i64(flat + 8, item)
     for start in range(0, elements, BLOCK):
         count = min(BLOCK, elements - start)
-        call9(get(sweep, GATHER_BLOCK), block, adjoint, number, 1, flat, flat + 8, counter, start, count)
+        call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, adjoint, number, 1, flat, flat + 8, counter, start, count)
         scale_block(block, count, scale)
         if whole:
-            call5(get(sweep, DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
+            call5(get(get(sweep, KERNELS), DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
         else:
             target = address + offset * own_item
-            call9(get(sweep, SCATTER_BLOCK), target, own, block, rank, dimensions, strides, counter, start, count)
+            call9(get(get(sweep, KERNELS), SCATTER_BLOCK), target, own, block, rank, dimensions, strides, counter, start, count)
 
 
 @kernel("void(int64,int64,int64,int64)")
@@ -187,9 +188,9 @@ def join_step(tape, sweep, record, adjoint):
                 store_i64(flat, width)
                 for start in range(0, width, BLOCK):
                     count = min(BLOCK, width - start)
-                    call9(get(sweep, GATHER_BLOCK), block, source, number, 1, flat, flat + 8, counter, start, count)
+                    call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, source, number, 1, flat, flat + 8, counter, start, count)
                     target = address + own_item * (o * width + start)
-                    call5(get(sweep, DELIVER), target, own, 1 if first else 0, block, count)
+                    call5(get(get(sweep, KERNELS), DELIVER), target, own, 1 if first else 0, block, count)
         before += width
 
 
@@ -213,14 +214,14 @@ def hand_over(tape, sweep):
             plain, rank = array_is_contiguous(target), array_rank(target)
             for start in range(0, size, BLOCK):
                 count = min(BLOCK, size - start)
-                call9(get(sweep, GATHER_BLOCK), block, source, number, 1, flat, flat + 8, flat + 800, start, count)
+                call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, source, number, 1, flat, flat + 8, flat + 800, start, count)
                 if plain:
                     at = array_data(target) + item * start
-                    call5(get(sweep, DELIVER), at, number, 1 if mode == WRITE else 0, block, count)
+                    call5(get(get(sweep, KERNELS), DELIVER), at, number, 1 if mode == WRITE else 0, block, count)
                 else:
                     dimensions, strides = array_dimensions(target), array_strides(target)
                     at = array_data(target)
-                    call9(get(sweep, SCATTER_BLOCK), at, number, block, rank, dimensions, strides, flat + 800, start, count)
+                    call9(get(get(sweep, KERNELS), SCATTER_BLOCK), at, number, block, rank, dimensions, strides, flat + 800, start, count)
 
 
 @inline
@@ -307,7 +308,7 @@ def run(tape, sweep, releases):
                 dx, dy = arithmetic_partials(opcode, x, y, z)
             else:
                 scratch = get(sweep, SCRATCH)
-                call_scalar(get(sweep, SCALAR_PARTIALS), opcode, 1 if a >= 0 else 0, 1 if b >= 0 else 0, x, y, z, scratch)
+                call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, 1 if a >= 0 else 0, 1 if b >= 0 else 0, x, y, z, scratch)
                 dx, dy = load_f64(scratch), load_f64(scratch + 8)
             if a >= 0 and (marks == 0 or load_u8(marks + a)):
                 contribution = mul0(g, dx)
@@ -334,11 +335,11 @@ def run(tape, sweep, releases):
                 return HOST_ROW
             record, adjoint = record_of(tape, slot), adjoint_address(sweep, word)
             if kind == GATHER or kind == SCATTER:
-                call5(get(sweep, MAP_STEP), tape, sweep, 1 if kind == SCATTER else 0, record, adjoint)
+                call5(get(get(sweep, KERNELS), MAP_STEP), tape, sweep, 1 if kind == SCATTER else 0, record, adjoint)
             elif kind == JOIN:
-                call4(get(sweep, JOIN_STEP), tape, sweep, record, adjoint)
+                call4(get(get(sweep, KERNELS), JOIN_STEP), tape, sweep, record, adjoint)
             else:
-                call5(get(sweep, ELEMENTWISE_STEP), tape, sweep, kind, record, adjoint)
+                call5(get(get(sweep, KERNELS), ELEMENTWISE_STEP), tape, sweep, kind, record, adjoint)
         slot -= 1
     put(sweep, CURRENT, slot)
     finish(tape, sweep, releases)
@@ -356,7 +357,7 @@ def add_to_adjoint(tape, sweep, slot, obj):
     block = get(sweep, SCRATCH)
     if is_float(tape, obj):
         store_f64(block, float_value(obj))
-        call5(get(sweep, DELIVER), address, number, 1 if first else 0, block, 1)
+        call5(get(get(sweep, KERNELS), DELIVER), address, number, 1 if first else 0, block, 1)
         return 0
     flat, rank, dimensions, strides = get(sweep, WORK), array_rank(obj), array_dimensions(obj), array_strides(obj)
     if rank == 0:
@@ -366,8 +367,8 @@ def add_to_adjoint(tape, sweep, slot, obj):
     for start in range(0, size, BLOCK):
         count = min(BLOCK, size - start)
         data, kind = array_data(obj), array_type_number(obj)
-        call9(get(sweep, GATHER_BLOCK), block, data, kind, rank, dimensions, strides, flat + 8 * 100, start, count)
-        call5(get(sweep, DELIVER), address + item * start, number, 1 if first else 0, block, count)
+        call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, data, kind, rank, dimensions, strides, flat + 8 * 100, start, count)
+        call5(get(get(sweep, KERNELS), DELIVER), address + item * start, number, 1 if first else 0, block, count)
     return 0
 
 
@@ -390,7 +391,7 @@ def seed_one(tape, sweep):
         return -1
     address, first = claim(sweep, slot)
     store_f64(get(sweep, SCRATCH), 1.0)
-    call5(get(sweep, DELIVER), address, target_type(tape, slot), 1 if first else 0, get(sweep, SCRATCH), 1)
+    call5(get(get(sweep, KERNELS), DELIVER), address, target_type(tape, slot), 1 if first else 0, get(sweep, SCRATCH), 1)
     return 0
 
 
