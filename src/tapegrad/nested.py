@@ -131,6 +131,8 @@ def _promoted(found: Iterable[DType]) -> DType:
 def _converted(flat: list[Any], dtype: DType) -> np.ndarray:
     if dtype.kind in "iu":
         return _integers(flat, dtype)
+    if dtype == dtypes.float64:
+        return np.array(flat, dtype=dtype)
     with np.errstate(over="ignore"):  # beyond float32 is inf, as in PyTorch
         return np.array(flat, dtype=dtype)
 

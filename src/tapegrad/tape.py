@@ -6,7 +6,7 @@ lock. The columns are described in `tapegrad.engine.layout`; what is compiled is
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,9 +42,9 @@ def _padded(length: int) -> int:
 
 
 ENTRIES = (
-    "scalar1 scalar2 compute1 compute2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle "
+    "scalar1 scalar2 scalar_constant compute1 compute2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle "
     "mark_overwritten mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf "
-    "wants start seed_one primal_block"
+    "wants start primal_block"
 ).split()
 
 KERNEL_WORDS = {
@@ -62,6 +62,7 @@ KERNEL_WORDS = {
 KERNELS_OF = {
     "scalar1": ("scalar_partials",),
     "scalar2": ("scalar_partials",),
+    "scalar_constant": ("scalar_partials",),
     "compute1": ("partial_block", "elementwise_step"),
     "compute2": ("partial_block", "elementwise_step"),
     "array1": ("partial_block", "elementwise_step"),
@@ -73,7 +74,6 @@ KERNELS_OF = {
     "join_row": ("join_step",),
     "run": ("gather_block", "scatter_block", "deliver"),
     "add_to_adjoint": ("gather_block", "deliver"),
-    "seed_one": ("deliver",),
 }
 
 
@@ -100,6 +100,13 @@ class Tape:
         Number of threads in which gradient mode is off now; 0 lets operators skip the look at their thread's mode.
     """
 
+    # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
+    # slower.
+    __slots__ = (
+        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "recording_off", "row_limit",
+        "rules", "versions", "watchers", *ENTRIES,
+    )  # fmt: skip
+
     def __init__(self) -> None:
         self.header = np.zeros(at.HEADER_WORDS, np.int64)
         self.address = self.header.ctypes.data
@@ -116,8 +123,9 @@ class Tape:
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"the tape has no column or entry {name!r}")
+    if TYPE_CHECKING:  # a real __getattr__ would slow down every look-up of an entry
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def load(self) -> None:
         """Load the compiled engine and allocate the first columns."""

@@ -123,8 +123,9 @@ class Tensor:
         self._data = FloatTensor(data)._data
 
     def __del__(self, tape: Any = TAPE, address: int = TAPE.address) -> None:
-        if self._row > 0:
-            tape.drop(address, self._row)
+        row = self._row
+        if row > 0:
+            tape.drop(address, row)
 
     if TYPE_CHECKING:
 

@@ -134,7 +134,12 @@ class Sweep:
 
     def run(self, releases: bool, captured: dict[int, np.ndarray]) -> None:
         """Walk the planned rows; requested rows' adjoints are copied to `captured`."""
-        self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
+        TAPE.pin(_ADDRESS, 1)  # taken back at the end of the walk
+        try:
+            self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
+        except BaseException:
+            TAPE.pin(_ADDRESS, -1)
+            raise
 
     def resume(self, status: int, releases: bool, captured: dict[int, np.ndarray]) -> None:
         """Go on with a walk that stopped at a row for Python."""
@@ -192,7 +197,7 @@ class Sweep:
                     )
 
     def finish(self) -> None:
-        """Release what the pass freed, and big buffers; then the memory is ready for another pass."""
+        """Give big buffers back; then the memory is ready for another pass."""
         words = self.words
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
@@ -200,9 +205,6 @@ class Sweep:
         if words[at.OFFSET_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.offsets = np.empty(0, np.int64)
             words[at.OFFSET_CAPACITY] = 0
-        if words[at.TRASH_COUNT]:
-            # Destructors may run any code, another pass included: until they are done, this memory is not in the pool.
-            TAPE.release_all(words[at.TRASH], words[at.TRASH_COUNT])
         _pool.append(self)
 
 
@@ -287,14 +289,14 @@ def sweep_from(handle: int) -> None:
         TAPE.clear(_ADDRESS, state.address, 0)
     try:
         fresh = aim_leaves(state, leaves)
-        TAPE.seed_one(_ADDRESS, state.address)
         status = TAPE.run(_ADDRESS, state.address, 1)
         if status != at.DONE:
             state.resume(status, True, {})
-        if fresh:
-            attach(state, fresh)
-    finally:
+    except BaseException:
         TAPE.pin(_ADDRESS, -1)
+        raise
+    if fresh:
+        attach(state, fresh)
     state.finish()
 
 

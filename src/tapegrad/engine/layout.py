@@ -55,7 +55,8 @@ LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE = 0, 1, 2, 3
 LEAF_WORDS = 4
 OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
 KERNELS = 25  # address of the table of kernels
-SWEEP_WORDS = 26
+STOPS = 26  # rows at which the pass will return to Python
+SWEEP_WORDS = 27
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4

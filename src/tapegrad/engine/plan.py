@@ -51,6 +51,8 @@ from tapegrad.engine.layout import (
     STACK_COUNT,
     STALE,
     STALE_ROW,
+    STOPS,
+    WATCHED,
     STOPPED_AT,
     STRUCTURAL,
     TOP,
@@ -74,9 +76,10 @@ from tapegrad.engine.layout import (
     IGNORE,
     DONE,
     CURRENT,
+    BAR,
     BAR_CAPACITY,
 )
-from tapegrad.engine.memory import get, load_i32, load_i64, load_u8, load_u16, owner, put, store_i64, store_u8
+from tapegrad.engine.memory import get, load_i32, load_i64, load_u8, load_u16, owner, put, store_f32, store_f64, store_i64, store_u8
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
 from tapegrad.engine.record import find_written, slot_of
 from tapegrad.jit import entry, inline
@@ -308,38 +311,65 @@ def decide(tape, sweep):
     opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
     offsets, marks = get(sweep, OFFSET), get(sweep, MARKS)
     check_scalars = get(tape, OVERWRITTEN_ROWS) > 0
-    objects = 0
+    objects, stops = 0, 0
     slot = get(sweep, TOP) + 1
-    while get(sweep, PENDING) > 0:
+    # The counters of scalar rows are kept in registers; `reach` and the wide rows see them in the header.
+    pending, count, stack, peak = get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, STACK), get(sweep, PEAK)
+    while pending > 0:
         slot -= 1
         word = load_i64(offsets + 8 * slot)
         if word == UNSEEN:
             continue
-        put(sweep, PENDING, get(sweep, PENDING) - 1)
+        pending -= 1
         opcode = load_u16(opcodes + 2 * slot)
         if opcode == LEAF | WIDE:
             continue
-        runs = marks == 0 or load_u8(marks + slot) & ON_PATH != 0
-        if runs and load_u8(flags + slot) & FREED:
+        mark = ON_PATH if marks == 0 else load_u8(marks + slot)
+        runs = mark & ON_PATH != 0
+        flag = load_u8(flags + slot)
+        if runs and flag & FREED:
             put(sweep, STOPPED_AT, slot)
             return FREED_ROW
+        if flag & WATCHED or mark & REQUESTED:
+            stops += 1
         if opcode & WIDE == 0:
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
             if runs:
                 if check_scalars and scalar_is_stale(tape, sweep, slot, opcode, a, b):
                     put(sweep, STOPPED_AT, slot)
                     return STALE_ROW
-                if wanted(sweep, a):
-                    reach(tape, sweep, a)
-                if wanted(sweep, b):
-                    reach(tape, sweep, b)
-            give_scalar(sweep, word >> 1)
+                for side in range(2):
+                    reference = a if side == 0 else b
+                    if wanted(sweep, reference) and load_i64(offsets + 8 * reference) == UNSEEN:
+                        if load_u16(opcodes + 2 * reference) & WIDE == 0:
+                            pending += 1
+                            if count > 0:
+                                count -= 1
+                                place = load_i64(stack + 8 * count)
+                            else:
+                                place = peak
+                                peak += 1
+                            store_i64(offsets + 8 * reference, 2 * place + 1)
+                        else:
+                            put(sweep, PENDING, pending)
+                            put(sweep, STACK_COUNT, count)
+                            put(sweep, PEAK, peak)
+                            reach(tape, sweep, reference)
+                            pending, count, peak = get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, PEAK)
+            if count < STACK_CAPACITY:
+                store_i64(stack + 8 * count, word >> 1)
+                count += 1
             continue
+        put(sweep, PENDING, pending)
+        put(sweep, STACK_COUNT, count)
+        put(sweep, PEAK, peak)
         record = record_of(tape, slot)
         words = adjoint_words(record)
         if runs:
             objects += object_count(record)
             opcode -= WIDE
+            if opcode == HOST:
+                stops += 1
             if record_is_stale(tape, sweep, slot, opcode, record):
                 put(sweep, STOPPED_AT, slot)
                 return STALE_ROW
@@ -351,8 +381,13 @@ def decide(tape, sweep):
             give_scalar(sweep, word >> 1)
         else:
             give_words(sweep, word >> 1, words)
+        pending, count, peak = get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, PEAK)
+    put(sweep, PENDING, pending)
+    put(sweep, STACK_COUNT, count)
+    put(sweep, PEAK, peak)
     put(sweep, LOW, slot)
     put(sweep, SAVED_COUNT, objects)
+    put(sweep, STOPS, stops)
     return DONE
 
 
@@ -380,7 +415,7 @@ def has_room(tape, sweep):
 
 @entry("int64(int64,int64,int64)")
 def start(tape, sweep, handle):
-    """The common pass in one call: from one root to all leaves. Pins the tape if it succeeds.
+    """The common pass in one call: from one root of one element, seeded with 1, to all leaves. Pins the tape if it succeeds.
 
     The number of leaves reached, or minus why not; `MORE_ROOM` asks for the way that can allocate.
     """
@@ -399,6 +434,13 @@ def start(tape, sweep, handle):
         return -status if status != DONE else -MORE_ROOM
     put(sweep, CURRENT, top)
     put(tape, PINS, get(tape, PINS) + 1)
+    word = load_i64(get(sweep, OFFSET) + 8 * top)
+    store_i64(get(sweep, OFFSET) + 8 * top, word - 1)
+    seed = get(sweep, BAR) + 8 * (word >> 1)
+    if load_u16(get(tape, OPCODE) + 2 * top) & WIDE and get(record_of(tape, top), DTYPE) & 255 == FLOAT32:
+        store_f32(seed, 1.0)
+    else:
+        store_f64(seed, 1.0)
     return get(sweep, REACHED_COUNT)
 
 

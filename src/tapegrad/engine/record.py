@@ -204,6 +204,17 @@ def scalar2(tape, opcode, x_handle, x, y_handle, y, z):
     return take_handle(tape, write_row(tape, opcode, first, second, z))
 
 
+@entry("int64(int64,int64,int64,float64,float64,float64)")
+def scalar_constant(tape, opcode, handle, x, y, z):
+    """Record ``z = op(x, y)`` for a tracked float64 scalar and a number."""
+    if handle < 0:
+        return NEW_LEAF
+    if refuse(tape, 3, 0):
+        return FULL
+    first = current_row(tape, handle, x)
+    return take_handle(tape, write_row(tape, opcode, first, fold(tape, y), z))
+
+
 @inline
 def begin_record(tape, name, arguments, result, payload, extra):
     """Write the fixed part of a record for the row that comes next; its first word."""

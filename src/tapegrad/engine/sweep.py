@@ -43,6 +43,7 @@ from tapegrad.engine.layout import (
     OFFSET,
     ON_PATH,
     OPCODE,
+    PINS,
     REACHED,
     REACHED_COUNT,
     REQUESTED,
@@ -57,6 +58,7 @@ from tapegrad.engine.layout import (
     SECOND,
     SIZE,
     STOPPED_AT,
+    STOPS,
     STRUCTURAL,
     TOP,
     TRASH,
@@ -91,6 +93,7 @@ from tapegrad.engine.memory import (
     load_u8,
     load_u16,
     put,
+    release,
     store_f32,
     store_f64,
     store_i64,
@@ -195,6 +198,13 @@ def join_step(tape, sweep, record, adjoint):
 
 
 @inline
+def saves_value(rules, opcode, a, b):
+    """Whether the partials of a plain row read saved values."""
+    uses = load_i64(rules + 32 * opcode)
+    return (a >= 0 and uses & 15 != 0) or (b >= 0 and (uses >> 4) & 15 != 0)
+
+
+@inline
 def hand_over(tape, sweep):
     """Write or add the adjoints of leaves to their targets, all of them in one go."""
     offsets, flat = get(sweep, OFFSET), get(sweep, WORK)
@@ -241,8 +251,7 @@ def finish(tape, sweep, releases):
         flag = load_u8(flags + slot)
         if opcode & WIDE == 0:
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
-            uses = load_i64(get(tape, RULES) + 32 * opcode)
-            saves = (a >= 0 and uses & 15 != 0) or (b >= 0 and (uses >> 4) & 15 != 0)
+            saves = saves_value(get(tape, RULES), opcode, a, b)
             dead = (a < 0 or load_u8(flags + a) & DEAD != 0) and (b < 0 or load_u8(flags + b) & DEAD != 0)
         else:
             record = record_of(tape, slot)
@@ -272,7 +281,9 @@ def finish(tape, sweep, releases):
 
 @entry("int64(int64,int64,int64)")
 def run(tape, sweep, releases):
-    """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python. At the end, release if asked to.
+    """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python.
+
+    At the end the tape is unpinned and, if asked, saved values are released.
 
     After a `WATCHED_ROW` the same row goes on; after a `HOST_ROW` Python moves CURRENT below it.
     """
@@ -280,6 +291,9 @@ def run(tape, sweep, releases):
     value, constant, marks = get(tape, VALUE), get(tape, CONSTANT), get(sweep, MARKS)
     offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
     low, slot, stopped = get(sweep, LOW), get(sweep, CURRENT), get(sweep, STOPPED_AT)
+    rules = get(tape, RULES)
+    # A pass that never returns to Python cannot fail, so plain rows are released on the way.
+    early = releases != 0 and get(sweep, STOPS) == 0
     while slot >= low:
         word = load_i64(offsets + 8 * slot)
         if word & 1:  # not reached, or nothing was contributed
@@ -328,6 +342,9 @@ def run(tape, sweep, releases):
                     store_f64(address, contribution)
                 else:
                     store_f64(address, load_f64(address) + contribution)
+            if early and saves_value(rules, opcode, a, b):
+                store_u8(flags + slot, flag | FREED | DEAD)
+                store_i64(offsets + 8 * slot, UNSEEN)
         else:
             kind = opcode - WIDE
             put(sweep, CURRENT, slot)
@@ -343,6 +360,11 @@ def run(tape, sweep, releases):
         slot -= 1
     put(sweep, CURRENT, slot)
     finish(tape, sweep, releases)
+    put(tape, PINS, get(tape, PINS) - 1)
+    # Destructors may run any code, so they come last, when tape and sweep are consistent.
+    trash = get(sweep, TRASH)
+    for k in range(get(sweep, TRASH_COUNT)):
+        release(load_i64(trash + 8 * k))
     return DONE
 
 
@@ -380,18 +402,6 @@ def place_leaf(sweep, k, obj):
     store_i64(get(sweep, OFFSET) + 8 * get(leaf, LEAF_SLOT), word)
     put(leaf, LEAF_TARGET, obj)
     put(leaf, LEAF_MODE, IN_PLACE)
-    return 0
-
-
-@entry("int64(int64,int64)")
-def seed_one(tape, sweep):
-    """Seed the root of `start` with 1; -1 if it does not have one element."""
-    slot = get(sweep, CURRENT)
-    if target_size(tape, slot) != 1:
-        return -1
-    address, first = claim(sweep, slot)
-    store_f64(get(sweep, SCRATCH), 1.0)
-    call5(get(get(sweep, KERNELS), DELIVER), address, target_type(tape, slot), 1 if first else 0, get(sweep, SCRATCH), 1)
     return 0
 
 
