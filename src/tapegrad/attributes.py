@@ -10,12 +10,12 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
-from tapegrad.engine.layout import WATCHED
 from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, meta_of, promote
-from tapegrad.views import alias
+from tapegrad.views import alias, separate
+from tapegrad.watching import unwatch, watch
 
 __all__: list[str] = []
 
@@ -179,20 +179,12 @@ def retain_grad(t: Tensor) -> None:
     RuntimeError
         If the tensor is not tracked.
     """
-    import weakref
-
     if t._row == 0:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     meta = meta_of(t)
     if is_leaf(t) or meta.retained:
         return
-    slot = TAPE.slot(t._row)
-    meta.retained = True
-    TAPE.columns["flags"][slot] |= WATCHED
-    links = [link for link in TAPE.watchers.get(slot, ()) if link() is not None]
-    TAPE.watchers[slot] = [*links, weakref.ref(t)]
-    if len(TAPE.watchers) > 1024 and len(TAPE.watchers) & 1023 == 0:
-        TAPE.watchers = {s: w for s, w in TAPE.watchers.items() if any(link() is not None for link in w)}
+    watch(t)
 
 
 def retains_grad(t: Tensor) -> bool:
@@ -238,6 +230,7 @@ def detach_(t: Tensor) -> Tensor:
     if is_leaf(t):
         set_requires_grad(t, False)
         return t
+    unwatch(t)
     t._row, before = 0, t._row
     TAPE.drop(TAPE.address, before)
     return t
@@ -254,6 +247,21 @@ def set_data(t: Tensor, value: Any) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if t._row and dtype(value) not in FLOATS:
         raise RuntimeError("data set to a tensor that requires gradients must be floating point dtype")
+    if shape(value) != shape(t) or dtype(value) != dtype(t):
+        if not is_leaf(t):
+            raise RuntimeError(
+                f"data of a result must keep its shape and dtype: got {list(shape(value))} {dtype(value)}, "
+                f"but the recorded operation made {list(shape(t))} {dtype(t)}. detach() the tensor first."
+            )
+        if t._row > 0:
+            # The row of a leaf has its shape, so the leaf is registered anew when it is used again.
+            t._row, before = -1, t._row
+            meta_of(t).leaf = None
+            TAPE.drop(TAPE.address, before)
+        if t._meta is not None:
+            t._meta.grad = None
+        TAPE.reshaped = True
+    separate(t)
     t._data = value._data
 
 

@@ -17,13 +17,14 @@ import numpy as np
 
 from tapegrad import dtypes, special
 from tapegrad.buffers import SMALL, large_empty
+from tapegrad.casting import cast
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.kernels import ARITHMETIC
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.rules import RULES, Rule
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, as_operand, is_recording, make, retry
+from tapegrad.tensor import FLOATS, Tensor, as_operand, is_recording, make, retry
 
 __all__ = ["FUNCTIONS", "apply_rule", "forward", "reflected", "scalar_forward"]
 
@@ -419,7 +420,8 @@ def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
         return a
     if a.ndim == 0 and (a.dtype == dtypes.float64 or (not t._row and dtype.kind == "f")):
         return float(a.item())
-    return a if a.dtype == dtype or a.dtype.kind == "f" and a.ndim else a.astype(dtype)
+    keeps = a.dtype == dtype or (a.dtype in FLOATS and a.ndim)
+    return a if keeps else a.astype(dtype)
 
 
 def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
@@ -495,6 +497,11 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
                 f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
                 f"{operands.index(t)}; detach() it."
             )
+    if type(z) is float:
+        # A tracked float32 scalar has a float32 adjoint, which rows of float64 scalars do not know.
+        operands = tuple(
+            cast(t, F64) if t._row and type(t._data) is not float and t._data.dtype != F64 else t for t in operands
+        )
     if type(z) is float and len(operands) < 3:
         if len(operands) == 1:
             return retry(lambda: _T.scalar1(_ADDRESS, opcode, operands[0]._row, data[0], z), operands)

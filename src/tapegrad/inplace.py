@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.engine.layout import CLOCK, WATCHED
+from tapegrad.engine.layout import CLOCK
 from tapegrad.elementwise import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
@@ -23,6 +23,7 @@ from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
 from tapegrad.views import refresh, version_of, view
+from tapegrad.watching import move_watch
 
 __all__ = ["check_writable", "copy_", "fill_", "in_place", "is_leaf", "overwrite", "replace", "setitem", "take_row", "zero_"]
 
@@ -80,7 +81,7 @@ def check_writable(t: Tensor, tracked: bool) -> None:
 
 def is_leaf(t: Tensor) -> bool:
     """Whether no recorded operation made this tensor."""
-    return t._row <= 0 or (t._meta is not None and t._meta.leaf is not None)
+    return t._row in (0, -1) or (t._meta is not None and t._meta.leaf is not None)
 
 
 def _fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
@@ -110,7 +111,7 @@ def replace(t: Tensor, row: int) -> None:
     if base is None:
         t._row, before = row, t._row
         if meta is not None and meta.retained and row:
-            _move_watch(t, before)
+            move_watch(t, before)
         if before > 0:
             TAPE.drop(_ADDRESS, before)
         refresh(t)
@@ -121,20 +122,9 @@ def replace(t: Tensor, row: int) -> None:
     meta.replay(mask)[...] = True
     result = apply(_COPY_SLICES, (base, written), base._data, (meta.replay, mask))
     base._row, result._row = result._row, base._row
+    if base._meta is not None and base._meta.retained and base._row > 0:
+        move_watch(base, result._row)
     refresh(base)
-
-
-def _move_watch(t: Tensor, before: int) -> None:
-    """A retained gradient is that of the newest value."""
-    old, new = TAPE.slot(before), TAPE.slot(t._row)
-    links = TAPE.watchers.pop(old, [])
-    TAPE.watchers[new] = [link for link in links if link() is t]
-    others = [link for link in links if link() is not t]
-    if others:
-        TAPE.watchers[old] = others
-    else:
-        TAPE.columns["flags"][old] &= ~WATCHED & 255
-    TAPE.columns["flags"][new] |= WATCHED
 
 
 def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
@@ -190,7 +180,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
             return overwrite(t, z, None)
         # The derivative may need the value that is overwritten, so it is kept apart, as a copy or as a row of its own.
         if type(t._data) is float:
-            data = tuple(o._data if type(o._data) is float else float(o._data) for o in operands)
+            data = tuple(o._data if type(o._data) is float else float(o._data.item()) for o in operands)
             if t._row:
                 operands = (make(t._data, record(OPCODES["_alias"], (t,), (t._data,), t._data)), *operands[1:])
             return overwrite(t, z, lambda: record(opcode, operands, data, z))
@@ -208,8 +198,10 @@ def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:
 def plain(t: Tensor) -> Any:
     """An operand's data, a float if it is an untracked number."""
     data = t._data
-    if type(data) is float or data.ndim or (t._row and data.dtype != dtypes.float64):
+    if type(data) is float or (t._row and data.dtype != dtypes.float64):
         return data
+    if data.ndim:
+        return data.astype(dtypes.float32) if data.dtype == dtypes.float16 else data
     return float(data.item())
 
 

@@ -103,7 +103,7 @@ class Tape:
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "recording_off", "row_limit",
+        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "recording_off", "reshaped", "row_limit",
         "rules", "versions", "watchers", *ENTRIES,
     )  # fmt: skip
 
@@ -112,6 +112,7 @@ class Tape:
         self.address = self.header.ctypes.data
         self.row_limit = MAXIMUM_ROWS
         self.recording_off = 0
+        self.reshaped = False  # whether a tensor was ever given data of another shape or dtype
         self.names: list[str] = [""]
         self._name_numbers: dict[str, int] = {"": 0}
         self.kernels: Any = None

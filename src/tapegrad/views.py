@@ -15,8 +15,9 @@ import numpy as np
 
 from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.watching import move_watch
 
-__all__ = ["Replay", "alias", "refresh", "split_views", "version_of", "view"]
+__all__ = ["Replay", "alias", "refresh", "separate", "split_views", "version_of", "view"]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -133,6 +134,19 @@ def _identity(x: Tensor, name: str) -> Tensor:
     return make(a, _record(x, name, lambda array: array[...], a[...]))
 
 
+def separate(t: Tensor) -> None:
+    """Cut a tensor that gets other memory off the family of views on its old memory."""
+    meta = t._meta
+    if meta is None:
+        return
+    meta.base = meta.replay = meta.version = None
+    for link in meta.views or ():
+        view_of_it = link()
+        if view_of_it is not None and view_of_it._meta is not None:
+            view_of_it._meta.base = view_of_it._meta.replay = None
+    meta.views = None
+
+
 def refresh(base: Tensor) -> None:
     """Give the living views of `base` rows that start from its present row."""
     meta = base._meta
@@ -140,7 +154,7 @@ def refresh(base: Tensor) -> None:
         return
     for link in meta.views:
         t = link()
-        if t is None or t._meta is None:
+        if t is None or t._meta is None or t._meta.base is not base:
             continue
         row = 0
         if base._row and t._meta.one_of_many:
@@ -149,4 +163,6 @@ def refresh(base: Tensor) -> None:
             row = _record(base, "AsStridedBackward0", t._meta.replay, t._data)
         t._row, before = row, t._row
         if before > 0:
+            if t._meta.retained and row > 0:
+                move_watch(t, before)
             TAPE.drop(_ADDRESS, before)

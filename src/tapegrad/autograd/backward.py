@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.autograd.recorded import recorded_sweep
+from tapegrad.autograd.recorded import own_copy, recorded_sweep
 from tapegrad.autograd.rows import object_at, origin, record_of, shape_of
 from tapegrad.autograd.sweeping import add_to_grad, check_used, sweep, sweep_from
+from tapegrad.casting import cast
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, make, meta_of, register_leaf
 
@@ -60,7 +61,7 @@ def _seed(index: int, root: Tensor, given: Any) -> Tensor:
         )
     if type(given._data) is not float and given._data.dtype.kind != "f":
         raise RuntimeError(f"grad_output[{index}] must be floating point, but is {dtypes.type_name(given._data.dtype)}")
-    return given
+    return cast(given, dtypes.float64 if type(data) is float else data.dtype)
 
 
 def _roots(tensors: Any, seeds: Any, name: str) -> tuple[list[Tensor], list[Tensor]]:
@@ -211,7 +212,7 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
 def _replace_grad(t: Tensor, g: Tensor) -> None:
     """A recorded pass makes a new gradient; the old one keeps its value."""
     meta = meta_of(t)
-    meta.grad = g if meta.grad is None else meta.grad + g
+    meta.grad = own_copy(g) if meta.grad is None else meta.grad + g
 
 
 def _release(slots: list[int], wanted: list[int]) -> None:

@@ -15,7 +15,7 @@ from tapegrad.engine import layout as at
 from tapegrad.grad_mode import enable_grad
 from tapegrad.kernels import OPCODES, names_in
 from tapegrad.rules import RULES
-from tapegrad.structural import Context, Payload, strided_gather, strided_scatter, sum_to
+from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, strided_scatter, sum_to
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, make
 
@@ -79,8 +79,9 @@ def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
 def _step(state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found: dict[int, Tensor]) -> None:
     marks = state.marks
     opcode, _ = opcode_of(slot)
-    for link in TAPE.watchers.get(slot, ()):
-        _retain(link(), g)
+    if TAPE.columns["flags"][slot] & at.WATCHED:
+        for link in TAPE.watchers.get(slot, ()):
+            _retain(link(), g)
     if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
         found[slot] = g
     if opcode == at.LEAF or (marks is not None and not marks[slot] & at.ON_PATH):
@@ -152,7 +153,12 @@ def _transposed_name(name: str) -> str:
 def _retain(t: Tensor | None, g: Tensor) -> None:
     if t is not None and t._meta is not None:
         before = t._meta.grad
-        t._meta.grad = g if before is None else before + g
+        t._meta.grad = own_copy(g) if before is None else before + g
+
+
+def own_copy(g: Tensor) -> Tensor:
+    """A recorded copy: a gradient never shares memory with a seed or another gradient."""
+    return reshape_copy(g, "CopyBackwards", array_of(g).copy())
 
 
 def _fit(slot: int, c: Tensor) -> Tensor:

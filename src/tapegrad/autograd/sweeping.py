@@ -13,13 +13,13 @@ import numpy as np
 
 from tapegrad import tape as tapes
 from tapegrad.autograd.faults import explain
-from tapegrad.autograd.rows import as_float, object_at, opcode_of, record_of
+from tapegrad.autograd.rows import Record, as_float, object_at, opcode_of, record_of
 from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import no_grad
 from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, make, meta_of
+from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 
 __all__ = ["Sweep", "add_to_grad", "borrow", "check_used", "sweep", "sweep_from"]
 
@@ -190,6 +190,8 @@ class Sweep:
         for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
             if wanted and cotangent is not None:
                 data = cotangent._data
+                if type(data) is not float and data.dtype not in FLOATS:
+                    data = data.astype(np.float64)
                 if np.shape(data) != shape or TAPE.add_to_adjoint(_ADDRESS, self.address, argument.slot, id(data)) < 0:
                     raise RuntimeError(
                         f"Function {payload.op.name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
@@ -242,6 +244,8 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
         if t is not None and t._row:  # else the leaf was dropped or its flag cleared: nobody wants its gradient
             grad = t._meta.grad
             data = None if grad is None else grad._data
+            if TAPE.reshaped:
+                check_leaf(t, record_of(words[at_leaf]), data)
             if type(data) is ndarray and data.flags.writeable:
                 words[at_leaf + LEAF_TARGET] = id(data)
                 words[at_leaf + LEAF_MODE] = ADD
@@ -254,6 +258,27 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
                 fresh.append((k, t, array))
         at_leaf += LEAF_WORDS
     return fresh
+
+
+def check_leaf(t: Tensor, record: Record, grad: Any) -> None:
+    """Raise if a leaf, or its gradient, was given data of another shape or dtype since the row was recorded.
+
+    Raises
+    ------
+    RuntimeError
+        Names both shapes.
+    """
+    for data in (t._data, grad):
+        if data is None:
+            continue
+        shape, dtype = (), np.dtype(np.float64)
+        if type(data) is not float:
+            shape, dtype = data.shape, data.dtype
+        if shape != record.shape or dtype != record.dtype:
+            raise RuntimeError(
+                f"the data of a leaf or of its gradient was replaced after it was used: it has shape {list(shape)} and dtype {dtype} "
+                f"now, and had {list(record.shape)} and {record.dtype}. Compute the result again."
+            )
 
 
 def attach(state: Sweep, fresh: list[tuple[int, Tensor, np.ndarray]]) -> None:

@@ -305,10 +305,18 @@ def widened(tape, obj, number):
     return 1 if own == FLOAT64 else 2 if own == FLOAT32 else 0
 
 
+@inline
+def is_known(tape, obj):
+    """Whether the sweep can read an operand's dtype (`read` in the strided kernels)."""
+    return is_float(tape, obj) or array_type_number(obj) <= FLOAT64
+
+
 @kernel("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
 def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
     number = FLOAT64 if is_float(tape, pz) else array_type_number(pz)
     if number != FLOAT64 and number != FLOAT32:
+        return UNSUPPORTED
+    if not is_known(tape, px) or (count > 1 and not is_known(tape, py)) or (count > 2 and not is_known(tape, pw)):
         return UNSUPPORTED
     if number == FLOAT64 and in_place == 0:
         evidence = widened(tape, px, number)
