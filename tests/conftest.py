@@ -8,9 +8,7 @@ from hypothesis import HealthCheck, settings
 import tapegrad as tg
 
 # The first example of a test may compile; no test may depend on how fast the machine is, nor on chance.
-settings.register_profile(
-    "tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tapegrad")
 
 

@@ -8,9 +8,7 @@ import numpy as np
 import tapegrad as tg
 
 
-def check_gradients(
-    f: Callable[..., Any], *arrays: Any, order: int = 2, step: float = 1e-5, tolerance: float = 1e-6
-) -> None:
+def check_gradients(f: Callable[..., Any], *arrays: Any, order: int = 2, step: float = 1e-5, tolerance: float = 1e-6) -> None:
     """Assert that the derivatives of `f` are right at a point.
 
     The outputs are projected on random weights; `backward` of that number must agree with its central differences in

@@ -80,8 +80,7 @@ def points(rule: Rule, count: int = 6) -> list[Point]:
     for _ in range(100 * count):
         margins = [3 * STEP if low < high else 0.0 for low, high in rule.domain]
         point = tuple(
-            float(rng.uniform(low + margin, high - margin))
-            for (low, high), margin in zip(rule.domain, margins, strict=True)
+            float(rng.uniform(low + margin, high - margin)) for (low, high), margin in zip(rule.domain, margins, strict=True)
         )
         if is_smooth(rule, point):
             found.append(point)
@@ -93,10 +92,7 @@ def points(rule: Rule, count: int = 6) -> list[Point]:
 def differences(rule: Rule, point: Point) -> list[float]:
     """Partials at one point by Richardson's extrapolation."""
     tracked = differentiable(rule)
-    return [
-        central_difference(lambda *p: value(rule, *p), point, k, STEP) if k in tracked else 0.0
-        for k in range(len(point))
-    ]
+    return [central_difference(lambda *p: value(rule, *p), point, k, STEP) if k in tracked else 0.0 for k in range(len(point))]
 
 
 def columns(rule: Rule, count: int = 6) -> list[np.ndarray]:

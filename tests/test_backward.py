@@ -59,9 +59,7 @@ def test_backward_returns_none() -> None:
 
 
 def test_untracked_root_raises() -> None:
-    with pytest.raises(
-        RuntimeError, match="(?i)element 0 of tensors does not require grad and does not have a grad_fn"
-    ):
+    with pytest.raises(RuntimeError, match="(?i)element 0 of tensors does not require grad and does not have a grad_fn"):
         tg.tensor(1.0).backward()
 
 

@@ -58,9 +58,7 @@ def test_a_refused_default_dtype_changes_nothing():
     assert tg.get_default_dtype() == tg.float64
 
 
-@pytest.mark.parametrize(
-    ("given", "dtype"), [(float, "float64"), (int, "int64"), (bool, "bool"), (np.float32, "float32")]
-)
+@pytest.mark.parametrize(("given", "dtype"), [(float, "float64"), (int, "int64"), (bool, "bool"), (np.float32, "float32")])
 def test_types_name_dtypes(given, dtype):
     assert as_dtype(given) == np.dtype(dtype)
 

@@ -128,9 +128,7 @@ def test_data_that_is_no_number(data):
         tg.tensor(data)
 
 
-@pytest.mark.parametrize(
-    ("data", "dtype"), [(300, tg.uint8), (-1, tg.uint8), ([float("nan")], tg.int64), (float("inf"), tg.int32)]
-)
+@pytest.mark.parametrize(("data", "dtype"), [(300, tg.uint8), (-1, tg.uint8), ([float("nan")], tg.int64), (float("inf"), tg.int32)])
 def test_values_that_the_dtype_cannot_hold(data, dtype):
     with pytest.raises(RuntimeError, match=r"value cannot be converted to type u?int\d+ without overflow"):
         tg.tensor(data, dtype=dtype)

@@ -54,9 +54,7 @@ def test_second_derivative_is_symmetric() -> None:
     x, y = leaf([0.3, -0.7]), leaf([1.1, 0.4])
     f = (tg.exp(x * y) / (1.0 + y * y)).sum()
     gx, gy = grad(f, [x, y], create_graph=True)
-    np.testing.assert_allclose(
-        numbers(grad(gx.sum(), y, retain_graph=True)[0]), numbers(grad(gy.sum(), x)[0]), rtol=1e-12
-    )
+    np.testing.assert_allclose(numbers(grad(gx.sum(), y, retain_graph=True)[0]), numbers(grad(gy.sum(), x)[0]), rtol=1e-12)
 
 
 def hessian(f: Callable[[tg.Tensor], tg.Tensor], start: np.ndarray) -> np.ndarray:

@@ -296,16 +296,12 @@ def test_data_is_untracked() -> None:
 
 def test_item_assignment_into_a_tracked_leaf_raises() -> None:
     x = leaf([1.0, 2.0])
-    with pytest.raises(
-        RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"
-    ):
+    with pytest.raises(RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"):
         x[0] = 1.0
 
 
 def test_writing_a_view_of_a_tracked_leaf_raises() -> None:
-    with pytest.raises(
-        RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"
-    ):
+    with pytest.raises(RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"):
         leaf([1.0, 2.0])[:1].add_(1.0)
 
 
@@ -313,9 +309,7 @@ def test_writing_a_view_made_before_the_leaf_was_tracked_raises() -> None:
     x = tg.tensor([1.0, 2.0])
     view = x[:1]
     x.requires_grad_()
-    with pytest.raises(
-        RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"
-    ):
+    with pytest.raises(RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"):
         view.add_(1.0)
 
 
@@ -379,7 +373,5 @@ def test_in_place_results_are_differentiated_twice() -> None:
 
 
 def test_out_argument_with_a_tracked_operand_raises() -> None:
-    with pytest.raises(
-        RuntimeError, match=r"(?i)functions with out=\.\.\. arguments don't support automatic differentiation"
-    ):
+    with pytest.raises(RuntimeError, match=r"(?i)functions with out=\.\.\. arguments don't support automatic differentiation"):
         tg.add(leaf([1.0]), 1.0, out=tg.zeros(1))

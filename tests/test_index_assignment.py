@@ -96,9 +96,7 @@ def test_assignment_errors_name_the_shapes(key: Any, value: np.ndarray, message:
         index_put(leaf(MATRIX), key, tg.tensor(value))
 
 
-@pytest.mark.parametrize(
-    ("key", "basic"), [(0, True), ((0, slice(1)), True), (None, True), ([0], False), (MASK, False)]
-)
+@pytest.mark.parametrize(("key", "basic"), [(0, True), ((0, slice(1)), True), (None, True), ([0], False), (MASK, False)])
 def test_parse_says_whether_a_key_is_basic(key: Any, basic: bool) -> None:
     assert (parse(key, MATRIX.shape).advanced is None) == basic
 

@@ -102,9 +102,7 @@ def test_bools_cannot_be_tracked_later() -> None:
 
 def test_result_cannot_be_switched_off() -> None:
     y = leaf([1.0]) * 2
-    with pytest.raises(
-        RuntimeError, match=r"(?is)you can only change requires_grad flags of leaf variables.*detach\(\)"
-    ):
+    with pytest.raises(RuntimeError, match=r"(?is)you can only change requires_grad flags of leaf variables.*detach\(\)"):
         y.requires_grad = False
 
 
@@ -126,9 +124,7 @@ def test_requires_grad_takes_only_bools() -> None:
 
 def test_grad_of_a_result_warns() -> None:
     y = leaf([1.0]) * 2
-    with pytest.warns(
-        UserWarning, match="(?i)the .grad attribute of a Tensor that is not a leaf Tensor is being accessed"
-    ):
+    with pytest.warns(UserWarning, match="(?i)the .grad attribute of a Tensor that is not a leaf Tensor is being accessed"):
         assert y.grad is None
 
 
@@ -149,16 +145,12 @@ def test_assigned_gradient_is_kept_as_it_is() -> None:
 
 
 def test_assigned_gradient_must_be_a_tensor() -> None:
-    with pytest.raises(
-        TypeError, match="(?i)assigned grad expected to be a Tensor or None but got grad of type.*float"
-    ):
+    with pytest.raises(TypeError, match="(?i)assigned grad expected to be a Tensor or None but got grad of type.*float"):
         leaf([1.0]).grad = 1.0
 
 
 def test_assigned_gradient_must_have_the_shape() -> None:
-    with pytest.raises(
-        RuntimeError, match=r"(?i)attempting to assign a gradient of size .*1.* to a tensor of size .*3"
-    ):
+    with pytest.raises(RuntimeError, match=r"(?i)attempting to assign a gradient of size .*1.* to a tensor of size .*3"):
         leaf([1.0, 2.0, 3.0]).grad = tg.tensor([1.0])
 
 

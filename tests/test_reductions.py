@@ -120,9 +120,7 @@ def test_reduction_of_nothing(name: str, value: float) -> None:
     np.testing.assert_equal((z.item(), x.grad.shape), (value, (0,)))
 
 
-@pytest.mark.parametrize(
-    ("name", "dim", "shape"), [("sum", 0, (3,)), ("sum", 1, (0,)), ("amax", 1, (0,)), ("prod", 0, (3,))]
-)
+@pytest.mark.parametrize(("name", "dim", "shape"), [("sum", 0, (3,)), ("sum", 1, (0,)), ("amax", 1, (0,)), ("prod", 0, (3,))])
 def test_reduction_of_an_empty_matrix_has_the_remaining_shape(name: str, dim: int, shape: tuple[int, ...]) -> None:
     assert getattr(tg, name)(tg.tensor(EMPTY), dim).shape == shape
 

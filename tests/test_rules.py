@@ -92,9 +92,7 @@ def test_partials_of_arrays_equal_those_of_scalars(rule: Rule) -> None:
 @every_rule
 def test_recorded_partials_of_scalars_equal_swept_ones(rule: Rule) -> None:
     for point in points(rule):
-        np.testing.assert_allclose(
-            gradient(rule, point, create_graph=True), gradient(rule, point), rtol=1e-12, atol=1e-14
-        )
+        np.testing.assert_allclose(gradient(rule, point, create_graph=True), gradient(rule, point), rtol=1e-12, atol=1e-14)
 
 
 @every_rule
@@ -263,11 +261,53 @@ def test_float32_gradient_is_the_rounded_one(rule: Rule) -> None:
         np.testing.assert_allclose(numbers(one), numbers(other), rtol=1e-4, atol=1e-5)
 
 
+def rounded(point: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(float(np.float32(value)) for value in point)
+
+
 @every_rule
 def test_float32_scalars_have_float32_gradients(rule: Rule) -> None:
     arguments = operands(rule, points(rule)[0], tg.float32)
     got = grad(call(rule, arguments), [arguments[k] for k in differentiable(rule)], materialize_grads=True)
     assert all(g.dtype == tg.float32 for g in got)
+
+
+@pytest.mark.parametrize("create_graph", [False, True], ids=["swept", "recorded"])
+@every_rule
+def test_float32_scalars_have_the_gradients_of_float64_ones(rule: Rule, create_graph: bool) -> None:
+    for point in points(rule):
+        arguments = operands(rule, point, tg.float32)
+        tracked = [arguments[k] for k in differentiable(rule)]
+        got = grad(call(rule, arguments), tracked, create_graph=create_graph, materialize_grads=True)
+        expected = [gradient(rule, rounded(point))[k] for k in differentiable(rule)]
+        np.testing.assert_allclose([g.item() for g in got], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("create_graph", [False, True], ids=["swept", "recorded"])
+@every_rule
+def test_float32_scalar_among_float64_scalars_has_its_gradient(rule: Rule, create_graph: bool) -> None:
+    point = rounded(points(rule)[0])
+    for k in differentiable(rule):
+        arguments = operands(rule, point)
+        arguments[k] = tg.tensor(point[k], dtype=tg.float32, requires_grad=True)
+        (got,) = grad(call(rule, arguments) * 1.5, arguments[k], create_graph=create_graph, materialize_grads=True)
+        np.testing.assert_allclose(got.item(), 1.5 * gradient(rule, point)[k], rtol=1e-4, atol=1e-5)
+        assert got.dtype == tg.float32
+
+
+@every_rule
+def test_float32_second_order_is_the_rounded_one(rule: Rule) -> None:
+    point = rounded(points(rule)[0])
+    for first in differentiable(rule):
+        arguments = operands(rule, [[value] * 3 for value in point], tg.float32)
+        tracked = [arguments[k] for k in differentiable(rule)]
+        (g,) = grad(call(rule, arguments).sum() * 2.0, arguments[first], create_graph=True, materialize_grads=True)
+        if g.requires_grad:
+            got = [float(h[1].item()) for h in grad(g.sum(), tracked, materialize_grads=True)]
+        else:
+            got = [0.0] * len(tracked)
+        expected = [2.0 * second_order(rule, point, first)[k] for k in differentiable(rule)]
+        np.testing.assert_allclose(got, expected, rtol=2e-3, atol=1e-3)
 
 
 WITH_METHOD = [rule for rule in PUBLIC if rule.partials[0] is not None and hasattr(tg.Tensor, rule.name)]

@@ -111,9 +111,7 @@ def test_views_of_a_number_share_its_memory() -> None:
     assert x.item() == 5.0
 
 
-@pytest.mark.parametrize(
-    "f", [lambda x: x.reshape(1), lambda x: x.expand(2, 3), lambda x: x.unsqueeze(0), lambda x: x.T]
-)
+@pytest.mark.parametrize("f", [lambda x: x.reshape(1), lambda x: x.expand(2, 3), lambda x: x.unsqueeze(0), lambda x: x.T])
 def test_derivatives_of_views_of_a_number(f: Any) -> None:
     check_gradients(lambda x: f(x) * f(x), 0.7)
 

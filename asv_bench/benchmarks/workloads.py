@@ -90,9 +90,7 @@ def _gradient(library: str, function: Callable[[Any, Any], Any], *points: np.nda
     """Value and gradient of ``function(functions, *points)``; `functions` is the library's counterpart of NumPy."""
     module = load(library)
     if library == "jax":
-        compiled = module.jit(
-            module.value_and_grad(lambda *x: function(module.numpy, *x).sum(), argnums=tuple(range(len(points))))
-        )
+        compiled = module.jit(module.value_and_grad(lambda *x: function(module.numpy, *x).sum(), argnums=tuple(range(len(points)))))
         arrays = [module.numpy.asarray(point) for point in points]
         return lambda: module.block_until_ready(compiled(*arrays))
     if library == "autograd":
@@ -148,9 +146,7 @@ STEPS: dict[str, Workload] = {
     "W1": Workload(
         "`y=(x+w)*(w+1)` on length-1 tensors, forward and backward",
         1,
-        lambda library: _gradient(
-            library, lambda _, x, w: product(x, w), np.array([2.0]), np.array([1.0]), clear=False
-        ),
+        lambda library: _gradient(library, lambda _, x, w: product(x, w), np.array([2.0]), np.array([1.0]), clear=False),
     ),
     "W3": Workload(
         "Rosenbrock value and gradient, vectorised, n = 1e5, an element",

@@ -8,12 +8,12 @@ tensor([2., 4., 6.])
 """
 
 from tapegrad import autograd, dtypes, nn, surface, tape
-from tapegrad.dtypes import *  # noqa: F403 - the element types and their functions
+from tapegrad.dtypes import *
 from tapegrad.errors import ShapeError, TapeFullError
-from tapegrad.factories import *  # noqa: F403 - tensor, zeros, ones, ...
+from tapegrad.factories import *
 from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from tapegrad.random import *  # noqa: F403 - manual_seed, rand, randn, ...
-from tapegrad.ranges import *  # noqa: F403 - eye, arange, linspace
+from tapegrad.random import *
+from tapegrad.ranges import *
 from tapegrad.tensor import Tensor
 
 __version__ = "0.1.0"

@@ -58,9 +58,7 @@ def _affine(op: Structural, inputs: Sequence[Tensor], a: Array, b: Array, c: Arr
     if a.dtype != b.dtype:
         raise wrong_dtypes(a, b, False)
     if c.dtype != a.dtype:
-        raise RuntimeError(
-            f"self and mat2 must have the same dtype, but got {type_name(c.dtype)} and {type_name(a.dtype)}"
-        )
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(c.dtype)} and {type_name(a.dtype)}")
     result = product(a, b)
     expanded(c.shape, result.shape)  # raises where c would not fit into the result
     with quiet():
@@ -148,6 +146,5 @@ def _weight_vjp(
 _LINEAR = Structural("AddmmBackward0", ((), (2,), (1,)), _linear_vjp)
 _LINEAR_VIEW = Structural("ViewBackward0", ((), (2,), (1,)), _linear_vjp)
 _PLAIN = tuple(
-    Structural(name, ((1,), (0,)), _plain_vjp)
-    for name in ("", "SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0")
+    Structural(name, ((1,), (0,)), _plain_vjp) for name in ("", "SqueezeBackward4", "MmBackward0", "UnsafeViewBackward0")
 )

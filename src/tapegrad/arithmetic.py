@@ -78,9 +78,7 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is None:
         return quotient
     if rounding_mode not in ("trunc", "floor"):
-        raise RuntimeError(
-            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
-        )
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     rounded = _plain[rounding_mode](quotient)
     wanted = dtypes.result_type(x, y)
     if wanted.kind == "f":

@@ -94,7 +94,9 @@ def set_requires_grad(t: Tensor, wanted: Any) -> None:
         raise RuntimeError(f"requires_grad must be a bool, but got {type(wanted).__name__}")
     if not is_leaf(t):
         advice = (
-            "" if wanted else " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+            ""
+            if wanted
+            else " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
             "var_no_grad = var.detach()."
         )
         raise RuntimeError(f"you can only change requires_grad flags of leaf variables.{advice}")
@@ -431,7 +433,8 @@ def contains(t: Tensor, value: Any) -> bool:
     """Whether a value is among the elements."""
     if not isinstance(value, (bool, int, float, Tensor)):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(value)}.")
-    return bool((t == value).any())
+    found: Any = t == value
+    return bool(found.any())
 
 
 def describe(t: Tensor) -> str:
@@ -485,4 +488,3 @@ def reduce(t: Tensor, protocol: int) -> Any:
     if not is_leaf(t):
         raise RuntimeError("only leaves can be pickled; detach() the tensor first")
     return rebuild, (type(t), t._data, t._row != 0)
-

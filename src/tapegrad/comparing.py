@@ -67,7 +67,9 @@ def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> 
         data = [as_operand(t)._data for t in operands]
         for a in data if integers_only else ():
             if type(a) is float or a.dtype.kind == "f":
-                raise RuntimeError(f'"{name}_cpu" not implemented for \'{dtypes.type_name(np.asarray(a).dtype)}\'; use bool or integer tensors')
+                raise RuntimeError(
+                    f"\"{name}_cpu\" not implemented for '{dtypes.type_name(np.asarray(a).dtype)}'; use bool or integer tensors"
+                )
         check_broadcast(*data)
         return make(np.asarray(ufunc(*data)), 0)
 

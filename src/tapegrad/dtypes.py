@@ -96,8 +96,7 @@ def set_default_dtype(dtype: object) -> None:
     wanted = as_dtype(dtype)
     if wanted not in (float32, float64):
         raise TypeError(
-            f"only floating-point types are supported as the default type, got {wanted.name}; "
-            "pass tg.float32 or tg.float64"
+            f"only floating-point types are supported as the default type, got {wanted.name}; pass tg.float32 or tg.float64"
         )
     _default = wanted
 

@@ -38,7 +38,29 @@ F64, F32 = dtypes.float64, dtypes.float32
 
 # Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
 KEEPS_INTEGERS = frozenset(
-    "_alias _mul0 add sub mul pow neg abs sign square relu maximum minimum _clamp where fmod remainder floor ceil trunc round".split()
+    [
+        "_alias",
+        "_mul0",
+        "add",
+        "sub",
+        "mul",
+        "pow",
+        "neg",
+        "abs",
+        "sign",
+        "square",
+        "relu",
+        "maximum",
+        "minimum",
+        "_clamp",
+        "where",
+        "fmod",
+        "remainder",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+    ]
 )
 
 
@@ -68,10 +90,34 @@ ARRAY_NAMES: dict[str, Any] = {
 
 FLOAT_NAMES: dict[str, Any] = {
     name: getattr(math, name)
-    for name in (
-        "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp expm1 fmod hypot lgamma log log10 log1p log2 pow sin sinh "
-        "sqrt tan tanh"
-    ).split()
+    for name in [
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atan2",
+        "atanh",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "expm1",
+        "fmod",
+        "hypot",
+        "lgamma",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "pow",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+    ]
 } | {name: getattr(special, name) for name in special.__all__}
 FLOAT_NAMES |= {
     "abs": abs,
@@ -82,13 +128,26 @@ FLOAT_NAMES |= {
     "remainder": operator.mod,
 }
 
-UFUNCS = {"x + y": np.add, "x - y": np.subtract, "x * y": np.multiply, "x / y": np.true_divide, "-x": np.negative, "x * x": np.square}
-OPERATORS = {"x + y": operator.add, "x - y": operator.sub, "x * y": operator.mul, "x / y": operator.truediv, "-x": operator.neg}
+UFUNCS = {
+    "x + y": np.add,
+    "x - y": np.subtract,
+    "x * y": np.multiply,
+    "x / y": np.true_divide,
+    "-x": np.negative,
+    "x * x": np.square,
+}
+OPERATORS: dict[str, Any] = {
+    "x + y": operator.add,
+    "x - y": operator.sub,
+    "x * y": operator.mul,
+    "x / y": operator.truediv,
+    "-x": operator.neg,
+}
 
 
 def _compile(rule: Rule, names: dict[str, Any]) -> Callable[..., Any]:
     # Rule text is ours, never a user's.
-    return eval(f"lambda {', '.join(rule.args)}: {rule.primal}", names)  # type: ignore[no-any-return]
+    return eval(f"lambda {', '.join(rule.args)}: {rule.primal}", names)
 
 
 def _compiled_forward(opcode: int) -> Callable[..., Any]:
@@ -112,7 +171,7 @@ def _forward(opcode: int, rule: Rule) -> Callable[..., Any]:
     if text in UFUNCS:
         return UFUNCS[text]
     if text.endswith(call) and text[: -len(call)] in ARRAY_NAMES:
-        return ARRAY_NAMES[text[: -len(call)]]  # type: ignore[no-any-return]
+        return ARRAY_NAMES[text[: -len(call)]]
     used = _compile(rule, {}).__code__.co_names
     if any(name not in ARRAY_NAMES for name in used):
         return _compiled_forward(opcode)
@@ -124,7 +183,7 @@ def _scalar_forward(rule: Rule) -> Callable[..., float]:
         return OPERATORS[rule.primal]
     call = f"({', '.join(rule.args)})"
     if rule.primal.endswith(call) and rule.primal[: -len(call)] in FLOAT_NAMES:
-        return FLOAT_NAMES[rule.primal[: -len(call)]]  # type: ignore[no-any-return]
+        return FLOAT_NAMES[rule.primal[: -len(call)]]
     return _compile(rule, FLOAT_NAMES)
 
 
@@ -146,9 +205,10 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
     arithmetic, is_ufunc = RULES[opcode].name in ARITHMETIC, isinstance(array, np.ufunc)
 
     def function(x: Tensor) -> Tensor:
-        if not isinstance(x, Tensor):
+        try:
+            a = x._data
+        except AttributeError:
             return function(as_operand(x))
-        a = x._data
         handle = x._row
         if type(a) is float:
             try:
@@ -288,12 +348,16 @@ def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Ten
     def pair(first: str, second: str) -> str:
         return f"{second}, {first}" if exchanged else f"{first}, {second}"
 
-    constant = "_T.scalar2(_ADDRESS, opcode, 0, y, row, a, z)" if exchanged else "_T.scalar_constant(_ADDRESS, opcode, row, a, y, z)"
+    constant = (
+        "_T.scalar2(_ADDRESS, opcode, 0, y, row, a, z)" if exchanged else "_T.scalar_constant(_ADDRESS, opcode, row, a, y, z)"
+    )
     powers = "if y in POWERS: return POWERS[y](x)" if rule.name == "pow" and not exchanged else ""
     small = ""
     if rule.name in ARITHMETIC:
         small = _SMALL.format(
-            x_and_y=pair("x", "y"), untracked=pair("0, id(a)", "0, id(b)"), tracked=pair("x._row, id(a)", "handle, id(b)")
+            x_and_y=pair("x", "y"),
+            untracked=pair("0, id(a)", "0, id(b)"),
+            tracked=pair("x._row, id(a)", "handle, id(b)"),
         )
     source = _BINARY.format(
         a_op_y=formula("a", "y"),
@@ -313,7 +377,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Ten
         "scalar": scalar_forward[opcode],
     }  # fmt: skip
     exec(compile(source, f"<tapegrad {rule.name}>", "exec"), names)
-    return names["function"]  # type: ignore[no-any-return]
+    return names["function"]
 
 
 def _binary_arrays(opcode: int, exchanged: bool) -> Callable[[Tensor, Any], Tensor]:
@@ -420,7 +484,7 @@ def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
         return a
     if a.ndim == 0 and (a.dtype == dtypes.float64 or (not t._row and dtype.kind == "f")):
         return float(a.item())
-    keeps = a.dtype == dtype or (a.dtype in FLOATS and a.ndim)
+    keeps = a.dtype == dtype or (a.dtype in FLOATS and (a.ndim or t._row))
     return a if keeps else a.astype(dtype)
 
 
@@ -452,7 +516,9 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
         If an operand is neither tensor, number nor array.
     """
     operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
-    dtype = result_dtype(opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True)))
+    dtype = result_dtype(
+        opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True))
+    )
     data = tuple(_operand_data(t, dtype) for t in operands)
     # A tracked float32 scalar has a float32 adjoint, which plain rows do not know.
     plain = dtype == dtypes.float64 and all(not t._row or type(t._data) is float or t._data.dtype == dtype for t in operands)
@@ -466,7 +532,7 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
             z = _float_at_the_edge(opcode, *data)
     else:
         check_broadcast(*data)
-        arrays = tuple(np.asarray(a, dtype) if type(a) is float or a.dtype != dtype and a.dtype.kind != "f" else a for a in data)
+        arrays = tuple(np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
         token = enter(IGNORING)
         try:
             z = np.asarray(forward[opcode](*arrays))
@@ -499,14 +565,11 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
             )
     if type(z) is float:
         # A tracked float32 scalar has a float32 adjoint, which rows of float64 scalars do not know.
-        operands = tuple(
-            cast(t, F64) if t._row and type(t._data) is not float and t._data.dtype != F64 else t for t in operands
-        )
+        operands = tuple(cast(t, F64) if t._row and type(t._data) is not float and t._data.dtype != F64 else t for t in operands)
     if type(z) is float and len(operands) < 3:
         if len(operands) == 1:
             return retry(lambda: _T.scalar1(_ADDRESS, opcode, operands[0]._row, data[0], z), operands)
         return retry(lambda: _T.scalar2(_ADDRESS, opcode, operands[0]._row, data[0], operands[1]._row, data[1], z), operands)
-    call = (_T.array1, _T.array2, _T.array3)[len(operands) - 1]
 
     def attempt() -> Any:
         words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
@@ -563,12 +626,11 @@ def _function(opcode: int, rule: Rule) -> Callable[..., Tensor]:
         f"{', '.join(rule.args)} : Tensor{' or number' if len(rule.args) > 1 else ''}\n    Any shape.\n\n"
         "Returns\n-------\nTensor\n    Of the broadcast shape and promoted dtype."
     )
-    return function  # type: ignore[no-any-return]
+    return function
 
 
 METHODS: dict[str, Callable[..., Tensor]] = {
-    rule.name: (_unary, _binary, _ternary)[len(rule.args) - 1](opcode)  # type: ignore[operator]
-    for opcode, rule in enumerate(RULES)
+    rule.name: (_unary, _binary, _ternary)[len(rule.args) - 1](opcode) for opcode, rule in enumerate(RULES)
 }
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {rule.name: _function(opcode, rule) for opcode, rule in enumerate(RULES)}
 

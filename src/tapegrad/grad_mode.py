@@ -138,6 +138,7 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
     __slots__ = ()
 
     def __new__(cls, function: F | None = None) -> Any:
+        """The context manager, or, given a function, the function decorated."""
         if function is not None:
             return cls()(function)
         return super().__new__(cls)
@@ -161,6 +162,7 @@ class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
     __slots__ = ()
 
     def __new__(cls, function: F | None = None) -> Any:
+        """The context manager, or, given a function, the function decorated."""
         if function is not None:
             return cls()(function)
         return super().__new__(cls)
@@ -195,5 +197,6 @@ class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
         _switch(self._wanted)
 
     def __call__(self, function: F) -> F:
+        """Decorate a function; the mode of the surroundings is restored first."""
         _switch(self._outside)
         return super().__call__(function)

@@ -141,9 +141,7 @@ def _from_sequence(part: Any) -> Array:
     try:
         array = np.asarray(_plain_items(part))
     except ValueError:
-        raise ValueError(
-            f"expected sequence of length {_lengths(part)}: the rows of an index list must be equally long"
-        ) from None
+        raise ValueError(f"expected sequence of length {_lengths(part)}: the rows of an index list must be equally long") from None
     return array if array.size else array.astype(np.int64)
 
 
@@ -151,9 +149,7 @@ def _plain_items(part: Any) -> Any:
     if isinstance(part, (list, tuple)):
         return [_plain_items(item) for item in part]
     if part is None or part is Ellipsis or isinstance(part, slice):
-        raise IndexError(
-            f"a list that indexes holds integers or bools, not {part!r}; use a tuple to index several dimensions"
-        )
+        raise IndexError(f"a list that indexes holds integers or bools, not {part!r}; use a tuple to index several dimensions")
     return array_of(part) if isinstance(part, Tensor) else part
 
 
@@ -180,9 +176,7 @@ def _consumed(parts: list[Any]) -> int:
 def _too_many(parts: list[Any], ndim: int) -> IndexError:
     if ndim == 0:
         if len(parts) == 1 and isinstance(parts[0], int):
-            return IndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number"
-            )
+            return IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert a 0-dim tensor to a number")
         if isinstance(parts[0], slice):
             return IndexError("slice() cannot be applied to a 0-dim tensor.")
     return IndexError(f"too many indices for tensor of dimension {ndim}")

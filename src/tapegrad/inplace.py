@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.engine.layout import CLOCK
 from tapegrad.elementwise import apply_rule, check_broadcast, record, result_dtype
+from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put
@@ -25,7 +25,18 @@ from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
 from tapegrad.views import refresh, version_of, view
 from tapegrad.watching import move_watch
 
-__all__ = ["check_writable", "copy_", "fill_", "in_place", "is_leaf", "overwrite", "replace", "setitem", "take_row", "zero_"]
+__all__ = [
+    "check_writable",
+    "copy_",
+    "fill_",
+    "in_place",
+    "is_leaf",
+    "overwrite",
+    "replace",
+    "setitem",
+    "take_row",
+    "zero_",
+]
 
 _ADDRESS = TAPE.address
 

@@ -18,7 +18,8 @@ def inline(function: Callable[..., Any]) -> Any:
     """Compile `function` as a part of the entries that call it; it gets no cache file of its own."""
     import numba
 
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **FLAGS)(function)
+    njit: Any = numba.njit  # its stubs do not know the wrapper flags
+    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **FLAGS)(function)
 
 
 class Lazy:
@@ -51,7 +52,8 @@ def entry(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
         def build() -> Any:
             import numba
 
-            dispatcher = numba.njit(signature, cache=True, no_cfunc_wrapper=True, **FLAGS)(function)
+            njit: Any = numba.njit
+            dispatcher = njit(signature, cache=True, no_cfunc_wrapper=True, **FLAGS)(function)
             return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
         return Lazy(build)

@@ -113,8 +113,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     for k, array in enumerate(arrays):
         if array.shape != shape:
             raise ShapeError(
-                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(array.shape)} "
-                f"at entry {k}"
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(array.shape)} at entry {k}"
             )
     inputs, arrays = _same_dtype(inputs, arrays)
     result = np.array(arrays) if position == 0 else np.stack(arrays, position)

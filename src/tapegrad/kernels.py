@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,34 @@ OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES
 BITS = {"x": 1, "y": 2, "w": 4, "z": 8}
 
 # What rule text may call besides the arithmetic operators, and how compiled code has it.
-MATH = ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "expm1", "fmod", "hypot")
-MATH += ("lgamma", "log", "log10", "log1p", "log2", "pow", "sin", "sinh", "sqrt", "tan", "tanh")
+MATH = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "fmod",
+    "hypot",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "pow",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
 
 HEADER = """import math
 from math import {math}
@@ -154,7 +181,9 @@ def _partial_block() -> str:
     )
 
 
-ARITHMETIC: frozenset[str] = frozenset(rule.name for rule in RULES if "(" not in rule.primal and rule.name not in ("_alias", "frac"))
+ARITHMETIC: frozenset[str] = frozenset(
+    rule.name for rule in RULES if "(" not in rule.primal and rule.name not in ("_alias", "frac")
+)
 
 
 def _arithmetic_block() -> str:
@@ -168,8 +197,18 @@ def _arithmetic_block() -> str:
             cases.append((opcode, plain))
             continue
         of_x, of_y = _loop({"x"}, rule.primal), _loop({"y"}, rule.primal)
-        body = ["if x_step == 1 and y_step == 1:", *(f"    {line}" for line in plain), "elif x_step == 1:", "    y = ys[0]"]
-        body += [*(f"    {line}" for line in of_x), "elif y_step == 1:", "    x = xs[0]", *(f"    {line}" for line in of_y)]
+        body = [
+            "if x_step == 1 and y_step == 1:",
+            *(f"    {line}" for line in plain),
+            "elif x_step == 1:",
+            "    y = ys[0]",
+        ]
+        body += [
+            *(f"    {line}" for line in of_x),
+            "elif y_step == 1:",
+            "    x = xs[0]",
+            *(f"    {line}" for line in of_y),
+        ]
         body += ["elif n == 1:", "    x, y = xs[0], ys[0]", f"    out[0] = {rule.primal}"]
         cases.append((opcode, body))
     return "\n".join(
@@ -243,12 +282,14 @@ def source() -> str:
 def _folders() -> Iterator[Path]:
     """Where the file may go, in Numba's own order: the folder the user chose, beside the package, the user's cache."""
     from numba.core import config
-    from numba.misc.appdirs import AppDirs
+    from numba.misc import appdirs
 
-    if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR) / "tapegrad"
+    chosen = getattr(config, "CACHE_DIR", "")
+    if chosen:
+        yield Path(chosen) / "tapegrad"
     yield Path(__file__).parent / "__pycache__"
-    yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir) / "tapegrad"
+    user: Any = appdirs.AppDirs  # type: ignore[no-untyped-call, unused-ignore]
+    yield Path(user(appname="numba", appauthor=False).user_cache_dir) / "tapegrad"
 
 
 def _place(text: str, name: str) -> Path | None:

@@ -85,9 +85,7 @@ def _gather(data: Any, shape: tuple[int, ...], dim: int, flat: list[Any]) -> Non
         flat.append(data)
         return
     if not _is_sequence(data):
-        raise TypeError(
-            f"not a sequence: expected one of length {shape[dim]} at dim {dim} (got {type(data).__name__} {data!r})"
-        )
+        raise TypeError(f"not a sequence: expected one of length {shape[dim]} at dim {dim} (got {type(data).__name__} {data!r})")
     if len(data) != shape[dim]:
         raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
     if dim == len(shape) - 1:
@@ -153,7 +151,6 @@ def _integers(flat: list[Any], dtype: DType) -> np.ndarray:
     if outside.any():
         value = wide[outside][0]
         raise RuntimeError(
-            f"value cannot be converted to type {dtype.name} without overflow: {value} is not in "
-            f"[{limits.min}, {limits.max}]"
+            f"value cannot be converted to type {dtype.name} without overflow: {value} is not in [{limits.min}, {limits.max}]"
         )
     return wide.astype(dtype)

@@ -79,8 +79,7 @@ def norm(
     removed = reduced(dim, data.ndim)
     if count(data.shape, removed) == 0 and (math.isinf(order) or order < 0):
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not "
-            "have an identity"
+            f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not have an identity"
         )
     with quiet():
         result = _value(data, order, removed, keepdim)

@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
-def matmul(x: Tensor, other: Tensor) -> Tensor:
+def matmul(x: Tensor, other: Any) -> Tensor:
     """Matrix product, as the operator ``@``.
 
     Parameters
@@ -281,8 +281,7 @@ def _batch_mismatch(a: Shape, b: Shape) -> ShapeError:
     for k in range(1, ndim + 1):
         if k <= min(len(a), len(b)) and a[-k] != b[-k] and 1 not in (a[-k], b[-k]):
             return ShapeError(
-                f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension "
-                f"{ndim - k}"
+                f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at non-singleton dimension {ndim - k}"
             )
     return ShapeError(f"batches of shapes {list(a)} and {list(b)} cannot be broadcast together")
 

@@ -1,7 +1,7 @@
 """Forward passes without NumPy's floating point warnings: nan and inf are values, as in PyTorch.
 
-`enter(IGNORING)` and `leave` cost 0.08 microseconds together where NumPy keeps its error state in a context variable; `numpy.errstate`
-costs 0.7, more than most operations on small arrays.
+`enter(IGNORING)` and `leave` cost 0.08 microseconds together where NumPy keeps its error state in a context
+variable; `numpy.errstate` costs 0.7, more than most operations on small arrays.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["IGNORING", "enter", "leave", "quiet"]
 try:
     from numpy._core import umath
 
-    _state = umath._extobj_contextvar  # type: ignore[attr-defined]
+    _state = umath._extobj_contextvar
     with np.errstate(all="ignore"):
         _ignoring = _state.get()
-    enter, leave, IGNORING = _state.set, _state.reset, _ignoring
+    enter, leave = _state.set, _state.reset
+    IGNORING: Any = _ignoring
 
 except (ImportError, AttributeError):  # pragma: no cover - other NumPy versions
-
-    IGNORING = None
+    IGNORING: Any = None  # type: ignore[no-redef]
 
     def enter(state: Any) -> Any:
         """Start ignoring; give the result to `leave`."""

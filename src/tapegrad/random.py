@@ -121,9 +121,7 @@ def randint(*bounds_and_size: Any, size: Any = None, dtype: object = None, requi
     return finish(_integers(low, high, parse_size("randint", (size,)), kind), requires_grad)
 
 
-def randint_like(
-    input: Tensor, low: int, high: int | None = None, dtype: object = None, requires_grad: bool = False
-) -> Tensor:
+def randint_like(input: Tensor, low: int, high: int | None = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
     """`randint` with the shape, and if not given the dtype, of a tensor."""
     if high is None:
         low, high = 0, low
@@ -166,9 +164,7 @@ def normal(
     try:
         shape = np.broadcast_shapes(center.shape, spread.shape) if size is None else parse_size("normal", (size,))
     except ValueError:
-        raise RuntimeError(
-            f"normal(): the shapes of mean {center.shape} and std {spread.shape} must match or broadcast"
-        ) from None
+        raise RuntimeError(f"normal(): the shapes of mean {center.shape} and std {spread.shape} must match or broadcast") from None
     if dtype is not None:
         kind = as_dtype(dtype)
     elif size is not None:
@@ -213,7 +209,6 @@ def _integers(low: int, high: int, shape: tuple[int, ...], dtype: DType) -> np.n
         limits = np.iinfo(dtype)
         if low < limits.min or high - 1 > limits.max:
             raise RuntimeError(
-                f"from - to is out of bounds for {dtype.name}: {low} to {high - 1} is not in "
-                f"[{limits.min}, {limits.max}]"
+                f"from - to is out of bounds for {dtype.name}: {low} to {high - 1} is not in [{limits.min}, {limits.max}]"
             )
     return np.asarray(_source().integers(low, high, shape)).astype(dtype)

@@ -20,9 +20,7 @@ def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool 
     return finish(np.eye(rows, columns, dtype=float_or_default(dtype)), requires_grad)
 
 
-def arange(
-    start: Number, end: Number | None = None, step: Number = 1, dtype: object = None, requires_grad: bool = False
-) -> Tensor:
+def arange(start: Number, end: Number | None = None, step: Number = 1, dtype: object = None, requires_grad: bool = False) -> Tensor:
     """Tensor of shape ``(ceil((end - start) / step),)`` with the values ``start + k * step`` before `end`.
 
     Parameters
@@ -46,21 +44,15 @@ def arange(
     """
     if end is None:
         start, end = 0, start
-    low, high, stride = (
-        _number("arange", name, value) for name, value in (("start", start), ("end", end), ("step", step))
-    )
+    low, high, stride = (_number("arange", name, value) for name, value in (("start", start), ("end", end), ("step", step)))
     if stride == 0:
         raise RuntimeError("arange(): step must be nonzero")
     if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(stride)):
         raise RuntimeError(f"arange(): unsupported range: {low} -> {high} by {stride}")
     if (high - low) * stride < 0:
-        raise RuntimeError(
-            f"arange(): upper bound and lower bound inconsistent with step sign: {low} -> {high} by {stride}"
-        )
+        raise RuntimeError(f"arange(): upper bound and lower bound inconsistent with step sign: {low} -> {high} by {stride}")
     if all(isinstance(value, int) for value in (low, high, stride)):
-        return finish(
-            cast(np.arange(low, high, stride), dtypes.int64 if dtype is None else as_dtype(dtype)), requires_grad
-        )
+        return finish(cast(np.arange(low, high, stride), dtypes.int64 if dtype is None else as_dtype(dtype)), requires_grad)
     values = low + stride * np.arange(math.ceil((high - low) / stride), dtype=np.float64)
     return finish(cast(values, float_or_default(dtype)), requires_grad)
 
@@ -84,9 +76,7 @@ def linspace(start: Number, end: Number, steps: int, dtype: object = None, requi
     first, last = work.type(low), work.type(high)
     index = np.arange(count)
     distance = (last - first) / work.type(max(1, count - 1))
-    values = np.where(
-        index < max(1, count // 2), first + distance * index.astype(work), last - distance * index[::-1].astype(work)
-    )
+    values = np.where(index < max(1, count // 2), first + distance * index.astype(work), last - distance * index[::-1].astype(work))
     return finish(cast(values, kind), requires_grad)
 
 

@@ -151,7 +151,7 @@ def recurrence(a: Tensor, b: Tensor, position: int, backwards: bool) -> Tensor:
 
         outer = int(np.prod(shape[:position]))
         block = (outer, shape[position], result.size // (outer * shape[position]))
-        solve_recurrence(
+        solve_recurrence.get()(
             np.ascontiguousarray(coefficients, np.float64).reshape(block),
             np.ascontiguousarray(terms, np.float64).reshape(block),
             result.reshape(block),

@@ -185,8 +185,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     number = as_operand(value, x)
     if array_of(number).ndim:
         raise RuntimeError(
-            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
-            f"{array_of(number).ndim} dimension(s)."
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
         )
     common = _common_shape(data.shape, chosen.shape)
     result = np.where(chosen, array_of(number).astype(data.dtype), data)
@@ -239,6 +238,5 @@ def _common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
         pairs = zip(reversed((1,) * (ndim - len(a)) + a), reversed((1,) * (ndim - len(b)) + b), strict=True)
         k, (m, n) = next((k, pair) for k, pair in enumerate(pairs) if pair[0] != pair[1] and 1 not in pair)
         raise ShapeError(
-            f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
-            f"{ndim - 1 - k}"
+            f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {ndim - 1 - k}"
         ) from None

@@ -316,9 +316,7 @@ def expanded(shape: Shape, target: Shape) -> Shape:
         if extent == -1 and have is not None:
             wanted[k] = have
         elif have is None and extent < 0:
-            raise ShapeError(
-                f"The expanded size of the tensor ({extent}) isn't allowed in a leading, non-existing dimension {k}"
-            )
+            raise ShapeError(f"The expanded size of the tensor ({extent}) isn't allowed in a leading, non-existing dimension {k}")
         elif have is not None and have != extent and (have != 1 or extent < 0):
             raise ShapeError(
                 f"The expanded size of the tensor ({extent}) must match the existing size ({have}) at non-singleton "

@@ -193,9 +193,7 @@ def _map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: 
     number = TAPE.name_number(name)
 
     def attempt() -> Any:
-        return TAPE.map_row(
-            _ADDRESS, int(scatters), number, x._row, id(x._data), geometry.ctypes.data, scale, id(value)
-        )
+        return TAPE.map_row(_ADDRESS, int(scatters), number, x._row, id(x._data), geometry.ctypes.data, scale, id(value))
 
     return make(value, retry(attempt, (x,)))
 
@@ -204,7 +202,9 @@ def _dense(x: Tensor) -> np.ndarray:
     return np.ascontiguousarray(x._data).reshape(-1)
 
 
-def strided_gather(x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "GatherBackward0") -> Tensor:
+def strided_gather(
+    x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "GatherBackward0"
+) -> Tensor:
     """Strided linear map ``z[i] = scale * x[offset + strides . i]``, strides in elements of x in C order.
 
     Parameters
@@ -220,7 +220,9 @@ def strided_gather(x: Tensor, dims: Any, strides: Any, offset: int, scale: float
     return _map(x, name, False, dims, strides, offset, scale, result.reshape(shape))
 
 
-def strided_scatter(x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "ScatterBackward0") -> Tensor:
+def strided_scatter(
+    x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "ScatterBackward0"
+) -> Tensor:
     """Transpose of `strided_gather`: ``z[offset + strides . i] += scale * x[i]`` into zeros of `shape`."""
     values = _dense(x).reshape(dims)
     if scale != 1.0:
@@ -327,4 +329,3 @@ def axes(dim: Any, ndim: int) -> tuple[int, ...]:
                 raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
         return tuple(sorted(found)) if found else tuple(range(ndim))
     return (axis(dim, ndim),)
-

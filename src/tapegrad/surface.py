@@ -14,7 +14,6 @@ from tapegrad import (
     arithmetic,
     attributes,
     comparing,
-    elementwise,
     extremes,
     indexing,
     inplace,
@@ -33,7 +32,7 @@ from tapegrad.autograd.backward import tensor_backward
 from tapegrad.elementwise import FUNCTIONS, METHODS, reflected
 from tapegrad.kernels import OPCODES
 from tapegrad.rules import RULES
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["PUBLIC", "attach"]
 
@@ -45,7 +44,8 @@ MODULES = (
 # PyTorch's other names for rules.
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg", "positive": "_alias",
+    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg",
+    "positive": "_alias",
     "subtract": "sub", "true_divide": "div", "sgn": "sign", "special_expit": "sigmoid", "expit": "sigmoid",
 }  # fmt: skip
 
@@ -59,7 +59,9 @@ def _of_tensors(name: str, function: Any) -> Any:
     @functools.wraps(function)
     def call(input: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(input, Tensor):
-            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}. Use tg.tensor(...).")
+            raise TypeError(
+                f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}. Use tg.tensor(...)."
+            )
         return function(input, *args, **kwargs)
 
     return call
@@ -78,7 +80,7 @@ for _name in ("index_put", "linear", "T", "mT"):
     PUBLIC.pop(_name, None)
 
 # Functions of the package that are no methods of a tensor.
-NOT_METHODS = frozenset("cat concat concatenate stack hstack vstack getitem where linear T mT".split())
+NOT_METHODS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack", "getitem", "where", "linear", "T", "mT"])
 
 PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),
@@ -174,7 +176,7 @@ def _scaled_in_place(name: str) -> Any:
     function = _in_place(name)
 
     def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-        result: Tensor = function(t, other if alpha == 1 else METHODS["mul"](elementwise.as_operand(other), alpha))
+        result: Tensor = function(t, other if alpha == 1 else METHODS["mul"](as_operand(other), alpha))
         return result
 
     operate.__name__, operate.__doc__ = function.__name__, function.__doc__
@@ -184,7 +186,9 @@ def _scaled_in_place(name: str) -> Any:
 def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of `tapegrad.clamp`."""
     infinite = (float("-inf"), float("inf"))
-    result: Tensor = inplace.in_place(OPCODES["_clamp"])(t, infinite[0] if min is None else min, infinite[1] if max is None else max)
+    result: Tensor = inplace.in_place(OPCODES["_clamp"])(
+        t, infinite[0] if min is None else min, infinite[1] if max is None else max
+    )
     return result
 
 
@@ -205,7 +209,12 @@ def attach() -> None:
     # Methods skip the look at their first operand that functions need.
     table |= {name: METHODS[name] for name in METHODS if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
     table |= {f"{name}_": _in_place(name) for name in IN_PLACE_RULES}
-    table |= {"add_": _scaled_in_place("add"), "sub_": _scaled_in_place("sub"), "clamp_": _clamp_in_place, "clip_": _clamp_in_place}
+    table |= {
+        "add_": _scaled_in_place("add"),
+        "sub_": _scaled_in_place("sub"),
+        "clamp_": _clamp_in_place,
+        "clip_": _clamp_in_place,
+    }
     table |= METHODS_OF_ITS_OWN
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
@@ -216,7 +225,7 @@ def attach() -> None:
     table |= {"__mod__": METHODS["remainder"], "__rmod__": reflected(OPCODES["remainder"])}
     table |= {"__floordiv__": comparing.floor_divide, "__rfloordiv__": lambda x, y: comparing.floor_divide(y, x)}
     table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
-    table |= {"__rmatmul__": lambda x, y: products.matmul(elementwise.as_operand(y), x)}
+    table |= {"__rmatmul__": lambda x, y: products.matmul(as_operand(y), x)}
     table |= {f"__{name}__": _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
     table |= {"__and__": comparing.bitwise_and, "__or__": comparing.bitwise_or, "__xor__": comparing.bitwise_xor}
     table["__invert__"] = comparing.bitwise_not
@@ -225,4 +234,3 @@ def attach() -> None:
         setattr(Tensor, name, function)
     for name, accessors in PROPERTIES.items():
         setattr(Tensor, name, property(*accessors))
-

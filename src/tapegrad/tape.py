@@ -6,6 +6,7 @@ lock. The columns are described in `tapegrad.engine.layout`; what is compiled is
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,9 @@ ROW_COLUMNS = {
 }
 
 
+_loading_lock = threading.RLock()
+
+
 def _allocate(length: int, dtype: Any) -> np.ndarray:
     """Memory of a column; the one place where the tape asks for memory."""
     return np.empty(length, dtype)
@@ -41,11 +45,41 @@ def _padded(length: int) -> int:
     return length + 8 * 67
 
 
-ENTRIES = (
-    "scalar1 scalar2 scalar_constant compute1 compute2 array1 array2 array3 view_row map_row reduce_row join_row host_row leaf_row another_handle "
-    "mark_overwritten mark_written drop mark compact release_all pin mark_paths add_root plan clear run add_to_adjoint place_leaf "
-    "wants start primal_block"
-).split()
+ENTRIES = [
+    "scalar1",
+    "scalar2",
+    "scalar_constant",
+    "compute1",
+    "compute2",
+    "array1",
+    "array2",
+    "array3",
+    "view_row",
+    "map_row",
+    "reduce_row",
+    "join_row",
+    "host_row",
+    "leaf_row",
+    "another_handle",
+    "mark_overwritten",
+    "mark_written",
+    "drop",
+    "collect_rows",
+    "move_column",
+    "move_handles",
+    "release_all",
+    "pin",
+    "mark_paths",
+    "add_root",
+    "plan",
+    "clear",
+    "run",
+    "add_to_adjoint",
+    "place_leaf",
+    "wants",
+    "start",
+    "primal_block",
+]
 
 KERNEL_WORDS = {
     "partial_block": at.PARTIAL_BLOCK,
@@ -103,7 +137,9 @@ class Tape:
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "recording_off", "reshaped", "row_limit",
+        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "ready",
+        "recording_off",
+        "reshaped", "row_limit",
         "rules", "versions", "watchers", *ENTRIES,
     )  # fmt: skip
 
@@ -116,6 +152,7 @@ class Tape:
         self.names: list[str] = [""]
         self._name_numbers: dict[str, int] = {"": 0}
         self.kernels: Any = None
+        self.ready = False
         self.kernel_table = np.zeros(at.KERNEL_COUNT, np.int64)
         self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
@@ -130,11 +167,16 @@ class Tape:
 
     def load(self) -> None:
         """Load the compiled engine and allocate the first columns."""
-        if self.kernels is not None:
+        if self.ready:
             return
+        with _loading_lock:
+            if self.kernels is None:
+                self._load()
+
+    def _load(self) -> None:
         from tapegrad import kernels
 
-        compiled = kernels.load()
+        self.kernels = kernels.load()
         self.rules = kernels.rule_table()
         header = self.header
         header[at.RULES] = self.rules.ctypes.data
@@ -146,7 +188,7 @@ class Tape:
         self._grow_constants(FIRST_ROWS)
         self._grow_handles(FIRST_HANDLES)
         self._set_written(np.zeros((256, 2), np.int64))
-        self.kernels = compiled
+        self.ready = True
 
     def compiled(self, name: str) -> Any:
         """A compiled entry, which becomes an attribute of the tape."""
@@ -162,48 +204,36 @@ class Tape:
 
     # Growth: new memory first, so that running out of it leaves everything as it was.
 
+    # One column after the other is copied and swapped within a compiled call, so rows that other threads or destructors record
+    # meanwhile are in whichever memory is current; the limit is raised last.
+
     def _grow_rows(self, capacity: int) -> None:
-        rows = self.rows
         grown = {name: _allocate(_padded(capacity), dtype) for name, (_, dtype) in ROW_COLUMNS.items()}
-        for name, column in grown.items():
-            if rows:
-                column[:rows] = self.columns[name][:rows]
-        for name, (word, _) in ROW_COLUMNS.items():
+        for name, (word, dtype) in ROW_COLUMNS.items():
+            self.move_column(self.address, word, np.dtype(dtype).itemsize, at.ROWS, grown[name].ctypes.data)
             self.columns[name] = grown[name]
-            self.header[word] = grown[name].ctypes.data
         self.header[at.CAPACITY] = capacity
         self.header[at.LIMIT] = min(capacity, self.row_limit)
 
     def _grow_side(self, words: int) -> None:
-        used = int(self.header[at.SIDE_ROWS])
         grown = _allocate(_padded(words), np.int64)
-        if used:
-            grown[:used] = self.columns["side"][:used]
+        self.move_column(self.address, at.SIDE, 8, at.SIDE_ROWS, grown.ctypes.data)
         self.columns["side"] = grown
-        self.header[at.SIDE], self.header[at.SIDE_CAPACITY] = grown.ctypes.data, words
+        self.header[at.SIDE_CAPACITY] = words
 
     def _grow_constants(self, capacity: int) -> None:
-        used = int(self.header[at.CONSTANTS])
         grown = _allocate(_padded(capacity), np.float64)
         grown[0] = 0.0  # padding: what an absent operand reads
-        if used:
-            grown[1 : used + 1] = self.columns["constant"][1 : used + 1]
+        self.move_column(self.address, at.CONSTANT, 8, at.CONSTANTS, grown.ctypes.data + 8)
         self.columns["constant"] = grown
-        self.header[at.CONSTANT], self.header[at.CONSTANT_CAPACITY] = grown.ctypes.data + 8, capacity
+        self.header[at.CONSTANT_CAPACITY] = capacity
 
     def _grow_handles(self, capacity: int) -> None:
-        before = int(self.header[at.HANDLE_CAPACITY])
+        if capacity <= self.header[at.HANDLE_CAPACITY]:
+            return  # another thread was first
         grown = _allocate(_padded(capacity), np.int32)
-        if before:
-            grown[:before] = self.columns["handle"][:before]
-        start = max(before, 1)
-        grown[0] = -1  # handle 0 means untracked
-        # Free entries are chained: -2 - next, and -1 at the end.
-        grown[start:capacity] = np.arange(-start - 3, -capacity - 3, -1, dtype=np.int32)
-        grown[capacity - 1] = -2 - int(self.header[at.HANDLE_FREE])
+        self.move_handles(self.address, grown.ctypes.data, capacity)
         self.columns["handle"] = grown
-        self.header[at.HANDLE], self.header[at.HANDLE_CAPACITY] = grown.ctypes.data, capacity
-        self.header[at.HANDLE_FREE] = start
 
     def _set_written(self, table: np.ndarray) -> None:
         self.columns["written"] = table
@@ -251,20 +281,24 @@ class Tape:
 
     def _free_handles_are_few(self) -> bool:
         handles = self.columns["handle"][: int(self.header[at.HANDLE_CAPACITY])]
-        return 4 * np.count_nonzero(handles < 0) < len(handles)
+        return bool(4 * np.count_nonzero(handles < 0) < len(handles))
 
     def collect(self) -> None:
         """Drop every row that no handle can reach, and move the others together."""
         rows = self.rows
         if not rows or self.header[at.PINS]:
             return
-        new_slot = np.zeros(rows, np.int32)
-        counts = np.zeros(2, np.int64)
-        if self.mark(self.address, new_slot.ctypes.data, counts.ctypes.data) == rows:
+        while True:
+            # Rows may be recorded while this allocates; then there is too little room and the next try has more.
+            slots = self.rows + 64
+            words = int(self.header[at.SIDE_ROWS]) + 1024
+            new_slot, trash = np.zeros(slots, np.int32), np.empty(words, np.int64)
+            count = self.collect_rows(self.address, new_slot.ctypes.data, slots, trash.ctypes.data, words)
+            if count != -2:
+                break
+        if count < 0:
             return
-        trash = np.empty(int(counts[1]), np.int64)
-        count = self.compact(self.address, new_slot.ctypes.data, trash.ctypes.data)
-        self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < rows and new_slot[s] >= 0}
+        self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
         for follow in self.moved:
             follow(new_slot)
         self.release_all(trash.ctypes.data, count)
@@ -340,7 +374,6 @@ class Tape:
             "column_bytes": sum(column.nbytes for column in self.columns.values()),
             "saved_bytes": int(self.header[at.SAVED_BYTES]),
         }
-
 
     def _used_bytes(self) -> int:
         header = self.header

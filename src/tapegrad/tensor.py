@@ -14,7 +14,20 @@ import numpy as np
 from tapegrad.engine.layout import FULL, NEW_LEAF, UNSUPPORTED
 from tapegrad.tape import TAPE
 
-__all__ = ["SPOILED", "LeafLink", "Meta", "Tensor", "VersionCounter", "array_of", "as_operand", "is_recording", "make", "promote", "retry", "wrap"]
+__all__ = [
+    "SPOILED",
+    "LeafLink",
+    "Meta",
+    "Tensor",
+    "VersionCounter",
+    "array_of",
+    "as_operand",
+    "is_recording",
+    "make",
+    "promote",
+    "retry",
+    "wrap",
+]
 
 FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
@@ -47,6 +60,7 @@ class LeafLink(weakref.ref["Tensor"]):
     """How the row of a leaf finds its tensor. The tensor holds the row, so the row must hold the tensor weakly."""
 
     __slots__ = ("data",)
+    data: Any
 
 
 class Meta:
@@ -112,6 +126,7 @@ class Tensor:
     __array_ufunc__ = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        """An untracked tensor, without data until the class's initialiser sets it."""
         self = object.__new__(cls)
         self._row = 0
         self._meta = None
@@ -128,7 +143,6 @@ class Tensor:
             tape.drop(address, row)
 
     if TYPE_CHECKING:
-
         grad: Any
         data: Any
         requires_grad: bool
@@ -190,7 +204,7 @@ def promote(t: Tensor) -> np.ndarray:
     data = t._data
     if type(data) is float:
         data = t._data = np.array(data)
-    return data  # type: ignore[no-any-return]
+    return data
 
 
 def as_operand(value: Any, like: Tensor | None = None) -> Tensor:

@@ -32,6 +32,7 @@ class Replay:
         self.before, self.take = before, take
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
+        """The view of an array of the base's shape."""
         takes = []
         step: Replay | None = self
         while step is not None:

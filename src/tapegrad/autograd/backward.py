@@ -197,7 +197,7 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
     if create_graph:
         recorded = recorded_sweep(slots, seeds, wanted)
         for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values():
-            if slot in recorded:
+            if slot in recorded and not t.retains_grad:
                 _replace_grad(t, recorded[slot])
         if not retain:
             _release(slots, wanted)
@@ -310,4 +310,3 @@ def tensor_backward(
             sweep_from(self._row)
             return
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)
-

@@ -27,8 +27,7 @@ def explain(status: int, slot: int) -> RuntimeError:
 
 def _describe(slot: int) -> str:
     """Which saved value of a row is stale, and its versions."""
-    opcode, wide = opcode_of(slot)
-    if wide:
+    if opcode_of(slot)[1]:
         record = record_of(slot)
         serial = int(TAPE.columns["side"][int(TAPE.columns["first"][slot]) + at.SERIAL])
         saved = [(a.slot, object_at(a.saved)) for a in record.arguments if a.kind == at.ARRAY]

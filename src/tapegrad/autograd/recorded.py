@@ -161,11 +161,19 @@ def own_copy(g: Tensor) -> Tensor:
     return reshape_copy(g, "CopyBackwards", array_of(g).copy())
 
 
+def dtype_of(slot: int) -> np.dtype[Any]:
+    """Dtype of a row's result and adjoint."""
+    return record_of(slot).dtype if opcode_of(slot)[1] else np.dtype(np.float64)
+
+
 def _fit(slot: int, c: Tensor) -> Tensor:
     """A contribution in the dtype of its row."""
-    opcode, wide = opcode_of(slot)
-    dtype = record_of(slot).dtype if wide else np.dtype(np.float64)
-    return c if (type(c._data) is float and dtype == np.float64) or (type(c._data) is not float and c._data.dtype == dtype) else cast(c, dtype)
+    dtype = dtype_of(slot)
+    return (
+        c
+        if (type(c._data) is float and dtype == np.float64) or (type(c._data) is not float and c._data.dtype == dtype)
+        else cast(c, dtype)
+    )
 
 
 def _operand(argument: Argument) -> Tensor | None:
@@ -177,6 +185,8 @@ def _operand(argument: Argument) -> Tensor | None:
         return make(as_float(argument.saved), row)
     if argument.kind == at.ARRAY:
         array = object_at(argument.saved)
+        if row and array.dtype != dtype_of(argument.slot):
+            array = array.astype(dtype_of(argument.slot))
         return make(array.item() if array.ndim == 0 and array.dtype == np.float64 else array, row)
     return None
 

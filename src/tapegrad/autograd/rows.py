@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _ctypes import PyObj_FromPtr  # type: ignore[attr-defined]
+from _ctypes import PyObj_FromPtr
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from tapegrad.tape import TAPE
 
 __all__ = ["Argument", "Record", "arguments_of", "name_of", "object_at", "opcode_of", "origin", "record_of", "shape_of"]
 
-_FLOAT_TYPES = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
+_FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
 
 
 class Argument(NamedTuple):
@@ -98,8 +98,7 @@ def arguments_of(slot: int) -> tuple[Argument, ...]:
 def origin(slot: int) -> int:
     """The row behind aliases: the same tensor with the value it had first."""
     while True:
-        opcode, wide = opcode_of(slot)
-        if wide or opcode != 0:
+        if opcode_of(slot) != (0, False):
             return slot
         slot = int(TAPE.columns["first"][slot])
 
@@ -111,7 +110,7 @@ def shape_of(slot: int) -> tuple[int, ...]:
 
 def name_of(slot: int) -> str:
     """PyTorch's name of the node that a row stands for."""
-    opcode, wide = opcode_of(slot)
+    opcode, _ = opcode_of(slot)
     if opcode == at.LEAF:
         return "AccumulateGrad"
     if opcode >= at.STRUCTURAL:

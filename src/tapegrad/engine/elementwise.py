@@ -13,10 +13,10 @@ from tapegrad.engine.layout import (
     CURRENT,
     DELIVER,
     DTYPE,
-    KERNELS,
     FLOAT32,
     FLOAT64,
     GATHER_BLOCK,
+    KERNELS,
     NUMBER,
     OFFSET,
     OPCODE,
@@ -205,10 +205,26 @@ def send_block(sweep, k, source, start, count, rank, dimensions):
     address, number = get(description, ADDRESS), get(description, TARGET_TYPE)
     if get(description, IS_SCATTER):
         call9(
-            get(get(sweep, KERNELS), SCATTER_BLOCK), address, number, source, rank, dimensions, description + 8 * STRIDES, description + 8 * COUNTER, start, count
+            get(get(sweep, KERNELS), SCATTER_BLOCK),
+            address,
+            number,
+            source,
+            rank,
+            dimensions,
+            description + 8 * STRIDES,
+            description + 8 * COUNTER,
+            start,
+            count,
         )
     else:
-        call5(get(get(sweep, KERNELS), DELIVER), address + (8 if number == FLOAT64 else 4) * start, number, get(description, IS_FIRST), source, count)
+        call5(
+            get(get(sweep, KERNELS), DELIVER),
+            address + (8 if number == FLOAT64 else 4) * start,
+            number,
+            get(description, IS_FIRST),
+            source,
+            count,
+        )
 
 
 @kernel("void(int64,int64,int64,int64,int64)")

@@ -44,9 +44,24 @@ def _storer(kind):
     return store
 
 
-load_i64, load_i32, load_i16, load_i8 = _loader(types.int64), _loader(types.int32), _loader(types.int16), _loader(types.int8)
-load_f64, load_f32, load_u16, load_u8 = _loader(types.float64), _loader(types.float32), _loader(types.uint16), _loader(types.uint8)
-store_i64, store_i32, store_u16, store_u8 = _storer(types.int64), _storer(types.int32), _storer(types.uint16), _storer(types.uint8)
+load_i64, load_i32, load_i16, load_i8 = (
+    _loader(types.int64),
+    _loader(types.int32),
+    _loader(types.int16),
+    _loader(types.int8),
+)
+load_f64, load_f32, load_u16, load_u8 = (
+    _loader(types.float64),
+    _loader(types.float32),
+    _loader(types.uint16),
+    _loader(types.uint8),
+)
+store_i64, store_i32, store_u16, store_u8 = (
+    _storer(types.int64),
+    _storer(types.int32),
+    _storer(types.uint16),
+    _storer(types.uint8),
+)
 store_f64, store_f32 = _storer(types.float64), _storer(types.float32)
 
 
@@ -171,7 +186,7 @@ def array_data(obj):
 
 @inline
 def array_rank(obj):
-    return (load_i32(obj + OBJECT + 8))
+    return load_i32(obj + OBJECT + 8)
 
 
 @inline
@@ -197,7 +212,7 @@ def array_is_contiguous(obj):
 @inline
 def array_type_number(obj):
     """Type number of the array's dtype; tensors hold native byte order only."""
-    number = (load_i32(load_i64(obj + OBJECT + 40) + OBJECT + 12))
+    number = load_i32(load_i64(obj + OBJECT + 40) + OBJECT + 12)
     return 7 if number == 9 else number
 
 

@@ -11,6 +11,10 @@ from tapegrad.engine.layout import (
     ARGUMENTS,
     ARRAY,
     ARRAY_TYPE,
+    BAR,
+    BAR_CAPACITY,
+    CURRENT,
+    DONE,
     DTYPE,
     FIRST,
     FLAGS,
@@ -22,10 +26,18 @@ from tapegrad.engine.layout import (
     FREED_ROW,
     GATHER,
     HOST,
+    IGNORE,
     LEAF,
+    LEAF_MODE,
+    LEAF_PAYLOAD,
+    LEAF_SLOT,
+    LEAF_WORDS,
+    LEAVES,
     LOW,
     MARKS,
+    MORE_ROOM,
     OFFSET,
+    OFFSET_CAPACITY,
     ON_PATH,
     OPCODE,
     OVERWRITTEN,
@@ -34,7 +46,9 @@ from tapegrad.engine.layout import (
     PAYLOAD,
     PEAK,
     PENDING,
+    PINS,
     REACHED,
+    REACHED_CAPACITY,
     REACHED_COUNT,
     REQUESTED,
     RESULT,
@@ -51,35 +65,32 @@ from tapegrad.engine.layout import (
     STACK_COUNT,
     STALE,
     STALE_ROW,
-    STOPS,
-    WATCHED,
     STOPPED_AT,
+    STOPS,
     STRUCTURAL,
     TOP,
+    TRASH_CAPACITY,
+    TRASH_COUNT,
     UNSEEN,
     VALUE,
+    WATCHED,
     WIDE,
-    WRITTEN_COUNT,
     WRITTEN_CAPACITY,
-    TRASH_COUNT,
-    TRASH_CAPACITY,
-    REACHED_CAPACITY,
-    PINS,
-    PAYLOAD,
-    OFFSET_CAPACITY,
-    MORE_ROOM,
-    LEAVES,
-    LEAF_WORDS,
-    LEAF_SLOT,
-    LEAF_PAYLOAD,
-    LEAF_MODE,
-    IGNORE,
-    DONE,
-    CURRENT,
-    BAR,
-    BAR_CAPACITY,
+    WRITTEN_COUNT,
 )
-from tapegrad.engine.memory import get, load_i32, load_i64, load_u8, load_u16, owner, put, store_f32, store_f64, store_i64, store_u8
+from tapegrad.engine.memory import (
+    get,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    owner,
+    put,
+    store_f32,
+    store_f64,
+    store_i64,
+    store_u8,
+)
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
 from tapegrad.engine.record import find_written, slot_of
 from tapegrad.jit import entry, inline
@@ -237,7 +248,9 @@ def uses_of(tape, sweep, opcode, first, second, third):
 def scalar_is_stale(tape, sweep, slot, opcode, a, b):
     need = uses_of(tape, sweep, opcode, a, b, -1)
     return (
-        (need & 1 != 0 and overwritten(tape, a)) or (need & 2 != 0 and overwritten(tape, b)) or (need & 8 != 0 and overwritten(tape, slot))
+        (need & 1 != 0 and overwritten(tape, a))
+        or (need & 2 != 0 and overwritten(tape, b))
+        or (need & 8 != 0 and overwritten(tape, slot))
     )
 
 

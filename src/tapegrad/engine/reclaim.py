@@ -20,8 +20,8 @@ from tapegrad.engine.layout import (
     HANDLE_FREE,
     HELD,
     LEAF,
-    LEAVES,
     LEAST_ROWS,
+    LEAVES,
     LENGTH,
     LIMIT,
     NAME,
@@ -159,7 +159,13 @@ def pop_object(record):
 def truncate(tape):
     """Give back the rows at the tail that nobody holds: no later row can refer to them."""
     slot = get(tape, ROWS) - 1
-    held, opcodes, first, second, flags = get(tape, HELD), get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND), get(tape, FLAGS)
+    held, opcodes, first, second, flags = (
+        get(tape, HELD),
+        get(tape, OPCODE),
+        get(tape, FIRST),
+        get(tape, SECOND),
+        get(tape, FLAGS),
+    )
     while slot >= 0 and load_u8(held + slot) == 0:
         opcode = load_u16(opcodes + 2 * slot)
         put(tape, ROWS, slot)
@@ -233,20 +239,23 @@ def mark_overwritten(tape, handle):
     return 0
 
 
-@entry("int64(int64,int64,int64)")
-def mark(tape, new_slot, counts):
-    """Find the living rows: `new_slot` (int32 a row, zeros) becomes 1 for them.
-
-    Words of `counts`: living rows, objects of dead rows.
-    """
+@inline
+def mark(tape, new_slot):
+    """Find the living rows: `new_slot` (int32 a row, zeros) becomes 1 for them; their number."""
     rows = get(tape, ROWS)
     handles = get(tape, HANDLE)
     for handle in range(1, get(tape, HANDLE_CAPACITY)):
         slot = load_i32(handles + 4 * handle)
         if slot >= 0:
             store_i32(new_slot + 4 * slot, 1)
-    opcodes, flags, first, second, side = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND), get(tape, SIDE)
-    living = objects = 0
+    opcodes, flags, first, second, side = (
+        get(tape, OPCODE),
+        get(tape, FLAGS),
+        get(tape, FIRST),
+        get(tape, SECOND),
+        get(tape, SIDE),
+    )
+    living = 0
     for slot in range(rows - 1, -1, -1):
         opcode = load_u16(opcodes + 2 * slot)
         alive = load_i32(new_slot + 4 * slot) != 0
@@ -255,9 +264,7 @@ def mark(tape, new_slot, counts):
             living += 1
         if opcode & WIDE:
             record = side + 8 * a
-            if not alive:
-                objects += object_count(record)
-            elif load_u8(flags + slot) & (DEAD | FREED) == 0:
+            if alive and load_u8(flags + slot) & (DEAD | FREED) == 0:
                 for k in range(argument_count(record)):
                     reference = argument_row(record, k)
                     if reference >= 0:
@@ -267,8 +274,6 @@ def mark(tape, new_slot, counts):
                 store_i32(new_slot + 4 * a, 1)
             if b >= 0:
                 store_i32(new_slot + 4 * b, 1)
-    put(counts, 0, living)
-    put(counts, 1, objects)
     return living
 
 
@@ -282,7 +287,7 @@ def all_saved_bytes(tape):
     return total
 
 
-@entry("int64(int64,int64,int64)")
+@inline
 def compact(tape, new_slot, trash):
     """Move the living rows together, keeping their order. Owned objects of dead rows are listed in `trash`; their number.
 
@@ -355,6 +360,51 @@ def compact(tape, new_slot, trash):
     put(tape, OVERWRITTEN_ROWS, overwritten)
     put(tape, SAVED_BYTES, all_saved_bytes(tape))
     return count
+
+
+@entry("int64(int64,int64,int64,int64,int64)")
+def collect_rows(tape, new_slot, slots, trash, objects):
+    """Mark and compact in one step, so that nothing can be recorded between.
+
+    `new_slot` has room for `slots` rows (int32, zeros), `trash` for `objects` addresses. The number of objects to release, -1
+    if everything is alive, or FULL - 1 if the room is too small by now.
+    """
+    rows = get(tape, ROWS)
+    if rows > slots or get(tape, SIDE_ROWS) > objects:
+        return -2
+    if mark(tape, new_slot) == rows:
+        return -1
+    return compact(tape, new_slot, trash)
+
+
+@entry("int64(int64,int64,int64,int64,int64)")
+def move_column(tape, word, item, used_word, target):
+    """Copy a column to larger memory and use that from now on, in one step."""
+    source = get(tape, word)
+    count = get(tape, used_word) * item
+    for k in range(count // 8):
+        put(target, k, get(source, k))
+    for k in range(count // 8 * 8, count):
+        store_u8(target + k, load_u8(source + k))
+    put(tape, word, target)
+    return 0
+
+
+@entry("int64(int64,int64,int64)")
+def move_handles(tape, target, capacity):
+    """The same for the table of handles, whose new entries are free."""
+    source, before = get(tape, HANDLE), get(tape, HANDLE_CAPACITY)
+    for k in range(before):
+        store_i32(target + 4 * k, load_i32(source + 4 * k))
+    start = max(before, 1)
+    store_i32(target, -1)  # handle 0 means untracked
+    for k in range(start, capacity - 1):
+        store_i32(target + 4 * k, -2 - (k + 1))
+    store_i32(target + 4 * (capacity - 1), -2 - get(tape, HANDLE_FREE))
+    put(tape, HANDLE, target)
+    put(tape, HANDLE_CAPACITY, capacity)
+    put(tape, HANDLE_FREE, start)
+    return 0
 
 
 @entry("int64(int64,int64)")

@@ -6,6 +6,7 @@ as it was. The interpreter lock is held throughout, so a row appears whole or no
 
 from tapegrad.engine.layout import (
     ARGUMENTS,
+    ARITHMETIC_BLOCK,
     ARRAY,
     ARRAY_TYPE,
     CLOCK,
@@ -52,7 +53,6 @@ from tapegrad.engine.layout import (
     SIZE,
     STALE,
     UNSUPPORTED,
-    ARITHMETIC_BLOCK,
     VALUE,
     WIDE,
     WRITTEN,
@@ -60,16 +60,16 @@ from tapegrad.engine.layout import (
     WRITTEN_COUNT,
 )
 from tapegrad.engine.memory import (
-    array_data,
     OBJECT,
+    array_data,
     array_dimensions,
     array_is_contiguous,
-    call7,
     array_rank,
     array_size,
     array_strides,
     array_type_number,
     bits_of,
+    call7,
     call11_word,
     float_of,
     float_value,
@@ -182,6 +182,15 @@ def fold(tape, value):
     return -2 - index
 
 
+@inline
+def is_double(tape, handle):
+    """Whether a scalar operand's adjoint is float64, as plain rows take for granted."""
+    slot = slot_of(tape, handle)
+    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE == 0:
+        return True
+    return get(get(tape, SIDE) + 8 * load_i32(get(tape, FIRST) + 4 * slot), DTYPE) & 255 == FLOAT64
+
+
 @entry("int64(int64,int64,int64,float64,float64)")
 def scalar1(tape, opcode, handle, x, z):
     """Record ``z = op(x)`` on float64 scalars."""
@@ -189,6 +198,8 @@ def scalar1(tape, opcode, handle, x, z):
         return NEW_LEAF
     if refuse(tape, 3, 0):
         return FULL
+    if not is_double(tape, handle):
+        return UNSUPPORTED
     return take_handle(tape, write_row(tape, opcode, current_row(tape, handle, x), -1, z))
 
 
@@ -199,6 +210,8 @@ def scalar2(tape, opcode, x_handle, x, y_handle, y, z):
         return NEW_LEAF
     if refuse(tape, 3, 0):
         return FULL
+    if (x_handle > 0 and not is_double(tape, x_handle)) or (y_handle > 0 and not is_double(tape, y_handle)):
+        return UNSUPPORTED
     first = current_row(tape, x_handle, x) if x_handle > 0 else fold(tape, x)
     second = current_row(tape, y_handle, y) if y_handle > 0 else fold(tape, y)
     return take_handle(tape, write_row(tape, opcode, first, second, z))
@@ -211,6 +224,8 @@ def scalar_constant(tape, opcode, handle, x, y, z):
         return NEW_LEAF
     if refuse(tape, 3, 0):
         return FULL
+    if not is_double(tape, handle):
+        return UNSUPPORTED
     first = current_row(tape, handle, x)
     return take_handle(tape, write_row(tape, opcode, first, fold(tape, y), z))
 
@@ -425,7 +440,12 @@ def compute2(tape, opcode, hx, px, hy, py, pz):
         return UNSUPPORTED
     if hx < 0 or hy < 0:
         return NEW_LEAF
-    x, x_step, y, y_step = operand_address(tape, px), operand_step(tape, px), operand_address(tape, py), operand_step(tape, py)
+    x, x_step, y, y_step = (
+        operand_address(tape, px),
+        operand_step(tape, px),
+        operand_address(tape, py),
+        operand_step(tape, py),
+    )
     call7(get(tape, ARITHMETIC_BLOCK), opcode, array_size(pz), x, x_step, y, y_step, array_data(pz))
     if hx == 0 and hy == 0:
         return 0

@@ -5,7 +5,20 @@ C order starting at flat index `start`, so sums have one fixed order.
 """
 
 from tapegrad.engine.layout import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64
-from tapegrad.engine.memory import f32, f64, load_f32, load_f64, load_i8, load_i16, load_i32, load_i64, load_u8, store_f32, store_f64, store_i64
+from tapegrad.engine.memory import (
+    f32,
+    f64,
+    load_f32,
+    load_f64,
+    load_i8,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u8,
+    store_f32,
+    store_f64,
+    store_i64,
+)
 from tapegrad.jit import inline, kernel
 
 

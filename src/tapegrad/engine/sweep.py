@@ -8,13 +8,6 @@ from tapegrad.engine.elementwise import adjoint_address, claim
 from tapegrad.engine.layout import (
     ADD,
     ARGUMENTS,
-    IGNORE,
-    IN_PLACE,
-    LEAF_MODE,
-    LEAF_SLOT,
-    LEAF_TARGET,
-    LEAF_WORDS,
-    WRITE,
     BAR,
     BLOCK,
     CONSTANT,
@@ -23,20 +16,27 @@ from tapegrad.engine.layout import (
     DELIVER,
     DONE,
     DTYPE,
-    KERNELS,
     ELEMENTWISE_STEP,
     FIRST,
     FLAGS,
     FLOAT32,
     FLOAT64,
     FREED,
+    FREED_ROW,
     GATHER,
     GATHER_BLOCK,
     HOST,
     HOST_ROW,
+    IGNORE,
+    IN_PLACE,
     JOIN,
     JOIN_STEP,
+    KERNELS,
     LEAF,
+    LEAF_MODE,
+    LEAF_SLOT,
+    LEAF_TARGET,
+    LEAF_WORDS,
     LOW,
     MAP_STEP,
     MARKS,
@@ -69,6 +69,7 @@ from tapegrad.engine.layout import (
     WATCHED_ROW,
     WIDE,
     WORK,
+    WRITE,
 )
 from tapegrad.engine.memory import (
     array_data,
@@ -100,7 +101,14 @@ from tapegrad.engine.memory import (
     store_u8,
 )
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, object_count, saved_bytes
+from tapegrad.engine.reclaim import (
+    argument_count,
+    argument_kind,
+    argument_row,
+    discard_values,
+    object_count,
+    saved_bytes,
+)
 from tapegrad.engine.record import note_written
 from tapegrad.engine.strided import fill_zero, scale_block
 from tapegrad.jit import entry, inline, kernel
@@ -145,7 +153,18 @@ def map_step(tape, sweep, scatters, record, adjoint):
         source = adjoint + offset * item
         for start in range(0, elements, BLOCK):
             count = min(BLOCK, elements - start)
-            call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, source, number, rank, dimensions, strides, counter, start, count)
+            call9(
+                get(get(sweep, KERNELS), GATHER_BLOCK),
+                block,
+                source,
+                number,
+                rank,
+                dimensions,
+                strides,
+                counter,
+                start,
+                count,
+            )
             scale_block(block, count, scale)
             call5(get(get(sweep, KERNELS), DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
         return
@@ -164,7 +183,18 @@ def map_step(tape, sweep, scatters, record, adjoint):
             call5(get(get(sweep, KERNELS), DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
         else:
             target = address + offset * own_item
-            call9(get(get(sweep, KERNELS), SCATTER_BLOCK), target, own, block, rank, dimensions, strides, counter, start, count)
+            call9(
+                get(get(sweep, KERNELS), SCATTER_BLOCK),
+                target,
+                own,
+                block,
+                rank,
+                dimensions,
+                strides,
+                counter,
+                start,
+                count,
+            )
 
 
 @kernel("void(int64,int64,int64,int64)")
@@ -191,7 +221,18 @@ def join_step(tape, sweep, record, adjoint):
                 store_i64(flat, width)
                 for start in range(0, width, BLOCK):
                     count = min(BLOCK, width - start)
-                    call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, source, number, 1, flat, flat + 8, counter, start, count)
+                    call9(
+                        get(get(sweep, KERNELS), GATHER_BLOCK),
+                        block,
+                        source,
+                        number,
+                        1,
+                        flat,
+                        flat + 8,
+                        counter,
+                        start,
+                        count,
+                    )
                     target = address + own_item * (o * width + start)
                     call5(get(get(sweep, KERNELS), DELIVER), target, own, 1 if first else 0, block, count)
         before += width
@@ -224,14 +265,36 @@ def hand_over(tape, sweep):
             plain, rank = array_is_contiguous(target), array_rank(target)
             for start in range(0, size, BLOCK):
                 count = min(BLOCK, size - start)
-                call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, source, number, 1, flat, flat + 8, flat + 800, start, count)
+                call9(
+                    get(get(sweep, KERNELS), GATHER_BLOCK),
+                    block,
+                    source,
+                    number,
+                    1,
+                    flat,
+                    flat + 8,
+                    flat + 800,
+                    start,
+                    count,
+                )
                 if plain:
                     at = array_data(target) + item * start
                     call5(get(get(sweep, KERNELS), DELIVER), at, number, 1 if mode == WRITE else 0, block, count)
                 else:
                     dimensions, strides = array_dimensions(target), array_strides(target)
                     at = array_data(target)
-                    call9(get(get(sweep, KERNELS), SCATTER_BLOCK), at, number, block, rank, dimensions, strides, flat + 800, start, count)
+                    call9(
+                        get(get(sweep, KERNELS), SCATTER_BLOCK),
+                        at,
+                        number,
+                        block,
+                        rank,
+                        dimensions,
+                        strides,
+                        flat + 800,
+                        start,
+                        count,
+                    )
 
 
 @inline
@@ -322,7 +385,16 @@ def run(tape, sweep, releases):
                 dx, dy = arithmetic_partials(opcode, x, y, z)
             else:
                 scratch = get(sweep, SCRATCH)
-                call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, 1 if a >= 0 else 0, 1 if b >= 0 else 0, x, y, z, scratch)
+                call_scalar(
+                    get(get(sweep, KERNELS), SCALAR_PARTIALS),
+                    opcode,
+                    1 if a >= 0 else 0,
+                    1 if b >= 0 else 0,
+                    x,
+                    y,
+                    z,
+                    scratch,
+                )
                 dx, dy = load_f64(scratch), load_f64(scratch + 8)
             if a >= 0 and (marks == 0 or load_u8(marks + a)):
                 contribution = mul0(g, dx)
@@ -348,6 +420,8 @@ def run(tape, sweep, releases):
         else:
             kind = opcode - WIDE
             put(sweep, CURRENT, slot)
+            if flag & FREED:  # by another pass, while this one was in Python
+                return FREED_ROW
             if kind == HOST:
                 return HOST_ROW
             record, adjoint = record_of(tape, slot), adjoint_address(sweep, word)
@@ -389,7 +463,18 @@ def add_to_adjoint(tape, sweep, slot, obj):
     for start in range(0, size, BLOCK):
         count = min(BLOCK, size - start)
         data, kind = array_data(obj), array_type_number(obj)
-        call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, data, kind, rank, dimensions, strides, flat + 8 * 100, start, count)
+        call9(
+            get(get(sweep, KERNELS), GATHER_BLOCK),
+            block,
+            data,
+            kind,
+            rank,
+            dimensions,
+            strides,
+            flat + 8 * 100,
+            start,
+            count,
+        )
         call5(get(get(sweep, KERNELS), DELIVER), address + item * start, number, 1 if first else 0, block, count)
     return 0
 

@@ -76,15 +76,11 @@ class Module:
             self.add_module(name, value)
         elif name in self.__dict__.get("_parameters", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (tg.nn.Parameter or None expected)"
-                )
+                raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' (tg.nn.Parameter or None expected)")
             self._parameters[name] = None
         elif name in self.__dict__.get("_modules", ()):
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as child module '{name}' (tg.nn.Module or None expected)"
-                )
+                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}' (tg.nn.Module or None expected)")
             self._modules[name] = None
         else:
             object.__setattr__(self, name, value)
