@@ -373,7 +373,10 @@ def load() -> ModuleType:
         RuntimeWarning,
         stacklevel=2,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.py"
-        path.write_text(text, encoding="utf-8")
-        return _import(path, name)
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    module = _import(path, name)
+    # Entries are compiled one by one later and Numba looks at the file then; the folder goes when the process ends.
+    module.__dict__["_folder"] = folder
+    return module

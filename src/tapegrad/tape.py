@@ -262,12 +262,12 @@ class Tape:
         # Looking for dead rows again after as many rows as are alive now keeps its cost constant a row, and growing while less
         # than half is free that of growing.
         used = self.rows
+        if used + rows > self.row_limit:
+            raise TapeFullError(
+                f"the tape is full: {used} rows are alive and at most {self.row_limit} can be numbered. Drop results that are "
+                "no longer needed, call backward() more often, or record under no_grad()."
+            )
         if 2 * (used + rows) > header[at.CAPACITY]:
-            if used + rows > self.row_limit:
-                raise TapeFullError(
-                    f"the tape is full: {used} rows are alive and at most {self.row_limit} can be numbered. Drop results that are "
-                    "no longer needed, call backward() more often, or record under no_grad()."
-                )
             self._grow_rows(min(max(2 * int(header[at.CAPACITY]), used + 2 * rows), MAXIMUM_ROWS))
         header[at.LIMIT] = min(int(header[at.CAPACITY]), self.row_limit, max(FIRST_ROWS, 2 * (used + rows)))
         used = int(header[at.SIDE_ROWS])
