@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.elementwise import FUNCTIONS, apply_rule
+from tapegrad.elementwise import FUNCTIONS
 from tapegrad.kernels import OPCODES
+from tapegrad.recording import apply_rule
 from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["add", "clamp", "clip", "div", "leaky_relu", "rsub", "softplus", "sub", "where"]

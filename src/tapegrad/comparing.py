@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.elementwise import check_broadcast
+from tapegrad.recording import check_broadcast
 from tapegrad.tensor import Tensor, array_of, as_operand, make
 
 __all__ = [

@@ -1,32 +1,30 @@
-"""Elementwise functions: made from the rule table, one Python function a rule.
+"""Elementwise functions and operators: made from the rule table, one Python function a rule.
 
-The forward value comes from Python's floats for 0-d float64 tensors and from NumPy for arrays; the row is recorded by one
-compiled call. The common cases (float64 scalars, arrays of one dtype) run straight through the closures below; everything else
-(numbers on arrays of another kind, integers, 0-d arrays, subclasses) takes `apply_rule`.
+The forward value comes from Python's floats for 0-d float64 tensors, from compiled arithmetic for small arrays and from NumPy for
+the others; the row is recorded by one compiled call. The common cases (float64 scalars, arrays of one dtype) run straight through
+the closures below; everything else (integers, 0-d arrays, subclasses) takes `tapegrad.recording.apply_rule`.
 """
 
 from __future__ import annotations
 
-import math
-import operator
 import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tapegrad import dtypes, special
+from tapegrad import dtypes
 from tapegrad.buffers import SMALL, large_empty
-from tapegrad.casting import cast
 from tapegrad.engine.layout import UNSUPPORTED
-from tapegrad.errors import ShapeError
+from tapegrad.forward import OPERATORS, float_at_the_edge, forward, scalar_forward
 from tapegrad.kernels import ARITHMETIC
 from tapegrad.quiet import IGNORING, enter, leave
+from tapegrad.recording import apply_rule, check_broadcast
 from tapegrad.rules import RULES, Rule
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, as_operand, is_recording, make, retry
+from tapegrad.tensor import Tensor, as_operand, is_recording, retry
 
-__all__ = ["FUNCTIONS", "apply_rule", "forward", "reflected", "scalar_forward"]
+__all__ = ["FUNCTIONS", "METHODS", "reflected"]
 
 _new = object.__new__
 _array = np.array
@@ -36,168 +34,8 @@ _ADDRESS = TAPE.address
 ndarray = np.ndarray
 F64, F32 = dtypes.float64, dtypes.float32
 
-# Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
-KEEPS_INTEGERS = frozenset(
-    [
-        "_alias",
-        "_mul0",
-        "add",
-        "sub",
-        "mul",
-        "pow",
-        "neg",
-        "abs",
-        "sign",
-        "square",
-        "relu",
-        "maximum",
-        "minimum",
-        "_clamp",
-        "where",
-        "fmod",
-        "remainder",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-    ]
-)
-
-
-def _np_sigmoid(x: Any) -> Any:
-    e = np.exp(-np.abs(x))
-    return np.where(x >= 0.0, 1.0, e) / (1.0 + e)
-
-
-def _np_mul0(x: Any, y: Any) -> Any:
-    # 0 * inf and 0 * nan are the only products that differ, and they are nan.
-    z = x * y
-    return np.where((x == 0.0) | (y == 0.0), 0.0, z) if np.isnan(np.add.reduce(z, None)) else z
-
-
 # Powers that are products or roots: exact, and several times cheaper than the general power. Filled below.
 POWERS: dict[float, Callable[[Tensor], Tensor]] = {}
-
-# What rule text means on arrays and on floats.
-ARRAY_NAMES: dict[str, Any] = {
-    "abs": np.absolute, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2,
-    "expm1": np.expm1, "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "log": np.log, "log10": np.log10, "log1p": np.log1p,
-    "log2": np.log2, "logaddexp": np.logaddexp, "maximum": np.maximum, "minimum": np.minimum, "mul0": _np_mul0, "pow": np.power,
-    "remainder": np.remainder, "round": np.round, "sigmoid": _np_sigmoid, "sign": np.sign, "sin": np.sin, "sinh": np.sinh,
-    "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc, "where": np.where,
-}  # fmt: skip
-
-FLOAT_NAMES: dict[str, Any] = {
-    name: getattr(math, name)
-    for name in [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "expm1",
-        "fmod",
-        "hypot",
-        "lgamma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "pow",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-    ]
-} | {name: getattr(special, name) for name in special.__all__}
-FLOAT_NAMES |= {
-    "abs": abs,
-    "ceil": lambda x: float(math.ceil(x)),
-    "floor": lambda x: float(math.floor(x)),
-    "trunc": lambda x: float(math.trunc(x)),
-    "round": lambda x: float(round(x)),
-    "remainder": operator.mod,
-}
-
-UFUNCS = {
-    "x + y": np.add,
-    "x - y": np.subtract,
-    "x * y": np.multiply,
-    "x / y": np.true_divide,
-    "-x": np.negative,
-    "x * x": np.square,
-}
-OPERATORS: dict[str, Any] = {
-    "x + y": operator.add,
-    "x - y": operator.sub,
-    "x * y": operator.mul,
-    "x / y": operator.truediv,
-    "-x": operator.neg,
-}
-
-
-def _compile(rule: Rule, names: dict[str, Any]) -> Callable[..., Any]:
-    # Rule text is ours, never a user's.
-    return eval(f"lambda {', '.join(rule.args)}: {rule.primal}", names)
-
-
-def _compiled_forward(opcode: int) -> Callable[..., Any]:
-    """Forward pass by a compiled loop, for functions that NumPy lacks."""
-
-    def forward(x: Any, y: Any = 0.0) -> Any:
-        _T.load()
-        dtype = np.result_type(x, y)
-        xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
-        xs, ys = np.ascontiguousarray(xs), np.ascontiguousarray(ys)
-        out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)))
-        _T.primal_block(opcode, out.size, xs.ctypes.data, ys.ctypes.data, out.ctypes.data)
-        return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
-
-    return forward
-
-
-def _forward(opcode: int, rule: Rule) -> Callable[..., Any]:
-    text = rule.primal
-    call = f"({', '.join(rule.args)})"
-    if text in UFUNCS:
-        return UFUNCS[text]
-    if text.endswith(call) and text[: -len(call)] in ARRAY_NAMES:
-        return ARRAY_NAMES[text[: -len(call)]]
-    used = _compile(rule, {}).__code__.co_names
-    if any(name not in ARRAY_NAMES for name in used):
-        return _compiled_forward(opcode)
-    return _compile(rule, ARRAY_NAMES)
-
-
-def _scalar_forward(rule: Rule) -> Callable[..., float]:
-    if rule.primal in OPERATORS:
-        return OPERATORS[rule.primal]
-    call = f"({', '.join(rule.args)})"
-    if rule.primal.endswith(call) and rule.primal[: -len(call)] in FLOAT_NAMES:
-        return FLOAT_NAMES[rule.primal[: -len(call)]]
-    return _compile(rule, FLOAT_NAMES)
-
-
-forward: tuple[Callable[..., Any], ...] = tuple(_forward(opcode, rule) for opcode, rule in enumerate(RULES))
-scalar_forward: tuple[Callable[..., float], ...] = tuple(_scalar_forward(rule) for rule in RULES)
-
-
-def _float_at_the_edge(opcode: int, *values: float) -> float:
-    """A float result where Python's own function raises: overflow, poles, domain; IEEE values as on arrays."""
-    token = enter(IGNORING)
-    try:
-        return float(forward[opcode](*(np.array([value]) for value in values))[0])
-    finally:
-        leave(token)
 
 
 def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
@@ -214,7 +52,7 @@ def _unary(opcode: int) -> Callable[[Tensor], Tensor]:
             try:
                 z = scalar(a)
             except (ArithmeticError, ValueError):
-                z = _float_at_the_edge(opcode, a)
+                z = float_at_the_edge(opcode, a)
             if handle and (not _T.recording_off or is_recording()):
                 row = _T.scalar1(_ADDRESS, opcode, handle, a, z)
                 if row < 0:
@@ -372,7 +210,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Callable[[Tensor, Any], Ten
     )
     names: dict[str, Any] = {
         "_ADDRESS": _ADDRESS, "_T": _T, "_new": _new, "POWERS": POWERS, "Tensor": Tensor, "apply_rule": apply_rule,
-        "arrays": _binary_arrays(opcode, exchanged), "edge": _float_at_the_edge, "is_recording": is_recording, "opcode": opcode,
+        "arrays": _binary_arrays(opcode, exchanged), "edge": float_at_the_edge, "is_recording": is_recording, "opcode": opcode,
         "SMALL": SMALL, "F64": F64, "UNSUPPORTED": UNSUPPORTED,
         "scalar": scalar_forward[opcode],
     }  # fmt: skip
@@ -453,132 +291,6 @@ def _binary_arrays(opcode: int, exchanged: bool) -> Callable[[Tensor, Any], Tens
         return t
 
     return arrays
-
-
-def check_broadcast(*operands: Any) -> None:
-    """Raise PyTorch's error if shapes do not broadcast.
-
-    Raises
-    ------
-    ShapeError
-        Names the sizes and the dimension.
-    """
-    shape: tuple[int, ...] = ()
-    for operand in operands:
-        other = np.shape(operand)
-        rank = max(len(shape), len(other))
-        a, b = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
-        for d in range(rank - 1, -1, -1):
-            if a[d] != b[d] and a[d] != 1 and b[d] != 1:
-                raise ShapeError(
-                    f"The size of tensor a ({a[d]}) must match the size of tensor b ({b[d]}) at non-singleton dimension {d}: "
-                    f"shapes {list(shape)} and {list(other)} do not broadcast. Reshape or unsqueeze one of them."
-                )
-        shape = tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
-
-
-def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
-    """Data of an operand for a computation in `dtype`: a float for 0-d (so that it does not widen), else an array."""
-    a = t._data
-    if type(a) is float:
-        return a
-    if a.ndim == 0 and (a.dtype == dtypes.float64 or (not t._row and dtype.kind == "f")):
-        return float(a.item())
-    keeps = a.dtype == dtype or (a.dtype in FLOATS and (a.ndim or t._row))
-    return a if keeps else a.astype(dtype)
-
-
-def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
-    """Dtype of an elementwise result by PyTorch's promotion rules."""
-    name = RULES[opcode].name
-    counted = operands[1:] if name == "where" else operands
-    dtype = dtypes.result_type(*counted)
-    if dtype.kind != "f" and name not in KEEPS_INTEGERS:
-        return dtypes.get_default_dtype()
-    return dtype
-
-
-def apply_rule(opcode: int, *values: Any) -> Tensor:
-    """Compute and record an elementwise rule for operands of any kind.
-
-    Parameters
-    ----------
-    opcode : int
-        Number of the rule.
-    *values : Tensor, number or array
-        Operands.
-
-    Raises
-    ------
-    ShapeError
-        If shapes do not broadcast.
-    TypeError
-        If an operand is neither tensor, number nor array.
-    """
-    operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
-    dtype = result_dtype(
-        opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True))
-    )
-    data = tuple(_operand_data(t, dtype) for t in operands)
-    # A tracked float32 scalar has a float32 adjoint, which plain rows do not know.
-    plain = dtype == dtypes.float64 and all(not t._row or type(t._data) is float or t._data.dtype == dtype for t in operands)
-    if plain:
-        data = tuple(float(a) if type(a) is not float and a.ndim == 0 else a for a in data)
-    z: Any
-    if plain and all(type(a) is float for a in data):
-        try:
-            z = scalar_forward[opcode](*data)
-        except (ArithmeticError, ValueError):
-            z = _float_at_the_edge(opcode, *data)
-    else:
-        check_broadcast(*data)
-        arrays = tuple(np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
-        token = enter(IGNORING)
-        try:
-            z = np.asarray(forward[opcode](*arrays))
-        except ValueError as error:
-            raise RuntimeError(str(error)) from None
-        finally:
-            leave(token)
-        if z.dtype != dtype:
-            z = z.astype(dtype)
-    tracked = any(t._row for t in operands) and is_recording()
-    row = record(opcode, operands, data, z) if tracked else 0
-    return make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
-
-
-def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, in_place: int = 0) -> int:
-    """Write the row of an elementwise operation whose value is known; its handle.
-
-    Parameters
-    ----------
-    data : tuple
-        What the operands are in the computation: floats or arrays.
-    in_place : int
-        1 if `z` overwrites the first operand.
-    """
-    for t, text in zip(operands, RULES[opcode].partials, strict=True):
-        if text is None and t._row:
-            raise NotImplementedError(
-                f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
-                f"{operands.index(t)}; detach() it."
-            )
-    if type(z) is float:
-        # A tracked float32 scalar has a float32 adjoint, which rows of float64 scalars do not know.
-        operands = tuple(cast(t, F64) if t._row and type(t._data) is not float and t._data.dtype != F64 else t for t in operands)
-    if type(z) is float and len(operands) < 3:
-        if len(operands) == 1:
-            return retry(lambda: _T.scalar1(_ADDRESS, opcode, operands[0]._row, data[0], z), operands)
-        return retry(lambda: _T.scalar2(_ADDRESS, opcode, operands[0]._row, data[0], operands[1]._row, data[1], z), operands)
-
-    def attempt() -> Any:
-        words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
-        return (_T.array1, _T.array2, _T.array3)[len(operands) - 1](_ADDRESS, opcode, *words, id(z), in_place)
-
-    row = retry(attempt, operands)
-    if row == UNSUPPORTED:
-        raise RuntimeError(f"{RULES[opcode].name}: cannot record a result of dtype {z.dtype}; only float32 and float64 are tracked")
-    return row
 
 
 def reflected(opcode: int) -> Callable[[Tensor, Any], Tensor]:

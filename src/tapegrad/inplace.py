@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.elementwise import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put
 from tapegrad.kernels import OPCODES, USES
+from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
