@@ -26,7 +26,7 @@ def test_bad_call_leaves_the_tape_as_it_was(name: str) -> None:
     for _ in range(5):
         with pytest.raises(error):
             bad(given)
-    assert live_rows() <= before + 2  # views of leaves that the bad call made on its way, at most
+    assert live_rows() == before
 
 
 @every_bad_call

@@ -269,7 +269,7 @@ class Tape:
             )
         if 2 * (used + rows) > header[at.CAPACITY]:
             self._grow_rows(min(max(2 * int(header[at.CAPACITY]), used + 2 * rows), MAXIMUM_ROWS))
-        header[at.LIMIT] = min(int(header[at.CAPACITY]), self.row_limit, max(FIRST_ROWS, 2 * (used + rows)))
+        self._set_limit()
         used = int(header[at.SIDE_ROWS])
         if 2 * (used + words) > header[at.SIDE_CAPACITY]:
             self._grow_side(max(2 * int(header[at.SIDE_CAPACITY]), used + 2 * words))
@@ -301,7 +301,13 @@ class Tape:
         self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
         for follow in self.moved:
             follow(new_slot)
+        self._set_limit()
         self.release_all(trash.ctypes.data, count)
+
+    def _set_limit(self) -> None:
+        """Allow as many rows as are alive now before dead ones are looked for again."""
+        capacity = int(self.header[at.CAPACITY])
+        self.header[at.LIMIT] = min(capacity, self.row_limit, max(FIRST_ROWS, 2 * self.rows + 64))
 
     def note_written(self, array: np.ndarray) -> None:
         """The memory of `array` was written: values saved from it before are stale."""

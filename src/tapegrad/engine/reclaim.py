@@ -206,7 +206,7 @@ def truncate(tape):
                 put(tape, CONSTANTS, -2 - lowest)
         slot -= 1
     # A long graph is gone: do not let as many dead rows gather before they are looked for.
-    if 4 * get(tape, ROWS) + LEAST_ROWS < get(tape, LIMIT):
+    if 2 * get(tape, ROWS) + LEAST_ROWS < get(tape, LIMIT):
         put(tape, LIMIT, 2 * get(tape, ROWS) + LEAST_ROWS)
 
 
@@ -367,9 +367,11 @@ def collect_rows(tape, new_slot, slots, trash, objects):
     """Mark and compact in one step, so that nothing can be recorded between.
 
     `new_slot` has room for `slots` rows (int32, zeros), `trash` for `objects` addresses. The number of objects to release, -1
-    if everything is alive, or FULL - 1 if the room is too small by now.
+    if everything is alive or must not move, -2 if the room is too small by now.
     """
     rows = get(tape, ROWS)
+    if get(tape, PINS) != 0:
+        return -1  # a pass in another thread knows rows by their slots
     if rows > slots or get(tape, SIDE_ROWS) > objects:
         return -2
     if mark(tape, new_slot) == rows:
