@@ -32,6 +32,7 @@ ROW_COLUMNS = {
 
 
 _loading_lock = threading.RLock()
+_changing = threading.RLock()  # held while columns change their memory; recording never waits for it
 
 
 def _allocate(length: int, dtype: Any) -> np.ndarray:
@@ -63,6 +64,7 @@ ENTRIES = [
     "another_handle",
     "mark_overwritten",
     "mark_written",
+    "move_written",
     "drop",
     "collect_rows",
     "move_column",
@@ -209,31 +211,38 @@ class Tape:
 
     def _grow_rows(self, capacity: int) -> None:
         grown = {name: _allocate(_padded(capacity), dtype) for name, (_, dtype) in ROW_COLUMNS.items()}
+        addresses = {name: column.ctypes.data for name, column in grown.items()}
+        if capacity <= self.header[at.CAPACITY]:
+            return  # a destructor that ran meanwhile was first
         for name, (word, dtype) in ROW_COLUMNS.items():
-            self.move_column(self.address, word, np.dtype(dtype).itemsize, at.ROWS, grown[name].ctypes.data)
+            self.move_column(self.address, word, np.dtype(dtype).itemsize, at.ROWS, addresses[name])
             self.columns[name] = grown[name]
         self.header[at.CAPACITY] = capacity
         self.header[at.LIMIT] = min(capacity, self.row_limit)
 
     def _grow_side(self, words: int) -> None:
         grown = _allocate(_padded(words), np.int64)
-        self.move_column(self.address, at.SIDE, 8, at.SIDE_ROWS, grown.ctypes.data)
-        self.columns["side"] = grown
-        self.header[at.SIDE_CAPACITY] = words
+        address = grown.ctypes.data
+        if words > self.header[at.SIDE_CAPACITY]:
+            self.move_column(self.address, at.SIDE, 8, at.SIDE_ROWS, address)
+            self.columns["side"] = grown
+            self.header[at.SIDE_CAPACITY] = words
 
     def _grow_constants(self, capacity: int) -> None:
         grown = _allocate(_padded(capacity), np.float64)
         grown[0] = 0.0  # padding: what an absent operand reads
-        self.move_column(self.address, at.CONSTANT, 8, at.CONSTANTS, grown.ctypes.data + 8)
-        self.columns["constant"] = grown
-        self.header[at.CONSTANT_CAPACITY] = capacity
+        address = grown.ctypes.data + 8
+        if capacity > self.header[at.CONSTANT_CAPACITY]:
+            self.move_column(self.address, at.CONSTANT, 8, at.CONSTANTS, address)
+            self.columns["constant"] = grown
+            self.header[at.CONSTANT_CAPACITY] = capacity
 
     def _grow_handles(self, capacity: int) -> None:
-        if capacity <= self.header[at.HANDLE_CAPACITY]:
-            return  # another thread was first
         grown = _allocate(_padded(capacity), np.int32)
-        self.move_handles(self.address, grown.ctypes.data, capacity)
-        self.columns["handle"] = grown
+        address = grown.ctypes.data
+        if capacity > self.header[at.HANDLE_CAPACITY]:
+            self.move_handles(self.address, address, capacity)
+            self.columns["handle"] = grown
 
     def _set_written(self, table: np.ndarray) -> None:
         self.columns["written"] = table
@@ -255,6 +264,10 @@ class Tape:
         MemoryError
             If a column cannot grow; nothing recorded is lost.
         """
+        with _changing:
+            self._make_room(rows, words)
+
+    def _make_room(self, rows: int, words: int) -> None:
         header = self.header
         if not header[at.PINS]:
             self.collect()
@@ -285,6 +298,10 @@ class Tape:
 
     def collect(self) -> None:
         """Drop every row that no handle can reach, and move the others together."""
+        with _changing:
+            self._collect()
+
+    def _collect(self) -> None:
         rows = self.rows
         if not rows or self.header[at.PINS]:
             return
@@ -297,6 +314,7 @@ class Tape:
             if count != -2:
                 break
         if count < 0:
+            self._set_limit()
             return
         self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
         for follow in self.moved:
@@ -317,19 +335,17 @@ class Tape:
 
     def make_room_for_written(self, more: int) -> None:
         """Let the table of written arrays take `more` entries; those older than every record cannot matter any more."""
-        table = self.columns["written"]
-        living = table[(table[:, 0] != 0) & (table[:, 1] >= self._oldest_serial())]
-        size = len(table)
-        while size < 4 * (len(living) + more):
-            size *= 2
-        fresh = np.zeros((size, 2), np.int64)
-        self.versions = {owner: self.versions[owner] for owner in living[:, 0].tolist() if owner in self.versions}
-        for owner, written in living.tolist():
-            place = ((owner >> 4) * 0x9E3779B97F4A7C1) & (size - 1)
-            while fresh[place, 0]:
-                place = (place + 1) & (size - 1)
-            fresh[place] = owner, written
-        self._set_written(fresh)
+        with _changing:
+            table = self.columns["written"]
+            living = int(np.count_nonzero((table[:, 0] != 0) & (table[:, 1] >= self._oldest_serial())))
+            size = len(table)
+            while size < 4 * (living + more) + 256:
+                size *= 2
+            fresh = np.zeros((size, 2), np.int64)
+            self.move_written(self.address, fresh.ctypes.data, size, self._oldest_serial())
+            self.columns["written"] = fresh
+            owners = set(fresh[:, 0].tolist())
+            self.versions = {owner: version for owner, version in self.versions.items() if owner in owners}
 
     def _oldest_serial(self) -> int:
         side = self.columns["side"]
@@ -359,7 +375,7 @@ class Tape:
         """A further handle on a row."""
         handle = int(self.another_handle(self.address, slot))
         if handle < 0:
-            self._grow_handles(2 * int(self.header[at.HANDLE_CAPACITY]))
+            self.make_room()
             handle = int(self.another_handle(self.address, slot))
         return handle
 

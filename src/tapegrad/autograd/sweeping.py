@@ -218,7 +218,10 @@ class Sweep:
 
 def borrow() -> Sweep:
     """Working memory that no other pass uses now."""
-    state = _pool.pop() if _pool else Sweep()
+    try:
+        state = _pool.pop()
+    except IndexError:
+        state = Sweep()
     state.reset()
     return state
 
@@ -313,17 +316,24 @@ def sweep_from(handle: int) -> None:
     RuntimeError
         If values that it needs were released or overwritten.
     """
-    state = _pool.pop() if _pool else Sweep()
+    try:
+        state = _pool.pop()
+    except IndexError:
+        state = Sweep()
     while True:
         leaves = TAPE.start(_ADDRESS, state.address, handle)
         if leaves >= 0:
             break
         if leaves != -at.MORE_ROOM:
             raise explain(-leaves, int(state.header[at.STOPPED_AT]))
-        state.reset()
-        state.plan([TAPE.slot(handle)])
-        state.allocate()
-        TAPE.clear(_ADDRESS, state.address, 0)
+        TAPE.pin(_ADDRESS, 1)
+        try:
+            state.reset()
+            state.plan([TAPE.slot(handle)])
+            state.allocate()
+            TAPE.clear(_ADDRESS, state.address, 0)
+        finally:
+            TAPE.pin(_ADDRESS, -1)
     try:
         fresh = aim_leaves(state, leaves)
         status = TAPE.run(_ADDRESS, state.address, 1)
