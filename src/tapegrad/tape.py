@@ -269,7 +269,8 @@ class Tape:
 
     def _make_room(self, rows: int, words: int) -> None:
         header = self.header
-        if not header[at.PINS]:
+        pinned = bool(header[at.PINS])
+        if not pinned:
             self.collect()
         header[at.SAVED_LIMIT] = max(SMALLEST_SAVED_LIMIT, 2 * int(header[at.SAVED_BYTES]))
         # Looking for dead rows again after as many rows as are alive now keeps its cost constant a row, and growing while less
@@ -282,7 +283,7 @@ class Tape:
             )
         if 2 * (used + rows) > header[at.CAPACITY]:
             self._grow_rows(min(max(2 * int(header[at.CAPACITY]), used + 2 * rows), MAXIMUM_ROWS))
-        self._set_limit()
+        self._set_limit(pinned)
         used = int(header[at.SIDE_ROWS])
         if 2 * (used + words) > header[at.SIDE_CAPACITY]:
             self._grow_side(max(2 * int(header[at.SIDE_CAPACITY]), used + 2 * words))
@@ -322,10 +323,14 @@ class Tape:
         self._set_limit()
         self.release_all(trash.ctypes.data, count)
 
-    def _set_limit(self) -> None:
-        """Allow as many rows as are alive now before dead ones are looked for again."""
-        capacity = int(self.header[at.CAPACITY])
-        self.header[at.LIMIT] = min(capacity, self.row_limit, max(FIRST_ROWS, 2 * self.rows + 64))
+    def _set_limit(self, pinned: bool = False) -> None:
+        """Allow as many rows as are alive now before dead ones are looked for again.
+
+        While a pass pins the tape nobody knows what is alive, so only a few more rows are allowed before the next look.
+        """
+        rows = self.rows
+        allowed = rows + max(at.LEAST_ROWS, rows // 8) if pinned else 2 * rows + 64
+        self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(FIRST_ROWS, allowed))
 
     def note_written(self, array: np.ndarray) -> None:
         """The memory of `array` was written: values saved from it before are stale."""
