@@ -13,6 +13,7 @@ from tapegrad.autograd.recorded import own_copy, recorded_sweep
 from tapegrad.autograd.rows import object_at, origin, record_of, shape_of
 from tapegrad.autograd.sweeping import add_to_grad, check_used, sweep, sweep_from
 from tapegrad.casting import cast
+from tapegrad.engine.layout import LIMIT
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, make, meta_of, register_leaf
 
@@ -99,6 +100,9 @@ class _Pinned:
 
     def __enter__(self) -> None:
         TAPE.load()
+        # A pass may record many rows while nothing can be reclaimed, so dead rows are looked for before it rather than in it.
+        if 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
+            TAPE.collect()
         TAPE.pin(_ADDRESS, 1)
 
     def __exit__(self, *exception: object) -> None:
