@@ -14,7 +14,7 @@ import numpy as np
 
 __all__ = ["SMALL", "large_empty", "release_buffers"]
 
-SMALL = 2048  # elements up to which compiled arithmetic beats NumPy's call
+SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
 LARGEST = 1 << 25
 KEPT = 1 << 27  # bytes of idle blocks at most

@@ -23,7 +23,7 @@ class _Thread(threading.local):
         # A thread that ends while its mode is off no longer counts.
         if not self.enabled:
             with _lock:
-                TAPE.recording_off -= 1
+                TAPE.count_recording_off(-1)
 
 
 _thread = _Thread()
@@ -47,7 +47,7 @@ def _switch(enabled: bool) -> bool:
     if before != enabled:
         # Operators look at this counter first: while no thread has recording off, they need not find their thread's mode.
         with _lock:
-            TAPE.recording_off += -1 if enabled else 1
+            TAPE.count_recording_off(-1 if enabled else 1)
         _thread.enabled = enabled
     return before
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.engine import SOURCES
-from tapegrad.rules import RULES, Rule
+from tapegrad.rules import POWERS, RULES, Rule
 
 __all__ = ["OPCODES", "USES", "load", "names_in", "rule_table", "source"]
 
@@ -100,10 +100,15 @@ def _partial_texts() -> list[str]:
 
 
 def rule_table() -> np.ndarray:
-    """What the engine knows of a rule: four words each, the values its partials use and the number of each partial's loop."""
+    """What the engine knows of a rule: four words each.
+
+    The values that its partials use (four bits each) and which compiled forms its value has; then the number of each partial's
+    loop.
+    """
     number = {text: k for k, text in enumerate(_partial_texts())}
     table = np.zeros((len(RULES), 4), np.int64)
     for opcode, rule in enumerate(RULES):
+        table[opcode, 0] = _compiled_forms(rule)
         for k, text in enumerate(rule.partials):
             table[opcode, 0] |= USES[opcode][k] << (4 * k)
             table[opcode, 1 + k] = -1 if text is None else number[text]
@@ -181,42 +186,41 @@ def _partial_block() -> str:
     )
 
 
-ARITHMETIC: frozenset[str] = frozenset(
-    rule.name for rule in RULES if "(" not in rule.primal and rule.name not in ("_alias", "frac")
-)
+# Functions whose compiled form is not what the `math` module gives, or too long to be compiled for scalars alone.
+NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
+
+# Functions that round as NumPy's do, whoever compiles them.
+EXACT = frozenset(["abs", "ceil", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
+
+HAS_SCALAR, HAS_EXACT = 1 << 16, 1 << 17
 
 
-def _arithmetic_block() -> str:
-    """Forward loops of the rules that are arithmetic, for arrays (step 1) and numbers (step 0)."""
-    cases = []
-    for opcode, rule in enumerate(RULES):
-        if rule.name not in ARITHMETIC:
-            continue
-        plain = _loop(names_in(rule.primal), rule.primal)
-        if len(rule.args) == 1:
-            cases.append((opcode, plain))
-            continue
-        of_x, of_y = _loop({"x"}, rule.primal), _loop({"y"}, rule.primal)
-        body = [
-            "if x_step == 1 and y_step == 1:",
-            *(f"    {line}" for line in plain),
-            "elif x_step == 1:",
-            "    y = ys[0]",
-        ]
-        body += [
-            *(f"    {line}" for line in of_x),
-            "elif y_step == 1:",
-            "    x = xs[0]",
-            *(f"    {line}" for line in of_y),
-        ]
-        body += ["elif n == 1:", "    x, y = xs[0], ys[0]", f"    out[0] = {rule.primal}"]
-        cases.append((opcode, body))
+def _compiled_forms(rule: Rule) -> int:
+    """Whether operators compute the rule's value on scalars in compiled code, and whether the same code serves arrays."""
+    if len(rule.args) > 2 or rule.name == "_alias" or names_in(rule.primal) & NOT_COMPILED:
+        return 0
+    return HAS_SCALAR | (HAS_EXACT if set(_CALL.findall(rule.primal)) <= EXACT else 0)
+
+
+def _operators() -> str:
+    """What the compiled operators need of the table: which rules have one, their values on scalars, and the exact powers."""
+    compiled = [(opcode, rule) for opcode, rule in enumerate(RULES) if _compiled_forms(rule)]
+    operators = tuple((opcode, len(rule.args)) for opcode, rule in enumerate(RULES) if len(rule.args) < 3 and rule.name != "_alias")
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,int64,int64,int64,int64)")',
-            "def arithmetic_block(opcode, n, x_at, x_step, y_at, y_step, out_at):",
-            "    xs, ys, out = f64(x_at, n), f64(y_at, n), f64(out_at, n)",
-            *_branches(cases, "opcode"),
+            f"OPERATORS = {operators}",
+            f"RULE_COUNT, HAS_SCALAR, HAS_EXACT = {len(RULES)}, {HAS_SCALAR}, {HAS_EXACT}",
+            "",
+            '@kernel("float64(int64,float64,float64)")',
+            "def primal(opcode, x, y):",
+            *_branches([(opcode, [f"return {rule.primal}"]) for opcode, rule in compiled], "opcode"),
+            "    return math.nan",
+            "",
+            "@inline",
+            "def product_of_power(opcode, y):",
+            f"    if opcode == {OPCODES['pow']}:",
+            *(f"        {line}" for y, name in POWERS.items() for line in (f"if y == {y}:", f"    return {OPCODES[name]}")),
+            "    return -1",
             "",
         ]
     )
@@ -274,7 +278,7 @@ def source() -> str:
             node.decorator_list.append(ast.Name("inline"))
     parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:2]]
-    parts += [_scalar_partials(), _partial_block(), _primal_block(), _arithmetic_block()]
+    parts += [_scalar_partials(), _partial_block(), _primal_block(), _operators()]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[2:]]
     return "\n\n".join(parts) + "\n"
 

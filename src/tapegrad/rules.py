@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["POWERS", "RULES", "Rule"]
 
 Interval = tuple[float, float]
 
@@ -135,3 +135,6 @@ RULES: tuple[Rule, ...] = (
     Rule("rad2deg", X, "57.29577951308232 * x", ("57.29577951308232",), (ANY,), "Rad2DegBackward0", "Radians to degrees."),
 )
 # fmt: on
+
+# Powers that are products or roots: exact, and several times cheaper than the general power.
+POWERS = {2.0: "square", 3.0: "_cube", 0.5: "_root", -1.0: "_inverse"}

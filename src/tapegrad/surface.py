@@ -29,7 +29,7 @@ from tapegrad import (
     transposing,
 )
 from tapegrad.autograd.backward import tensor_backward
-from tapegrad.elementwise import FUNCTIONS, METHODS, reflected
+from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.rules import RULES
 from tapegrad.tensor import Tensor, as_operand
@@ -147,11 +147,11 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
 IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
 
 
-_divided = reflected(OPCODES["div"])
+_divided = REFLECTED[OPCODES["div"]]
 
 
 def _reciprocal_divide(x: Tensor, y: Any) -> Any:
-    return METHODS["mul"](METHODS["reciprocal"](x), y) if isinstance(y, (int, float)) else _divided(x, y)
+    return FUNCTIONS["mul"](FUNCTIONS["reciprocal"](x), y) if isinstance(y, (int, float)) else _divided(x, y)
 
 
 def _compare(name: str) -> Any:
@@ -176,7 +176,7 @@ def _scaled_in_place(name: str) -> Any:
     function = _in_place(name)
 
     def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-        result: Tensor = function(t, other if alpha == 1 else METHODS["mul"](as_operand(other), alpha))
+        result: Tensor = function(t, other if alpha == 1 else FUNCTIONS["mul"](as_operand(other), alpha))
         return result
 
     operate.__name__, operate.__doc__ = function.__name__, function.__doc__
@@ -219,10 +219,10 @@ def attach() -> None:
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
         table[f"__{operation}__"] = METHODS[operation]
-        table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else reflected(OPCODES[operation])
+        table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
         table[f"__i{operation}__"] = table[f"{operation}_"]
     table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": table["div_"]}
-    table |= {"__mod__": METHODS["remainder"], "__rmod__": reflected(OPCODES["remainder"])}
+    table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
     table |= {"__floordiv__": comparing.floor_divide, "__rfloordiv__": lambda x, y: comparing.floor_divide(y, x)}
     table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
     table |= {"__rmatmul__": lambda x, y: products.matmul(as_operand(y), x)}

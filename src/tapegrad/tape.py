@@ -49,9 +49,7 @@ def _padded(length: int) -> int:
 ENTRIES = [
     "scalar1",
     "scalar2",
-    "scalar_constant",
-    "compute1",
-    "compute2",
+    "operators",
     "array1",
     "array2",
     "array3",
@@ -98,9 +96,6 @@ KERNEL_WORDS = {
 KERNELS_OF = {
     "scalar1": ("scalar_partials",),
     "scalar2": ("scalar_partials",),
-    "scalar_constant": ("scalar_partials",),
-    "compute1": ("partial_block", "elementwise_step"),
-    "compute2": ("partial_block", "elementwise_step"),
     "array1": ("partial_block", "elementwise_step"),
     "array2": ("partial_block", "elementwise_step"),
     "array3": ("partial_block", "elementwise_step"),
@@ -117,9 +112,6 @@ def _loading(name: str) -> Any:
     """Stand-in for a compiled entry: loads it and what it needs, takes its own place, and calls it."""
 
     def load_and_call(*arguments: Any) -> Any:
-        # A process that only computes untracked values never pays for loading the engine.
-        if (name == "compute1" and not arguments[2]) or (name == "compute2" and not arguments[2] and not arguments[4]):
-            return at.UNSUPPORTED
         return TAPE.compiled(name)(*arguments)
 
     return load_and_call
@@ -139,9 +131,8 @@ class Tape:
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "ready",
-        "recording_off",
-        "reshaped", "row_limit",
+        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "on_load",
+        "ready", "recording_off", "reshaped", "row_limit",
         "rules", "versions", "watchers", *ENTRIES,
     )  # fmt: skip
 
@@ -157,6 +148,7 @@ class Tape:
         self.ready = False
         self.kernel_table = np.zeros(at.KERNEL_COUNT, np.int64)
         self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
+        self.on_load: list[Any] = []  # called once the engine is loaded
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
         for name in ENTRIES:
@@ -166,6 +158,11 @@ class Tape:
     if TYPE_CHECKING:  # a real __getattr__ would slow down every look-up of an entry
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def count_recording_off(self, more: int) -> None:
+        """Another thread, or one less, has gradient mode off."""
+        self.recording_off += more
+        self.header[at.RECORDING_OFF] = self.recording_off
 
     def load(self) -> None:
         """Load the compiled engine and allocate the first columns."""
@@ -191,15 +188,18 @@ class Tape:
         self._grow_handles(FIRST_HANDLES)
         self._set_written(np.zeros((256, 2), np.int64))
         self.ready = True
+        for follow in self.on_load:
+            follow()
 
     def compiled(self, name: str) -> Any:
         """A compiled entry, which becomes an attribute of the tape."""
         self.load()
         for kernel in KERNELS_OF.get(name, ()):
             self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
-        if name.startswith(("array", "compute")):
+        if name.startswith("array"):
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
-            self.header[at.ARITHMETIC_BLOCK] = self.kernels.arithmetic_block.get()
+        if name.startswith("scalar"):
+            self.header[at.SCALARS_READY] = 1
         entry = getattr(self.kernels, name).get()
         setattr(self, name, entry)
         return entry

@@ -17,8 +17,13 @@ HANDLE, HANDLE_CAPACITY, HANDLE_FREE = 17, 18, 19
 SAVED_BYTES, SAVED_LIMIT, LEAVES = 20, 21, 22
 RULES, ARRAY_TYPE, FLOAT_TYPE = 23, 24, 25
 WRITTEN, WRITTEN_CAPACITY, WRITTEN_COUNT = 26, 27, 28
-OVERWRITTEN_ROWS, ELEMENTWISE_ROW, ARITHMETIC_BLOCK = 29, 30, 31
-HEADER_WORDS = 32
+OVERWRITTEN_ROWS, ELEMENTWISE_ROW, LOOPS = 29, 30, 31
+# What compiled operators need: types, offsets of a tensor's slots, constants of the interpreter, and functions by address.
+TENSOR_TYPE, INT_TYPE, DATA_AT, ROW_AT, META_AT, NONE, TRUE = 32, 33, 34, 35, 36, 37, 38
+RECORDING_OFF, IS_RECORDING, SCALARS_READY, FALLBACKS, NEW_ARRAY = 39, 40, 41, 42, 43
+PRIMAL, OPERATE1, OPERATE2, FINALIZE = 44, 45, 46, 47
+HEADER_WORDS = 48
+LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
 LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for
 
 # Structural opcodes come after the rules.

@@ -124,6 +124,18 @@ def call_scalar(context, address, opcode, has_x, has_y, x, y, z, out):
     return types.void(word, word, word, word, double, double, double, word), generate
 
 
+@intrinsic
+def call_primal(context, address, opcode, x, y):
+    """Call the compiled primals of scalars by address."""
+
+    def generate(context, builder, signature, arguments):
+        word, double = ir.IntType(64), ir.DoubleType()
+        kernel = ir.FunctionType(double, [word, double, double])
+        return builder.call(builder.inttoptr(arguments[0], kernel.as_pointer()), arguments[1:])
+
+    return types.float64(types.int64, types.int64, types.float64, types.float64), generate
+
+
 def _pointer(kind):
     @intrinsic
     def pointer(context, address):

@@ -92,7 +92,8 @@ from tapegrad.engine.memory import (
     store_u8,
 )
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
-from tapegrad.engine.record import find_written, slot_of
+from tapegrad.engine.rows import slot_of
+from tapegrad.engine.written import find_written
 from tapegrad.jit import entry, inline
 
 

@@ -57,7 +57,7 @@ from tapegrad.engine.memory import (
     store_u8,
     store_u16,
 )
-from tapegrad.engine.record import hold, slot_of, unhold
+from tapegrad.engine.rows import hold, slot_of, unhold
 from tapegrad.jit import entry, inline
 
 

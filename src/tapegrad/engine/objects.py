@@ -1,0 +1,156 @@
+"""Python objects from compiled code: tensors, floats, integers and small arrays, through the C API of Python and NumPy.
+
+Objects are addresses. What a function answers with is a new reference or 0; operands are borrowed.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from tapegrad.engine.layout import (
+    ARRAY_TYPE,
+    DATA_AT,
+    FLOAT64,
+    FLOAT_TYPE,
+    META_AT,
+    NEW_ARRAY,
+    NONE,
+    ROW_AT,
+    TENSOR_TYPE,
+)
+from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, get, load_i64, release, retain, store_i64
+from tapegrad.jit import inline
+
+allocate = types.ExternalFunction("PyType_GenericAlloc", types.int64(types.int64, types.int64))
+is_subtype = types.ExternalFunction("PyType_IsSubtype", types.int32(types.int64, types.int64))
+new_float = types.ExternalFunction("PyFloat_FromDouble", types.int64(types.float64))
+new_integer = types.ExternalFunction("PyLong_FromLongLong", types.int64(types.int64))
+integer_value = types.ExternalFunction("PyLong_AsLongLong", types.int64(types.int64))
+float_of_integer = types.ExternalFunction("PyLong_AsDouble", types.float64(types.int64))
+has_error = types.ExternalFunction("PyErr_Occurred", types.int64())
+clear_error = types.ExternalFunction("PyErr_Clear", types.void())
+
+
+def _object_caller(count):
+    @intrinsic
+    def call(context, function, *operands):
+        """Call a Python function with positional operands."""
+
+        def generate(context, builder, signature, arguments):
+            word = ir.IntType(64)
+            kind = ir.FunctionType(word, [word, word.as_pointer(), word, word])
+            vectorcall = cgutils.get_or_insert_function(builder.module, kind, "PyObject_Vectorcall")
+            operands = cgutils.alloca_once(builder, word, max(count, 1))
+            for k in range(count):
+                builder.store(builder.extract_value(arguments[1], k), builder.gep(operands, [ir.Constant(word, k)]))
+            return builder.call(vectorcall, [arguments[0], operands, ir.Constant(word, count), ir.Constant(word, 0)])
+
+        return types.int64(types.int64, types.StarArgTuple([types.int64] * count)), generate
+
+    return call
+
+
+call_object1, call_object2 = _object_caller(1), _object_caller(2)
+
+
+@intrinsic
+def call_object0(context, function):
+    """Call a Python function without operands."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyObject_CallNoArgs"), arguments)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _new_array(context, function, array_type, rank, dimensions, number):
+    def generate(context, builder, signature, arguments):
+        word, short = ir.IntType(64), ir.IntType(32)
+        function, array_type, rank, dimensions, number = arguments
+        kind = ir.FunctionType(word, [word, short, word, short, word, word, short, short, word])
+        none, zero = ir.Constant(word, 0), ir.Constant(short, 0)
+        rank, number = builder.trunc(rank, short), builder.trunc(number, short)
+        operands = [array_type, rank, dimensions, number, none, none, zero, zero, none]
+        return builder.call(builder.inttoptr(function, kind.as_pointer()), operands)
+
+    word = types.int64
+    return word(word, word, word, word, word), generate
+
+
+@intrinsic
+def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, is_binary):
+    """Call an inner loop of a NumPy ufunc on float64 operands; without `is_binary`, y is left out."""
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        pointer = word.as_pointer()
+        function, data, count, x, x_stride, y, y_stride, out, is_binary = arguments
+        zero, one, two = (ir.Constant(word, k) for k in range(3))
+        counts = cgutils.alloca_once_value(builder, count)
+        operands, strides = cgutils.alloca_once(builder, word, 3), cgutils.alloca_once(builder, word, 3)
+        binary = builder.icmp_signed("!=", is_binary, zero)
+        second, second_stride = builder.select(binary, y, out), builder.select(binary, y_stride, ir.Constant(word, 8))
+        for place, operand, stride in ((zero, x, x_stride), (one, second, second_stride), (two, out, ir.Constant(word, 8))):
+            builder.store(operand, builder.gep(operands, [place]))
+            builder.store(stride, builder.gep(strides, [place]))
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, word])
+        builder.call(builder.inttoptr(function, kind.as_pointer()), [operands, counts, strides, data])
+        return context.get_dummy_value()
+
+    word = types.int64
+    return types.void(word, word, word, word, word, word, word, word, word), generate
+
+
+@inline
+def type_of(obj):
+    return load_i64(obj + OBJECT - 8)
+
+
+@inline
+def is_tensor(tape, obj):
+    kind = type_of(obj)
+    return kind == get(tape, TENSOR_TYPE) or (kind != get(tape, FLOAT_TYPE) and is_subtype(kind, get(tape, TENSOR_TYPE)) != 0)
+
+
+@inline
+def data_of(tape, t):
+    """A tensor's array or float."""
+    return load_i64(t + get(tape, DATA_AT))
+
+
+@inline
+def handle_of(tape, t):
+    """A tensor's handle; 0 if it is untracked."""
+    return integer_value(load_i64(t + get(tape, ROW_AT)))
+
+
+@inline
+def new_array_like(tape, obj):
+    """An uninitialised float64 array of the shape of another, in C order."""
+    return _new_array(get(tape, NEW_ARRAY), get(tape, ARRAY_TYPE), array_rank(obj), array_dimensions(obj), FLOAT64)
+
+
+@inline
+def new_tensor(tape):
+    """An untracked tensor whose data is still to be set. The collector may run."""
+    t = allocate(get(tape, TENSOR_TYPE), 0)
+    if t != 0:
+        retain(get(tape, NONE))
+        store_i64(t + get(tape, META_AT), get(tape, NONE))
+        store_i64(t + get(tape, ROW_AT), new_integer(0))  # small integers always exist
+    return t
+
+
+@inline
+def set_handle(tape, t, handle):
+    """Track a new tensor; False if there is no memory for the number."""
+    number = new_integer(handle)
+    if number == 0:
+        return False
+    release(load_i64(t + get(tape, ROW_AT)))
+    store_i64(t + get(tape, ROW_AT), number)
+    return True

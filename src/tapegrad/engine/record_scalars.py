@@ -1,0 +1,97 @@
+"""Recording operations on float64 scalars: one plain row each.
+
+Every recording entry first makes sure that nothing can fail, then writes; a refusal (`FULL`, `NEW_LEAF`, `UNSUPPORTED`) leaves
+the tape as it was. An accepted row is answered with its handle.
+"""
+
+from tapegrad.engine.layout import CONSTANT, CONSTANTS, DTYPE, FIRST, FLAGS, FLOAT64, FULL, HANDLE, HELD, NEW_LEAF, OPCODE, OVERWRITTEN, ROWS, SIDE, UNSUPPORTED, VALUE, WIDE
+from tapegrad.engine.memory import bits_of, float_value, get, is_float, load_i32, load_i64, load_u16, load_u8, put, store_f64, store_i32
+from tapegrad.engine.rows import hold, refuse, slot_of, take_handle, unhold, write_row
+from tapegrad.jit import entry, inline
+
+
+@inline
+def current_row(tape, handle, value):
+    """The row of a scalar operand whose primal is `value` now.
+
+    A tensor may have been changed by a way that records nothing (an optimiser's step on a leaf, memory shared with NumPy).
+    Then an alias row with the new primal is put between, and the handle moved to it: rows never change their value.
+    """
+    slot = slot_of(tape, handle)
+    overwritten = load_u8(get(tape, FLAGS) + slot) & OVERWRITTEN != 0
+    if load_i64(get(tape, VALUE) + 8 * slot) == bits_of(value) and not overwritten:
+        return slot
+    if load_u16(get(tape, OPCODE) + 2 * slot) == 0:  # an alias already: a chain of them would grow with every change
+        if slot == get(tape, ROWS) - 1 and load_u8(get(tape, HELD) + slot) == 1 and not overwritten:
+            store_f64(get(tape, VALUE) + 8 * slot, value)  # nobody has read it yet
+            return slot
+        slot = load_i32(get(tape, FIRST) + 4 * slot)
+    alias = write_row(tape, 0, slot, -1, value)
+    unhold(tape, slot_of(tape, handle))
+    store_i32(get(tape, HANDLE) + 4 * handle, alias)
+    hold(tape, alias)
+    return alias
+
+
+@inline
+def fold(tape, value):
+    """Reference of a constant folded into a row."""
+    index = get(tape, CONSTANTS)
+    store_f64(get(tape, CONSTANT) + 8 * index, value)
+    put(tape, CONSTANTS, index + 1)
+    return -2 - index
+
+
+@inline
+def is_double(tape, handle):
+    """Whether a scalar operand's adjoint is float64, as plain rows take for granted."""
+    slot = slot_of(tape, handle)
+    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE == 0:
+        return True
+    return get(get(tape, SIDE) + 8 * load_i32(get(tape, FIRST) + 4 * slot), DTYPE) & 255 == FLOAT64
+
+
+@inline
+def record_scalar1(tape, opcode, handle, x, z):
+    if handle < 0:
+        return NEW_LEAF
+    if refuse(tape, 3, 0):
+        return FULL
+    if not is_double(tape, handle):
+        return UNSUPPORTED
+    return take_handle(tape, write_row(tape, opcode, current_row(tape, handle, x), -1, z))
+
+
+@inline
+def record_scalar2(tape, opcode, x_handle, x, y_handle, y, z):
+    if x_handle < 0 or y_handle < 0:
+        return NEW_LEAF
+    if refuse(tape, 3, 0):
+        return FULL
+    if (x_handle > 0 and not is_double(tape, x_handle)) or (y_handle > 0 and not is_double(tape, y_handle)):
+        return UNSUPPORTED
+    first = current_row(tape, x_handle, x) if x_handle > 0 else fold(tape, x)
+    second = current_row(tape, y_handle, y) if y_handle > 0 else fold(tape, y)
+    return take_handle(tape, write_row(tape, opcode, first, second, z))
+
+
+@entry("int64(int64,int64,int64,float64,float64)")
+def scalar1(tape, opcode, handle, x, z):
+    """Record ``z = op(x)`` on float64 scalars."""
+    return record_scalar1(tape, opcode, handle, x, z)
+
+
+@entry("int64(int64,int64,int64,float64,int64,float64,float64)")
+def scalar2(tape, opcode, x_handle, x, y_handle, y, z):
+    """Record ``z = op(x, y)`` on float64 scalars; handle 0 is a constant, folded into the row."""
+    return record_scalar2(tape, opcode, x_handle, x, y_handle, y, z)
+
+
+@inline
+def operand_row(tape, handle, obj):
+    """The row of an operand, with its current primal if it is a scalar; -1 if untracked."""
+    if handle <= 0:
+        return -1
+    if is_float(tape, obj):
+        return current_row(tape, handle, float_value(obj))
+    return slot_of(tape, handle)

@@ -1,0 +1,60 @@
+"""Writing the record of a wide row: the words in the side column that say what a row of arrays is made of."""
+
+from tapegrad.engine.layout import ARGUMENTS, ARRAY, CLOCK, DTYPE, FLOAT64, LENGTH, NAME, PAYLOAD, RESULT, SAVED_BYTES, SCALE, SERIAL, SIDE, SIDE_ROWS, SIZE
+from tapegrad.engine.memory import array_data, array_dimensions, array_rank, array_size, array_type_number, bits_of, float_of, float_value, get, is_float, item_bytes, load_i64, put, retain
+from tapegrad.jit import inline
+
+
+@inline
+def begin_record(tape, name, arguments, result, payload, extra):
+    """Write the fixed part of a record for the row that comes next; its first word."""
+    start = get(tape, SIDE_ROWS)
+    record = get(tape, SIDE) + 8 * start
+    rank, size, number = 0, 1, FLOAT64
+    if not is_float(tape, result):
+        rank, size, number = array_rank(result), array_size(result), array_type_number(result)
+    words = ARGUMENTS + 2 * arguments + rank + extra
+    put(record, LENGTH, words)
+    put(record, NAME, name | (arguments << 32))
+    put(record, SERIAL, get(tape, CLOCK) + 1)
+    put(record, PAYLOAD, payload)
+    put(record, SIZE, size)
+    put(record, DTYPE, number | (rank << 8))
+    put(record, RESULT, 0)
+    put(record, SCALE, bits_of(1.0))
+    dimensions = ARGUMENTS + 2 * arguments
+    for d in range(rank):
+        put(record, dimensions + d, load_i64(array_dimensions(result) + 8 * d))
+    if payload != 0:
+        retain(payload)
+    put(tape, SIDE_ROWS, start + words)
+    return start
+
+
+@inline
+def primal_of(tape, result):
+    """What the value column holds for a result: its value if it is a float64 scalar, else nothing."""
+    if is_float(tape, result):
+        return float_value(result)
+    if array_rank(result) == 0 and array_type_number(result) == FLOAT64:
+        return load_f64_at(array_data(result))
+    return 0.0
+
+
+@inline
+def load_f64_at(address):
+    return float_of(load_i64(address))
+
+
+@inline
+def put_argument(record, k, reference, kind, saved):
+    put(record, ARGUMENTS + 2 * k, (reference & 0xFFFFFFFF) | (kind << 32))
+    put(record, ARGUMENTS + 2 * k + 1, saved)
+
+
+@inline
+def save_array(tape, record, k, reference, obj):
+    """Keep an array alive for the reverse sweep."""
+    retain(obj)
+    put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) + array_size(obj) * item_bytes(array_type_number(obj)))
+    put_argument(record, k, reference, ARRAY, obj)

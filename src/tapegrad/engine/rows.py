@@ -1,0 +1,71 @@
+"""Writing rows and the handles on them. The interpreter lock is held throughout, so a row appears whole or not at all."""
+
+from tapegrad.engine.layout import CLOCK, CONSTANTS, CONSTANT_CAPACITY, FIRST, FLAGS, FULL, HANDLE, HANDLE_FREE, HELD, LIMIT, OPCODE, ROWS, SECOND, SIDE_CAPACITY, SIDE_ROWS, VALUE
+from tapegrad.engine.memory import get, load_i32, load_u8, put, store_f64, store_i32, store_u16, store_u8
+from tapegrad.jit import entry, inline
+
+
+@inline
+def slot_of(tape, handle):
+    """Where the row of a handle stands now; -1 for an untracked operand."""
+    return load_i32(get(tape, HANDLE) + 4 * handle) if handle > 0 else -1
+
+
+@inline
+def take_handle(tape, slot):
+    """A fresh handle on a row; free handles are chained through the table."""
+    handles = get(tape, HANDLE)
+    handle = get(tape, HANDLE_FREE)
+    put(tape, HANDLE_FREE, -load_i32(handles + 4 * handle) - 2)
+    store_i32(handles + 4 * handle, slot)
+    hold(tape, slot)
+    return handle
+
+
+@inline
+def hold(tape, slot):
+    held = get(tape, HELD) + slot
+    count = load_u8(held)
+    if count < 255:  # 255 stays until the next compaction counts anew
+        store_u8(held, (count + 1))
+
+
+@inline
+def unhold(tape, slot):
+    held = get(tape, HELD) + slot
+    count = load_u8(held)
+    if count < 255:
+        store_u8(held, (count - 1))
+
+
+@inline
+def write_row(tape, opcode, first, second, value):
+    slot = get(tape, ROWS)
+    store_u16(get(tape, OPCODE) + 2 * slot, opcode)
+    store_u8(get(tape, FLAGS) + slot, 0)
+    store_u8(get(tape, HELD) + slot, 0)
+    store_i32(get(tape, FIRST) + 4 * slot, first)
+    store_i32(get(tape, SECOND) + 4 * slot, second)
+    store_f64(get(tape, VALUE) + 8 * slot, value)
+    put(tape, ROWS, slot + 1)
+    put(tape, CLOCK, get(tape, CLOCK) + 1)
+    return slot
+
+
+@inline
+def refuse(tape, rows, words):
+    """Whether there is no room for so many rows and record words, one handle, and as many constants as rows."""
+    return (
+        get(tape, ROWS) + rows > get(tape, LIMIT)
+        or get(tape, HANDLE_FREE) < 0
+        or get(tape, SIDE_ROWS) + words > get(tape, SIDE_CAPACITY)
+        or get(tape, CONSTANTS) + rows > get(tape, CONSTANT_CAPACITY)
+    )
+
+
+@entry("int64(int64,int64)")
+def another_handle(tape, slot):
+    """A further handle on a row."""
+    if get(tape, HANDLE_FREE) < 0:
+        return FULL
+    return take_handle(tape, slot)
