@@ -18,6 +18,7 @@ from tapegrad.elementwise import FORMS, FUNCTIONS, REFLECTED, use_compiled
 from tapegrad.engine import layout as at
 from tapegrad.forward import forward
 from tapegrad.grad_mode import is_grad_enabled
+from tapegrad.jit import Lazy
 from tapegrad.rules import RULES
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor
@@ -39,6 +40,12 @@ class _MethodDefinition(ctypes.Structure):
 
 
 _kept: list[Any] = []  # memory that the interpreter and the compiled code point to
+
+
+def _outlive_the_modules() -> None:
+    """Keep everything that a tensor's destructor needs: tensors may die after the interpreter has cleared all modules."""
+    _kept.extend([TAPE, *(value for value in vars(TAPE.kernels).values() if isinstance(value, Lazy))])
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
 
 def _descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
@@ -97,6 +104,7 @@ def install() -> None:
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
             setattr(Tensor, name, plain[attribute])
+    _outlive_the_modules()
     Tensor.__del__ = _descriptor("__del__", int(table[-1]), METH_NOARGS, None)  # type: ignore[method-assign]
 
 

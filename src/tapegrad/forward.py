@@ -71,10 +71,11 @@ FLOAT_NAMES: dict[str, Any] = {
 } | {name: getattr(special, name) for name in special.__all__}
 FLOAT_NAMES |= {
     "abs": abs,
-    "ceil": lambda x: float(math.ceil(x)),
-    "floor": lambda x: float(math.floor(x)),
-    "trunc": lambda x: float(math.trunc(x)),
-    "round": lambda x: float(round(x)),
+    # Python's integers know no -0.0.
+    "ceil": lambda x: math.copysign(math.ceil(x), x),
+    "floor": lambda x: math.copysign(math.floor(x), x),
+    "trunc": lambda x: math.copysign(math.trunc(x), x),
+    "round": lambda x: math.copysign(round(x), x),
     "remainder": operator.mod,
 }
 

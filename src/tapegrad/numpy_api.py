@@ -7,6 +7,7 @@ spends on finding it.
 from __future__ import annotations
 
 import ctypes
+import importlib
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,10 @@ class _UFunc(ctypes.Structure):
 
 def c_function(number: int) -> int:
     """Address of a function of NumPy's C API."""
-    try:
-        from numpy._core import _multiarray_umath as multiarray
-    except ImportError:  # NumPy 1
-        from numpy.core import _multiarray_umath as multiarray  # type: ignore[no-redef]
+    core = importlib.import_module("numpy._core._multiarray_umath" if np.__version__ >= "2" else "numpy.core._multiarray_umath")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(multiarray._ARRAY_API, None)  # type: ignore[attr-defined, unused-ignore]
+    table = pointer(core._ARRAY_API, None)
     return int(ctypes.c_int64.from_address(int(table or 0) + 8 * number).value)
 
 

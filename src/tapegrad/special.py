@@ -96,6 +96,9 @@ def polygamma(n: float, x: float) -> float:
         return math.nan
     if x <= 0.0 and x == math.floor(x):
         return math.inf
+    odd = n - 2.0 * math.floor(n / 2.0) == 1.0
+    if n > 1000.0:  # the factorial overflows, and the sum below would not end
+        return math.inf if odd else -math.inf
     s = n + 1.0
     total = 0.0
     while x < 12.0 + s:
@@ -121,4 +124,4 @@ def polygamma(n: float, x: float) -> float:
     tail -= rising * 691.0 / 1307674368000.0
     total += term * tail
     factorial = math.gamma(s)
-    return total * factorial if n - 2.0 * math.floor(n / 2.0) == 1.0 else -total * factorial
+    return total * factorial if odd else -total * factorial

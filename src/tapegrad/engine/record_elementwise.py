@@ -1,7 +1,40 @@
 """Recording elementwise operations on arrays: one wide row each, and what their partials will read is kept."""
 
-from tapegrad.engine.layout import ARGUMENTS, ARRAY_TYPE, ELEMENTWISE_ROW, FLOAT32, FLOAT64, FULL, NEW_LEAF, NOTHING, NUMBER, RESULT, ROW, RULES, SAVED_BYTES, SAVED_LIMIT, SIDE, STALE, UNSUPPORTED, WIDE
-from tapegrad.engine.memory import array_rank, array_size, array_type_number, bits_of, call11_word, float_value, get, is_float, item_bytes, load_i64, owner, put, retain
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    ARRAY_TYPE,
+    ELEMENTWISE_ROW,
+    FLOAT32,
+    FLOAT64,
+    FULL,
+    NEW_LEAF,
+    NOTHING,
+    NUMBER,
+    RESULT,
+    ROW,
+    RULES,
+    SAVED_BYTES,
+    SAVED_LIMIT,
+    SIDE,
+    STALE,
+    UNSUPPORTED,
+    WIDE,
+)
+from tapegrad.engine.memory import (
+    array_rank,
+    array_size,
+    array_type_number,
+    bits_of,
+    call11_word,
+    float_value,
+    get,
+    is_float,
+    item_bytes,
+    load_i64,
+    owner,
+    put,
+    retain,
+)
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, take_handle, write_row

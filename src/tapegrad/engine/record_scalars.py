@@ -4,8 +4,38 @@ Every recording entry first makes sure that nothing can fail, then writes; a ref
 the tape as it was. An accepted row is answered with its handle.
 """
 
-from tapegrad.engine.layout import CONSTANT, CONSTANTS, DTYPE, FIRST, FLAGS, FLOAT64, FULL, HANDLE, HELD, NEW_LEAF, OPCODE, OVERWRITTEN, ROWS, SIDE, UNSUPPORTED, VALUE, WIDE
-from tapegrad.engine.memory import bits_of, float_value, get, is_float, load_i32, load_i64, load_u16, load_u8, put, store_f64, store_i32
+from tapegrad.engine.layout import (
+    CONSTANT,
+    CONSTANTS,
+    DTYPE,
+    FIRST,
+    FLAGS,
+    FLOAT64,
+    FULL,
+    HANDLE,
+    HELD,
+    NEW_LEAF,
+    OPCODE,
+    OVERWRITTEN,
+    ROWS,
+    SIDE,
+    UNSUPPORTED,
+    VALUE,
+    WIDE,
+)
+from tapegrad.engine.memory import (
+    bits_of,
+    float_value,
+    get,
+    is_float,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    put,
+    store_f64,
+    store_i32,
+)
 from tapegrad.engine.rows import hold, refuse, slot_of, take_handle, unhold, write_row
 from tapegrad.jit import entry, inline
 

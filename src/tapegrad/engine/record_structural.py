@@ -1,7 +1,40 @@
 """Recording leaves, strided maps, joins, and operations whose derivative Python computes."""
 
-from tapegrad.engine.layout import ARGUMENTS, FULL, GATHER, HOST, JOIN, LEAF, LEAVES, NEW_LEAF, NOTHING, NUMBER, RESULT, SAVED_BYTES, SAVED_LIMIT, SCALE, SCATTER, SIDE, WIDE
-from tapegrad.engine.memory import array_data, array_dimensions, array_rank, array_size, array_strides, array_type_number, bits_of, float_value, get, is_float, item_bytes, load_i64, put, retain
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    FULL,
+    GATHER,
+    HOST,
+    JOIN,
+    LEAF,
+    LEAVES,
+    NEW_LEAF,
+    NOTHING,
+    NUMBER,
+    RESULT,
+    SAVED_BYTES,
+    SAVED_LIMIT,
+    SCALE,
+    SCATTER,
+    SIDE,
+    WIDE,
+)
+from tapegrad.engine.memory import (
+    array_data,
+    array_dimensions,
+    array_rank,
+    array_size,
+    array_strides,
+    array_type_number,
+    bits_of,
+    float_value,
+    get,
+    is_float,
+    item_bytes,
+    load_i64,
+    put,
+    retain,
+)
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, slot_of, take_handle, write_row

@@ -1,7 +1,38 @@
 """Writing the record of a wide row: the words in the side column that say what a row of arrays is made of."""
 
-from tapegrad.engine.layout import ARGUMENTS, ARRAY, CLOCK, DTYPE, FLOAT64, LENGTH, NAME, PAYLOAD, RESULT, SAVED_BYTES, SCALE, SERIAL, SIDE, SIDE_ROWS, SIZE
-from tapegrad.engine.memory import array_data, array_dimensions, array_rank, array_size, array_type_number, bits_of, float_of, float_value, get, is_float, item_bytes, load_i64, put, retain
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    ARRAY,
+    CLOCK,
+    DTYPE,
+    FLOAT64,
+    LENGTH,
+    NAME,
+    PAYLOAD,
+    RESULT,
+    SAVED_BYTES,
+    SCALE,
+    SERIAL,
+    SIDE,
+    SIDE_ROWS,
+    SIZE,
+)
+from tapegrad.engine.memory import (
+    array_data,
+    array_dimensions,
+    array_rank,
+    array_size,
+    array_type_number,
+    bits_of,
+    float_of,
+    float_value,
+    get,
+    is_float,
+    item_bytes,
+    load_i64,
+    put,
+    retain,
+)
 from tapegrad.jit import inline
 
 

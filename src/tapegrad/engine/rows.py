@@ -1,7 +1,24 @@
 """Writing rows and the handles on them. The interpreter lock is held throughout, so a row appears whole or not at all."""
 
-from tapegrad.engine.layout import CLOCK, CONSTANTS, CONSTANT_CAPACITY, FIRST, FLAGS, FULL, HANDLE, HANDLE_FREE, HELD, LIMIT, OPCODE, ROWS, SECOND, SIDE_CAPACITY, SIDE_ROWS, VALUE
-from tapegrad.engine.memory import get, load_i32, load_u8, put, store_f64, store_i32, store_u16, store_u8
+from tapegrad.engine.layout import (
+    CLOCK,
+    CONSTANT_CAPACITY,
+    CONSTANTS,
+    FIRST,
+    FLAGS,
+    FULL,
+    HANDLE,
+    HANDLE_FREE,
+    HELD,
+    LIMIT,
+    OPCODE,
+    ROWS,
+    SECOND,
+    SIDE_CAPACITY,
+    SIDE_ROWS,
+    VALUE,
+)
+from tapegrad.engine.memory import get, load_i32, load_u8, put, store_f64, store_i32, store_u8, store_u16
 from tapegrad.jit import entry, inline
 
 

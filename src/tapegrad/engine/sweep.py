@@ -109,8 +109,8 @@ from tapegrad.engine.reclaim import (
     object_count,
     saved_bytes,
 )
-from tapegrad.engine.written import note_written
 from tapegrad.engine.strided import fill_zero, scale_block
+from tapegrad.engine.written import note_written
 from tapegrad.jit import entry, inline, kernel
 
 

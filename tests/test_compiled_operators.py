@@ -1,0 +1,249 @@
+"""Operators in their compiled and in their Python form: the same values, rows, errors, and nothing leaked by either."""
+
+import gc
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_fixtures import assert_values, leaf, live_rows, node_name, numbers
+
+import tapegrad as tg
+from tapegrad.elementwise import FORMS
+from tapegrad.forward import float_at_the_edge, scalar_forward
+from tapegrad.rules import RULES
+
+EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
+UNARY = [(opcode, rule.name) for opcode, rule in enumerate(RULES) if len(rule.args) == 1]
+BINARY = [(opcode, rule.name) for opcode, rule in enumerate(RULES) if len(rule.args) == 2]
+OPERATORS = ["add", "sub", "mul", "truediv", "pow", "mod"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loaded() -> None:
+    """Operators are compiled once a scalar row and an array row have been recorded."""
+    assert (leaf(1.0) * 2.0).requires_grad
+    assert (leaf([1.0]) * 2.0).requires_grad
+
+
+def assert_same_bits(got: Any, expected: Any) -> None:
+    """Values bit for bit, signs of zeros included; every nan is the same."""
+    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(np.signbit(got)[~np.isnan(got)], np.signbit(expected)[~np.isnan(expected)])
+
+
+def python_value(opcode: int, *floats: float) -> float:
+    try:
+        return float(scalar_forward[opcode](*floats))
+    except (ArithmeticError, ValueError):
+        return float_at_the_edge(opcode, *floats)
+
+
+def points(opcode: int, k: int) -> list[float]:
+    low, high = RULES[opcode].domain[k]
+    return [*EDGES, *np.random.default_rng(opcode).uniform(low, high, 20).tolist()]
+
+
+def compiled(name: str) -> Callable[..., tg.Tensor]:
+    """The compiled operator behind a rule's method, whatever the method is called."""
+    return tg.elementwise.FUNCTIONS[name]
+
+
+@pytest.mark.parametrize(("opcode", "name"), UNARY)
+def test_scalar_values_are_those_of_the_python_form(opcode: int, name: str) -> None:
+    xs = points(opcode, 0)
+    assert_same_bits([compiled(name)(tg.tensor(x)).item() for x in xs], [python_value(opcode, x) for x in xs])
+
+
+@pytest.mark.parametrize(("opcode", "name"), BINARY)
+def test_scalar_values_of_two_operands_are_those_of_the_python_form(opcode: int, name: str) -> None:
+    pairs = [(x, y) for x in points(opcode, 0)[::2] for y in points(opcode, 1)[::2]]
+    got = [compiled(name)(tg.tensor(x), tg.tensor(y)).item() for x, y in pairs]
+    assert_same_bits(got, [python_value(opcode, x, y) for x, y in pairs])
+
+
+@pytest.mark.parametrize(("opcode", "name"), UNARY)
+def test_small_arrays_have_the_values_of_the_python_form(opcode: int, name: str) -> None:
+    x = tg.tensor(points(opcode, 0))
+    assert_same_bits(numbers(compiled(name)(x)), numbers(FORMS[opcode](x)))
+
+
+@pytest.mark.parametrize("shapes", [("array", "array"), ("array", "number"), ("number", "array")], ids="-".join)
+@pytest.mark.parametrize(("opcode", "name"), BINARY)
+def test_small_arrays_of_two_operands_have_the_values_of_the_python_form(opcode: int, name: str, shapes: tuple[str, str]) -> None:
+    x, y = (tg.tensor(points(opcode, k) if shape == "array" else points(opcode, k)[-1]) for k, shape in enumerate(shapes))
+    assert_same_bits(numbers(compiled(name)(x, y)), numbers(FORMS[opcode](x, y)))
+
+
+@pytest.mark.parametrize("other", [2, 2.5, -1, 0, True, np.float64(1.5), np.float32(0.5), np.int64(3)], ids=repr)
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5, 2.5]], ids=["scalar", "array"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_numbers_on_the_right(operator: str, start: Any, other: Any) -> None:
+    x = leaf(start)
+    with np.errstate(all="ignore"):
+        expected = getattr(np.asarray(start, np.float64), f"__{operator}__")(np.float64(other))
+    assert_values(getattr(x, f"__{operator}__")(other), expected)
+
+
+@pytest.mark.parametrize("other", [2, 2.5, True, np.float64(1.5), np.int64(3)], ids=repr)
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5, 2.5]], ids=["scalar", "array"])
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_numbers_on_the_left(operator: str, start: Any, other: Any) -> None:
+    x = leaf(start)
+    expected = getattr(np.asarray(start, np.float64), f"__r{operator}__")(np.float64(other))
+    assert_values(getattr(x, f"__r{operator}__")(other), expected)
+
+
+def test_integers_too_large_for_a_float_raise() -> None:
+    with pytest.raises(OverflowError):
+        leaf(1.0) * 10**400
+
+
+@pytest.mark.parametrize("other", ["1", None, [1.0], object()], ids=["str", "None", "list", "object"])
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+def test_what_is_no_operand_raises_and_records_nothing(start: Any, other: Any) -> None:
+    x = leaf(start)
+    y = x * 1.0
+    before = live_rows()
+    with pytest.raises(TypeError, match="operand"):
+        y * other
+    assert live_rows() == before
+
+
+def test_a_method_refuses_operands() -> None:
+    with pytest.raises(TypeError, match="takes no arguments"):
+        leaf(1.0).sin(2.0)
+
+
+def test_a_descriptor_refuses_other_objects() -> None:
+    with pytest.raises(TypeError, match="Tensor"):
+        tg.Tensor.sin(1.0)
+
+
+def test_parameters_are_operands_and_results_are_tensors() -> None:
+    p = tg.nn.Parameter(tg.tensor([1.0, 2.0]))
+    assert type(p * 2.0) is tg.Tensor
+    assert_values(2.0 * p * p, [2.0, 8.0])
+
+
+def test_operators_that_a_subclass_overrides_win() -> None:
+    class Loud(tg.Tensor):
+        __slots__ = ()
+
+        def __radd__(self, other: Any) -> Any:
+            return "radd"
+
+    loud = Loud([1.0])
+    assert tg.tensor([1.0]) + loud == "radd"
+
+
+def test_operands_of_other_threads_modes_are_recorded() -> None:
+    x = leaf(2.0)
+    results = []
+
+    def work() -> None:
+        results.append((x * x).requires_grad)
+
+    with tg.no_grad():
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        results.append((x * x).requires_grad)
+    assert results == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("y", "name"), [(2, "PowBackward0"), (3.0, "PowBackward0"), (0.5, "PowBackward0"), (-1, "PowBackward0"), (2.5, "PowBackward0")]
+)
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+def test_powers_of_numbers(start: Any, y: float, name: str) -> None:
+    x = leaf(start)
+    power = x**y
+    power.sum().backward()
+    assert node_name(power) == name
+    assert_values(x.grad, y * np.asarray(start) ** (y - 1), rtol=1e-14)
+
+
+REFERENCES: dict[str, Callable[[tg.Tensor, tg.Tensor], Any]] = {
+    "tensors": lambda x, y: x * y,
+    "number": lambda x, y: x * 2.5,
+    "integer": lambda x, y: x + 7,
+    "number first": lambda x, y: 2.5 - x,
+    "function": lambda x, y: tg.sin(x),
+    "method": lambda x, y: x.exp(),
+    "without compiled scalars": lambda x, y: tg.lgamma(x),
+    "power": lambda x, y: x**2,
+}
+
+
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+@pytest.mark.parametrize("what", REFERENCES)
+def test_no_reference_is_lost_or_kept(what: str, start: Any) -> None:
+    operate, x, y = REFERENCES[what], leaf(start), leaf(start)
+    watched = [x, y, x._data, y._data, tg.Tensor, sys.intern("tapegrad"), float, None]
+    operate(x, y)
+    gc.collect()
+    before = [sys.getrefcount(obj) for obj in watched]
+    for _ in range(500):
+        operate(x, y)
+    gc.collect()
+    after = [sys.getrefcount(obj) for obj in watched]
+    np.testing.assert_allclose(after, before, atol=20)  # the test itself holds a few more of None
+
+
+def test_results_that_die_give_their_rows_back() -> None:
+    x = leaf(1.5)
+    y = x * 1.0
+    before = live_rows()
+    for _ in range(1000):
+        y * 2.0
+        tg.sin(y)
+    assert live_rows() == before
+
+
+def test_a_refused_row_falls_back_and_is_recorded() -> None:
+    tape = tg.tape.default_tape()
+    x = leaf(2.0)
+    tape.collect()
+    kept = [x * 1.0 for _ in range(3 * live_rows() + 20_000)]  # more than any limit allows before room is made
+    assert all(t.requires_grad for t in kept[-10:])
+    sum(kept[-3:], tg.tensor(0.0)).backward()
+    assert_values(x.grad, 3.0)
+
+
+def test_values_do_not_depend_on_what_was_recorded_before() -> None:
+    script = """
+import tapegrad as tg, numpy as np
+x = tg.tensor(np.linspace(0.1, 0.9, 37))
+s = [tg.tensor(v) for v in np.linspace(0.1, 0.9, 37).tolist()]
+names = "sin cos tan exp exp2 expm1 log log2 log10 log1p asin acos atan".split()
+names += "sinh cosh tanh asinh atanh sqrt sigmoid softplus erf".split()
+def values():
+    return [getattr(tg, name)(x).tolist() for name in names] + [[getattr(tg, name)(t).item() for t in s] for name in names]
+before = values()
+w = tg.tensor([1.0], requires_grad=True)
+((w * 2.0).sum() * tg.tensor(1.0, requires_grad=True)).backward()
+assert values() == before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_tensors_may_outlive_the_modules() -> None:
+    script = """
+import builtins, tapegrad as tg
+x = tg.tensor(1.0, requires_grad=True)
+v = tg.tensor([1.0, 2.0], requires_grad=True)
+builtins.kept = [x * 2.0, tg.sin(v) * v, (x * x).grad_fn]
+class Late:
+    def __init__(self): self.t = x * 3.0
+    def __del__(self): self.t = None
+builtins.late = Late()
+cycle = [x * 4.0]
+cycle.append(cycle)
+"""
+    subprocess.run([sys.executable, "-X", "dev", "-c", script], check=True)
