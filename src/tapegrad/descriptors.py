@@ -84,8 +84,8 @@ def _prepare_header() -> None:
     loops = np.array([numpy_api.inner_loop(f) if isinstance(f, np.ufunc) else (0, 0) for f in forward], np.int64)
     _kept.extend([fallbacks, loops])
     header[at.FALLBACKS], header[at.LOOPS] = fallbacks.ctypes.data, loops.ctypes.data
-    header[at.PRIMAL], header[at.FINALIZE] = kernels.primal.get(), kernels.finalize.get()
-    header[at.OPERATE1], header[at.OPERATE2] = kernels.operate1.get(), kernels.operate2.get()
+    header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
+    header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
 
 
 def install() -> None:

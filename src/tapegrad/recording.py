@@ -166,9 +166,7 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
             for t in operands
         )
     if type(z) is float and len(operands) < 3:
-        if len(operands) == 1:
-            return retry(lambda: TAPE.scalar1(_ADDRESS, opcode, operands[0]._row, data[0], z), operands)
-        return retry(lambda: TAPE.scalar2(_ADDRESS, opcode, operands[0]._row, data[0], operands[1]._row, data[1], z), operands)
+        return retry(lambda: _scalar_row(opcode, operands, data, z), operands)
 
     def attempt() -> Any:
         words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
@@ -178,3 +176,9 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
     if row == UNSUPPORTED:
         raise RuntimeError(f"{RULES[opcode].name}: cannot record a result of dtype {z.dtype}; only float32 and float64 are tracked")
     return row
+
+
+def _scalar_row(opcode: int, operands: tuple[Tensor, ...], data: tuple[float, ...], z: float) -> Any:
+    count = len(operands)
+    y_handle, y = (operands[1]._row, data[1]) if count == 2 else (0, 0.0)
+    return TAPE.scalar_row(_ADDRESS, opcode, count, operands[0]._row, data[0], y_handle, y, z)

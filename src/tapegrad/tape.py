@@ -47,8 +47,7 @@ def _padded(length: int) -> int:
 
 
 ENTRIES = [
-    "scalar1",
-    "scalar2",
+    "scalar_row",
     "operators",
     "array1",
     "array2",
@@ -94,8 +93,7 @@ KERNEL_WORDS = {
 
 # Which kernels the sweep needs for rows that an entry records (or what the entry itself calls).
 KERNELS_OF = {
-    "scalar1": ("scalar_partials",),
-    "scalar2": ("scalar_partials",),
+    "scalar_row": ("scalar_partials",),
     "array1": ("partial_block", "elementwise_step"),
     "array2": ("partial_block", "elementwise_step"),
     "array3": ("partial_block", "elementwise_step"),
@@ -198,7 +196,7 @@ class Tape:
             self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
         if name.startswith("array"):
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
-        if name.startswith("scalar"):
+        if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1
         entry = getattr(self.kernels, name).get()
         setattr(self, name, entry)

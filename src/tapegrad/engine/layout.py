@@ -21,7 +21,7 @@ OVERWRITTEN_ROWS, ELEMENTWISE_ROW, LOOPS = 29, 30, 31
 # What compiled operators need: types, offsets of a tensor's slots, constants of the interpreter, and functions by address.
 TENSOR_TYPE, INT_TYPE, DATA_AT, ROW_AT, META_AT, NONE, TRUE = 32, 33, 34, 35, 36, 37, 38
 RECORDING_OFF, IS_RECORDING, SCALARS_READY, FALLBACKS, NEW_ARRAY = 39, 40, 41, 42, 43
-PRIMAL, OPERATE1, OPERATE2, FINALIZE = 44, 45, 46, 47
+PRIMAL, OPERATE, FINALIZE, GIVE_BACK = 44, 45, 46, 47
 HEADER_WORDS = 48
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
 LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for

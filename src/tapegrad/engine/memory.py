@@ -105,8 +105,7 @@ def _caller(count, result=types.void):
     return call
 
 
-call4, call5, call8, call9 = _caller(4), _caller(5), _caller(8), _caller(9)
-call7 = _caller(7)
+call2, call4, call5, call8, call9 = _caller(2), _caller(4), _caller(5), _caller(8), _caller(9)
 call11_word = _caller(11, types.int64)
 
 

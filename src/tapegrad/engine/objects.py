@@ -32,26 +32,21 @@ has_error = types.ExternalFunction("PyErr_Occurred", types.int64())
 clear_error = types.ExternalFunction("PyErr_Clear", types.void())
 
 
-def _object_caller(count):
-    @intrinsic
-    def call(context, function, *operands):
-        """Call a Python function with positional operands."""
+@intrinsic
+def call_object(context, function, count, x, y):
+    """Call a Python function with one or two positional operands."""
 
-        def generate(context, builder, signature, arguments):
-            word = ir.IntType(64)
-            kind = ir.FunctionType(word, [word, word.as_pointer(), word, word])
-            vectorcall = cgutils.get_or_insert_function(builder.module, kind, "PyObject_Vectorcall")
-            operands = cgutils.alloca_once(builder, word, max(count, 1))
-            for k in range(count):
-                builder.store(builder.extract_value(arguments[1], k), builder.gep(operands, [ir.Constant(word, k)]))
-            return builder.call(vectorcall, [arguments[0], operands, ir.Constant(word, count), ir.Constant(word, 0)])
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        function, count, *operands = arguments
+        kind = ir.FunctionType(word, [word, word.as_pointer(), word, word])
+        vectorcall = cgutils.get_or_insert_function(builder.module, kind, "PyObject_Vectorcall")
+        places = cgutils.alloca_once(builder, word, 2)
+        for k, operand in enumerate(operands):
+            builder.store(operand, builder.gep(places, [ir.Constant(word, k)]))
+        return builder.call(vectorcall, [function, places, count, ir.Constant(word, 0)])
 
-        return types.int64(types.int64, types.StarArgTuple([types.int64] * count)), generate
-
-    return call
-
-
-call_object1, call_object2 = _object_caller(1), _object_caller(2)
+    return types.int64(types.int64, types.int64, types.int64, types.int64), generate
 
 
 @intrinsic

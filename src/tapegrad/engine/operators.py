@@ -7,7 +7,6 @@ of memory is left to the Python form too.
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tapegrad.engine.layout import (
@@ -16,13 +15,13 @@ from tapegrad.engine.layout import (
     FALLBACKS,
     FLOAT64,
     FLOAT_TYPE,
+    GIVE_BACK,
     INT_TYPE,
     IS_RECORDING,
     LARGEST_BLOCK,
     LOOPS,
     NONE,
-    OPERATE1,
-    OPERATE2,
+    OPERATE,
     PINS,
     PRIMAL,
     RECORDING_OFF,
@@ -42,13 +41,13 @@ from tapegrad.engine.memory import (
     array_size,
     array_type_number,
     call11_word,
+    call2,
     call_primal,
     float_value,
     get,
     is_float,
     load_f64,
     load_i64,
-    put,
     release,
     retain,
     store_f64,
@@ -56,9 +55,8 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.objects import (
     call_loop,
+    call_object,
     call_object0,
-    call_object1,
-    call_object2,
     clear_error,
     data_of,
     float_of_integer,
@@ -73,7 +71,7 @@ from tapegrad.engine.objects import (
     type_of,
 )
 from tapegrad.engine.reclaim import free_handle, truncate
-from tapegrad.engine.record_scalars import record_scalar1, record_scalar2
+from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.jit import entry, inline, kernel
 
 
@@ -114,7 +112,7 @@ def same_shape(obj, other):
     return True
 
 
-@inline
+@kernel("void(int64,int64)")
 def give_back(tape, handle):
     """Free a handle, and the tail of the tape if that is dead now."""
     if free_handle(tape, handle) == get(tape, ROWS) - 1 and get(tape, PINS) == 0:
@@ -129,7 +127,7 @@ def deliver_tensor(tape, t, data, handle):
         if handle == 0 or set_handle(tape, t, handle):
             return t
         clear_error()
-        give_back(tape, handle)
+        call2(get(tape, GIVE_BACK), tape, handle)
         release(t)
         return 0
     if data != 0:
@@ -141,19 +139,7 @@ def deliver_tensor(tape, t, data, handle):
 
 
 @inline
-def scalar_result1(tape, opcode, t, a, handle):
-    if forms_of(tape, opcode) & HAS_SCALAR == 0 or (handle != 0 and get(tape, SCALARS_READY) == 0):
-        return deliver_tensor(tape, t, 0, 0)
-    x = float_value(a)
-    z = call_primal(get(tape, PRIMAL), opcode, x, 0.0)
-    data = new_float(z)
-    if data != 0 and handle != 0:
-        handle = record_scalar1(tape, opcode, handle, x, z)
-    return deliver_tensor(tape, t, data, handle)
-
-
-@inline
-def scalar_result2(tape, opcode, t, a, b, x_handle, y_handle):
+def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle):
     tracked = x_handle != 0 or y_handle != 0
     if forms_of(tape, opcode) & HAS_SCALAR == 0 or (tracked and get(tape, SCALARS_READY) == 0):
         return deliver_tensor(tape, t, 0, 0)
@@ -162,7 +148,7 @@ def scalar_result2(tape, opcode, t, a, b, x_handle, y_handle):
     data = new_float(z)
     handle = 0
     if data != 0 and tracked:
-        handle = record_scalar2(tape, opcode, x_handle, x, y_handle, y, z)
+        handle = record_scalars(tape, opcode, count, x_handle, x, y_handle, y, z)
     return deliver_tensor(tape, t, data, handle)
 
 
@@ -209,91 +195,67 @@ def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
 
 
 @inline
-def result1(tape, opcode, x):
-    """New tensor ``op(x)``, or 0 if this is not one of the common cases."""
-    if not is_tensor(tape, x):
-        return 0
-    tracking = recording(tape)
-    t = new_tensor(tape)  # first, because destructors that the collector runs may change the operand
-    if t == 0:
-        clear_error()
-        return 0
-    a = data_of(tape, x)
-    handle = handle_of(tape, x) if tracking else 0
-    if is_float(tape, a):
-        return scalar_result1(tape, opcode, t, a, handle)
-    if is_block(tape, a):
-        return array_result(tape, opcode, t, 1, a, a, handle, 0)
-    release(t)
-    return 0
-
-
-@inline
-def result2(tape, opcode, x, y):
-    """New tensor ``op(x, y)`` for operands that are tensors or floats, or 0 if this is not one of the common cases."""
+def result(tape, opcode, count, x, y):
+    """New tensor ``op(x, y)``, or ``op(x)`` with `y` the same, for tensors and floats; 0 if this is not a common case."""
     x_is_number, y_is_number = type_of(x) == get(tape, FLOAT_TYPE), type_of(y) == get(tape, FLOAT_TYPE)
     if not (x_is_number or is_tensor(tape, x)) or not (y_is_number or is_tensor(tape, y)):
         return 0
     tracking = recording(tape)
-    t = new_tensor(tape)
+    t = new_tensor(tape)  # first, because destructors that the collector runs may change the operands
     if t == 0:
         clear_error()
         return 0
     a, b = (x if x_is_number else data_of(tape, x)), (y if y_is_number else data_of(tape, y))
     x_handle = handle_of(tape, x) if tracking and not x_is_number else 0
-    y_handle = handle_of(tape, y) if tracking and not y_is_number else 0
+    y_handle = handle_of(tape, y) if tracking and not y_is_number and count == 2 else 0
+    if is_float(tape, a) and is_float(tape, b):
+        return scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle)
     if is_float(tape, a):
-        if is_float(tape, b):
-            return scalar_result2(tape, opcode, t, a, b, x_handle, y_handle)
         fitting = is_block(tape, b)
-    elif is_float(tape, b):
-        fitting = is_block(tape, a)
     else:
-        fitting = is_block(tape, a) and same_shape(a, b) and is_block(tape, b)
+        fitting = is_block(tape, a) and (is_float(tape, b) or a == b or (same_shape(a, b) and is_block(tape, b)))
     if fitting:
-        return array_result(tape, opcode, t, 2, a, b, x_handle, y_handle)
+        return array_result(tape, opcode, t, count, a, b, x_handle, y_handle)
     release(t)
     return 0
 
 
-@kernel("int64(int64,int64,int64)")
-def operate1(tape, opcode, x):
-    """Operator or method without operands: new reference, or 0 with the Python form's exception."""
-    t = result1(tape, opcode, x)
-    if t != 0:
-        return t
-    return call_object1(load_i64(get(tape, FALLBACKS) + 16 * opcode), x)
-
-
 @inline
-def with_number(tape, opcode, x, y):
-    """``op(x, y)`` for a number `y`: a power that is a product or a root is that."""
-    product = product_of_power(opcode, float_value(y))
-    return result1(tape, product, x) if product >= 0 else result2(tape, opcode, x, y)
+def float_from(tape, obj):
+    """A new float for an integer; 0 if the object is none, or too large."""
+    if type_of(obj) != get(tape, INT_TYPE):
+        return 0
+    value = float_of_integer(obj)
+    if value == -1.0 and has_error() != 0:
+        clear_error()
+        return 0
+    return new_float(value)
 
 
-@kernel("int64(int64,int64,int64,int64,int64)")
-def operate2(tape, opcode, exchanged, x, y):
-    """Operator with one operand: ``op(x, y)`` for a tensor `x`, ``op(y, x)`` if exchanged."""
-    number = 0
-    if type_of(y) == get(tape, INT_TYPE):
-        value = float_of_integer(y)
-        if value == -1.0 and has_error() != 0:
-            clear_error()
-        else:
-            number = new_float(value)
-    other = number if number != 0 else y
-    if exchanged != 0:
-        t = result2(tape, opcode, other, x)
-    elif type_of(other) == get(tape, FLOAT_TYPE):
-        t = with_number(tape, opcode, x, other)
-    else:
-        t = result2(tape, opcode, x, other)
+@kernel("int64(int64,int64,int64,int64,int64,int64)")
+def operate(tape, opcode, count, exchanged, x, y):
+    """Operator of a tensor `x`: ``op(x)``, ``op(x, y)``, or ``op(y, x)`` if exchanged.
+
+    A new reference; 0 if the Python form, which has all cases that are not common, raised.
+    """
+    first, second, number = x, x, 0
+    rule, operands = opcode, count
+    if count == 2:
+        number = float_from(tape, y)
+        second = number if number != 0 else y
+        if exchanged != 0:
+            first, second = second, x
+        elif type_of(second) == get(tape, FLOAT_TYPE):
+            product = product_of_power(opcode, float_value(second))
+            if product >= 0:
+                rule, operands, second = product, 1, x
+    t = result(tape, rule, operands, first, second)
     if number != 0:
         release(number)
     if t != 0:
         return t
-    return call_object2(load_i64(get(tape, FALLBACKS) + 16 * opcode + 8 * exchanged), x, y)
+    form = load_i64(get(tape, FALLBACKS) + 16 * opcode + 8 * exchanged)
+    return call_object(form, count, x, y)
 
 
 @kernel("int64(int64,int64,int64)")
@@ -303,7 +265,7 @@ def finalize(tape, t, nothing):
     if number != 0:
         handle = integer_value(number)
         if handle > 0:
-            give_back(tape, handle)
+            call2(get(tape, GIVE_BACK), tape, handle)
     retain(get(tape, NONE))
     return get(tape, NONE)
 
@@ -312,7 +274,7 @@ def finalize(tape, t, nothing):
 def write_thunks(context, tape, table):
     """Make a C function of each operator for method descriptors and write its address into the table.
 
-    A thunk knows its opcode and calls `operate1` or `operate2`; it finds the tape in a variable of this module. One kernel an
+    A thunk knows its opcode and calls `operate`; it finds the tape in a variable of this module. One kernel an
     operator would cost 50 ms each.
     """
 
@@ -323,26 +285,21 @@ def write_thunks(context, tape, table):
         builder.store(arguments[0], home)
 
         def thunk(name, header_word, constants):
-            kind = ir.FunctionType(word, [word, word])
-            function = ir.Function(builder.module, kind, f"tapegrad.{name}")
+            function = ir.Function(builder.module, ir.FunctionType(word, [word, word]), f"tapegrad.{name}")
             function.linkage = "internal"
             body = ir.IRBuilder(function.append_basic_block())
             tape = body.load(home)
             place = body.gep(body.inttoptr(tape, word.as_pointer()), [ir.Constant(word, header_word)])
             operands = [tape, *(ir.Constant(word, constant) for constant in constants), *function.args]
-            operands = operands[:-1] if header_word == OPERATE1 else operands
             target = ir.FunctionType(word, [word] * len(operands))
             body.ret(body.call(body.inttoptr(body.load(place), target.as_pointer()), operands))
             return function
 
         table = builder.inttoptr(arguments[1], word.as_pointer())
         for opcode, count in OPERATORS:
-            forms = [("method", OPERATE1, (opcode,))]
-            if count == 2:
-                forms = [("method", OPERATE2, (opcode, 0)), ("reflected", OPERATE2, (opcode, 1))]
-            for form, (name, header_word, constants) in enumerate(forms):
-                function = thunk(f"{name}.{opcode}", header_word, constants)
-                place = builder.gep(table, [ir.Constant(word, 2 * opcode + form)])
+            for exchanged in range(count):
+                function = thunk(f"operator.{opcode}.{exchanged}", OPERATE, (opcode, count, exchanged))
+                place = builder.gep(table, [ir.Constant(word, 2 * opcode + exchanged)])
                 builder.store(builder.ptrtoint(function, word), place)
         destructor = thunk("finalize", FINALIZE, ())
         builder.store(builder.ptrtoint(destructor, word), builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT)]))

@@ -11,7 +11,6 @@ from tapegrad.engine.layout import (
     CONSTANT,
     CONSTANTS,
     DEAD,
-    DTYPE,
     FIRST,
     FLAGS,
     FREED,
@@ -53,7 +52,6 @@ from tapegrad.engine.memory import (
     release,
     store_f64,
     store_i32,
-    store_i64,
     store_u8,
     store_u16,
 )

@@ -82,18 +82,8 @@ def is_double(tape, handle):
 
 
 @inline
-def record_scalar1(tape, opcode, handle, x, z):
-    if handle < 0:
-        return NEW_LEAF
-    if refuse(tape, 3, 0):
-        return FULL
-    if not is_double(tape, handle):
-        return UNSUPPORTED
-    return take_handle(tape, write_row(tape, opcode, current_row(tape, handle, x), -1, z))
-
-
-@inline
-def record_scalar2(tape, opcode, x_handle, x, y_handle, y, z):
+def record_scalars(tape, opcode, count, x_handle, x, y_handle, y, z):
+    """One row for ``z = op(x)`` or ``z = op(x, y)``; handle 0 is a constant, folded into the row."""
     if x_handle < 0 or y_handle < 0:
         return NEW_LEAF
     if refuse(tape, 3, 0):
@@ -101,20 +91,16 @@ def record_scalar2(tape, opcode, x_handle, x, y_handle, y, z):
     if (x_handle > 0 and not is_double(tape, x_handle)) or (y_handle > 0 and not is_double(tape, y_handle)):
         return UNSUPPORTED
     first = current_row(tape, x_handle, x) if x_handle > 0 else fold(tape, x)
-    second = current_row(tape, y_handle, y) if y_handle > 0 else fold(tape, y)
+    second = -1
+    if count == 2:
+        second = current_row(tape, y_handle, y) if y_handle > 0 else fold(tape, y)
     return take_handle(tape, write_row(tape, opcode, first, second, z))
 
 
-@entry("int64(int64,int64,int64,float64,float64)")
-def scalar1(tape, opcode, handle, x, z):
-    """Record ``z = op(x)`` on float64 scalars."""
-    return record_scalar1(tape, opcode, handle, x, z)
-
-
-@entry("int64(int64,int64,int64,float64,int64,float64,float64)")
-def scalar2(tape, opcode, x_handle, x, y_handle, y, z):
-    """Record ``z = op(x, y)`` on float64 scalars; handle 0 is a constant, folded into the row."""
-    return record_scalar2(tape, opcode, x_handle, x, y_handle, y, z)
+@entry("int64(int64,int64,int64,int64,float64,int64,float64,float64)")
+def scalar_row(tape, opcode, count, x_handle, x, y_handle, y, z):
+    """Record an operation on float64 scalars."""
+    return record_scalars(tape, opcode, count, x_handle, x, y_handle, y, z)
 
 
 @inline

@@ -19,7 +19,6 @@ from tapegrad.engine.layout import (
     ELEMENTWISE_STEP,
     FIRST,
     FLAGS,
-    FLOAT32,
     FLOAT64,
     FREED,
     FREED_ROW,
@@ -83,7 +82,6 @@ from tapegrad.engine.memory import (
     call5,
     call9,
     call_scalar,
-    f64,
     float_of,
     float_value,
     get,
@@ -95,7 +93,6 @@ from tapegrad.engine.memory import (
     load_u16,
     put,
     release,
-    store_f32,
     store_f64,
     store_i64,
     store_u8,
@@ -106,7 +103,6 @@ from tapegrad.engine.reclaim import (
     argument_kind,
     argument_row,
     discard_values,
-    object_count,
     saved_bytes,
 )
 from tapegrad.engine.strided import fill_zero, scale_block
