@@ -22,7 +22,7 @@ from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
-from tapegrad.views import refresh, version_of, view
+from tapegrad.views import check_memory, refresh, version_of, view
 from tapegrad.watching import move_watch
 
 __all__ = [
@@ -41,13 +41,15 @@ __all__ = [
 _ADDRESS = TAPE.address
 
 
-def check_writable(t: Tensor, tracked: bool) -> None:
+def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
     """Raise unless `t` may be written now.
 
     Parameters
     ----------
     tracked : bool
         Whether the new value is tracked.
+    repeats : bool
+        Whether elements may share memory, since all of them get one untracked value.
 
     Raises
     ------
@@ -81,13 +83,7 @@ def check_writable(t: Tensor, tracked: bool) -> None:
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
     if type(data) is not float:
-        if any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation."
-            )
-        if not data.flags.writeable:
-            raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
+        check_memory(data, repeats)
 
 
 def is_leaf(t: Tensor) -> bool:
@@ -237,7 +233,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         whole = list(np.broadcast_shapes(shape, values.shape))
         raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
     tracked = is_recording() and any(o._row for o in (t, *sources))
-    check_writable(t, tracked)
+    check_writable(t, tracked, repeats=not tracked and op is not _COPY)
     if not tracked:
         return overwrite(t, z, None)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
@@ -281,7 +277,10 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
     tracked = is_recording() and (t._row != 0 or source._row != 0)
     if parsed.advanced is None:
         target = getitem(t, key)
-        copy_(target, _stripped(source, target))
+        if is_number(value):
+            fill_(target, source)
+        else:
+            copy_(target, _stripped(source, target))
         return
     check_writable(t, tracked)
     if not dtypes.can_cast(_dtype(source), _dtype(t)) and _dtype(t).kind != "b" and not is_number(value):

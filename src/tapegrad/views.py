@@ -17,7 +17,7 @@ from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch
 
-__all__ = ["Replay", "alias", "refresh", "separate", "split_views", "version_of", "view"]
+__all__ = ["Replay", "alias", "check_memory", "refresh", "separate", "split_views", "version_of", "view"]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -41,6 +41,28 @@ class Replay:
         for take in reversed(takes):
             array = take(array)
         return array
+
+
+def check_memory(data: np.ndarray, repeats: bool = False) -> None:
+    """Raise unless the elements of an array may be written.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether they may share memory: all of them get one value.
+
+    Raises
+    ------
+    RuntimeError
+        If elements share memory, or the memory is read-only.
+    """
+    if not repeats and data.size and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    if not data.flags.writeable:
+        raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
 
 
 def version_of(t: Tensor) -> VersionCounter:
