@@ -108,6 +108,7 @@ def _set_flag(t: Tensor, wanted: bool, message: str) -> None:
         raise RuntimeError(f"{message}, but this one is {dtypes.type_name(dtype(t))}; convert it with .double() or .float()")
     if wanted:
         if t._row == 0:
+            meta_of(t)  # made before threads share the leaf: each would make its own, and one gradient would be lost
             t._row = -1
     elif t._row:
         t._row, before = 0, t._row
