@@ -226,9 +226,7 @@ def test_elements_that_share_memory_are_not_written(name: str) -> None:
     assert base.tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    "fill", [lambda t: t.fill_(2.0), lambda t: t.__setitem__(slice(None), 2.0)], ids=["fill_", "assignment"]
-)
+@pytest.mark.parametrize("fill", [lambda t: t.fill_(2.0), lambda t: t.__setitem__(slice(None), 2.0)], ids=["fill_", "assignment"])
 def test_elements_that_share_memory_are_filled_with_one_number(fill: Callable[[tg.Tensor], object]) -> None:
     base = tg.zeros(3)
     fill(base.expand(2, 3))
