@@ -248,6 +248,55 @@ def test_assignment_is_differentiated_twice() -> None:
     assert_values(grad(g.sum(), x)[0], [12.0, 12.0 + 12.0 + 12.0])
 
 
+def without_recording(t: tg.Tensor) -> None:
+    with tg.no_grad():
+        t.mul_(2.0)
+
+
+WRITTEN: dict[str, Callable[[tg.Tensor, tg.Tensor, tg.Tensor], None]] = {
+    "base": lambda base, view, part: without_recording(base),
+    "view": lambda base, view, part: without_recording(view),
+    "part of the view": lambda base, view, part: without_recording(part),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_view_of_a_view_does_not_count_in_the_view_after_a_write_without_recording(name: str) -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    base = x * 1.0
+    view = base[:2]
+    part = view[:1]
+    WRITTEN[name](base, view, part)
+    total = (view * 1.0).sum() + (part * 1.0).sum()
+    of_view, of_leaf = grad(total, [view, x])
+    assert of_view.tolist() == [1.0, 1.0] and of_leaf.tolist() == [2.0, 1.0, 0.0]
+
+
+def test_gradient_retained_by_a_view_counts_uses_before_and_after_a_write_without_recording() -> None:
+    view = (leaf([1.0, 2.0, 3.0]) * 1.0)[:2]
+    view.retain_grad()
+    before = (view * 3.0).sum()
+    without_recording(view)
+    (before + (view * 5.0).sum()).backward()
+    assert_values(view.grad, [8.0, 8.0])
+
+
+def test_view_made_under_no_grad_stays_untracked_when_its_base_is_written_without_recording() -> None:
+    base = leaf([1.0, 2.0]) * 1.0
+    with tg.no_grad():
+        view = base[:1]
+    without_recording(base)
+    assert not view.requires_grad
+
+
+def test_outputs_of_split_may_not_be_used_after_the_base_was_written_without_recording() -> None:
+    base = leaf([1.0, 2.0]) * 1.0
+    first, _ = base.split(1)
+    without_recording(base)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Split is a view and its base or another view of its base has been"):
+        first.sum()
+
+
 def test_outputs_of_split_may_not_be_written() -> None:
     first, _ = (leaf([1.0, 2.0]) * 1.0).split(1)
     message = "(?is)output 0 of Split.* is a view and is being modified inplace.*returns multiple views"

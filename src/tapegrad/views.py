@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
-from tapegrad.watching import move_watch
+from tapegrad.watching import move_watch, watch
 
 __all__ = ["Replay", "alias", "check_memory", "refresh", "separate", "split_views", "version_of", "view"]
 
@@ -170,14 +170,22 @@ def separate(t: Tensor) -> None:
     meta.views = None
 
 
-def refresh(base: Tensor) -> None:
-    """Give the living views of `base` rows that start from its present row."""
+def refresh(base: Tensor, recorded: bool = True) -> None:
+    """Give the living views of `base` rows that start from its present row.
+
+    Parameters
+    ----------
+    recorded : bool
+        Whether the write that made this necessary was recorded. Else views without a row stay without.
+    """
     meta = base._meta
     if meta is None or meta.views is None:
         return
     for link in meta.views:
         t = link()
         if t is None or t._meta is None or t._meta.base is not base:
+            continue
+        if not recorded and t._row == 0:
             continue
         row = 0
         if base._row and t._meta.one_of_many:
@@ -187,5 +195,8 @@ def refresh(base: Tensor) -> None:
         t._row, before = row, t._row
         if before > 0:
             if t._meta.retained and row > 0:
-                move_watch(t, before)
+                if recorded:
+                    move_watch(t, before)
+                else:
+                    watch(t)  # uses before the write count too
             TAPE.drop(_ADDRESS, before)
