@@ -328,6 +328,41 @@ def test_view_made_under_no_grad_may_not_be_written_with_grad_on() -> None:
         view.mul_(leaf([2.0]))
 
 
+PARTIAL_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
+    "view": lambda t: t[:1].mul_(2.0),
+    "view of a view": lambda t: t[:].view(-1)[:1].mul_(2.0),
+    "assignment": lambda t: t.__setitem__(0, 5.0),
+    "piece": lambda t: t.split(1)[0].mul_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", PARTIAL_WRITES)
+def test_part_of_a_view_made_under_no_grad_may_not_be_written_with_grad_on(name: str) -> None:
+    base = leaf([1.0, 2.0, 3.0]) * 1.0
+    with tg.no_grad():
+        view = base[:2]
+    with pytest.raises(RuntimeError, match="(?i)is a view and is being modified|a view was created in no_grad mode"):
+        PARTIAL_WRITES[name](view)
+    assert base.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("name", PARTIAL_WRITES)
+def test_part_of_an_output_of_split_may_not_be_written(name: str) -> None:
+    base = leaf([1.0, 2.0, 3.0]) * 1.0
+    first, _ = base.split(2)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of .* is a view and is being modified inplace.*returns multiple views"):
+        PARTIAL_WRITES[name](first)
+    assert base.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_part_of_an_output_of_split_may_not_be_used_after_the_base_was_written() -> None:
+    base = leaf([1.0, 2.0, 3.0]) * 1.0
+    part = base.split(2)[0][:1]
+    base.mul_(2.0)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Slice is a view and its base or another view of its base has been"):
+        part.sum()
+
+
 def test_view_under_no_grad_has_no_node() -> None:
     x = leaf([1.0, 2.0])
     with tg.no_grad():

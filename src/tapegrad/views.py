@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.tape import TAPE
-from tapegrad.tensor import SPOILED, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
 
 __all__ = ["Replay", "alias", "check_memory", "refresh", "separate", "split_views", "version_of", "view"]
@@ -102,15 +102,19 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     recording = is_recording()
     row = _record(x, name, take, z) if x._row and recording else 0
     t = make(z, row)
-    _adopt(t, x, take)
-    if not recording:
-        meta_of(t).made_without_grad = True
+    own = _adopt(t, x, take, recording)
+    if x._meta is not None and x._meta.one_of_many:
+        own.one_of_many = name.removesuffix("Backward0")
     return t
 
 
-def _adopt(t: Tensor, x: Tensor, take: Take) -> None:
-    """Make `t` known as a view of x (or of what x is a view of)."""
+def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
+    """Make `t` known as a view of x (or of what x is a view of); its meta.
+
+    A view may be written only where what it is a view of may be.
+    """
     own, theirs = meta_of(t), meta_of(x)
+    own.made_without_grad = theirs.made_without_grad or not recording
     own.version = version_of(x)
     if theirs.base is None:
         own.base, own.replay = x, Replay(None, take)
@@ -123,6 +127,7 @@ def _adopt(t: Tensor, x: Tensor, take: Take) -> None:
     count = len(family.views)
     if count & (count - 1) == 0 and count >= 8:  # at powers of two, so that dead entries cost a constant each
         family.views = [link for link in family.views if link() is not None]
+    return own
 
 
 def alias(x: Tensor, shares_version: bool) -> Tensor:
@@ -135,16 +140,15 @@ def alias(x: Tensor, shares_version: bool) -> Tensor:
 
 def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ...]:
     """Views that are the outputs of one operation: they share its node."""
-    node = _identity(x, name) if x._row and is_recording() else x
+    recording = is_recording()
+    node = _identity(x, name) if x._row and recording else x
     outputs = []
     for number, take in enumerate(takes):
         z = take(promote(x))
         row = _record(node, name, take, z) if node._row and node is not x else 0
         t = make(z, row)
-        _adopt(t, x, take)
-        meta = meta_of(t)
+        meta = _adopt(t, x, take, recording)
         meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
-        meta.made_without_grad = not is_recording()
         if row > 0:
             TAPE.columns["second"][TAPE.slot(row)] = number  # wide rows have no other use for this column
         outputs.append(t)
