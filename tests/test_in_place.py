@@ -373,6 +373,23 @@ def test_detach_in_place_makes_a_leaf() -> None:
     assert y.is_leaf and not y.requires_grad
 
 
+def test_view_taken_before_its_base_was_detached_in_place_stays_tracked() -> None:
+    x = leaf([1.0, 2.0])
+    y = x * 3.0
+    view = y[:1]
+    y.detach_()
+    view.sum().backward()
+    assert_values(x.grad, [3.0, 0.0])
+
+
+def test_view_of_a_tensor_detached_in_place_is_untracked_once_that_was_written() -> None:
+    y = leaf([1.0, 2.0]) * 3.0
+    view = y[:1]
+    y.detach_()
+    y.mul_(2.0)
+    assert not view.requires_grad
+
+
 def test_detach_in_place_of_a_view_raises() -> None:
     view = (leaf([1.0, 2.0]) * 2)[:1]
     with pytest.raises(RuntimeError, match=r"(?i)can't detach views in-place\. use detach\(\) instead"):

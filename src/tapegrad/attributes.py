@@ -14,7 +14,7 @@ from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, meta_of, promote
-from tapegrad.views import alias, refresh, separate
+from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 
 __all__: list[str] = []
@@ -236,8 +236,7 @@ def detach_(t: Tensor) -> Tensor:
     unwatch(t)
     t._row, before = 0, t._row
     TAPE.drop(TAPE.address, before)
-    refresh(t)
-    return t
+    return t  # views taken before keep their rows until the memory is written
 
 
 def get_data(t: Tensor) -> Tensor:

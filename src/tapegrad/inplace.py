@@ -170,11 +170,9 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
     if row is not None:
         replace(t, row)
     else:
-        base = t if t._meta is None or t._meta.base is None else t._meta.base
-        if base._row:
-            # A view of a view starts from the base after any write, so that gradients with respect to views do not depend on
-            # whether the write was recorded.
-            refresh(base, recorded=False)
+        # A view of a view starts from the base after any write, so that gradients with respect to views do not depend on
+        # whether the write was recorded.
+        refresh(t if t._meta is None or t._meta.base is None else t._meta.base, recorded=False)
     return t
 
 
