@@ -328,6 +328,27 @@ def test_view_made_under_no_grad_may_not_be_written_with_grad_on() -> None:
         view.mul_(leaf([2.0]))
 
 
+def test_output_of_unbind_of_a_leaf_is_refused_as_one_of_many() -> None:
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Unbind is a view and is being modified inplace"):
+        leaf([1.0, 2.0]).unbind(0)[0].add_(1.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2,), r"(?i)the expanded size of the tensor \(3\) must match the existing size \(2\) at non-singleton dimension 0"),
+        (
+            (4, 3),
+            r"(?i)the number of sizes provided \(1\) must be greater or equal to the number of dimensions in the tensor \(2\)",
+        ),
+    ],
+    ids=str,
+)
+def test_assignment_of_another_shape_names_the_sizes(shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        tg.zeros(2, 3)[0] = tg.zeros(*shape)
+
+
 PARTIAL_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
     "view": lambda t: t[:1].mul_(2.0),
     "view of a view": lambda t: t[:].view(-1)[:1].mul_(2.0),

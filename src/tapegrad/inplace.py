@@ -18,7 +18,7 @@ from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
-from tapegrad.shaping import reshape
+from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
@@ -65,11 +65,6 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation. Do it under no_grad(), or on a clone()."
             )
-        if base is not None and base._row and is_leaf(base):
-            raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
-                "Do it under no_grad(), or on a clone()."
-            )
         if meta is not None and base is not None and (tracked or base._row):
             if meta.one_of_many:
                 raise RuntimeError(
@@ -82,6 +77,11 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
                     "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
+        if base is not None and base._row and is_leaf(base):
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                "Do it under no_grad(), or on a clone()."
+            )
     if type(data) is not float:
         check_memory(data, repeats)
 
@@ -284,7 +284,12 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
         if is_number(value):
             fill_(target, source)
         else:
-            copy_(target, _stripped(source, target))
+            stripped = _stripped(source, target)
+            try:
+                copy_(target, stripped)
+            except ShapeError:
+                expanded(np.shape(stripped._data), np.shape(target._data))
+                raise
         return
     check_writable(t, tracked)
     if not dtypes.can_cast(_dtype(source), _dtype(t)) and _dtype(t).kind != "b" and not is_number(value):
