@@ -213,6 +213,8 @@ OVERLAPPING_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
     "copy_ of a number": lambda t: t.copy_(tg.tensor(5.0)),
     "assignment": lambda t: t.__setitem__((slice(None), 0), tg.ones(2)),
     "index assignment": lambda t: t.__setitem__(tg.tensor([0]), 5.0),
+    "assignment of a number": lambda t: t.__setitem__(slice(None), 2.0),
+    "fill_ with a tensor": lambda t: t.fill_(tg.tensor(2.0)),
     "tracked fill_": lambda t: t.fill_(leaf(2.0)),
     "part of the copies": lambda t: t[:, :1].mul_(2.0),
 }
@@ -226,11 +228,11 @@ def test_elements_that_share_memory_are_not_written(name: str) -> None:
     assert base.tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("fill", [lambda t: t.fill_(2.0), lambda t: t.__setitem__(slice(None), 2.0)], ids=["fill_", "assignment"])
-def test_elements_that_share_memory_are_filled_with_one_number(fill: Callable[[tg.Tensor], object]) -> None:
-    base = tg.zeros(3)
+@pytest.mark.parametrize(("fill", "value"), [(lambda t: t.fill_(2.0), 2.0), (lambda t: t.zero_(), 0.0)], ids=["fill_", "zero_"])
+def test_elements_that_share_memory_are_filled_with_one_number(fill: Callable[[tg.Tensor], object], value: float) -> None:
+    base = tg.ones(3)
     fill(base.expand(2, 3))
-    assert base.tolist() == [2.0, 2.0, 2.0]
+    assert base.tolist() == [value] * 3
 
 
 ALONE: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {

@@ -226,7 +226,7 @@ _FILL = Structural("FillBackward2", ((), ()), lambda g, ctx: (_nothing(ctx), sum
 _COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])))
 
 
-def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray) -> Tensor:
+def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray, repeats: bool = False) -> Tensor:
     """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
@@ -237,7 +237,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         whole = list(np.broadcast_shapes(shape, values.shape))
         raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
     tracked = is_recording() and any(o._row for o in (t, *sources))
-    check_writable(t, tracked, repeats=not tracked and op is not _COPY)
+    check_writable(t, tracked, repeats and not tracked)
     if not tracked:
         return overwrite(t, z, None)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
@@ -251,7 +251,7 @@ def take_row(result: Tensor) -> int:
 
 def zero_(t: Tensor) -> Tensor:
     """Set every element to zero, in place; returns the tensor."""
-    return _assign(t, _ZERO, (), np.zeros(()))
+    return _assign(t, _ZERO, (), np.zeros(()), repeats=True)
 
 
 def fill_(t: Tensor, value: Any) -> Tensor:
@@ -265,7 +265,7 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     source = as_operand(value)
     if np.ndim(source._data):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
-    return _assign(t, _FILL, (source,), array_of(source))
+    return _assign(t, _FILL, (source,), array_of(source), repeats=is_number(value))
 
 
 def copy_(t: Tensor, source: Any) -> Tensor:
@@ -281,15 +281,12 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
     tracked = is_recording() and (t._row != 0 or source._row != 0)
     if parsed.advanced is None:
         target = getitem(t, key)
-        if is_number(value):
-            fill_(target, source)
-        else:
-            stripped = _stripped(source, target)
-            try:
-                copy_(target, stripped)
-            except ShapeError:
-                expanded(np.shape(stripped._data), np.shape(target._data))
-                raise
+        stripped = _stripped(source, target)
+        try:
+            copy_(target, stripped)
+        except ShapeError:
+            expanded(np.shape(stripped._data), np.shape(target._data))
+            raise
         return
     check_writable(t, tracked)
     if not dtypes.can_cast(_dtype(source), _dtype(t)) and _dtype(t).kind != "b" and not is_number(value):
