@@ -42,6 +42,13 @@ def check_gradients(f: Callable[..., Any], *arrays: Any, order: int = 2, step: f
             np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance * scale, err_msg=f"order {level}")
 
 
+def gradient(f: Callable[[tg.Tensor], tg.Tensor], values: Any) -> np.ndarray:
+    """Gradient of a scalar function at one array."""
+    x = tg.tensor(values, requires_grad=True)
+    f(x).backward()
+    return np.array(x.grad.numpy())
+
+
 def _differences(f: Callable[..., Any], point: list[np.ndarray], level: int, which: int, step: float) -> np.ndarray:
     """Central differences of the projection with respect to one of the arrays of the point."""
     result = np.empty(point[which].shape)

@@ -224,6 +224,15 @@ def test_plain_pass_adds_in_place_to_an_assigned_gradient() -> None:
     assert x.grad is g and g.tolist() == [12.0]
 
 
+@pytest.mark.parametrize("inputs", [False, True], ids=["to all leaves", "to inputs"])
+def test_assigned_gradient_whose_elements_share_memory_is_refused(inputs: bool) -> None:
+    x, g = leaf([1.0, 2.0]), tg.tensor([10.0])
+    x.grad = g.expand(2)
+    with pytest.raises(RuntimeError, match="(?i)more than one element of the written-to tensor refers to a single memory"):
+        (x * 2).sum().backward(inputs=[x] if inputs else None)
+    assert g.tolist() == [10.0]
+
+
 def test_plain_pass_adds_in_place_to_a_scalar_gradient() -> None:
     x = leaf(1.0)
     (x * 2).backward()

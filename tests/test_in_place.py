@@ -208,6 +208,55 @@ def test_in_place_on_an_expanded_tensor_raises() -> None:
         tg.zeros(1).expand(3).add_(1.0)
 
 
+OVERLAPPING_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
+    "copy_": lambda t: t.copy_(tg.ones(2, 3)),
+    "copy_ of a number": lambda t: t.copy_(tg.tensor(5.0)),
+    "assignment": lambda t: t.__setitem__((slice(None), 0), tg.ones(2)),
+    "index assignment": lambda t: t.__setitem__(tg.tensor([0]), 5.0),
+    "assignment of a number": lambda t: t.__setitem__(slice(None), 2.0),
+    "fill_ with a tensor": lambda t: t.fill_(tg.tensor(2.0)),
+    "tracked fill_": lambda t: t.fill_(leaf(2.0)),
+    "part of the copies": lambda t: t[:, :1].mul_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING_WRITES)
+def test_elements_that_share_memory_are_not_written(name: str) -> None:
+    base = tg.zeros(3)
+    with pytest.raises(RuntimeError, match="(?i)more than one element of the written-to tensor refers to a single memory"):
+        OVERLAPPING_WRITES[name](base.expand(2, 3))
+    assert base.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("fill", "value"), [(lambda t: t.fill_(2.0), 2.0), (lambda t: t.zero_(), 0.0)], ids=["fill_", "zero_"])
+def test_elements_that_share_memory_are_filled_with_one_number(fill: Callable[[tg.Tensor], object], value: float) -> None:
+    base = tg.ones(3)
+    fill(base.expand(2, 3))
+    assert base.tolist() == [value] * 3
+
+
+ALONE: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
+    "size one": lambda t: t.expand(1, 3),
+    "one copy of several": lambda t: t.expand(2, 3)[1],
+    "a slice of one copy": lambda t: t.expand(2, 3)[:1],
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_expanded_tensor_whose_elements_share_no_memory_is_written(name: str) -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    y = x * 1.0
+    ALONE[name](y).mul_(4.0)
+    y.sum().backward()
+    assert y.tolist() == [4.0, 8.0, 12.0] and x.grad.tolist() == [4.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize("shape", [(2, 0), (0, 1)], ids=str)
+def test_empty_expanded_tensor_is_written(shape: tuple[int, ...]) -> None:
+    expanded = tg.zeros(1, shape[1]).expand(*shape)
+    assert tuple(expanded.add_(1.0).shape) == shape
+
+
 def test_version_starts_at_zero() -> None:
     assert leaf([1.0])._version == 0
 
@@ -324,6 +373,23 @@ def test_detach_in_place_makes_a_leaf() -> None:
     y = leaf([1.0]) * 2
     y.detach_()
     assert y.is_leaf and not y.requires_grad
+
+
+def test_view_taken_before_its_base_was_detached_in_place_stays_tracked() -> None:
+    x = leaf([1.0, 2.0])
+    y = x * 3.0
+    view = y[:1]
+    y.detach_()
+    view.sum().backward()
+    assert_values(x.grad, [3.0, 0.0])
+
+
+def test_view_of_a_tensor_detached_in_place_is_untracked_once_that_was_written() -> None:
+    y = leaf([1.0, 2.0]) * 3.0
+    view = y[:1]
+    y.detach_()
+    y.mul_(2.0)
+    assert not view.requires_grad
 
 
 def test_detach_in_place_of_a_view_raises() -> None:

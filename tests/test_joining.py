@@ -105,6 +105,37 @@ def test_cat_passes_over_the_empty_vector() -> None:
 
 
 @pytest.mark.parametrize(
+    ("f", "shape"),
+    [
+        (lambda e: tg.cat([e, tg.ones(2, 2)], 1), (2, 2)),
+        (lambda e: tg.cat([tg.ones(2), e]), (2,)),
+        (lambda e: tg.cat([e, tg.ones(2, dtype=tg.float32)]), (2,)),
+        (lambda e: tg.cat([e, e]), (0,)),
+        (lambda e: tg.stack([tg.zeros(0), e]), (2, 0)),
+    ],
+    ids=["before a matrix", "after a vector", "with another dtype", "alone", "stacked"],
+)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_tracked_empty_vector_stays_in_the_graph(f: Any, shape: tuple[int, ...], create_graph: bool) -> None:
+    empty = leaf(np.zeros(0))
+    joined = f(empty)
+    (g,) = tg.autograd.grad(joined.sum(), empty, create_graph=create_graph)
+    assert (tuple(joined.shape), tuple(g.shape)) == (shape, (0,))
+
+
+def test_empty_vector_does_not_move_the_gradients_of_what_it_is_joined_to() -> None:
+    empty, x, y = leaf(np.zeros(0)), leaf(MATRIX), leaf(OTHER)
+    weights = tg.tensor(np.arange(24.0).reshape(3, 8))
+    got = tg.autograd.grad((tg.cat([empty, x, empty, y], 1) * weights).sum(), [x, y])
+    np.testing.assert_array_equal(np.hstack([g.numpy() for g in got]), weights.numpy())
+
+
+def test_operands_of_cat_are_those_it_was_given() -> None:
+    joined = tg.cat([tg.ones(2), leaf(np.zeros(0))])
+    assert [node is None for node, _ in joined.grad_fn.next_functions] == [True, False]
+
+
+@pytest.mark.parametrize(
     ("sizes", "dim", "expected"),
     [(2, 0, [2, 1]), (3, 0, [3]), (5, 0, [3]), (1, 1, [1, 1, 1, 1]), ([1, 2], 0, [1, 2]), ((0, 3), -2, [0, 3])],
     ids=str,

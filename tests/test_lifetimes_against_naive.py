@@ -69,7 +69,7 @@ class World:
         """Drop the results that cannot be differentiated any more: something they need was freed or overwritten."""
         self.results = [pair for pair in self.results if not self.ancestors(pair.slots()) & slots]
 
-    def check(self, pair: Pair) -> None:
+    def assert_gradients_agree(self, pair: Pair) -> None:
         seed = tg.ones_like(pair.tensor.detach())
         tensors = [x.tensor for x in self.leaves]
         got = tg.autograd.grad(pair.tensor, tensors, seed, retain_graph=True, materialize_grads=True)
@@ -100,9 +100,9 @@ class World:
             kept.append(x * 2.0 + x)
             kept = kept[-3:]
 
-    def check_everything(self) -> None:
+    def assert_everything_agrees(self) -> None:
         for pair in self.results:
-            self.check(pair)
+            self.assert_gradients_agree(pair)
         for x, sums in zip(self.leaves, self.expected, strict=True):
             got = np.zeros_like(sums) if x.tensor.grad is None else numbers(x.tensor.grad)
             np.testing.assert_allclose(got, sums, rtol=1e-9, atol=1e-9)
@@ -111,7 +111,7 @@ class World:
 Event = tuple[str, int, int, float]
 
 
-def live(events: list[Event]) -> None:
+def assert_life_agrees_with_the_naive_tape(events: list[Event]) -> None:
     world = World()
     world.make_leaf(0.75, array=False)
     world.make_leaf(-0.5, array=True)
@@ -134,10 +134,10 @@ def live(events: list[Event]) -> None:
         elif kind == "drop":
             del world.results[i % len(world.results)]
         elif kind == "grad":
-            world.check(inner)
+            world.assert_gradients_agree(inner)
         else:
             world.backward(inner, retain=kind == "retained backward")
-    world.check_everything()
+    world.assert_everything_agrees()
 
 
 kinds = st.sampled_from(
@@ -149,4 +149,4 @@ events = st.tuples(kinds, st.integers(0, 30), st.integers(0, 30), st.floats(-1.5
 @settings(max_examples=150, deadline=None)
 @given(st.lists(events, min_size=5, max_size=60))
 def test_graphs_that_live_and_die_in_any_order_agree_with_the_naive_tape(history: list[Event]) -> None:
-    live(history)
+    assert_life_agrees_with_the_naive_tape(history)

@@ -4,26 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numerical import check_gradients
+from engine_fixtures import leaf
+from numerical import check_gradients, gradient
+from sample_points import INF, MATRIX
 
 import tapegrad as tg
-
-RNG = np.random.default_rng(0)
-MATRIX = RNG.normal(size=(3, 4))
-CUBE = RNG.normal(size=(2, 3, 4))
-STRIDED = RNG.normal(size=(4, 3)).T[:, ::2]
-POINTS = {"matrix": MATRIX, "strided": STRIDED, "vector": MATRIX[0], "number": np.array(0.7)}
-INF = float("inf")
-
-
-def leaf(values: Any) -> tg.Tensor:
-    return tg.tensor(values, requires_grad=True)
-
-
-def gradient(f: Any, values: Any) -> np.ndarray:
-    x = leaf(values)
-    f(x).backward()
-    return np.array(x.grad.numpy())
 
 
 @pytest.mark.parametrize(

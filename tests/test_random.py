@@ -19,8 +19,13 @@ def test_another_seed_gives_other_numbers():
     assert tg.randn(5).tolist() != first.tolist()
 
 
-def test_negative_seeds_are_accepted():
+def test_negative_seeds_start_streams_of_their_own():
     tg.manual_seed(-1)
+    first = tg.randn(5).tolist()
+    tg.manual_seed(1)
+    other = tg.randn(5).tolist()
+    tg.manual_seed(-1)
+    assert tg.randn(5).tolist() == first != other
 
 
 @pytest.mark.parametrize("seed", [2**64, -(2**63) - 1])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engine_fixtures import leaf
 from numerical import check_gradients
 
 import tapegrad as tg
@@ -29,16 +30,6 @@ NUMPY: dict[str, Any] = {
     "norm": lambda a, axis, keepdims: np.sqrt(np.sum(a * a, axis=axis, keepdims=keepdims)),
 }
 DIMS = [0, -1, 1, (0, 1), (1, 0), (-1,), [0]]
-
-
-def leaf(values: Any) -> tg.Tensor:
-    return tg.tensor(values, requires_grad=True)
-
-
-def gradient(f: Any, values: Any) -> np.ndarray:
-    x = leaf(values)
-    f(x).backward()
-    return np.array(x.grad.numpy())
 
 
 def reduce(name: str, x: tg.Tensor, dim: Any, keepdim: bool) -> tg.Tensor:

@@ -248,6 +248,55 @@ def test_assignment_is_differentiated_twice() -> None:
     assert_values(grad(g.sum(), x)[0], [12.0, 12.0 + 12.0 + 12.0])
 
 
+def without_recording(t: tg.Tensor) -> None:
+    with tg.no_grad():
+        t.mul_(2.0)
+
+
+WRITTEN: dict[str, Callable[[tg.Tensor, tg.Tensor, tg.Tensor], None]] = {
+    "base": lambda base, view, part: without_recording(base),
+    "view": lambda base, view, part: without_recording(view),
+    "part of the view": lambda base, view, part: without_recording(part),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_view_of_a_view_does_not_count_in_the_view_after_a_write_without_recording(name: str) -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    base = x * 1.0
+    view = base[:2]
+    part = view[:1]
+    WRITTEN[name](base, view, part)
+    total = (view * 1.0).sum() + (part * 1.0).sum()
+    of_view, of_leaf = grad(total, [view, x])
+    assert of_view.tolist() == [1.0, 1.0] and of_leaf.tolist() == [2.0, 1.0, 0.0]
+
+
+def test_gradient_retained_by_a_view_counts_uses_before_and_after_a_write_without_recording() -> None:
+    view = (leaf([1.0, 2.0, 3.0]) * 1.0)[:2]
+    view.retain_grad()
+    before = (view * 3.0).sum()
+    without_recording(view)
+    (before + (view * 5.0).sum()).backward()
+    assert_values(view.grad, [8.0, 8.0])
+
+
+def test_view_made_under_no_grad_stays_untracked_when_its_base_is_written_without_recording() -> None:
+    base = leaf([1.0, 2.0]) * 1.0
+    with tg.no_grad():
+        view = base[:1]
+    without_recording(base)
+    assert not view.requires_grad
+
+
+def test_outputs_of_split_may_not_be_used_after_the_base_was_written_without_recording() -> None:
+    base = leaf([1.0, 2.0]) * 1.0
+    first, _ = base.split(1)
+    without_recording(base)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Split is a view and its base or another view of its base has been"):
+        first.sum()
+
+
 def test_outputs_of_split_may_not_be_written() -> None:
     first, _ = (leaf([1.0, 2.0]) * 1.0).split(1)
     message = "(?is)output 0 of Split.* is a view and is being modified inplace.*returns multiple views"
@@ -277,6 +326,62 @@ def test_view_made_under_no_grad_may_not_be_written_with_grad_on() -> None:
     message = "(?i)a view was created in no_grad mode and is being modified inplace with grad mode enabled"
     with pytest.raises(RuntimeError, match=message):
         view.mul_(leaf([2.0]))
+
+
+def test_output_of_unbind_of_a_leaf_is_refused_as_one_of_many() -> None:
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Unbind is a view and is being modified inplace"):
+        leaf([1.0, 2.0]).unbind(0)[0].add_(1.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2,), r"(?i)the expanded size of the tensor \(3\) must match the existing size \(2\) at non-singleton dimension 0"),
+        (
+            (4, 3),
+            r"(?i)the number of sizes provided \(1\) must be greater or equal to the number of dimensions in the tensor \(2\)",
+        ),
+    ],
+    ids=str,
+)
+def test_assignment_of_another_shape_names_the_sizes(shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        tg.zeros(2, 3)[0] = tg.zeros(*shape)
+
+
+PARTIAL_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
+    "view": lambda t: t[:1].mul_(2.0),
+    "view of a view": lambda t: t[:].view(-1)[:1].mul_(2.0),
+    "assignment": lambda t: t.__setitem__(0, 5.0),
+    "piece": lambda t: t.split(1)[0].mul_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", PARTIAL_WRITES)
+def test_part_of_a_view_made_under_no_grad_may_not_be_written_with_grad_on(name: str) -> None:
+    base = leaf([1.0, 2.0, 3.0]) * 1.0
+    with tg.no_grad():
+        view = base[:2]
+    with pytest.raises(RuntimeError, match="(?i)is a view and is being modified|a view was created in no_grad mode"):
+        PARTIAL_WRITES[name](view)
+    assert base.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("name", PARTIAL_WRITES)
+def test_part_of_an_output_of_split_may_not_be_written(name: str) -> None:
+    base = leaf([1.0, 2.0, 3.0]) * 1.0
+    first, _ = base.split(2)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of .* is a view and is being modified inplace.*returns multiple views"):
+        PARTIAL_WRITES[name](first)
+    assert base.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_part_of_an_output_of_split_may_not_be_used_after_the_base_was_written() -> None:
+    base = leaf([1.0, 2.0, 3.0]) * 1.0
+    part = base.split(2)[0][:1]
+    base.mul_(2.0)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Slice is a view and its base or another view of its base has been"):
+        part.sum()
 
 
 def test_view_under_no_grad_has_no_node() -> None:

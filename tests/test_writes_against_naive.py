@@ -95,7 +95,7 @@ def applicable(action: Action, t: np.ndarray) -> bool:
     return t.ndim >= least_rank and not (action.name == "transpose" and t.ndim > 2) and t.shape[-1] >= 2
 
 
-def run(program: list[Action]) -> None:
+def assert_program_agrees_with_the_naive_tape(program: list[Action]) -> None:
     tape = Tape()
     twin_leaf = np.frompyfunc(tape.leaf, 1, 1)(START)
     twin_weights = [tape.leaf(w) for w in WEIGHTS]
@@ -141,4 +141,4 @@ actions = st.one_of(
 @settings(max_examples=250, deadline=None)
 @given(st.lists(actions, min_size=1, max_size=14))
 def test_programs_of_views_and_writes_agree_with_the_naive_tape(program: list[Action]) -> None:
-    run(program)
+    assert_program_agrees_with_the_naive_tape(program)

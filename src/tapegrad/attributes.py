@@ -14,7 +14,7 @@ from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, meta_of, promote
-from tapegrad.views import alias, refresh, separate
+from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 
 __all__: list[str] = []
@@ -108,6 +108,7 @@ def _set_flag(t: Tensor, wanted: bool, message: str) -> None:
         raise RuntimeError(f"{message}, but this one is {dtypes.type_name(dtype(t))}; convert it with .double() or .float()")
     if wanted:
         if t._row == 0:
+            meta_of(t)  # made before threads share the leaf: each would make its own, and one gradient would be lost
             t._row = -1
     elif t._row:
         t._row, before = 0, t._row
@@ -235,8 +236,7 @@ def detach_(t: Tensor) -> Tensor:
     unwatch(t)
     t._row, before = 0, t._row
     TAPE.drop(TAPE.address, before)
-    refresh(t)
-    return t
+    return t  # views taken before keep their rows until the memory is written
 
 
 def get_data(t: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes, special
+from tapegrad.kernels import MATH
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.rules import RULES, Rule
 from tapegrad.tape import TAPE
@@ -38,37 +39,8 @@ ARRAY_NAMES: dict[str, Any] = {
     "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc, "where": np.where,
 }  # fmt: skip
 
-FLOAT_NAMES: dict[str, Any] = {
-    name: getattr(math, name)
-    for name in [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atan2",
-        "atanh",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "expm1",
-        "fmod",
-        "hypot",
-        "lgamma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "pow",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-    ]
-} | {name: getattr(special, name) for name in special.__all__}
+FLOAT_NAMES: dict[str, Any] = {name: getattr(math, name) for name in MATH}
+FLOAT_NAMES |= {name: getattr(special, name) for name in special.__all__}
 FLOAT_NAMES |= {
     "abs": abs,
     # Python's integers know no -0.0.

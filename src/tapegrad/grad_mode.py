@@ -123,7 +123,23 @@ def _wrap_generator(function: Callable[..., Generator[Any, Any, Any]], wanted: b
     return generate
 
 
-class no_grad(_Mode):  # noqa: N801 - PyTorch's name
+class _Fixed(_Mode):
+    """A mode that may be given the function it decorates: ``@no_grad`` as well as ``@no_grad()``."""
+
+    __slots__ = ()
+    _inside: bool
+
+    def __new__(cls, function: F | None = None) -> Any:
+        """The context manager, or, given a function, the function decorated."""
+        if function is not None:
+            return cls()(function)
+        return super().__new__(cls)
+
+    def __init__(self, function: Any = None) -> None:
+        super().__init__(self._inside)
+
+
+class no_grad(_Fixed):  # noqa: N801 - PyTorch's name
     """Switch recording off inside a ``with`` block or a decorated function.
 
     Examples
@@ -136,18 +152,10 @@ class no_grad(_Mode):  # noqa: N801 - PyTorch's name
     """
 
     __slots__ = ()
-
-    def __new__(cls, function: F | None = None) -> Any:
-        """The context manager, or, given a function, the function decorated."""
-        if function is not None:
-            return cls()(function)
-        return super().__new__(cls)
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__(False)
+    _inside = False
 
 
-class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
+class enable_grad(_Fixed):  # noqa: N801 - PyTorch's name
     """Switch recording on inside a ``with`` block or a decorated function.
 
     Examples
@@ -160,15 +168,7 @@ class enable_grad(_Mode):  # noqa: N801 - PyTorch's name
     """
 
     __slots__ = ()
-
-    def __new__(cls, function: F | None = None) -> Any:
-        """The context manager, or, given a function, the function decorated."""
-        if function is not None:
-            return cls()(function)
-        return super().__new__(cls)
-
-    def __init__(self, function: Any = None) -> None:
-        super().__init__(True)
+    _inside = True
 
 
 class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name

@@ -18,11 +18,11 @@ from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
-from tapegrad.shaping import reshape
+from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
-from tapegrad.views import refresh, version_of, view
+from tapegrad.views import check_memory, refresh, version_of, view
 from tapegrad.watching import move_watch
 
 __all__ = [
@@ -41,13 +41,15 @@ __all__ = [
 _ADDRESS = TAPE.address
 
 
-def check_writable(t: Tensor, tracked: bool) -> None:
+def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
     """Raise unless `t` may be written now.
 
     Parameters
     ----------
     tracked : bool
         Whether the new value is tracked.
+    repeats : bool
+        Whether elements may share memory, since all of them get one untracked value.
 
     Raises
     ------
@@ -63,11 +65,6 @@ def check_writable(t: Tensor, tracked: bool) -> None:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation. Do it under no_grad(), or on a clone()."
             )
-        if base is not None and base._row and is_leaf(base):
-            raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
-                "Do it under no_grad(), or on a clone()."
-            )
         if meta is not None and base is not None and (tracked or base._row):
             if meta.one_of_many:
                 raise RuntimeError(
@@ -80,14 +77,13 @@ def check_writable(t: Tensor, tracked: bool) -> None:
                     "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
-    if type(data) is not float:
-        if any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+        if base is not None and base._row and is_leaf(base):
             raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                "Please clone() the tensor before performing the operation."
+                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
+                "Do it under no_grad(), or on a clone()."
             )
-        if not data.flags.writeable:
-            raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
+    if type(data) is not float:
+        check_memory(data, repeats)
 
 
 def is_leaf(t: Tensor) -> bool:
@@ -173,6 +169,10 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         np.copyto(t._data, z, casting="same_kind")
     if row is not None:
         replace(t, row)
+    else:
+        # A view of a view starts from the base after any write, so that gradients with respect to views do not depend on
+        # whether the write was recorded.
+        refresh(t if t._meta is None or t._meta.base is None else t._meta.base, recorded=False)
     return t
 
 
@@ -226,7 +226,7 @@ _FILL = Structural("FillBackward2", ((), ()), lambda g, ctx: (_nothing(ctx), sum
 _COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])))
 
 
-def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray) -> Tensor:
+def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray, repeats: bool = False) -> Tensor:
     """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
@@ -237,7 +237,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         whole = list(np.broadcast_shapes(shape, values.shape))
         raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
     tracked = is_recording() and any(o._row for o in (t, *sources))
-    check_writable(t, tracked)
+    check_writable(t, tracked, repeats and not tracked)
     if not tracked:
         return overwrite(t, z, None)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
@@ -251,7 +251,7 @@ def take_row(result: Tensor) -> int:
 
 def zero_(t: Tensor) -> Tensor:
     """Set every element to zero, in place; returns the tensor."""
-    return _assign(t, _ZERO, (), np.zeros(()))
+    return _assign(t, _ZERO, (), np.zeros(()), repeats=True)
 
 
 def fill_(t: Tensor, value: Any) -> Tensor:
@@ -265,7 +265,7 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     source = as_operand(value)
     if np.ndim(source._data):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
-    return _assign(t, _FILL, (source,), array_of(source))
+    return _assign(t, _FILL, (source,), array_of(source), repeats=is_number(value))
 
 
 def copy_(t: Tensor, source: Any) -> Tensor:
@@ -281,7 +281,12 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
     tracked = is_recording() and (t._row != 0 or source._row != 0)
     if parsed.advanced is None:
         target = getitem(t, key)
-        copy_(target, _stripped(source, target))
+        stripped = _stripped(source, target)
+        try:
+            copy_(target, stripped)
+        except ShapeError:
+            expanded(np.shape(stripped._data), np.shape(target._data))
+            raise
         return
     check_writable(t, tracked)
     if not dtypes.can_cast(_dtype(source), _dtype(t)) and _dtype(t).kind != "b" and not is_number(value):

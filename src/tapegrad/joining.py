@@ -18,6 +18,7 @@ from tapegrad.views import split_views
 __all__ = ["cat", "chunk", "concat", "concatenate", "hstack", "split", "stack", "unbind", "vstack"]
 
 Array = np.ndarray[Any, Any]
+EMPTY = (0,)
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -26,7 +27,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     Parameters
     ----------
     tensors : sequence of Tensor
-        All of one shape, apart from dimension `dim`. Tensors of shape ``(0,)`` are passed over.
+        All of one shape, apart from dimension `dim`. Tensors of shape ``(0,)`` fit to any other.
     dim : int
         Where they are joined.
 
@@ -51,24 +52,20 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     if not inputs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     arrays = [array_of(x) for x in inputs]
-    kept = [k for k, array in enumerate(arrays) if array.ndim != 1 or array.size]
-    if len(kept) != len(inputs):
-        # Shape (0,) is the empty list that a loop starts with: it fits to every shape.
-        kept = kept or [0]
-        dtype = common_dtype(arrays)
-        inputs = [cast(inputs[k], dtype) for k in kept]
-        arrays = [array_of(x) for x in inputs]
-    shape = arrays[0].shape
+    # Shape (0,) is the empty list that a loop starts with: it fits to every shape.
+    shape = next((array.shape for array in arrays if array.shape != EMPTY), EMPTY)
     position = axis(dim, len(shape))
     for k, array in enumerate(arrays):
         if array.ndim == 0:
             raise ShapeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated; use stack")
+        if array.shape == shape or array.shape == EMPTY:
+            continue
         if array.ndim != len(shape):
             raise ShapeError(f"Tensors must have same number of dimensions: got {len(shape)} and {array.ndim}")
-        if array.shape != shape:
-            _check_sizes(shape, array.shape, position, k)
+        _check_sizes(shape, array.shape, position, k)
     inputs, arrays = _same_dtype(inputs, arrays)
-    return join("CatBackward0", inputs, position, np.concatenate(arrays, position))
+    joined = [array for array in arrays if array.ndim == len(shape)]
+    return join("CatBackward0", inputs, position, np.concatenate(joined, position))
 
 
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:

@@ -242,7 +242,10 @@ class _Broadcast(_Reshape):
     __slots__ = ()
 
     def __call__(self, array: Array) -> Array:
-        return np.broadcast_to(array, self.shape)
+        result = np.broadcast_to(array, self.shape)
+        # Writes are refused where elements share memory, not because NumPy is careful.
+        result.flags.writeable = array.flags.writeable
+        return result
 
 
 class _Squeeze(_Reshape):

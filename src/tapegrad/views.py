@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.tape import TAPE
-from tapegrad.tensor import SPOILED, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
-from tapegrad.watching import move_watch
+from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.watching import move_watch, watch
 
-__all__ = ["Replay", "alias", "refresh", "separate", "split_views", "version_of", "view"]
+__all__ = ["Replay", "alias", "check_memory", "refresh", "separate", "split_views", "version_of", "view"]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -41,6 +41,28 @@ class Replay:
         for take in reversed(takes):
             array = take(array)
         return array
+
+
+def check_memory(data: np.ndarray, repeats: bool = False) -> None:
+    """Raise unless the elements of an array may be written.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether they may share memory: all of them get one value.
+
+    Raises
+    ------
+    RuntimeError
+        If elements share memory, or the memory is read-only.
+    """
+    if not repeats and data.size and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    if not data.flags.writeable:
+        raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
 
 
 def version_of(t: Tensor) -> VersionCounter:
@@ -80,15 +102,19 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     recording = is_recording()
     row = _record(x, name, take, z) if x._row and recording else 0
     t = make(z, row)
-    _adopt(t, x, take)
-    if not recording:
-        meta_of(t).made_without_grad = True
+    own = _adopt(t, x, take, recording)
+    if x._meta is not None and x._meta.one_of_many:
+        own.one_of_many = name.removesuffix("Backward0")
     return t
 
 
-def _adopt(t: Tensor, x: Tensor, take: Take) -> None:
-    """Make `t` known as a view of x (or of what x is a view of)."""
+def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
+    """Make `t` known as a view of x (or of what x is a view of); its meta.
+
+    A view may be written only where what it is a view of may be.
+    """
     own, theirs = meta_of(t), meta_of(x)
+    own.made_without_grad = theirs.made_without_grad or not recording
     own.version = version_of(x)
     if theirs.base is None:
         own.base, own.replay = x, Replay(None, take)
@@ -101,6 +127,7 @@ def _adopt(t: Tensor, x: Tensor, take: Take) -> None:
     count = len(family.views)
     if count & (count - 1) == 0 and count >= 8:  # at powers of two, so that dead entries cost a constant each
         family.views = [link for link in family.views if link() is not None]
+    return own
 
 
 def alias(x: Tensor, shares_version: bool) -> Tensor:
@@ -113,16 +140,15 @@ def alias(x: Tensor, shares_version: bool) -> Tensor:
 
 def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ...]:
     """Views that are the outputs of one operation: they share its node."""
-    node = _identity(x, name) if x._row and is_recording() else x
+    recording = is_recording()
+    node = _identity(x, name) if x._row and recording else x
     outputs = []
     for number, take in enumerate(takes):
         z = take(promote(x))
         row = _record(node, name, take, z) if node._row and node is not x else 0
         t = make(z, row)
-        _adopt(t, x, take)
-        meta = meta_of(t)
+        meta = _adopt(t, x, take, recording)
         meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
-        meta.made_without_grad = not is_recording()
         if row > 0:
             TAPE.columns["second"][TAPE.slot(row)] = number  # wide rows have no other use for this column
         outputs.append(t)
@@ -148,14 +174,22 @@ def separate(t: Tensor) -> None:
     meta.views = None
 
 
-def refresh(base: Tensor) -> None:
-    """Give the living views of `base` rows that start from its present row."""
+def refresh(base: Tensor, recorded: bool = True) -> None:
+    """Give the living views of `base` rows that start from its present row.
+
+    Parameters
+    ----------
+    recorded : bool
+        Whether the write that made this necessary was recorded. Else views without a row stay without.
+    """
     meta = base._meta
     if meta is None or meta.views is None:
         return
     for link in meta.views:
         t = link()
         if t is None or t._meta is None or t._meta.base is not base:
+            continue
+        if not recorded and t._row == 0:
             continue
         row = 0
         if base._row and t._meta.one_of_many:
@@ -165,5 +199,8 @@ def refresh(base: Tensor) -> None:
         t._row, before = row, t._row
         if before > 0:
             if t._meta.retained and row > 0:
-                move_watch(t, before)
+                if recorded:
+                    move_watch(t, before)
+                else:
+                    watch(t)  # uses before the write count too
             TAPE.drop(_ADDRESS, before)

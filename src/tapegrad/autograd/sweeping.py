@@ -6,6 +6,7 @@ a pass that raises (in a host row's Python code) leaves every ``.grad`` and ever
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,12 +21,14 @@ from tapegrad.grad_mode import no_grad
 from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
+from tapegrad.views import check_memory
 
 __all__ = ["Sweep", "add_to_grad", "borrow", "check_used", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
 _pool: list[Sweep] = []
+_grad_lock = threading.RLock()  # the collector may run a finaliser, and that a pass, anywhere
 
 
 def words_of(array: Any) -> memoryview[int]:
@@ -228,19 +231,21 @@ def borrow() -> Sweep:
 
 def add_to_grad(t: Tensor, array: np.ndarray) -> None:
     """Add an array (owned) to ``t.grad`` in place, or make it the gradient."""
-    meta = meta_of(t)
-    grad = meta.grad
-    if grad is None:
-        meta.grad = make(array.item() if array.ndim == 0 and array.dtype.itemsize == 8 else array, 0)
-        return
-    data = grad._data
-    if type(data) is float:
-        grad._data = data + array.item()
-    else:
-        TAPE.note_written(data)
-        np.add(data, array, out=data)
-    if grad._meta is not None and grad._meta.version is not None:
-        grad._meta.version.count += 1
+    with _grad_lock:  # another thread may be adding to the same gradient
+        meta = meta_of(t)
+        grad = meta.grad
+        if grad is None:
+            meta.grad = make(array.item() if array.ndim == 0 and array.dtype.itemsize == 8 else array, 0)
+            return
+        data = grad._data
+        if type(data) is float:
+            grad._data = data + array.item()
+        else:
+            check_memory(data)
+            TAPE.note_written(data)
+            np.add(data, array, out=data)
+        if grad._meta is not None and grad._meta.version is not None:
+            grad._meta.version.count += 1
 
 
 def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]:
@@ -255,7 +260,9 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
             data = None if grad is None else grad._data
             if TAPE.reshaped:
                 check_leaf(t, record_of(words[at_leaf]), data)
-            if type(data) is ndarray and data.flags.writeable:
+            if type(data) is ndarray:
+                if not (data.flags.c_contiguous and data.flags.writeable):
+                    check_memory(data)
                 words[at_leaf + LEAF_TARGET] = id(data)
                 words[at_leaf + LEAF_MODE] = ADD
                 if grad._meta is not None and grad._meta.version is not None:

@@ -1,0 +1,156 @@
+"""Threads: each has its own graphs on the one tape, gradients of shared leaves lose nothing, errors stay where they are."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from engine_fixtures import assert_values, leaf
+
+import tapegrad as tg
+
+THREADS, ROUNDS = 6, 400
+PATIENCE = 60.0  # seconds until a thread counts as stuck
+
+
+@pytest.fixture(autouse=True)
+def _frequent_switches() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+def in_threads(work: Callable[[int], None]) -> list[BaseException]:
+    """Run `work` in several threads at once; what they raised."""
+    raised: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert not any(thread.is_alive() for thread in threads), "threads wait for each other"
+    return raised
+
+
+def test_scalar_graphs_of_several_threads_do_not_meet() -> None:
+    def work(number: int) -> None:
+        x = leaf(0.5 + number)
+        expected = 2 * x.item() ** 2 * np.cos(x.item() ** 2) + np.sin(x.item() ** 2)
+        for _ in range(ROUNDS):
+            x.grad = None
+            (tg.sin(x * x) * x).backward()
+            np.testing.assert_allclose(x.grad.item(), expected, rtol=1e-12)
+
+    assert in_threads(work) == []
+
+
+def test_array_graphs_of_several_threads_do_not_meet() -> None:
+    def work(number: int) -> None:
+        start = np.arange(1.0, 4.0) + number
+        x = leaf(start)
+        for _ in range(ROUNDS):
+            (g,) = tg.autograd.grad((x * x * x[0]).sum(), x)
+            expected = 2 * start * start[0]
+            expected[0] += (start * start).sum()
+            assert_values(g, expected)
+
+    assert in_threads(work) == []
+
+
+def test_rows_of_several_threads_are_reclaimed_while_others_record() -> None:
+    def work(number: int) -> None:
+        x = leaf(1.0 + number)
+        for _ in range(ROUNDS // 20):
+            y = x * 1.0
+            for _ in range(50):
+                y = y + x
+            tg.tape.default_tape().collect()
+            assert_values(tg.autograd.grad(y, x)[0], 51.0)
+
+    assert in_threads(work) == []
+
+
+@pytest.mark.parametrize("start", [1.0, [1.0, 2.0, 3.0]], ids=["scalar", "array"])
+def test_accumulation_into_one_leaf_loses_nothing(start: float | list[float]) -> None:
+    shared = leaf(start)
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS):
+            (shared * 2.0).sum().backward()
+
+    assert in_threads(work) == []
+    assert_values(shared.grad, np.full(np.shape(start), 2.0 * THREADS * ROUNDS))
+
+
+@pytest.mark.parametrize("start", [1.0, [1.0, 2.0, 3.0]], ids=["scalar", "array"])
+def test_first_gradients_of_shared_leaves_lose_nothing(start: float | list[float]) -> None:
+    leaves = [leaf(start) for _ in range(ROUNDS // 2)]
+    together = threading.Barrier(THREADS)
+
+    def work(number: int) -> None:
+        together.wait(PATIENCE)
+        for x in leaves:
+            (x * 2.0).sum().backward()
+
+    assert in_threads(work) == []
+    np.testing.assert_array_equal([x.grad.tolist() for x in leaves], np.full((len(leaves), *np.shape(start)), 2.0 * THREADS))
+
+
+def test_recorded_passes_of_several_threads_do_not_meet() -> None:
+    def work(number: int) -> None:
+        x = leaf(1.0 + number)
+        for _ in range(ROUNDS // 8):
+            (g,) = tg.autograd.grad(x**3, x, create_graph=True)
+            assert_values(tg.autograd.grad(g, x)[0], 6.0 * (1.0 + number))
+
+    assert in_threads(work) == []
+
+
+def test_one_retained_graph_is_run_by_several_threads() -> None:
+    x = leaf([1.0, 2.0])
+    loss = (tg.exp(x) * x).sum()
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS):
+            loss.backward(retain_graph=True)
+
+    assert in_threads(work) == []
+    np.testing.assert_allclose(x.grad.numpy(), THREADS * ROUNDS * np.exp([1.0, 2.0]) * np.array([2.0, 3.0]), rtol=1e-11)
+
+
+def test_error_stays_in_its_thread() -> None:
+    def work(number: int) -> None:
+        x = leaf(2.0)
+        for _ in range(ROUNDS):
+            y = x * x
+            y.backward()
+            if number == 0:
+                y.backward()
+
+    raised = in_threads(work)
+    assert len(raised) == 1
+    assert "second time" in str(raised[0])
+
+
+def test_results_dropped_by_another_thread_leave_the_tape_whole() -> None:
+    made: list[tg.Tensor] = []
+    x = leaf(2.0)
+
+    def work(number: int) -> None:
+        for k in range(ROUNDS):
+            if number % 2 == 0:
+                made.append(tg.sin(x * float(k)))
+            elif len(made) > THREADS:
+                made.pop(0)
+
+    assert in_threads(work) == []
+    assert_values(tg.autograd.grad(x * x, x)[0], 4.0)
