@@ -105,6 +105,32 @@ def test_first_gradients_of_shared_leaves_lose_nothing(start: float | list[float
     np.testing.assert_array_equal([x.grad.tolist() for x in leaves], np.full((len(leaves), *np.shape(start)), 2.0 * THREADS))
 
 
+def test_leaf_first_used_by_several_threads_has_one_row() -> None:
+    leaves = [leaf([1.0, 2.0]) for _ in range(4 * ROUNDS)]
+    together = threading.Barrier(THREADS)
+
+    def work(number: int) -> None:
+        together.wait(PATIENCE)
+        for x in leaves:
+            assert_values(tg.autograd.grad((x * 2.0).sum(), x)[0], [2.0, 2.0])
+
+    assert in_threads(work) == []
+
+
+def test_passes_that_stop_for_python_do_not_meet() -> None:
+    def work(number: int) -> None:
+        start = np.array([[0.5, 1.0], [2.0, -1.0]]) * (1 + number)
+        x = leaf(start)
+        for _ in range(ROUNDS // 4):
+            loss = (x @ x).logsumexp(1).sum()
+            x.grad = None
+            loss.backward()
+            weights = (x.detach() @ x.detach()).softmax(1).numpy()
+            assert_values(x.grad, weights @ start.T + start.T @ weights, rtol=1e-9, atol=1e-12)
+
+    assert in_threads(work) == []
+
+
 def test_recorded_passes_of_several_threads_do_not_meet() -> None:
     def work(number: int) -> None:
         x = leaf(1.0 + number)

@@ -7,6 +7,7 @@ lock. The columns are described in `tapegrad.engine.layout`; what is compiled is
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +39,15 @@ _changing = threading.RLock()  # held while columns change their memory; recordi
 def _allocate(length: int, dtype: Any) -> np.ndarray:
     """Memory of a column; the one place where the tape asks for memory."""
     return np.empty(length, dtype)
+
+
+def _at_once(*steps: partial[Any]) -> None:
+    """Make calls with no other thread between them.
+
+    The interpreter lock changes hands between bytecodes, and here `tuple` makes the calls. So nobody sees a column of Python's that
+    is not the engine's, as long as the steps are compiled entries and methods of builtins.
+    """
+    tuple(map(partial.__call__, steps))
 
 
 def _padded(length: int) -> int:
@@ -213,8 +223,8 @@ class Tape:
         if capacity <= self.header[at.CAPACITY]:
             return  # a destructor that ran meanwhile was first
         for name, (word, dtype) in ROW_COLUMNS.items():
-            self.move_column(self.address, word, np.dtype(dtype).itemsize, at.ROWS, addresses[name])
-            self.columns[name] = grown[name]
+            move = partial(self.move_column, self.address, word, np.dtype(dtype).itemsize, at.ROWS, addresses[name])
+            _at_once(move, partial(self.columns.__setitem__, name, grown[name]))
         self.header[at.CAPACITY] = capacity
         self.header[at.LIMIT] = min(capacity, self.row_limit)
 
@@ -222,8 +232,8 @@ class Tape:
         grown = _allocate(_padded(words), np.int64)
         address = grown.ctypes.data
         if words > self.header[at.SIDE_CAPACITY]:
-            self.move_column(self.address, at.SIDE, 8, at.SIDE_ROWS, address)
-            self.columns["side"] = grown
+            move = partial(self.move_column, self.address, at.SIDE, 8, at.SIDE_ROWS, address)
+            _at_once(move, partial(self.columns.__setitem__, "side", grown))
             self.header[at.SIDE_CAPACITY] = words
 
     def _grow_constants(self, capacity: int) -> None:
@@ -231,16 +241,17 @@ class Tape:
         grown[0] = 0.0  # padding: what an absent operand reads
         address = grown.ctypes.data + 8
         if capacity > self.header[at.CONSTANT_CAPACITY]:
-            self.move_column(self.address, at.CONSTANT, 8, at.CONSTANTS, address)
-            self.columns["constant"] = grown
+            move = partial(self.move_column, self.address, at.CONSTANT, 8, at.CONSTANTS, address)
+            _at_once(move, partial(self.columns.__setitem__, "constant", grown))
             self.header[at.CONSTANT_CAPACITY] = capacity
 
     def _grow_handles(self, capacity: int) -> None:
         grown = _allocate(_padded(capacity), np.int32)
         address = grown.ctypes.data
         if capacity > self.header[at.HANDLE_CAPACITY]:
-            self.move_handles(self.address, address, capacity)
-            self.columns["handle"] = grown
+            _at_once(
+                partial(self.move_handles, self.address, address, capacity), partial(self.columns.__setitem__, "handle", grown)
+            )
 
     def _set_written(self, table: np.ndarray) -> None:
         self.columns["written"] = table

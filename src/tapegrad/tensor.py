@@ -6,6 +6,7 @@ on 0-d arrays, and scripts are full of scalars. It turns into an array the momen
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ __all__ = [
 FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 
+_leaf_lock = threading.RLock()  # a leaf has one row, whichever thread uses it first
 SPOILED = -2  # handle of a view that can no longer be derived from its base
 
 
@@ -250,15 +252,18 @@ def register_leaf(t: Tensor) -> None:
             "inplace. This view is the output of a function that returns multiple views. Such functions do not allow their outputs "
             "to be used after that; take the views again."
         )
-    link = LeafLink(t)
-    link.data = t._data
-    while True:
-        handle = TAPE.leaf_row(TAPE.address, id(link), id(t._data))
-        if handle > 0:
-            break
-        TAPE.make_room(8, 128)
-    meta.leaf = link
-    t._row = handle
+    with _leaf_lock:
+        if t._row > 0:
+            return  # another thread was first
+        link = LeafLink(t)
+        link.data = t._data
+        while True:
+            handle = TAPE.leaf_row(TAPE.address, id(link), id(t._data))
+            if handle > 0:
+                break
+            TAPE.make_room(8, 128)
+        meta.leaf = link
+        t._row = handle
 
 
 def meta_of(t: Tensor) -> Meta:
