@@ -5,4 +5,4 @@ The modules of this folder are Numba source. They are not imported one by one: `
 kernel can never be older than what it was made from.
 """
 
-SOURCES = ("layout", "memory", "strided", "record", "reclaim", "plan", "elementwise", "sweep")
+SOURCES = ("layout", "memory", "strided", "record", "reclaim", "plan", "adjoints", "elementwise", "maps", "sweep")
