@@ -6,9 +6,9 @@ the sum of its elements, say) keeps it as one number for as long as that is the 
 
 from tapegrad.engine.layout import (
     BAR,
+    DELIVER,
     DTYPE,
     FILL_BLOCK,
-    FLOAT32,
     FLOAT64,
     KERNELS,
     LEAF,
@@ -19,9 +19,8 @@ from tapegrad.engine.layout import (
     UNWRITTEN,
     WIDE,
 )
-from tapegrad.engine.memory import bits_of, call4, get, load_i64, load_u16, store_f32, store_f64, store_i64
+from tapegrad.engine.memory import bits_of, call4, call5, get, load_f32, load_f64, load_i64, load_u16, store_i64
 from tapegrad.engine.plan import record_of
-from tapegrad.engine.strided import read
 from tapegrad.jit import inline
 
 
@@ -46,6 +45,12 @@ def adjoint_address(sweep, word):
 
 
 @inline
+def read_first(address, number):
+    """The first element of an adjoint."""
+    return load_f64(address) if number == FLOAT64 else load_f32(address)
+
+
+@inline
 def fill(sweep, address, number, value, count):
     call4(get(get(sweep, KERNELS), FILL_BLOCK), address, number, bits_of(value), count)
 
@@ -56,7 +61,7 @@ def spread(tape, sweep, slot):
     place = get(sweep, OFFSET) + 8 * slot
     word = load_i64(place) - UNIFORM
     address, number = adjoint_address(sweep, word), target_type(tape, slot)
-    fill(sweep, address, number, read(address, number), target_size(tape, slot))
+    fill(sweep, address, number, read_first(address, number), target_size(tape, slot))
     store_i64(place, word)
     return word
 
@@ -75,18 +80,11 @@ def claim(tape, sweep, slot):
 
 
 @inline
-def can_be_uniform(tape, slot):
-    """Whether a row reads its adjoint through the sweep: leaves hand theirs over as an array, plain rows have one number."""
-    opcode = load_u16(get(tape, OPCODE) + 2 * slot)
-    return opcode & WIDE != 0 and opcode != LEAF | WIDE and target_size(tape, slot) > 1
-
-
-@inline
-def contribute_uniform(tape, sweep, slot, address, value):
-    """Make a first contribution, already claimed, that is the same for every element."""
-    if target_type(tape, slot) == FLOAT32:
-        store_f32(address, value)
-    else:
-        store_f64(address, value)
-    place = get(sweep, OFFSET) + 8 * slot
-    store_i64(place, load_i64(place) | UNIFORM)
+def contribute_uniform(tape, sweep, slot, address, block):
+    """Make a first contribution, already claimed, that is the same for every element: the value at `block`."""
+    call5(get(get(sweep, KERNELS), DELIVER), address, target_type(tape, slot), 1, block, 1)
+    if target_size(tape, slot) > 1:
+        place = get(sweep, OFFSET) + 8 * slot
+        store_i64(place, load_i64(place) | UNIFORM)
+        if load_u16(get(tape, OPCODE) + 2 * slot) == LEAF | WIDE:  # its adjoint is handed over as an array
+            spread(tape, sweep, slot)

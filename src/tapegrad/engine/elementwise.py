@@ -5,7 +5,7 @@ float64, where it is not that already; the kernel made from the rule's text runs
 argument's adjoint. So each rule needs one loop only, and all shapes share this file.
 """
 
-from tapegrad.engine.adjoints import adjoint_address, can_be_uniform, claim, contribute_uniform, fill, target_size, target_type
+from tapegrad.engine.adjoints import adjoint_address, claim, contribute_uniform, fill, read_first, target_size, target_type
 from tapegrad.engine.layout import (
     ARGUMENTS,
     ARRAY,
@@ -60,8 +60,10 @@ from tapegrad.jit import inline, kernel
 # How a block of an operand is had: where it stands, filled once for all, as a copy of contiguous or of strided elements.
 DIRECT, CONSTANT_BLOCK, FLAT, STRIDED = 1, 2, 3, 4
 # Words of an operand's description in the work area; 200 words a description leave room for rank 64.
-HOW, POINTER, TYPE, STRIDES, COUNTER = 0, 1, 2, 8, 72
+HOW, POINTER, TYPE, AT, STRIDES, COUNTER = 0, 1, 2, 3, 8, 72
 DESCRIPTION = 200
+SPAN = 8 * BLOCK  # bytes of scratch for each operand, and then for the contributions
+ADJOINT = 16  # bit of the adjoint among the operands that a partial reads
 # Words of a target's description; dimensions are those of the row, strides as for operands.
 ADDRESS, TARGET_TYPE, IS_FIRST, LANDING = 0, 1, 2, 3
 # How a block of contributions gets there: there is none or it is there already, the loop that computes it writes it, it is written
@@ -119,15 +121,19 @@ def describe_array(sweep, q, obj, size, rank, dimensions):
 
 
 @inline
-def describe_operand(tape, sweep, record, k, size, rank, dimensions):
-    kind = argument_kind(record, k)
-    saved = get(record, ARGUMENTS + 2 * k + 1)
+def describe_operand(tape, sweep, record, q, size, rank, dimensions):
+    """Describe argument `q`, or the result if `q` is 3."""
+    if q == 3:
+        slot, saved = get(sweep, CURRENT), get(record, RESULT)
+        kind = ARRAY if saved != 0 else ROW
+    else:
+        slot, saved, kind = argument_row(record, q), get(record, ARGUMENTS + 2 * q + 1), argument_kind(record, q)
     if kind == ARRAY:
-        describe_array(sweep, k, saved, size, rank, dimensions)
+        describe_array(sweep, q, saved, size, rank, dimensions)
     elif kind == NUMBER:
-        describe_constant(sweep, k, float_of(saved), size)
+        describe_constant(sweep, q, float_of(saved), size)
     elif kind == ROW:
-        describe_constant(sweep, k, load_f64(get(tape, VALUE) + 8 * argument_row(record, k)), size)
+        describe_constant(sweep, q, load_f64(get(tape, VALUE) + 8 * slot), size)
 
 
 @inline
@@ -180,55 +186,40 @@ def describe_target(tape, sweep, k, slot, size, rank, dimensions):
 
 
 @inline
-def describe_adjoint(sweep, adjoint, number, word, size, shared):
-    """The row's adjoint, an operand of every partial; where an argument inherits its place, each block is copied first."""
-    description = get(sweep, WORK) + 8 * DESCRIPTION * 4
+def describe_adjoint(sweep, q, adjoint, number, word, size):
+    """Describe the row's own adjoint, an operand of every partial."""
+    description = get(sweep, WORK) + 8 * DESCRIPTION * q
     put(description, POINTER, adjoint)
     put(description, TYPE, number)
-    put(description, HOW, DIRECT if number == FLOAT64 and not shared else FLAT)
+    put(description, HOW, DIRECT if number == FLOAT64 else FLAT)
     if word & UNIFORM:
-        describe_constant(sweep, 4, read(adjoint, number), size)
+        describe_constant(sweep, q, read_first(adjoint, number), size)
 
 
 @inline
 def is_constant(sweep, uses):
     """Whether all of these operands (bits) are the same for every element."""
-    for q in range(4):
+    for q in range(5):
         if (uses >> q) & 1 and get(get(sweep, WORK) + 8 * DESCRIPTION * q, HOW) != CONSTANT_BLOCK:
             return False
     return True
 
 
 @inline
-def is_sole(sweep, k, arguments):
-    """Whether no other argument is the same row as argument `k`."""
-    targets = get(sweep, WORK) + 8 * DESCRIPTION * 5
-    for other in range(arguments):
-        if other != k and get(targets + 8 * DESCRIPTION * other, ADDRESS) == get(targets + 8 * DESCRIPTION * k, ADDRESS):
-            return False
-    return True
-
-
-@inline
-def settle(tape, sweep, record, k, partial, uses, word, adjoint):
-    """Finish a first contribution that needs no block: the same for every element, or the adjoint itself on its own place."""
-    description = get(sweep, WORK) + 8 * DESCRIPTION * (5 + k)
-    address, landing = get(description, ADDRESS), get(description, LANDING)
-    if landing == SCATTERED or get(description, IS_FIRST) == 0:
+def settle(tape, sweep, slot, target, partial, uses, adjoint):
+    """Finish a first contribution that needs no blocks: the same for every element, or the adjoint itself in its own place."""
+    address = get(target, ADDRESS)
+    if get(target, IS_FIRST) == 0 or get(target, LANDING) == SCATTERED:
         return
-    if word & UNIFORM:
-        slot = argument_row(record, k)
-        if can_be_uniform(tape, slot) and is_constant(sweep, uses) and is_sole(sweep, k, argument_count(record)):
-            block, out = get(sweep, SCRATCH), get(sweep, SCRATCH) + 8 * BLOCK * 5
-            x, y, w, z, g = block, block + 8 * BLOCK, block + 16 * BLOCK, block + 24 * BLOCK, block + 32 * BLOCK
-            if partial == UNIT:
-                out = g
-            else:
-                call8(get(get(sweep, KERNELS), PARTIAL_BLOCK), partial, 1, x, y, w, z, g, out)
-            contribute_uniform(tape, sweep, slot, address, load_f64(out))
-            put(description, LANDING, SETTLED)
+    if is_constant(sweep, (uses & 15) | ADJOINT):
+        block = get(sweep, SCRATCH)
+        x, y, w, z, g, out = block, block + SPAN, block + 2 * SPAN, block + 3 * SPAN, block + 4 * SPAN, block + 5 * SPAN
+        if partial != UNIT:
+            call8(get(get(sweep, KERNELS), PARTIAL_BLOCK), partial, 1, x, y, w, z, g, out)
+        contribute_uniform(tape, sweep, slot, address, g if partial == UNIT else out)
+        put(target, LANDING, SETTLED)
     elif partial == UNIT and address == adjoint:
-        put(description, LANDING, SETTLED)
+        put(target, LANDING, SETTLED)
 
 
 @inline
@@ -265,50 +256,49 @@ def elementwise_step(tape, sweep, opcode, record, word):
     size, number, rank = get(record, SIZE), get(record, DTYPE) & 255, get(record, DTYPE) >> 8
     arguments, adjoint = argument_count(record), adjoint_address(sweep, word)
     dimensions = record + 8 * (ARGUMENTS + 2 * arguments)
-    targets, rule = get(sweep, WORK) + 8 * DESCRIPTION * 5, get(tape, RULES) + 32 * opcode
-    uses, shared = 0, False
+    operands, rule = get(sweep, WORK), get(tape, RULES) + 32 * opcode
+    targets, all_uses = operands + 8 * DESCRIPTION * 5, load_i64(rule)
+    uses = ADJOINT
     for k in range(arguments):
-        reference = argument_row(record, k)
-        if wanted(sweep, reference):
-            uses |= load_i64(rule) >> (4 * k)
-            describe_target(tape, sweep, k, reference, size, rank, dimensions)
-            shared = shared or get(targets + 8 * DESCRIPTION * k, ADDRESS) == adjoint
+        if wanted(sweep, argument_row(record, k)):
+            uses |= (all_uses >> (4 * k)) & 15
+    for q in range(5):
+        if (uses >> q) & 1 == 0:
+            put(operands + 8 * DESCRIPTION * q, AT, 0)
+        elif q == 4:
+            describe_adjoint(sweep, q, adjoint, number, word, size)
         else:
-            put(targets + 8 * DESCRIPTION * k, ADDRESS, 0)
-            put(targets + 8 * DESCRIPTION * k, LANDING, SETTLED)
+            describe_operand(tape, sweep, record, q, size, rank, dimensions)
+    waiting = 0
     for k in range(arguments):
-        if (uses >> k) & 1:
-            describe_operand(tape, sweep, record, k, size, rank, dimensions)
-    if uses & 8:
-        if get(record, RESULT) != 0:
-            describe_array(sweep, 3, get(record, RESULT), size, rank, dimensions)
-        else:
-            describe_constant(sweep, 3, load_f64(get(tape, VALUE) + 8 * get(sweep, CURRENT)), size)
-    describe_adjoint(sweep, adjoint, number, word, size, shared)
-    open_targets = 0
-    for k in range(arguments):
-        if get(targets + 8 * DESCRIPTION * k, LANDING) != SETTLED:
-            partial, own_uses = load_i64(rule + 8 + 8 * k), load_i64(rule) >> (4 * k)
-            settle(tape, sweep, record, k, partial, own_uses, word, adjoint)
-            open_targets += get(targets + 8 * DESCRIPTION * k, LANDING)
-    if open_targets == 0:
-        return
-    scratch = get(sweep, SCRATCH) + 8 * BLOCK * 5
-    for start in range(0, size, BLOCK):
+        slot, target = argument_row(record, k), targets + 8 * DESCRIPTION * k
+        put(target, LANDING, SETTLED)
+        if wanted(sweep, slot):
+            describe_target(tape, sweep, k, slot, size, rank, dimensions)
+            settle(tape, sweep, slot, target, load_i64(rule + 8 + 8 * k), all_uses >> (4 * k), adjoint)
+        if get(target, LANDING) != SETTLED:
+            waiting += 1
+            # What overwrites the adjoint must not be read again by the next argument, so blocks of it are copied first.
+            own = operands + 8 * DESCRIPTION * 4
+            if get(target, ADDRESS) == adjoint and get(own, HOW) == DIRECT:
+                put(own, HOW, FLAT)
+    scratch, partials = get(sweep, SCRATCH) + 5 * SPAN, get(get(sweep, KERNELS), PARTIAL_BLOCK)
+    for start in range(0, size if waiting > 0 else 0, BLOCK):
         count = min(BLOCK, size - start)
-        x = block_of(sweep, 0, start, count, rank, dimensions) if uses & 1 else scratch
-        y = block_of(sweep, 1, start, count, rank, dimensions) if uses & 2 else scratch
-        w = block_of(sweep, 2, start, count, rank, dimensions) if uses & 4 else scratch
-        z = block_of(sweep, 3, start, count, rank, dimensions) if uses & 8 else scratch
-        g = block_of(sweep, 4, start, count, rank, dimensions)
+        for q in range(5):
+            if (uses >> q) & 1:
+                put(operands + 8 * DESCRIPTION * q, AT, block_of(sweep, q, start, count, rank, dimensions))
+        x, y = get(operands, AT), get(operands + 8 * DESCRIPTION, AT)
+        w, z = get(operands + 16 * DESCRIPTION, AT), get(operands + 24 * DESCRIPTION, AT)
+        g = get(operands + 32 * DESCRIPTION, AT)
         for k in range(arguments):
-            description, partial = targets + 8 * DESCRIPTION * k, load_i64(rule + 8 + 8 * k)
-            landing = get(description, LANDING)
+            target, partial = targets + 8 * DESCRIPTION * k, load_i64(rule + 8 + 8 * k)
+            landing = get(target, LANDING)
             if landing == SETTLED:
                 continue
             out = g
             if partial != UNIT:
-                out = get(description, ADDRESS) + 8 * start if landing == STRAIGHT else scratch
-                call8(get(get(sweep, KERNELS), PARTIAL_BLOCK), partial, count, x, y, w, z, g, out)
+                out = get(target, ADDRESS) + 8 * start if landing == STRAIGHT else scratch
+                call8(partials, partial, count, x, y, w, z, g, out)
             if partial == UNIT or landing != STRAIGHT:
                 send_block(sweep, k, out, start, count, rank, dimensions)

@@ -1,10 +1,10 @@
 """The reverse steps of strided linear maps (views, sums, broadcasting) and of concatenations."""
 
 from tapegrad.engine.adjoints import (
-    can_be_uniform,
     claim,
     contribute_uniform,
     fill,
+    read_first,
     target_size,
     target_type,
 )
@@ -22,11 +22,23 @@ from tapegrad.engine.layout import (
     SIZE,
     WORK,
 )
-from tapegrad.engine.memory import call5, call9, float_of, get, load_i64, store_i64
-from tapegrad.engine.plan import is_dense, wanted
+from tapegrad.engine.memory import call5, call9, float_of, get, load_i64, store_f64, store_i64
+from tapegrad.engine.plan import wanted
 from tapegrad.engine.reclaim import argument_count, argument_row
-from tapegrad.engine.strided import flat_block, read, scaled_block
+from tapegrad.engine.strided import flat_block, scaled_block
 from tapegrad.jit import inline, kernel
+
+
+@inline
+def is_dense(rank, dimensions, strides):
+    """Whether a map (strides in elements) visits consecutive elements, one after the other."""
+    step = 1
+    for d in range(rank - 1, -1, -1):
+        extent = load_i64(dimensions + 8 * d)
+        if extent != 1 and load_i64(strides + 8 * d) != step:
+            return False
+        step *= extent
+    return True
 
 
 @inline
@@ -58,9 +70,6 @@ def gather_step(tape, sweep, record, adjoint):
     address, first = claim(tape, sweep, slot)
     number, rank, offset, dimensions, strides, scale = map_source(record)
     own, size, elements = target_type(tape, slot), target_size(tape, slot), map_elements(rank, dimensions)
-    # An adjoint without elements takes no room, so it may seem to stand where another one does.
-    if address == adjoint and elements == size and scale == 1.0:  # inherited
-        return
     item = 8 if own == FLOAT64 else 4
     dense = elements > 0 and is_dense(rank, dimensions, strides)
     if first and dense:
@@ -99,14 +108,11 @@ def scatter_step(tape, sweep, record, adjoint):
     number, rank, offset, dimensions, strides, scale = map_source(record)
     own, elements = target_type(tape, slot), map_elements(rank, dimensions)
     source, item = adjoint + offset * (8 if number == FLOAT64 else 4), 8 if own == FLOAT64 else 4
-    if first and rank == 1 and load_i64(strides) == 0:  # the sum of all elements
-        value = read(source, number) * scale
-        if can_be_uniform(tape, slot):
-            contribute_uniform(tape, sweep, slot, address, value)
-        else:
-            fill(sweep, address, own, value, elements)
-        return
     counter, block, kernels = get(sweep, WORK) + 8 * 100, get(sweep, SCRATCH), get(sweep, KERNELS)
+    if first and rank == 1 and load_i64(strides) == 0:  # the sum of all elements
+        store_f64(block, read_first(source, number) * scale)
+        contribute_uniform(tape, sweep, slot, address, block)
+        return
     byte_strides(get(sweep, WORK), strides, rank, 8 if number == FLOAT64 else 4)
     direct = first and own == FLOAT64
     for start in range(0, elements, BLOCK):

@@ -24,7 +24,6 @@ from tapegrad.engine.layout import (
     FREE_COUNT,
     FREED,
     FREED_ROW,
-    GATHER,
     HOST,
     IGNORE,
     LEAF,
@@ -220,28 +219,6 @@ def reach(tape, sweep, slot):
 
 
 @inline
-def is_dense(rank, dimensions, strides):
-    """Whether a map (strides in elements) visits consecutive elements, one after the other."""
-    step = 1
-    for d in range(rank - 1, -1, -1):
-        extent = load_i64(dimensions + 8 * d)
-        if extent != 1 and load_i64(strides + 8 * d) != step:
-            return False
-        step *= extent
-    return True
-
-
-@inline
-def keeps_places(opcode, record):
-    """Whether a row sends the adjoint of each element to the element that stands at the same place of its argument."""
-    if opcode != GATHER:
-        return opcode < STRUCTURAL
-    geometry = record + 8 * (ARGUMENTS + 2 + (get(record, DTYPE) >> 8))
-    rank, offset = get(geometry, 0), get(geometry, 1)
-    return offset == 0 and is_dense(rank, geometry + 16, geometry + 16 + 8 * rank)
-
-
-@inline
 def can_inherit(tape, sweep, slot, record):
     """Whether the adjoint of an argument is first contributed to by this row, and has the form of the row's own adjoint."""
     opcode = load_u16(get(tape, OPCODE) + 2 * slot)
@@ -258,12 +235,11 @@ def reach_arguments(tape, sweep, opcode, record, place):
     The memory is in the cache then, and a partial that is 1 has nothing to do.
     """
     given = False
-    keeps = keeps_places(opcode, record)
     for k in range(argument_count(record)):
         slot = argument_row(record, k)
         if not wanted(sweep, slot):
             continue
-        if keeps and not given and can_inherit(tape, sweep, slot, record):
+        if opcode < STRUCTURAL and not given and can_inherit(tape, sweep, slot, record):
             store_i64(get(sweep, OFFSET) + 8 * slot, 4 * place + UNWRITTEN)
             put(sweep, PENDING, get(sweep, PENDING) + 1)
             given = True
