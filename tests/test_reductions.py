@@ -1,5 +1,6 @@
 """Reductions, scans and normalisations: values against NumPy, derivatives against differences, ties, zeros, errors."""
 
+import math
 import re
 from typing import Any
 
@@ -192,3 +193,21 @@ def test_a_masked_branch_cannot_poison_the_gradient(name: str) -> None:
     bad = getattr(tg, name)(x, 0).sum()
     tg.where(tg.tensor(False), bad, x[0]).backward()
     np.testing.assert_array_equal(x.grad.numpy(), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("shape", [(1 << 15,), (1 << 16, 3), (33_333,), (5, 100, 100)])
+@pytest.mark.parametrize(("kind", "tolerance"), [(np.float64, 1e-14), (np.float32, 1e-5)])
+def test_total_of_many_elements_is_accurate(shape: tuple[int, ...], kind: Any, tolerance: float) -> None:
+    values = RNG.uniform(size=shape).astype(kind)
+    exact = math.fsum(values.ravel())
+    assert tg.tensor(values).sum().dtype == kind
+    np.testing.assert_allclose(tg.tensor(values).sum().item(), exact, rtol=tolerance)
+    np.testing.assert_allclose(tg.tensor(values).mean().item(), exact / values.size, rtol=tolerance)
+    np.testing.assert_allclose(tg.tensor(values).T.sum().item() if len(shape) == 2 else exact, exact, rtol=tolerance)
+
+
+@pytest.mark.parametrize(("at", "expected"), [((0.0, INF), INF), ((INF, INF), INF), ((INF, -INF), np.nan), ((np.nan, 0.0), np.nan)])
+def test_total_of_many_elements_keeps_infinities(at: tuple[float, float], expected: float) -> None:
+    values = np.zeros(40_000)
+    values[3], values[-3] = at
+    np.testing.assert_equal(tg.tensor(values).sum().item(), expected)

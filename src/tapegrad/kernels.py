@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.engine import SOURCES
+from tapegrad.engine.layout import UNIT
 from tapegrad.rules import POWERS, RULES, Rule
 
 __all__ = ["OPCODES", "USES", "load", "names_in", "rule_table", "source"]
@@ -94,8 +95,8 @@ USES: tuple[tuple[int, ...], ...] = tuple(tuple(_bits(text) for text in rule.par
 
 
 def _partial_texts() -> list[str]:
-    """The distinct partials: many rules share one (``1.0``, ``y``, …), and so do their loops."""
-    texts = {text for rule in RULES for text in rule.partials if text is not None}
+    """The distinct partials that need a loop: many rules share one (``-1.0``, ``y``, …)."""
+    texts = {text for rule in RULES for text in rule.partials if text is not None and text != "1.0"}
     return sorted(texts)
 
 
@@ -105,13 +106,14 @@ def rule_table() -> np.ndarray:
     The values that its partials use (four bits each) and which compiled forms its value has; then the number of each partial's
     loop.
     """
-    number = {text: k for k, text in enumerate(_partial_texts())}
+    number: dict[str | None, int] = {text: k for k, text in enumerate(_partial_texts())}
+    number |= {None: -1, "1.0": UNIT}
     table = np.zeros((len(RULES), 4), np.int64)
     for opcode, rule in enumerate(RULES):
         table[opcode, 0] = _compiled_forms(rule)
         for k, text in enumerate(rule.partials):
             table[opcode, 0] |= USES[opcode][k] << (4 * k)
-            table[opcode, 1 + k] = -1 if text is None else number[text]
+            table[opcode, 1 + k] = number[text]
     return table
 
 
@@ -173,7 +175,7 @@ def _partial_block() -> str:
     """One loop over a contiguous block for each distinct partial."""
     cases = []
     for number, text in enumerate(_partial_texts()):
-        value = {"1.0": "gs[j]", "-1.0": "-gs[j]"}.get(text, f"mul0(gs[j], {text})")
+        value = "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})"
         cases.append((number, _loop(names_in(text), value)))
     return "\n".join(
         [

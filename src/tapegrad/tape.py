@@ -97,8 +97,10 @@ KERNEL_WORDS = {
     "scatter_block": at.SCATTER_BLOCK,
     "deliver": at.DELIVER,
     "elementwise_step": at.ELEMENTWISE_STEP,
-    "map_step": at.MAP_STEP,
+    "gather_step": at.GATHER_STEP,
+    "scatter_step": at.SCATTER_STEP,
     "join_step": at.JOIN_STEP,
+    "fill_block": at.FILL_BLOCK,
 }
 
 # Which kernels the sweep needs for rows that an entry records (or what the entry itself calls).
@@ -107,12 +109,12 @@ KERNELS_OF = {
     "array1": ("partial_block", "elementwise_step"),
     "array2": ("partial_block", "elementwise_step"),
     "array3": ("partial_block", "elementwise_step"),
-    "view_row": ("map_step",),
-    "map_row": ("map_step",),
-    "reduce_row": ("map_step",),
+    "view_row": ("gather_step",),
+    "map_row": ("gather_step", "scatter_step"),
+    "reduce_row": ("scatter_step",),
     "join_row": ("join_step",),
-    "run": ("gather_block", "scatter_block", "deliver"),
-    "add_to_adjoint": ("gather_block", "deliver"),
+    "run": ("gather_block", "scatter_block", "deliver", "fill_block"),
+    "add_to_adjoint": ("gather_block", "deliver", "fill_block"),
 }
 
 

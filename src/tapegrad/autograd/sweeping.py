@@ -106,7 +106,7 @@ class Sweep:
 
     def adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a row as an array on the buffer."""
-        place = int(self.offsets[slot]) >> 1
+        place = int(self.offsets[slot]) >> 2
         if not opcode_of(slot)[1]:
             return self.bar[place : place + 1].reshape(())
         record = record_of(slot)

@@ -19,6 +19,8 @@ SOURCES = (
     "objects",
     "operators",
     "plan",
+    "adjoints",
     "elementwise",
+    "maps",
     "sweep",
 )

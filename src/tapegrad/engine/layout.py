@@ -65,11 +65,15 @@ SWEEP_WORDS = 27
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
-ELEMENTWISE_STEP, MAP_STEP, JOIN_STEP = 5, 6, 7
-KERNEL_COUNT = 8
+ELEMENTWISE_STEP, GATHER_STEP, SCATTER_STEP, JOIN_STEP, FILL_BLOCK = 5, 6, 7, 8, 9
+KERNEL_COUNT = 10
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 BLOCK = 512
-UNSEEN = -(1 << 62) - 1  # odd, like every adjoint that nothing was written to
+# An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing
+# was contributed yet, or all elements are equal and only the first one is written down.
+UNWRITTEN, UNIFORM = 1, 2
+UNSEEN = -(1 << 62) - 1  # counts as unwritten
+UNIT = -2  # number of the partial that is 1 everywhere: the contribution is the adjoint itself
 
 # Marks of a sweep towards chosen inputs.
 ON_PATH, REQUESTED = 1, 2

@@ -146,7 +146,7 @@ def _pointer(kind):
     return pointer
 
 
-_f64_pointer, _f32_pointer = _pointer(types.float64), _pointer(types.float32)
+_f64_pointer, _f32_pointer, _u8_pointer = _pointer(types.float64), _pointer(types.float32), _pointer(types.uint8)
 
 
 @intrinsic
@@ -177,6 +177,11 @@ def f64(address, n):
 @inline
 def f32(address, n):
     return carray(_f32_pointer(address), (n,))
+
+
+@inline
+def u8(address, n):
+    return carray(_u8_pointer(address), (n,))
 
 
 @inline

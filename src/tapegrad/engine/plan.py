@@ -4,7 +4,7 @@ The pass walks the rows that the sweep will walk, in the same order, and only de
 first contribution is due and given back when its row is consumed, so the buffer's size is the peak and not the sum. Everything
 that can make a sweep impossible (released or overwritten values) is found here, before anything has run.
 
-An offset word holds twice the place (in float64 words from the start of the buffer) plus 1 while nothing was written there.
+A row that works element by element hands its place on to an argument, so a chain of such rows needs one place.
 """
 
 from tapegrad.engine.layout import (
@@ -71,6 +71,7 @@ from tapegrad.engine.layout import (
     TRASH_CAPACITY,
     TRASH_COUNT,
     UNSEEN,
+    UNWRITTEN,
     WATCHED,
     WIDE,
     WRITTEN_CAPACITY,
@@ -211,10 +212,40 @@ def reach(tape, sweep, slot):
     else:
         words = adjoint_words(record_of(tape, slot))
         place = take_scalar(sweep) if words == 1 else take_words(sweep, words)
-    store_i64(offsets + 8 * slot, 2 * place + 1)
+    store_i64(offsets + 8 * slot, 4 * place + UNWRITTEN)
     put(sweep, PENDING, get(sweep, PENDING) + 1)
     if slot > get(sweep, TOP):
         put(sweep, TOP, slot)
+
+
+@inline
+def can_inherit(tape, sweep, slot, record):
+    """Whether the adjoint of an argument is first contributed to by this row, and has the form of the row's own adjoint."""
+    opcode = load_u16(get(tape, OPCODE) + 2 * slot)
+    if load_i64(get(sweep, OFFSET) + 8 * slot) != UNSEEN or opcode & WIDE == 0 or opcode == LEAF | WIDE:
+        return False
+    other = record_of(tape, slot)
+    return get(other, SIZE) == get(record, SIZE) and get(other, DTYPE) & 255 == get(record, DTYPE) & 255
+
+
+@inline
+def reach_arguments(tape, sweep, opcode, record, place):
+    """Give the arguments' adjoints places, one of them the row's own where that can be; whether it was given away.
+
+    The memory is in the cache then, and a partial that is 1 has nothing to do.
+    """
+    given = False
+    for k in range(argument_count(record)):
+        slot = argument_row(record, k)
+        if not wanted(sweep, slot):
+            continue
+        if opcode < STRUCTURAL and not given and can_inherit(tape, sweep, slot, record):
+            store_i64(get(sweep, OFFSET) + 8 * slot, 4 * place + UNWRITTEN)
+            put(sweep, PENDING, get(sweep, PENDING) + 1)
+            given = True
+        else:
+            reach(tape, sweep, slot)
+    return given
 
 
 @inline
@@ -361,7 +392,7 @@ def decide(tape, sweep):
                             else:
                                 place = peak
                                 peak += 1
-                            store_i64(offsets + 8 * reference, 2 * place + 1)
+                            store_i64(offsets + 8 * reference, 4 * place + UNWRITTEN)
                         else:
                             put(sweep, PENDING, pending)
                             put(sweep, STACK_COUNT, count)
@@ -369,14 +400,14 @@ def decide(tape, sweep):
                             reach(tape, sweep, reference)
                             pending, count, peak = get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, PEAK)
             if count < STACK_CAPACITY:
-                store_i64(stack + 8 * count, word >> 1)
+                store_i64(stack + 8 * count, word >> 2)
                 count += 1
             continue
         put(sweep, PENDING, pending)
         put(sweep, STACK_COUNT, count)
         put(sweep, PEAK, peak)
         record = record_of(tape, slot)
-        words = adjoint_words(record)
+        words, given = adjoint_words(record), False
         if runs:
             objects += object_count(record)
             opcode -= WIDE
@@ -385,14 +416,11 @@ def decide(tape, sweep):
             if record_is_stale(tape, sweep, slot, opcode, record):
                 put(sweep, STOPPED_AT, slot)
                 return STALE_ROW
-            for k in range(argument_count(record)):
-                reference = argument_row(record, k)
-                if wanted(sweep, reference):
-                    reach(tape, sweep, reference)
-        if words == 1:
-            give_scalar(sweep, word >> 1)
-        else:
-            give_words(sweep, word >> 1, words)
+            given = reach_arguments(tape, sweep, opcode, record, word >> 2)
+        if words == 1 and not given:
+            give_scalar(sweep, word >> 2)
+        elif not given:
+            give_words(sweep, word >> 2, words)
         pending, count, peak = get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, PEAK)
     put(sweep, PENDING, pending)
     put(sweep, STACK_COUNT, count)
@@ -447,8 +475,8 @@ def start(tape, sweep, handle):
     put(sweep, CURRENT, top)
     put(tape, PINS, get(tape, PINS) + 1)
     word = load_i64(get(sweep, OFFSET) + 8 * top)
-    store_i64(get(sweep, OFFSET) + 8 * top, word - 1)
-    seed = get(sweep, BAR) + 8 * (word >> 1)
+    store_i64(get(sweep, OFFSET) + 8 * top, word - UNWRITTEN)
+    seed = get(sweep, BAR) + 8 * (word >> 2)
     if load_u16(get(tape, OPCODE) + 2 * top) & WIDE and get(record_of(tape, top), DTYPE) & 255 == FLOAT32:
         store_f32(seed, 1.0)
     else:

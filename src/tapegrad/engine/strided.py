@@ -8,6 +8,7 @@ from tapegrad.engine.layout import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64
 from tapegrad.engine.memory import (
     f32,
     f64,
+    float_of,
     load_f32,
     load_f64,
     load_i8,
@@ -18,6 +19,7 @@ from tapegrad.engine.memory import (
     store_f32,
     store_f64,
     store_i64,
+    u8,
 )
 from tapegrad.jit import inline, kernel
 
@@ -160,16 +162,45 @@ def scatter_block(target, number, source, rank, dimensions, strides, counter, st
             offset = carry(rank, dimensions, strides, counter, offset)
 
 
-@inline
-def fill_zero(address, number, count):
-    if number == FLOAT64:
+@kernel("void(int64,int64,int64,int64)")
+def fill_block(address, number, bits, count):
+    """Set a contiguous piece of an adjoint to one value, given by its bits as float64."""
+    value = float_of(bits)
+    if bits == 0:  # the same bytes in either type: the compiler makes this a memset
+        out8 = u8(address, (8 if number == FLOAT64 else 4) * count)
+        for j in range(len(out8)):
+            out8[j] = 0
+    elif number == FLOAT64:
         out = f64(address, count)
         for j in range(count):
-            out[j] = 0.0
+            out[j] = value
     else:
         out32 = f32(address, count)
         for j in range(count):
-            out32[j] = 0.0
+            out32[j] = value
+
+
+@inline
+def flat_copy(source, number, start, count, scratch):
+    """Copy `count` elements of a contiguous piece from flat index `start` on."""
+    block = f64(scratch, count)
+    if number == FLOAT64:
+        values = f64(source + 8 * start, count)
+        for j in range(count):
+            block[j] = values[j]
+    else:
+        values32 = f32(source + 4 * start, count)
+        for j in range(count):
+            block[j] = values32[j]
+
+
+@inline
+def flat_block(source, number, start, count, scratch):
+    """Address of `count` float64 values of a contiguous piece from flat index `start` on: where they are, or a copy."""
+    if number == FLOAT64:
+        return source + 8 * start
+    flat_copy(source, number, start, count, scratch)
+    return scratch
 
 
 @kernel("void(int64,int64,int64,int64,int64)")
@@ -195,8 +226,15 @@ def deliver(address, number, first, source, count):
 
 
 @inline
-def scale_block(block, count, scale):
-    if scale != 1.0:
-        values = f64(block, count)
+def scaled_block(source, count, scale, scratch):
+    """Address of the values times `scale`: where they are, if that changes nothing, or a copy."""
+    if scale == 1.0:
+        return source
+    values, block = f64(source, count), f64(scratch, count)
+    if source == scratch:  # a loop of its own: on one block for two the compiler's vectorised loop is not used
         for j in range(count):
-            values[j] *= scale
+            block[j] *= scale
+    else:
+        for j in range(count):
+            block[j] = values[j] * scale
+    return scratch

@@ -4,10 +4,9 @@ It never recurses, allocates or raises. Rows that need Python are returned (`HOS
 by calling again.
 """
 
-from tapegrad.engine.elementwise import adjoint_address, claim
+from tapegrad.engine.adjoints import adjoint_address, claim, spread, target_size, target_type
 from tapegrad.engine.layout import (
     ADD,
-    ARGUMENTS,
     BAR,
     BLOCK,
     CONSTANT,
@@ -15,7 +14,6 @@ from tapegrad.engine.layout import (
     DEAD,
     DELIVER,
     DONE,
-    DTYPE,
     ELEMENTWISE_STEP,
     FIRST,
     FLAGS,
@@ -24,6 +22,7 @@ from tapegrad.engine.layout import (
     FREED_ROW,
     GATHER,
     GATHER_BLOCK,
+    GATHER_STEP,
     HOST,
     HOST_ROW,
     IGNORE,
@@ -37,7 +36,6 @@ from tapegrad.engine.layout import (
     LEAF_TARGET,
     LEAF_WORDS,
     LOW,
-    MAP_STEP,
     MARKS,
     OFFSET,
     ON_PATH,
@@ -50,19 +48,20 @@ from tapegrad.engine.layout import (
     RULES,
     SAVED_BYTES,
     SCALAR_PARTIALS,
-    SCALE,
     SCATTER,
     SCATTER_BLOCK,
+    SCATTER_STEP,
     SCRATCH,
     SECOND,
-    SIZE,
     STOPPED_AT,
     STOPS,
     STRUCTURAL,
     TOP,
     TRASH,
     TRASH_COUNT,
+    UNIFORM,
     UNSEEN,
+    UNWRITTEN,
     VALUE,
     WATCHED,
     WATCHED_ROW,
@@ -82,7 +81,6 @@ from tapegrad.engine.memory import (
     call5,
     call9,
     call_scalar,
-    float_of,
     float_value,
     get,
     is_float,
@@ -98,140 +96,10 @@ from tapegrad.engine.memory import (
     store_u8,
 )
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.reclaim import (
-    argument_count,
-    argument_kind,
-    argument_row,
-    discard_values,
-    saved_bytes,
-)
-from tapegrad.engine.strided import fill_zero, scale_block
+from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, saved_bytes
+from tapegrad.engine.strided import flat_block
 from tapegrad.engine.written import note_written
-from tapegrad.jit import entry, inline, kernel
-
-
-@inline
-def target_type(tape, slot):
-    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
-        return get(record_of(tape, slot), DTYPE) & 255
-    return FLOAT64
-
-
-@inline
-def target_size(tape, slot):
-    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
-        return get(record_of(tape, slot), SIZE)
-    return 1
-
-
-@inline
-def byte_strides(out, strides, rank, item):
-    for d in range(rank):
-        store_i64(out + 8 * d, item * load_i64(strides + 8 * d))
-
-
-@kernel("void(int64,int64,int64,int64,int64)")
-def map_step(tape, sweep, scatters, record, adjoint):
-    """Transpose of a strided linear map: gather becomes scatter and scatter gather."""
-    slot = argument_row(record, 0)
-    address, first = claim(sweep, slot)
-    number, own, size = get(record, DTYPE) & 255, target_type(tape, slot), target_size(tape, slot)
-    geometry = record + 8 * (ARGUMENTS + 2 + (get(record, DTYPE) >> 8))
-    rank, offset = get(geometry, 0), get(geometry, 1)
-    dimensions, scale = geometry + 16, float_of(get(record, SCALE))
-    strides, counter, block = get(sweep, WORK), get(sweep, WORK) + 8 * 100, get(sweep, SCRATCH)
-    elements = 1
-    for d in range(rank):
-        elements *= load_i64(dimensions + 8 * d)
-    item, own_item = 8 if number == FLOAT64 else 4, 8 if own == FLOAT64 else 4
-    if scatters:
-        byte_strides(strides, dimensions + 8 * rank, rank, item)
-        source = adjoint + offset * item
-        for start in range(0, elements, BLOCK):
-            count = min(BLOCK, elements - start)
-            call9(
-                get(get(sweep, KERNELS), GATHER_BLOCK),
-                block,
-                source,
-                number,
-                rank,
-                dimensions,
-                strides,
-                counter,
-                start,
-                count,
-            )
-            scale_block(block, count, scale)
-            call5(get(get(sweep, KERNELS), DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
-        return
-    byte_strides(strides, dimensions + 8 * rank, rank, own_item)
-    whole = rank == 1 and elements == size and offset == 0 and (size == 1 or load_i64(dimensions + 8) == 1)
-    if first and not whole:
-        fill_zero(address, own, size)
-    flat = get(sweep, WORK) + 8 * 200
-    store_i64(flat, elements)
-    store_i64(flat + 8, item)
-    for start in range(0, elements, BLOCK):
-        count = min(BLOCK, elements - start)
-        call9(get(get(sweep, KERNELS), GATHER_BLOCK), block, adjoint, number, 1, flat, flat + 8, counter, start, count)
-        scale_block(block, count, scale)
-        if whole:
-            call5(get(get(sweep, KERNELS), DELIVER), address + own_item * start, own, 1 if first else 0, block, count)
-        else:
-            target = address + offset * own_item
-            call9(
-                get(get(sweep, KERNELS), SCATTER_BLOCK),
-                target,
-                own,
-                block,
-                rank,
-                dimensions,
-                strides,
-                counter,
-                start,
-                count,
-            )
-
-
-@kernel("void(int64,int64,int64,int64)")
-def join_step(tape, sweep, record, adjoint):
-    """Cut the adjoint of a concatenation into the pieces of its inputs."""
-    arguments, number = argument_count(record), get(record, DTYPE) & 255
-    item = 8 if number == FLOAT64 else 4
-    widths = record + 8 * (ARGUMENTS + 2 * arguments + (get(record, DTYPE) >> 8))
-    inner = 0
-    for k in range(arguments):
-        inner += get(widths, k)
-    outer = get(record, SIZE) // inner if inner > 0 else 0
-    flat, counter, block = get(sweep, WORK), get(sweep, WORK) + 8 * 100, get(sweep, SCRATCH)
-    store_i64(flat + 8, item)
-    before = 0
-    for k in range(arguments):
-        slot, width = argument_row(record, k), get(widths, k)
-        if wanted(sweep, slot):
-            address, first = claim(sweep, slot)
-            own = target_type(tape, slot)
-            own_item = 8 if own == FLOAT64 else 4
-            for o in range(outer):
-                source = adjoint + item * (o * inner + before)
-                store_i64(flat, width)
-                for start in range(0, width, BLOCK):
-                    count = min(BLOCK, width - start)
-                    call9(
-                        get(get(sweep, KERNELS), GATHER_BLOCK),
-                        block,
-                        source,
-                        number,
-                        1,
-                        flat,
-                        flat + 8,
-                        counter,
-                        start,
-                        count,
-                    )
-                    target = address + own_item * (o * width + start)
-                    call5(get(get(sweep, KERNELS), DELIVER), target, own, 1 if first else 0, block, count)
-        before += width
+from tapegrad.jit import entry, inline
 
 
 @inline
@@ -244,38 +112,25 @@ def saves_value(rules, opcode, a, b):
 @inline
 def hand_over(tape, sweep):
     """Write or add the adjoints of leaves to their targets, all of them in one go."""
-    offsets, flat = get(sweep, OFFSET), get(sweep, WORK)
+    offsets, counter = get(sweep, OFFSET), get(sweep, WORK) + 8 * 100
     for k in range(get(sweep, REACHED_COUNT)):
         leaf = get(sweep, REACHED) + 8 * LEAF_WORDS * k
         slot, mode, target = get(leaf, LEAF_SLOT), get(leaf, LEAF_MODE), get(leaf, LEAF_TARGET)
         word = load_i64(offsets + 8 * slot)
-        if word & 1:  # every contribution was undefined: there is no gradient
+        if word & UNWRITTEN:  # every contribution was undefined: there is no gradient
             put(leaf, LEAF_MODE, IGNORE)
         elif mode == WRITE or mode == ADD:
             source, number, size = adjoint_address(sweep, word), target_type(tape, slot), target_size(tape, slot)
             item, block = 8 if number == FLOAT64 else 4, get(sweep, SCRATCH)
             if mode == ADD:
                 note_written(tape, target)
-            store_i64(flat, size)
-            store_i64(flat + 8, item)
             plain, rank = array_is_contiguous(target), array_rank(target)
             for start in range(0, size, BLOCK):
                 count = min(BLOCK, size - start)
-                call9(
-                    get(get(sweep, KERNELS), GATHER_BLOCK),
-                    block,
-                    source,
-                    number,
-                    1,
-                    flat,
-                    flat + 8,
-                    flat + 800,
-                    start,
-                    count,
-                )
+                values = flat_block(source, number, start, count, block)
                 if plain:
                     at = array_data(target) + item * start
-                    call5(get(get(sweep, KERNELS), DELIVER), at, number, 1 if mode == WRITE else 0, block, count)
+                    call5(get(get(sweep, KERNELS), DELIVER), at, number, 1 if mode == WRITE else 0, values, count)
                 else:
                     dimensions, strides = array_dimensions(target), array_strides(target)
                     at = array_data(target)
@@ -283,11 +138,11 @@ def hand_over(tape, sweep):
                         get(get(sweep, KERNELS), SCATTER_BLOCK),
                         at,
                         number,
-                        block,
+                        values,
                         rank,
                         dimensions,
                         strides,
-                        flat + 800,
+                        counter,
                         start,
                         count,
                     )
@@ -355,7 +210,7 @@ def run(tape, sweep, releases):
     early = releases != 0 and get(sweep, STOPS) == 0
     while slot >= low:
         word = load_i64(offsets + 8 * slot)
-        if word & 1:  # not reached, or nothing was contributed
+        if word & UNWRITTEN:  # not reached, or nothing was contributed
             slot -= 1
             continue
         opcode = load_u16(opcodes + 2 * slot)
@@ -364,6 +219,8 @@ def run(tape, sweep, releases):
             continue
         flag = load_u8(flags + slot)
         if slot != stopped and (flag & WATCHED or (marks != 0 and load_u8(marks + slot) & REQUESTED)):
+            if word & UNIFORM:
+                spread(tape, sweep, slot)
             put(sweep, CURRENT, slot)
             put(sweep, STOPPED_AT, slot)
             return WATCHED_ROW
@@ -371,7 +228,7 @@ def run(tape, sweep, releases):
             slot -= 1
             continue
         if opcode & WIDE == 0:
-            g = load_f64(bar + 8 * (word >> 1))
+            g = load_f64(bar + 8 * (word >> 2))
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
             # The word before the first constant is padding, so an absent operand (-1) reads something harmless.
             x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
@@ -395,18 +252,18 @@ def run(tape, sweep, releases):
             if a >= 0 and (marks == 0 or load_u8(marks + a)):
                 contribution = mul0(g, dx)
                 to = load_i64(offsets + 8 * a)
-                address = bar + 8 * (to >> 1)
-                if to & 1:
-                    store_i64(offsets + 8 * a, to - 1)
+                address = bar + 8 * (to >> 2)
+                if to & UNWRITTEN:
+                    store_i64(offsets + 8 * a, to - UNWRITTEN)
                     store_f64(address, contribution)
                 else:
                     store_f64(address, load_f64(address) + contribution)
             if b >= 0 and (marks == 0 or load_u8(marks + b)):
                 contribution = mul0(g, dy)
                 to = load_i64(offsets + 8 * b)
-                address = bar + 8 * (to >> 1)
-                if to & 1:
-                    store_i64(offsets + 8 * b, to - 1)
+                address = bar + 8 * (to >> 2)
+                if to & UNWRITTEN:
+                    store_i64(offsets + 8 * b, to - UNWRITTEN)
                     store_f64(address, contribution)
                 else:
                     store_f64(address, load_f64(address) + contribution)
@@ -418,15 +275,19 @@ def run(tape, sweep, releases):
             put(sweep, CURRENT, slot)
             if flag & FREED:  # by another pass, while this one was in Python
                 return FREED_ROW
+            if word & UNIFORM and kind >= STRUCTURAL:
+                word = spread(tape, sweep, slot)
             if kind == HOST:
                 return HOST_ROW
-            record, adjoint = record_of(tape, slot), adjoint_address(sweep, word)
-            if kind == GATHER or kind == SCATTER:
-                call5(get(get(sweep, KERNELS), MAP_STEP), tape, sweep, 1 if kind == SCATTER else 0, record, adjoint)
+            record, kernels = record_of(tape, slot), get(sweep, KERNELS)
+            if kind == GATHER:
+                call4(get(kernels, GATHER_STEP), tape, sweep, record, adjoint_address(sweep, word))
+            elif kind == SCATTER:
+                call4(get(kernels, SCATTER_STEP), tape, sweep, record, adjoint_address(sweep, word))
             elif kind == JOIN:
-                call4(get(get(sweep, KERNELS), JOIN_STEP), tape, sweep, record, adjoint)
+                call4(get(kernels, JOIN_STEP), tape, sweep, record, adjoint_address(sweep, word))
             else:
-                call5(get(get(sweep, KERNELS), ELEMENTWISE_STEP), tape, sweep, kind, record, adjoint)
+                call5(get(kernels, ELEMENTWISE_STEP), tape, sweep, kind, record, word)
         slot -= 1
     put(sweep, CURRENT, slot)
     finish(tape, sweep, releases)
@@ -445,7 +306,7 @@ def add_to_adjoint(tape, sweep, slot, obj):
     own = 1 if is_float(tape, obj) else array_size(obj)
     if own != size:
         return -1
-    address, first = claim(sweep, slot)
+    address, first = claim(tape, sweep, slot)
     block = get(sweep, SCRATCH)
     if is_float(tape, obj):
         store_f64(block, float_value(obj))
@@ -479,7 +340,7 @@ def add_to_adjoint(tape, sweep, slot, obj):
 def place_leaf(sweep, k, obj):
     """Let the adjoint of the k-th leaf stand in an array of its own; the first contribution writes it."""
     leaf = get(sweep, REACHED) + 8 * LEAF_WORDS * k
-    word = 2 * ((array_data(obj) - get(sweep, BAR)) // 8) + 1
+    word = 4 * ((array_data(obj) - get(sweep, BAR)) // 8) + UNWRITTEN
     store_i64(get(sweep, OFFSET) + 8 * get(leaf, LEAF_SLOT), word)
     put(leaf, LEAF_TARGET, obj)
     put(leaf, LEAF_MODE, IN_PLACE)
