@@ -101,6 +101,7 @@ KERNEL_WORDS = {
     "scatter_step": at.SCATTER_STEP,
     "join_step": at.JOIN_STEP,
     "fill_block": at.FILL_BLOCK,
+    "scalar_run": at.SCALAR_RUN,
 }
 
 # Which kernels the sweep needs for rows that an entry records (or what the entry itself calls).
@@ -113,7 +114,7 @@ KERNELS_OF = {
     "map_row": ("gather_step", "scatter_step"),
     "reduce_row": ("scatter_step",),
     "join_row": ("join_step",),
-    "run": ("gather_block", "scatter_block", "deliver", "fill_block"),
+    "run": ("scalar_run", "gather_block", "scatter_block", "deliver", "fill_block"),
     "add_to_adjoint": ("gather_block", "deliver", "fill_block"),
 }
 

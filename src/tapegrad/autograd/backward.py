@@ -96,12 +96,15 @@ def _inputs(inputs: Any, function: str) -> list[Tensor]:
 class _Pinned:
     """Rows do not move inside; handles of leaves exist."""
 
-    __slots__ = ()
+    __slots__ = ("_records",)
+
+    def __init__(self, records: bool = False) -> None:
+        self._records = records
 
     def __enter__(self) -> None:
         TAPE.load()
-        # A pass may record many rows while nothing can be reclaimed, so dead rows are looked for before it rather than in it.
-        if 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
+        # A pass that is recorded adds many rows while nothing can be reclaimed, so dead ones are looked for before it.
+        if self._records and 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
             TAPE.collect()
         TAPE.pin(_ADDRESS, 1)
 
@@ -179,8 +182,7 @@ def backward(
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if create_graph:
         _warn_cycle()
-    TAPE.load()
-    with _Pinned():
+    with _Pinned(create_graph):
         slots = _slots(roots)
         if chosen is not None:
             _backward_to(chosen, slots, seeds, retain, create_graph)

@@ -66,7 +66,7 @@ SWEEP_WORDS = 27
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
 ELEMENTWISE_STEP, GATHER_STEP, SCATTER_STEP, JOIN_STEP, FILL_BLOCK = 5, 6, 7, 8, 9
-KERNEL_COUNT = 10
+SCALAR_RUN, KERNEL_COUNT = 10, 11
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 BLOCK = 512
 # An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing

@@ -48,6 +48,7 @@ from tapegrad.engine.layout import (
     RULES,
     SAVED_BYTES,
     SCALAR_PARTIALS,
+    SCALAR_RUN,
     SCATTER,
     SCATTER_BLOCK,
     SCATTER_STEP,
@@ -80,6 +81,7 @@ from tapegrad.engine.memory import (
     call4,
     call5,
     call9,
+    call4_word,
     call_scalar,
     float_value,
     get,
@@ -99,7 +101,7 @@ from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, saved_bytes
 from tapegrad.engine.strided import flat_block
 from tapegrad.engine.written import note_written
-from tapegrad.jit import entry, inline
+from tapegrad.jit import entry, inline, kernel
 
 
 @inline
@@ -193,6 +195,61 @@ def finish(tape, sweep, releases):
     put(sweep, TRASH_COUNT, count)
 
 
+@inline
+def partials(sweep, opcode, value, constant, slot, a, b):
+    """Both partials of a plain row."""
+    # The word before the first constant is padding, so an absent operand (-1) reads something harmless.
+    x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
+    y = load_f64(value + 8 * b if b >= 0 else constant + 8 * (-2 - b))
+    z = load_f64(value + 8 * slot)
+    if is_arithmetic(opcode):
+        return arithmetic_partials(opcode, x, y, z)
+    scratch, has_x, has_y = get(sweep, SCRATCH), 1 if a >= 0 else 0, 1 if b >= 0 else 0
+    call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, has_x, has_y, x, y, z, scratch)
+    return load_f64(scratch), load_f64(scratch + 8)
+
+
+@inline
+def contribute(offsets, bar, slot, contribution):
+    """Add to the adjoint of a row of one element."""
+    to = load_i64(offsets + 8 * slot)
+    address = bar + 8 * (to >> 2)
+    if to & UNWRITTEN:
+        store_i64(offsets + 8 * slot, to - UNWRITTEN)
+        store_f64(address, contribution)
+    else:
+        store_f64(address, load_f64(address) + contribution)
+
+
+@kernel("int64(int64,int64,int64,int64)")
+def scalar_run(tape, sweep, low, slot):
+    """Walk down from a row through plain rows, and release them; the first row that is not plain.
+
+    For a pass to all leaves that never returns to Python. Apart from the other rows, so that all it needs stays in registers.
+    """
+    opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
+    value, constant, rules = get(tape, VALUE), get(tape, CONSTANT), get(tape, RULES)
+    offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
+    while slot >= low:
+        word = load_i64(offsets + 8 * slot)
+        opcode = load_u16(opcodes + 2 * slot)
+        if opcode & WIDE:
+            return slot
+        if word & UNWRITTEN == 0:
+            a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+            g = load_f64(bar + 8 * (word >> 2))
+            dx, dy = partials(sweep, opcode, value, constant, slot, a, b)
+            if a >= 0:
+                contribute(offsets, bar, a, mul0(g, dx))
+            if b >= 0:
+                contribute(offsets, bar, b, mul0(g, dy))
+            if saves_value(rules, opcode, a, b):
+                store_u8(flags + slot, load_u8(flags + slot) | FREED | DEAD)
+                store_i64(offsets + 8 * slot, UNSEEN)
+        slot -= 1
+    return slot
+
+
 @entry("int64(int64,int64,int64)")
 def run(tape, sweep, releases):
     """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python.
@@ -205,10 +262,13 @@ def run(tape, sweep, releases):
     value, constant, marks = get(tape, VALUE), get(tape, CONSTANT), get(sweep, MARKS)
     offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
     low, slot, stopped = get(sweep, LOW), get(sweep, CURRENT), get(sweep, STOPPED_AT)
-    rules = get(tape, RULES)
     # A pass that never returns to Python cannot fail, so plain rows are released on the way.
-    early = releases != 0 and get(sweep, STOPS) == 0
+    early = releases != 0 and get(sweep, STOPS) == 0 and marks == 0
     while slot >= low:
+        if early:
+            slot = call4_word(get(get(sweep, KERNELS), SCALAR_RUN), tape, sweep, low, slot)
+            if slot < low:
+                break
         word = load_i64(offsets + 8 * slot)
         if word & UNWRITTEN:  # not reached, or nothing was contributed
             slot -= 1
@@ -228,48 +288,13 @@ def run(tape, sweep, releases):
             slot -= 1
             continue
         if opcode & WIDE == 0:
-            g = load_f64(bar + 8 * (word >> 2))
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
-            # The word before the first constant is padding, so an absent operand (-1) reads something harmless.
-            x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
-            y = load_f64(value + 8 * b if b >= 0 else constant + 8 * (-2 - b))
-            z = load_f64(value + 8 * slot)
-            if is_arithmetic(opcode):
-                dx, dy = arithmetic_partials(opcode, x, y, z)
-            else:
-                scratch = get(sweep, SCRATCH)
-                call_scalar(
-                    get(get(sweep, KERNELS), SCALAR_PARTIALS),
-                    opcode,
-                    1 if a >= 0 else 0,
-                    1 if b >= 0 else 0,
-                    x,
-                    y,
-                    z,
-                    scratch,
-                )
-                dx, dy = load_f64(scratch), load_f64(scratch + 8)
+            g = load_f64(bar + 8 * (word >> 2))
+            dx, dy = partials(sweep, opcode, value, constant, slot, a, b)
             if a >= 0 and (marks == 0 or load_u8(marks + a)):
-                contribution = mul0(g, dx)
-                to = load_i64(offsets + 8 * a)
-                address = bar + 8 * (to >> 2)
-                if to & UNWRITTEN:
-                    store_i64(offsets + 8 * a, to - UNWRITTEN)
-                    store_f64(address, contribution)
-                else:
-                    store_f64(address, load_f64(address) + contribution)
+                contribute(offsets, bar, a, mul0(g, dx))
             if b >= 0 and (marks == 0 or load_u8(marks + b)):
-                contribution = mul0(g, dy)
-                to = load_i64(offsets + 8 * b)
-                address = bar + 8 * (to >> 2)
-                if to & UNWRITTEN:
-                    store_i64(offsets + 8 * b, to - UNWRITTEN)
-                    store_f64(address, contribution)
-                else:
-                    store_f64(address, load_f64(address) + contribution)
-            if early and saves_value(rules, opcode, a, b):
-                store_u8(flags + slot, flag | FREED | DEAD)
-                store_i64(offsets + 8 * slot, UNSEEN)
+                contribute(offsets, bar, b, mul0(g, dy))
         else:
             kind = opcode - WIDE
             put(sweep, CURRENT, slot)
