@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Lazy", "entry", "inline", "kernel"]
+__all__ = ["Lazy", "always_inline", "entry", "inline", "kernel"]
 
 FLAGS: dict[str, Any] = {
     "error_model": "numpy",  # 1/0 is inf, as on arrays; the default raises
@@ -20,6 +20,14 @@ def inline(function: Callable[..., Any]) -> Any:
 
     njit: Any = numba.njit  # its stubs do not know the wrapper flags
     return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **FLAGS)(function)
+
+
+def always_inline(function: Callable[..., Any]) -> Any:
+    """The same for parts of an inner loop that are too long for the compiler to inline unasked."""
+    import numba
+
+    njit: Any = numba.njit
+    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **FLAGS)(function)
 
 
 class Lazy:

@@ -62,7 +62,7 @@ from math import {math}
 import numpy as np
 from numpy import ceil, floor, trunc
 
-from tapegrad.jit import entry, inline, kernel
+from tapegrad.jit import always_inline, entry, inline, kernel
 
 round = np.rint
 """
@@ -123,12 +123,16 @@ def _branches(cases: list[tuple[int, list[str]]], subject: str) -> Iterator[str]
         yield from (f"        {line}" for line in body)
 
 
+QUICK = frozenset(["cos", "cosh", "exp", "log", "sin", "sinh", "sqrt"])  # one call of the C library each
+
+
 def _scalar_cases(inlined: bool) -> list[tuple[int, list[str]]]:
     """Bodies computing both partials of a plain row; a costly one is skipped where its operand is a constant."""
     cases = []
     for opcode, rule in enumerate(RULES):
-        texts = [text or "nan" for text in rule.partials]
-        if len(rule.args) > 2 or inlined != (not any("(" in text.replace("(z * z)", "") for text in texts)):
+        texts = [text or "nan" for text in (*rule.partials, "0.0")[:2]] if len(rule.args) < 3 else []
+        calls = {call for text in texts for call in _CALL.findall(text)}
+        if len(rule.args) > 2 or inlined != (calls <= QUICK):
             continue
         body = []
         for result, have, text in zip(("dx", "dy"), ("has_x", "has_y"), texts, strict=False):
@@ -152,15 +156,12 @@ def _scalar_partials() -> str:
             "    store_f64(out, dx)",
             "    store_f64(out + 8, dy)",
             "",
-            "@inline",
-            "def arithmetic_partials(opcode, x, y, z):",
-            "    dx, dy = math.nan, 0.0",
-            *_branches(_scalar_cases(inlined=True), "opcode"),
-            "    return dx, dy",
-            "",
-            "@inline",
-            "def is_arithmetic(opcode):",
-            "    return " + " or ".join(f"opcode == {opcode}" for opcode, _ in _scalar_cases(inlined=True)),
+            "@always_inline",
+            "def partials(sweep, opcode, has_x, has_y, x, y, z):",
+            *_branches([(opcode, [*body, "return dx, dy"]) for opcode, body in _scalar_cases(inlined=True)], "opcode"),
+            "    scratch = get(sweep, SCRATCH)",
+            "    call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, has_x, has_y, x, y, z, scratch)",
+            "    return load_f64(scratch), load_f64(scratch + 8)",
             "",
         ]
     )

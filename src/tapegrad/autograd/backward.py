@@ -282,7 +282,7 @@ def grad(
     demand = not (allow_unused or materialize_grads)
     results: list[Tensor | None] = []
     found: dict[int, Any] = {}
-    with _Pinned():
+    with _Pinned(create_graph):
         slots = _slots(roots)
         wanted = [origin(slot) for slot in _slots(chosen)]
         if slots:
@@ -310,9 +310,15 @@ def tensor_backward(
     self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves; see `tapegrad.autograd.backward`."""
-    if gradient is None and not retain_graph and not create_graph and inputs is None and self._row > 0:
+    if not retain_graph and not create_graph and inputs is None and self._row > 0:
         data = self._data
-        if type(data) is float or data.size == 1:
-            sweep_from(self._row)
-            return
+        if gradient is None:
+            if type(data) is float or data.size == 1:
+                sweep_from(self._row, 1.0)
+                return
+        elif type(data) is float and type(gradient) is Tensor:
+            seed = gradient._data
+            if type(seed) is float or (seed.ndim == 0 and seed.dtype == dtypes.float64):
+                sweep_from(self._row, float(seed))
+                return
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)

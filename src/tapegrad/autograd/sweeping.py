@@ -315,8 +315,15 @@ ndarray = np.ndarray
 _empty = np.empty
 
 
-def sweep_from(handle: int) -> None:
+def sweep_from(handle: int, seed: float) -> None:
     """The common pass: from one tracked tensor of one element to all leaves, releasing what it used.
+
+    Parameters
+    ----------
+    handle : int
+        Of the tensor's row.
+    seed : float
+        Its adjoint.
 
     Raises
     ------
@@ -328,7 +335,7 @@ def sweep_from(handle: int) -> None:
     except IndexError:
         state = Sweep()
     while True:
-        leaves = TAPE.start(_ADDRESS, state.address, handle)
+        leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
         if leaves >= 0:
             break
         if leaves != -at.MORE_ROOM:

@@ -33,7 +33,7 @@ LEAF, GATHER, SCATTER, JOIN, HOST = STRUCTURAL, STRUCTURAL + 1, STRUCTURAL + 2, 
 
 # Row flags.
 FREED = 1  # the values that its derivative needs were released
-DEAD = 2  # every way down from here ends in freed rows: its references need not be kept
+DEAD = 2  # every way down from here ends in freed rows: its references need not be kept; found when rows are collected
 WATCHED = 4  # the sweep stops here and shows the adjoint to Python (retained gradients)
 OVERWRITTEN = 8  # the scalar was changed in place after this row was recorded
 

@@ -93,7 +93,7 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
 from tapegrad.engine.rows import slot_of
 from tapegrad.engine.written import find_written
-from tapegrad.jit import entry, inline
+from tapegrad.jit import always_inline, entry, inline
 
 
 @inline
@@ -348,6 +348,25 @@ def add_root(tape, sweep, slot):
     return 0
 
 
+@always_inline
+def reach_row(tape, sweep, slot, opcodes, offsets, stack, pending, count, peak):
+    """Give an operand of a plain row its place; the counters, which the caller keeps in registers."""
+    if load_u16(opcodes + 2 * slot) & WIDE == 0:
+        if count > 0:
+            count -= 1
+            place = load_i64(stack + 8 * count)
+        else:
+            place = peak
+            peak += 1
+        store_i64(offsets + 8 * slot, 4 * place + UNWRITTEN)
+        return pending + 1, count, peak
+    put(sweep, PENDING, pending)
+    put(sweep, STACK_COUNT, count)
+    put(sweep, PEAK, peak)
+    reach(tape, sweep, slot)
+    return get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, PEAK)
+
+
 @inline
 def decide(tape, sweep):
     """Plan the sweep from the roots that were added; DONE, or why it cannot run and (STOPPED_AT) for which row."""
@@ -381,24 +400,10 @@ def decide(tape, sweep):
                 if check_scalars and scalar_is_stale(tape, sweep, slot, opcode, a, b):
                     put(sweep, STOPPED_AT, slot)
                     return STALE_ROW
-                for side in range(2):
-                    reference = a if side == 0 else b
-                    if wanted(sweep, reference) and load_i64(offsets + 8 * reference) == UNSEEN:
-                        if load_u16(opcodes + 2 * reference) & WIDE == 0:
-                            pending += 1
-                            if count > 0:
-                                count -= 1
-                                place = load_i64(stack + 8 * count)
-                            else:
-                                place = peak
-                                peak += 1
-                            store_i64(offsets + 8 * reference, 4 * place + UNWRITTEN)
-                        else:
-                            put(sweep, PENDING, pending)
-                            put(sweep, STACK_COUNT, count)
-                            put(sweep, PEAK, peak)
-                            reach(tape, sweep, reference)
-                            pending, count, peak = get(sweep, PENDING), get(sweep, STACK_COUNT), get(sweep, PEAK)
+                if wanted(sweep, a) and load_i64(offsets + 8 * a) == UNSEEN:
+                    pending, count, peak = reach_row(tape, sweep, a, opcodes, offsets, stack, pending, count, peak)
+                if wanted(sweep, b) and load_i64(offsets + 8 * b) == UNSEEN:
+                    pending, count, peak = reach_row(tape, sweep, b, opcodes, offsets, stack, pending, count, peak)
             if count < STACK_CAPACITY:
                 store_i64(stack + 8 * count, word >> 2)
                 count += 1
@@ -453,9 +458,9 @@ def has_room(tape, sweep):
     )
 
 
-@entry("int64(int64,int64,int64)")
-def start(tape, sweep, handle):
-    """The common pass in one call: from one root of one element, seeded with 1, to all leaves. Pins the tape if it succeeds.
+@entry("int64(int64,int64,int64,float64)")
+def start(tape, sweep, handle, value):
+    """The common pass in one call: from one root of one element, with its seed, to all leaves. Pins the tape if it succeeds.
 
     The number of leaves reached, or minus why not; `MORE_ROOM` asks for the way that can allocate.
     """
@@ -478,9 +483,9 @@ def start(tape, sweep, handle):
     store_i64(get(sweep, OFFSET) + 8 * top, word - UNWRITTEN)
     seed = get(sweep, BAR) + 8 * (word >> 2)
     if load_u16(get(tape, OPCODE) + 2 * top) & WIDE and get(record_of(tape, top), DTYPE) & 255 == FLOAT32:
-        store_f32(seed, 1.0)
+        store_f32(seed, value)
     else:
-        store_f64(seed, 1.0)
+        store_f64(seed, value)
     return get(sweep, REACHED_COUNT)
 
 

@@ -238,6 +238,29 @@ def mark_overwritten(tape, handle):
 
 
 @inline
+def find_dead(tape):
+    """Find the rows (upwards) from which every way down ends in freed ones: what they refer to need not be kept."""
+    opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
+    side = get(tape, SIDE)
+    for slot in range(get(tape, ROWS)):
+        opcode, flag = load_u16(opcodes + 2 * slot), load_u8(flags + slot)
+        if opcode == LEAF | WIDE:
+            continue
+        a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
+        dead = True
+        if flag & FREED == 0 and opcode & WIDE:
+            record = side + 8 * a
+            for k in range(argument_count(record)):
+                reference = argument_row(record, k)
+                if reference >= 0 and load_u8(flags + reference) & DEAD == 0:
+                    dead = False
+        elif flag & FREED == 0:
+            dead = (a < 0 or load_u8(flags + a) & DEAD != 0) and (b < 0 or load_u8(flags + b) & DEAD != 0)
+        if dead:
+            store_u8(flags + slot, flag | DEAD)
+
+
+@inline
 def mark(tape, new_slot):
     """Find the living rows: `new_slot` (int32 a row, zeros) becomes 1 for them; their number."""
     rows = get(tape, ROWS)
@@ -262,12 +285,12 @@ def mark(tape, new_slot):
             living += 1
         if opcode & WIDE:
             record = side + 8 * a
-            if alive and load_u8(flags + slot) & (DEAD | FREED) == 0:
+            if alive and load_u8(flags + slot) & DEAD == 0:
                 for k in range(argument_count(record)):
                     reference = argument_row(record, k)
                     if reference >= 0:
                         store_i32(new_slot + 4 * reference, 1)
-        elif alive and load_u8(flags + slot) & (DEAD | FREED) == 0:
+        elif alive and load_u8(flags + slot) & DEAD == 0:
             if a >= 0:
                 store_i32(new_slot + 4 * a, 1)
             if b >= 0:
@@ -305,8 +328,7 @@ def compact(tape, new_slot, trash):
             continue
         store_i32(new_slot + 4 * slot, to)
         flag = load_u8(flags + slot)
-        if flag & DEAD:
-            flag |= FREED  # its references are cut below, so it must never be walked again
+        cut = False  # whether a row that it refers to is gone
         if opcode & WIDE:
             record, target = side + 8 * a, side + 8 * words
             length = get(record, LENGTH)
@@ -316,6 +338,7 @@ def compact(tape, new_slot, trash):
                 reference = argument_row(target, k)
                 if reference >= 0:
                     moved = load_i32(new_slot + 4 * reference)
+                    cut = cut or moved < 0
                     put(target, ARGUMENTS + 2 * k, (moved & 0xFFFFFFFF) | (argument_kind(target, k) << 32))
             a = words
             words += length
@@ -328,12 +351,16 @@ def compact(tape, new_slot, trash):
                 constants += 1
             elif a >= 0:
                 a = load_i32(new_slot + 4 * a)
+                cut = a < 0
             if b <= -2:
                 store_f64(constant + 8 * constants, load_f64(constant + 8 * (-2 - b)))
                 b = -2 - constants
                 constants += 1
             elif b >= 0:
                 b = load_i32(new_slot + 4 * b)
+                cut = cut or b < 0
+        if cut:
+            flag |= FREED  # it must never be walked again
         if flag & OVERWRITTEN:
             overwritten += 1
         store_u16(opcodes + 2 * to, opcode)
@@ -372,6 +399,7 @@ def collect_rows(tape, new_slot, slots, trash, objects):
         return -1  # a pass in another thread knows rows by their slots
     if rows > slots or get(tape, SIDE_ROWS) > objects:
         return -2
+    find_dead(tape)
     if mark(tape, new_slot) == rows:
         return -1
     return compact(tape, new_slot, trash)

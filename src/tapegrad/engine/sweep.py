@@ -11,7 +11,6 @@ from tapegrad.engine.layout import (
     BLOCK,
     CONSTANT,
     CURRENT,
-    DEAD,
     DELIVER,
     DONE,
     ELEMENTWISE_STEP,
@@ -37,6 +36,7 @@ from tapegrad.engine.layout import (
     LEAF_WORDS,
     LOW,
     MARKS,
+    NOTHING,
     OFFSET,
     ON_PATH,
     OPCODE,
@@ -79,9 +79,9 @@ from tapegrad.engine.memory import (
     array_strides,
     array_type_number,
     call4,
+    call4_word,
     call5,
     call9,
-    call4_word,
     call_scalar,
     float_value,
     get,
@@ -101,7 +101,7 @@ from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, saved_bytes
 from tapegrad.engine.strided import flat_block
 from tapegrad.engine.written import note_written
-from tapegrad.jit import entry, inline, kernel
+from tapegrad.jit import always_inline, entry, inline, kernel
 
 
 @inline
@@ -151,12 +151,52 @@ def hand_over(tape, sweep):
 
 
 @inline
-def finish(tape, sweep, releases):
-    """Forget the adjoints; if asked, drop saved values and remember which rows can never run again."""
+def release_plain(flags, rules, slot, opcode, a, b):
+    """Note that a plain row's values are gone, if its partials read any."""
+    if saves_value(rules, opcode, a, b):
+        store_u8(flags + slot, load_u8(flags + slot) | FREED)
+
+
+@inline
+def saves_any(tape, opcode, record):
+    """Whether the derivative of a wide row reads saved values."""
+    if opcode < STRUCTURAL:
+        uses = load_i64(get(tape, RULES) + 32 * opcode)
+        for k in range(argument_count(record)):
+            if argument_row(record, k) >= 0 and (uses >> (4 * k)) & 15 != 0:
+                return True
+    elif opcode == HOST:
+        if get(record, RESULT) != 0:
+            return True
+        for k in range(argument_count(record)):
+            if argument_kind(record, k) != NOTHING:
+                return True
+    return False
+
+
+@inline
+def release_wide(tape, sweep, slot, opcode):
+    """Drop what a wide row saved; the objects are released when the pass is over."""
+    record, flags = record_of(tape, slot), get(tape, FLAGS)
+    if saves_any(tape, opcode - WIDE, record):
+        store_u8(flags + slot, load_u8(flags + slot) | FREED)
+    put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) - saved_bytes(record))
+    put(sweep, TRASH_COUNT, discard_values(record, get(sweep, TRASH), get(sweep, TRASH_COUNT)))
+
+
+@inline
+def forget_leaves(sweep):
+    """Forget the adjoints of the leaves."""
+    for k in range(get(sweep, REACHED_COUNT)):
+        slot = get(get(sweep, REACHED) + 8 * LEAF_WORDS * k, LEAF_SLOT)
+        store_i64(get(sweep, OFFSET) + 8 * slot, UNSEEN)
+
+
+@inline
+def forget_rows(tape, sweep, releases):
+    """Forget all adjoints; if asked, drop the saved values of the rows that ran."""
     opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
-    offsets, marks, trash = get(sweep, OFFSET), get(sweep, MARKS), get(sweep, TRASH)
-    count = 0
-    hand_over(tape, sweep)
+    offsets, marks = get(sweep, OFFSET), get(sweep, MARKS)
     for slot in range(get(sweep, LOW), get(sweep, TOP) + 1):
         if load_i64(offsets + 8 * slot) == UNSEEN:
             continue
@@ -164,52 +204,22 @@ def finish(tape, sweep, releases):
         opcode = load_u16(opcodes + 2 * slot)
         if releases == 0 or opcode == LEAF | WIDE or (marks != 0 and load_u8(marks + slot) & ON_PATH == 0):
             continue
-        flag = load_u8(flags + slot)
         if opcode & WIDE == 0:
-            a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
-            saves = saves_value(get(tape, RULES), opcode, a, b)
-            dead = (a < 0 or load_u8(flags + a) & DEAD != 0) and (b < 0 or load_u8(flags + b) & DEAD != 0)
+            release_plain(flags, get(tape, RULES), slot, opcode, load_i32(first + 4 * slot), load_i32(second + 4 * slot))
         else:
-            record = record_of(tape, slot)
-            saves, dead = False, True
-            if opcode < STRUCTURAL | WIDE:
-                uses = load_i64(get(tape, RULES) + 32 * (opcode - WIDE))
-                for k in range(argument_count(record)):
-                    if argument_row(record, k) >= 0 and (uses >> (4 * k)) & 15 != 0:
-                        saves = True
-            elif opcode == HOST | WIDE:
-                saves = get(record, RESULT) != 0
-                for k in range(argument_count(record)):
-                    saves = saves or argument_kind(record, k) != 0
-            for k in range(argument_count(record)):
-                reference = argument_row(record, k)
-                if reference >= 0 and load_u8(flags + reference) & DEAD == 0:
-                    dead = False
-            put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) - saved_bytes(record))
-            count = discard_values(record, trash, count)
-        if saves:
-            flag |= FREED | DEAD
-        if dead:
-            flag |= DEAD
-        store_u8(flags + slot, flag)
-    put(sweep, TRASH_COUNT, count)
+            release_wide(tape, sweep, slot, opcode)
 
 
-@inline
-def partials(sweep, opcode, value, constant, slot, a, b):
+@always_inline
+def partials_of(sweep, opcode, value, constant, slot, a, b):
     """Both partials of a plain row."""
     # The word before the first constant is padding, so an absent operand (-1) reads something harmless.
     x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
     y = load_f64(value + 8 * b if b >= 0 else constant + 8 * (-2 - b))
-    z = load_f64(value + 8 * slot)
-    if is_arithmetic(opcode):
-        return arithmetic_partials(opcode, x, y, z)
-    scratch, has_x, has_y = get(sweep, SCRATCH), 1 if a >= 0 else 0, 1 if b >= 0 else 0
-    call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, has_x, has_y, x, y, z, scratch)
-    return load_f64(scratch), load_f64(scratch + 8)
+    return partials(sweep, opcode, 1 if a >= 0 else 0, 1 if b >= 0 else 0, x, y, load_f64(value + 8 * slot))
 
 
-@inline
+@always_inline
 def contribute(offsets, bar, slot, contribution):
     """Add to the adjoint of a row of one element."""
     to = load_i64(offsets + 8 * slot)
@@ -235,17 +245,17 @@ def scalar_run(tape, sweep, low, slot):
         opcode = load_u16(opcodes + 2 * slot)
         if opcode & WIDE:
             return slot
-        if word & UNWRITTEN == 0:
+        if word != UNSEEN:
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
-            g = load_f64(bar + 8 * (word >> 2))
-            dx, dy = partials(sweep, opcode, value, constant, slot, a, b)
-            if a >= 0:
-                contribute(offsets, bar, a, mul0(g, dx))
-            if b >= 0:
-                contribute(offsets, bar, b, mul0(g, dy))
-            if saves_value(rules, opcode, a, b):
-                store_u8(flags + slot, load_u8(flags + slot) | FREED | DEAD)
-                store_i64(offsets + 8 * slot, UNSEEN)
+            if word & UNWRITTEN == 0:
+                g = load_f64(bar + 8 * (word >> 2))
+                dx, dy = partials_of(sweep, opcode, value, constant, slot, a, b)
+                if a >= 0:
+                    contribute(offsets, bar, a, mul0(g, dx))
+                if b >= 0:
+                    contribute(offsets, bar, b, mul0(g, dy))
+            release_plain(flags, rules, slot, opcode, a, b)
+            store_i64(offsets + 8 * slot, UNSEEN)
         slot -= 1
     return slot
 
@@ -262,7 +272,7 @@ def run(tape, sweep, releases):
     value, constant, marks = get(tape, VALUE), get(tape, CONSTANT), get(sweep, MARKS)
     offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
     low, slot, stopped = get(sweep, LOW), get(sweep, CURRENT), get(sweep, STOPPED_AT)
-    # A pass that never returns to Python cannot fail, so plain rows are released on the way.
+    # A pass that never returns to Python cannot fail, so rows are released on the way.
     early = releases != 0 and get(sweep, STOPS) == 0 and marks == 0
     while slot >= low:
         if early:
@@ -270,11 +280,11 @@ def run(tape, sweep, releases):
             if slot < low:
                 break
         word = load_i64(offsets + 8 * slot)
-        if word & UNWRITTEN:  # not reached, or nothing was contributed
-            slot -= 1
-            continue
         opcode = load_u16(opcodes + 2 * slot)
-        if opcode == LEAF | WIDE:
+        if word & UNWRITTEN or opcode == LEAF | WIDE:  # not reached, or nothing was contributed
+            if early and word != UNSEEN and opcode != LEAF | WIDE:
+                release_wide(tape, sweep, slot, opcode)
+                store_i64(offsets + 8 * slot, UNSEEN)
             slot -= 1
             continue
         flag = load_u8(flags + slot)
@@ -290,7 +300,7 @@ def run(tape, sweep, releases):
         if opcode & WIDE == 0:
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
             g = load_f64(bar + 8 * (word >> 2))
-            dx, dy = partials(sweep, opcode, value, constant, slot, a, b)
+            dx, dy = partials_of(sweep, opcode, value, constant, slot, a, b)
             if a >= 0 and (marks == 0 or load_u8(marks + a)):
                 contribute(offsets, bar, a, mul0(g, dx))
             if b >= 0 and (marks == 0 or load_u8(marks + b)):
@@ -313,9 +323,16 @@ def run(tape, sweep, releases):
                 call4(get(kernels, JOIN_STEP), tape, sweep, record, adjoint_address(sweep, word))
             else:
                 call5(get(kernels, ELEMENTWISE_STEP), tape, sweep, kind, record, word)
+            if early:
+                release_wide(tape, sweep, slot, opcode)
+                store_i64(offsets + 8 * slot, UNSEEN)
         slot -= 1
     put(sweep, CURRENT, slot)
-    finish(tape, sweep, releases)
+    hand_over(tape, sweep)
+    if early:
+        forget_leaves(sweep)
+    else:
+        forget_rows(tape, sweep, releases)
     put(tape, PINS, get(tape, PINS) - 1)
     # Destructors may run any code, so they come last, when tape and sweep are consistent.
     trash = get(sweep, TRASH)
