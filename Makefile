@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test lint bench table clean
+.PHONY: demo test stress lint bench table clean
 
 demo: $(VENV)/scipy.stamp
 	$(BIN)/python examples/tour.py
@@ -14,6 +14,10 @@ demo: $(VENV)/scipy.stamp
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest
+
+# The stress suite at its full sizes; ends with a table of scenario, iterations, figure and limit.
+stress: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest tests/stress --long
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check

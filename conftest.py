@@ -1,5 +1,6 @@
-"""What the examples in docstrings may use without importing it."""
+"""What all of pytest's runs share: names for the examples in docstrings, and the long form of the stress suite."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,42 @@ import tapegrad as tg
 # Parts of one generated file, compiled together; by themselves they cannot be imported.
 collect_ignore = ["src/tapegrad/engine"]
 
+TABLE = pytest.StashKey[list[tuple[str, str, str, str]]]()
+
 
 @pytest.fixture(autouse=True)
 def _names_of_doctests(doctest_namespace: dict[str, Any]) -> None:
     doctest_namespace.update(np=np, tg=tg)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the stress suite at its full sizes and print its table")
+
+
+@pytest.fixture
+def long(request: pytest.FixtureRequest) -> bool:
+    """Whether the stress suite runs at its full sizes."""
+    return bool(request.config.getoption("--long"))
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str, int, float, float], None]:
+    """Report a line of the stress suite's table (scenario, iterations, figure, limit) and assert that the limit holds."""
+    table = request.config.stash.setdefault(TABLE, [])
+
+    def report(scenario: str, iterations: int, value: float, limit: float) -> None:
+        table.append((scenario, f"{iterations:,}", f"{value:,.4g}", f"{limit:,.4g}"))
+        assert value <= limit, f"{scenario}: {value:,.4g} exceeds {limit:,.4g}"
+
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    rows = config.stash.get(TABLE, [])
+    if not rows or not config.getoption("--long"):
+        return
+    rows = [("scenario", "iterations", "figure", "limit"), *rows]
+    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+    terminalreporter.write_line("")
+    for row in rows:
+        terminalreporter.write_line(row[0].ljust(widths[0]) + "".join(f"  {row[k]:>{widths[k]}}" for k in (1, 2, 3)))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_fixtures import assert_values, leaf, numbers
+from engine_fixtures import assert_values, leaf, live_rows, numbers
 
 import tapegrad as tg
 
@@ -199,3 +199,17 @@ def test_gradient_kept_by_the_user_survives_the_tape() -> None:
     for _ in range(ROUNDS):
         tg.autograd.grad((w * 3).sum(), w)
     assert numbers(g).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("function", [lambda v: tg.exp(-v), lambda v: v * 2.0, lambda v: v[1:] + 1.0], ids=["exp", "product", "slice"])
+def test_recorded_gradients_leave_no_handles_behind(function: Callable[[tg.Tensor], tg.Tensor]) -> None:
+    v = leaf([0.1, 0.2, 0.3])
+
+    def rows_after(calls: int) -> int:
+        for _ in range(calls):
+            tg.autograd.grad(function(v).sum(), v, create_graph=True)
+        gc.collect()
+        tg.tape.default_tape().collect()
+        return live_rows()
+
+    assert rows_after(20) == rows_after(1)

@@ -178,17 +178,17 @@ def _fit(slot: int, c: Tensor) -> Tensor:
 
 def _operand(argument: Argument) -> Tensor | None:
     """An argument's value as a tensor on its row; None if it was not saved."""
+    if argument.kind not in (at.ROW, at.NUMBER, at.ARRAY):
+        return None
     row = TAPE.new_handle(argument.slot) if argument.slot >= 0 else 0
     if argument.kind == at.ROW:
         return make(float(TAPE.columns["value"][argument.slot]), row)
     if argument.kind == at.NUMBER:
         return make(as_float(argument.saved), row)
-    if argument.kind == at.ARRAY:
-        array = object_at(argument.saved)
-        if row and array.dtype != dtype_of(argument.slot):
-            array = array.astype(dtype_of(argument.slot))
-        return make(array.item() if array.ndim == 0 and array.dtype == np.float64 else array, row)
-    return None
+    array = object_at(argument.saved)
+    if row and array.dtype != dtype_of(argument.slot):
+        array = array.astype(dtype_of(argument.slot))
+    return make(array.item() if array.ndim == 0 and array.dtype == np.float64 else array, row)
 
 
 def _plain_operands(slot: int) -> list[tuple[Argument, Tensor | None]]:

@@ -1,0 +1,122 @@
+"""Graphs of millions of rows: bytes and time a row, deep chains, wide fans, many paths, and the end of the numbers."""
+
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+Figure = Callable[[str, int, float, float], None]
+
+BYTES_A_ROW = """
+import sys
+import tapegrad as tg
+sys.setrecursionlimit(200)
+rows = int(sys.argv[1])
+x = tg.tensor(1.0, requires_grad=True)
+y = x * 1.0
+tape = tg.tape.default_tape()
+before = tape.memory()["used_bytes"], tape.rows
+for _ in range(rows):
+    y = y * x
+after = tape.memory()["used_bytes"], tape.rows
+y.backward()
+assert x.grad.item() == rows + 1, x.grad
+print((after[0] - before[0]) / (after[1] - before[1]))
+"""
+
+
+def test_bytes_of_a_scalar_row_in_a_long_chain(long: bool, figure: Figure) -> None:
+    rows = 50_000_000 if long else 500_000
+    done = subprocess.run([sys.executable, "-c", BYTES_A_ROW, str(rows)], capture_output=True, text=True, check=True)
+    figure("bytes of a scalar row", rows, float(done.stdout), 32)
+
+
+def test_a_chain_of_array_rows(long: bool, figure: Figure) -> None:
+    rows = 1_000_000 if long else 50_000
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x
+    for _ in range(rows):
+        y = y + x
+    y.sum().backward()
+    figure("array rows in one chain: error of the gradient", rows, float(np.abs(x.grad.numpy() - (rows + 1)).max()), 0)
+
+
+def seconds_a_row(rows: int) -> tuple[float, float]:
+    x = tg.tensor(1.0, requires_grad=True)
+    y = x
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        for _ in range(rows):
+            y = y * x
+        recorded = time.perf_counter()
+        y.backward()
+        return (recorded - start) / rows, (time.perf_counter() - recorded) / rows
+    finally:
+        gc.enable()
+
+
+def test_time_of_a_row_is_reported_from_short_to_long_graphs(long: bool, figure: Figure) -> None:
+    """Reported with the loosest limit only: the machine's caches and neighbours take part in it."""
+    sizes = [10_000, 100_000, 1_000_000, 10_000_000] if long else [10_000, 100_000]
+    seconds_a_row(max(sizes) // 10)
+    for part, name in ((0, "record"), (1, "sweep")):
+        times = [statistics.median(seconds_a_row(rows)[part] for _ in range(max(1, min(9, 10**6 // rows)))) for rows in sizes]
+        for rows, taken in zip(sizes[1:], times[1:], strict=True):
+            figure(f"{name}: time of a row relative to {sizes[0]:,} rows", rows, taken / times[0], float("inf"))
+
+
+def test_a_fan_of_a_million(long: bool, figure: Figure) -> None:
+    uses = 1_000_000 if long else 100_000
+    x = tg.tensor(0.5, requires_grad=True)
+    pieces = [x * float(k) for k in range(uses)]
+    total = pieces[0]
+    for piece in pieces[1:]:
+        total = total + piece
+    total.backward()
+    exact = uses * (uses - 1) / 2
+    figure("uses of one leaf: relative error of the gradient", uses, abs(x.grad.item() - exact) / exact, 1e-15 * uses)
+
+
+def test_two_to_the_sixtieth_paths_in_sixty_rows() -> None:
+    x = tg.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(60):
+        y = y + y
+    y.backward()
+    assert x.grad.item() == 2.0**60
+
+
+@pytest.fixture
+def few_rows() -> "int":
+    tape = tg.tape.default_tape()
+    gc.collect()
+    tape.collect()
+    before, tape.row_limit = tape.row_limit, tape.rows + 5000
+    tape.collect()
+    yield tape.row_limit
+    tape.row_limit = before
+
+
+def test_the_end_of_the_numbers_leaves_the_graph_usable(few_rows: int) -> None:
+    x = tg.tensor(1.0, requires_grad=True)
+    y = x * 1.0
+    made = 1
+    with pytest.raises(tg.TapeFullError, match="at most"):
+        while made < few_rows + 1000:
+            y = y * x
+            made += 1
+    y.backward()
+    assert x.grad.item() == made
+    del y
+    z = x * 3.0
+    z.backward()
+    assert x.grad.item() == made + 3.0
