@@ -201,7 +201,9 @@ def test_gradient_kept_by_the_user_survives_the_tape() -> None:
     assert numbers(g).tolist() == [2.0, 4.0]
 
 
-@pytest.mark.parametrize("function", [lambda v: tg.exp(-v), lambda v: v * 2.0, lambda v: v[1:] + 1.0], ids=["exp", "product", "slice"])
+@pytest.mark.parametrize(
+    "function", [lambda v: tg.exp(-v), lambda v: v * 2.0, lambda v: v[1:] + 1.0], ids=["exp", "product", "slice"]
+)
 def test_recorded_gradients_leave_no_handles_behind(function: Callable[[tg.Tensor], tg.Tensor]) -> None:
     v = leaf([0.1, 0.2, 0.3])
 

@@ -7,6 +7,7 @@ lock. The columns are described in `tapegrad.engine.layout`; what is compiled is
 from __future__ import annotations
 
 import threading
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
 
-__all__ = ["TAPE", "Tape", "default_tape", "owner_of"]
+__all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
 FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES = 2 * at.LEAST_ROWS, 32768, 4096
@@ -41,7 +42,7 @@ def _allocate(length: int, dtype: Any) -> np.ndarray:
     return np.empty(length, dtype)
 
 
-def _at_once(*steps: partial[Any]) -> None:
+def at_once(*steps: partial[Any]) -> None:
     """Make calls with no other thread between them.
 
     The interpreter lock changes hands between bytecodes, and here `tuple` makes the calls. So nobody sees a column of Python's that
@@ -78,11 +79,15 @@ ENTRIES = [
     "move_handles",
     "release_all",
     "pin",
+    "correct_pins",
     "mark_paths",
     "add_root",
     "plan",
     "clear",
     "run",
+    "conclude",
+    "drop_trash",
+    "give_up",
     "add_to_adjoint",
     "place_leaf",
     "wants",
@@ -115,6 +120,7 @@ KERNELS_OF = {
     "reduce_row": ("scatter_step",),
     "join_row": ("join_step",),
     "run": ("scalar_run", "gather_block", "scatter_block", "deliver", "fill_block"),
+    "conclude": ("gather_block", "scatter_block", "deliver"),
     "add_to_adjoint": ("gather_block", "deliver", "fill_block"),
 }
 
@@ -126,6 +132,12 @@ def _loading(name: str) -> Any:
         return TAPE.compiled(name)(*arguments)
 
     return load_and_call
+
+
+class Claim:
+    """A claim that rows keep their slots; it ends with `Tape.unclaim`, or with the object."""
+
+    __slots__ = ("__weakref__",)
 
 
 class Tape:
@@ -142,9 +154,9 @@ class Tape:
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "address", "columns", "header", "kernel_table", "kernels", "moved", "names", "on_load",
+        "_name_numbers", "address", "claims", "columns", "header", "kernel_table", "kernels", "moved", "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "rules", "versions", "watchers", *ENTRIES,
+        "passes", "rules", "versions", "watchers", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -159,6 +171,8 @@ class Tape:
         self.ready = False
         self.kernel_table = np.zeros(at.KERNEL_COUNT, np.int64)
         self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
+        self.claims: set[Any] = set()  # weak references to claims
+        self.passes: set[Any] = set()  # weak references to the working memory of passes
         self.on_load: list[Any] = []  # called once the engine is loaded
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
@@ -227,7 +241,7 @@ class Tape:
             return  # a destructor that ran meanwhile was first
         for name, (word, dtype) in ROW_COLUMNS.items():
             move = partial(self.move_column, self.address, word, np.dtype(dtype).itemsize, at.ROWS, addresses[name])
-            _at_once(move, partial(self.columns.__setitem__, name, grown[name]))
+            at_once(move, partial(self.columns.__setitem__, name, grown[name]))
         self.header[at.CAPACITY] = capacity
         self.header[at.LIMIT] = min(capacity, self.row_limit)
 
@@ -236,7 +250,7 @@ class Tape:
         address = grown.ctypes.data
         if words > self.header[at.SIDE_CAPACITY]:
             move = partial(self.move_column, self.address, at.SIDE, 8, at.SIDE_ROWS, address)
-            _at_once(move, partial(self.columns.__setitem__, "side", grown))
+            at_once(move, partial(self.columns.__setitem__, "side", grown))
             self.header[at.SIDE_CAPACITY] = words
 
     def _grow_constants(self, capacity: int) -> None:
@@ -245,16 +259,14 @@ class Tape:
         address = grown.ctypes.data + 8
         if capacity > self.header[at.CONSTANT_CAPACITY]:
             move = partial(self.move_column, self.address, at.CONSTANT, 8, at.CONSTANTS, address)
-            _at_once(move, partial(self.columns.__setitem__, "constant", grown))
+            at_once(move, partial(self.columns.__setitem__, "constant", grown))
             self.header[at.CONSTANT_CAPACITY] = capacity
 
     def _grow_handles(self, capacity: int) -> None:
         grown = _allocate(_padded(capacity), np.int32)
         address = grown.ctypes.data
         if capacity > self.header[at.HANDLE_CAPACITY]:
-            _at_once(
-                partial(self.move_handles, self.address, address, capacity), partial(self.columns.__setitem__, "handle", grown)
-            )
+            at_once(partial(self.move_handles, self.address, address, capacity), partial(self.columns.__setitem__, "handle", grown))
 
     def _set_written(self, table: np.ndarray) -> None:
         self.columns["written"] = table
@@ -281,6 +293,8 @@ class Tape:
 
     def _make_room(self, rows: int, words: int) -> None:
         header = self.header
+        if header[at.PINS]:
+            self._forget_lost_claims()
         pinned = bool(header[at.PINS])
         if not pinned:
             self.collect()
@@ -304,6 +318,26 @@ class Tape:
             self._grow_constants(max(2 * int(header[at.CONSTANT_CAPACITY]), used + 2 * rows))
         if header[at.HANDLE_FREE] < 0 or self._free_handles_are_few():
             self._grow_handles(2 * int(header[at.HANDLE_CAPACITY]))
+
+    def claim(self) -> Claim:
+        """Keep rows from moving, until `unclaim`."""
+        claim = Claim()
+        self.claims.add(weakref.ref(claim, self.claims.discard))
+        self.pin(self.address, 1)
+        return claim
+
+    def unclaim(self, claim: Claim) -> None:
+        """Let rows move again."""
+        self.pin(self.address, -1)
+        self.claims.discard(weakref.ref(claim, self.claims.discard))
+
+    def _forget_lost_claims(self) -> None:
+        """Count anew: an exception may have ended a pass between two steps, and then nobody is left who would unpin."""
+        seen = int(self.header[at.PINS])
+        passes = [state for link in list(self.passes) if (state := link()) is not None]
+        right = sum(link() is not None for link in list(self.claims)) + sum(state.words[at.PINNED] for state in passes)
+        if right < seen:
+            self.correct_pins(self.address, seen, right)
 
     def _free_handles_are_few(self) -> bool:
         handles = self.columns["handle"][: int(self.header[at.HANDLE_CAPACITY])]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.autograd.recorded import own_copy, recorded_sweep
+from tapegrad.autograd.recorded import recorded_sweep, replace_gradients
 from tapegrad.autograd.rows import object_at, origin, record_of, shape_of
-from tapegrad.autograd.sweeping import add_to_grad, check_used, sweep, sweep_from
+from tapegrad.autograd.sweeping import check_used, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, array_of, make, meta_of, register_leaf
+from tapegrad.tensor import Tensor, array_of, make, register_leaf
 
 __all__ = ["backward", "grad", "tensor_backward"]
 
@@ -96,7 +96,7 @@ def _inputs(inputs: Any, function: str) -> list[Tensor]:
 class _Pinned:
     """Rows do not move inside; handles of leaves exist."""
 
-    __slots__ = ("_records",)
+    __slots__ = ("_claim", "_records")
 
     def __init__(self, records: bool = False) -> None:
         self._records = records
@@ -106,10 +106,10 @@ class _Pinned:
         # A pass that is recorded adds many rows while nothing can be reclaimed, so dead ones are looked for before it.
         if self._records and 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
             TAPE.collect()
-        TAPE.pin(_ADDRESS, 1)
+        self._claim = TAPE.claim()
 
     def __exit__(self, *exception: object) -> None:
-        TAPE.pin(_ADDRESS, -1)
+        TAPE.unclaim(self._claim)
 
 
 def _slots(tensors: Sequence[Tensor]) -> list[int]:
@@ -187,11 +187,9 @@ def backward(
         if chosen is not None:
             _backward_to(chosen, slots, seeds, retain, create_graph)
         elif create_graph:
-            found = recorded_sweep(slots, seeds, None)
-            for slot, g in found.items():
-                t = object_at(record_of(slot).payload)()
-                if t is not None:
-                    _replace_grad(t, g)
+            found, shown = recorded_sweep(slots, seeds, None)
+            leaves = [(object_at(record_of(slot).payload)(), g) for slot, g in found.items()]
+            replace_gradients([*shown, *((t, g) for t, g in leaves if t is not None)])
             if not retain:
                 _release(slots, list(found))
         else:
@@ -200,25 +198,17 @@ def backward(
 
 def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], retain: bool, create_graph: bool) -> None:
     wanted = [origin(slot) for slot in _slots(chosen)]
+    # A retained gradient is added when the pass comes by.
+    targets = [
+        (t, slot) for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values() if not t.retains_grad
+    ]
     if create_graph:
-        recorded = recorded_sweep(slots, seeds, wanted)
-        for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values():
-            if slot in recorded and not t.retains_grad:
-                _replace_grad(t, recorded[slot])
+        recorded, shown = recorded_sweep(slots, seeds, wanted)
+        replace_gradients([*shown, *((t, recorded[slot]) for t, slot in targets if slot in recorded)])
         if not retain:
             _release(slots, wanted)
         return
-    found = sweep(slots, [seed._data for seed in seeds], wanted, retain)
-    assert found is not None
-    for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values():
-        if slot in found and not t.retains_grad:  # a retained gradient was added when the pass came by
-            add_to_grad(t, found[slot].copy())
-
-
-def _replace_grad(t: Tensor, g: Tensor) -> None:
-    """A recorded pass makes a new gradient; the old one keeps its value."""
-    meta = meta_of(t)
-    meta.grad = own_copy(g) if meta.grad is None else meta.grad + g
+    sweep(slots, [seed._data for seed in seeds], wanted, retain, into=targets)
 
 
 def _release(slots: list[int], wanted: list[int]) -> None:
@@ -287,7 +277,8 @@ def grad(
         wanted = [origin(slot) for slot in _slots(chosen)]
         if slots:
             if create_graph:
-                found = recorded_sweep(slots, seeds, wanted, demand)
+                found, shown = recorded_sweep(slots, seeds, wanted, demand)
+                replace_gradients(shown)
             else:
                 found = sweep(slots, [seed._data for seed in seeds], wanted, retain, demand) or {}
         if demand:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial as partial_call
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ from tapegrad.grad_mode import enable_grad
 from tapegrad.kernels import OPCODES, names_in
 from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, strided_scatter, sum_to
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, array_of, make
+from tapegrad.tape import TAPE, at_once
+from tapegrad.tensor import Tensor, array_of, make, meta_of
 
-__all__ = ["recorded_sweep"]
+__all__ = ["recorded_sweep", "replace_gradients"]
 
 _ADDRESS = TAPE.address
 NAMES: dict[str, Any] = FUNCTIONS | {"mul0": FUNCTIONS["_mul0"], "__builtins__": {}}
@@ -37,8 +38,8 @@ def partial(text: str) -> Callable[..., Any]:
 
 def recorded_sweep(
     slots: Sequence[int], seeds: Sequence[Tensor], requested: Sequence[int] | None, demand: bool = False
-) -> dict[int, Tensor]:
-    """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached.
+) -> tuple[dict[int, Tensor], list[tuple[Tensor, Tensor]]]:
+    """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached; tensors and gradients they retain.
 
     Parameters
     ----------
@@ -61,14 +62,15 @@ def recorded_sweep(
         check_used(requested, present.__contains__)
     adjoints: dict[int, Tensor] = {}
     found: dict[int, Tensor] = {}
+    shown: list[tuple[Tensor, Tensor]] = []
     with enable_grad():
         for slot, seed in zip(slots, seeds, strict=True):
             _add(adjoints, slot, seed)
         for slot in reached.tolist():
             g = adjoints.pop(slot, None)
             if g is not None:
-                _step(state, slot, g, adjoints, found)
-    return found
+                _step(state, slot, g, adjoints, found, shown)
+    return found, shown
 
 
 def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
@@ -76,12 +78,13 @@ def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
     adjoints[slot] = contribution if before is None else before + contribution
 
 
-def _step(state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found: dict[int, Tensor]) -> None:
+def _step(
+    state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found: dict[int, Tensor], shown: list[tuple[Tensor, Tensor]]
+) -> None:
     marks = state.marks
     opcode, _ = opcode_of(slot)
     if TAPE.columns["flags"][slot] & at.WATCHED:
-        for link in TAPE.watchers.get(slot, ()):
-            _retain(link(), g)
+        shown += [(t, g) for link in TAPE.watchers.get(slot, ()) if (t := link()) is not None]
     if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
         found[slot] = g
     if opcode == at.LEAF or (marks is not None and not marks[slot] & at.ON_PATH):
@@ -150,10 +153,13 @@ def _transposed_name(name: str) -> str:
     return known.get(name, name.replace("Backward0", "BackwardBackward0"))
 
 
-def _retain(t: Tensor | None, g: Tensor) -> None:
-    if t is not None and t._meta is not None:
-        before = t._meta.grad
-        t._meta.grad = own_copy(g) if before is None else before + g
+def replace_gradients(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
+    """Let each tensor's gradient be a new one that is larger by `g`, the old one keeping its value: all of them at once."""
+    steps = []
+    for t, g in pairs:
+        meta = meta_of(t)
+        steps.append(partial_call(setattr, meta, "grad", own_copy(g) if meta.grad is None else meta.grad + g))
+    at_once(*steps)
 
 
 def own_copy(g: Tensor) -> Tensor:

@@ -7,7 +7,9 @@ a pass that raises (in a host row's Python code) leaves every ``.grad`` and ever
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,11 @@ from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import no_grad
 from tapegrad.structural import Context, Payload
-from tapegrad.tape import TAPE
+from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
 
-__all__ = ["Sweep", "add_to_grad", "borrow", "check_used", "sweep", "sweep_from"]
+__all__ = ["Sweep", "borrow", "check_used", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -58,6 +60,8 @@ class Sweep:
         self.leaf_words = words_of(np.empty(0, np.int64))
         self.trash = np.empty(0, np.int64)
         self.marks: np.ndarray | None = None
+        self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
+        TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
 
     def reset(self) -> None:
         """Make ready for a pass over the tape as it is now."""
@@ -141,12 +145,7 @@ class Sweep:
 
     def run(self, releases: bool, captured: dict[int, np.ndarray]) -> None:
         """Walk the planned rows; requested rows' adjoints are copied to `captured`."""
-        TAPE.pin(_ADDRESS, 1)  # taken back at the end of the walk
-        try:
-            self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
-        except BaseException:
-            TAPE.pin(_ADDRESS, -1)
-            raise
+        self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
 
     def resume(self, status: int, releases: bool, captured: dict[int, np.ndarray]) -> None:
         """Go on with a walk that stopped at a row for Python."""
@@ -169,7 +168,7 @@ class Sweep:
         for link in TAPE.watchers.get(slot, ()):
             t = link()
             if t is not None:
-                add_to_grad(t, adjoint.copy())
+                self.shown.append((t, adjoint.copy()))
 
     def _host(self, slot: int) -> None:
         """The step of a row whose derivative is Python."""
@@ -210,6 +209,8 @@ class Sweep:
     def finish(self) -> None:
         """Give big buffers back; then the memory is ready for another pass."""
         words = self.words
+        if self.shown:
+            self.shown = []
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
             words[at.BAR_CAPACITY] = 0
@@ -229,23 +230,35 @@ def borrow() -> Sweep:
     return state
 
 
-def add_to_grad(t: Tensor, array: np.ndarray) -> None:
-    """Add an array (owned) to ``t.grad`` in place, or make it the gradient."""
-    with _grad_lock:  # another thread may be adding to the same gradient
-        meta = meta_of(t)
-        grad = meta.grad
-        if grad is None:
-            meta.grad = make(array.item() if array.ndim == 0 and array.dtype.itemsize == 8 else array, 0)
-            return
-        data = grad._data
-        if type(data) is float:
-            grad._data = data + array.item()
-        else:
-            check_memory(data)
-            TAPE.note_written(data)
-            np.add(data, array, out=data)
-        if grad._meta is not None and grad._meta.version is not None:
-            grad._meta.version.count += 1
+def additions(t: Tensor, array: np.ndarray) -> list[partial[Any]]:
+    """Calls, none of which can fail, that add an array (owned) to ``t.grad`` in place, or make it the gradient."""
+    meta = meta_of(t)
+    grad = meta.grad
+    if grad is None:
+        fresh = make(array.item() if array.ndim == 0 and array.dtype.itemsize == 8 else array, 0)
+        return [partial(setattr, meta, "grad", fresh)]
+    data = grad._data
+    if type(data) is float:
+        steps = [partial(setattr, grad, "_data", data + array.item())]
+    else:
+        check_memory(data)
+        TAPE.note_written(data)
+        steps = [partial(np.add, data, array, data)]
+    if grad._meta is not None and grad._meta.version is not None:
+        steps.append(partial(setattr, grad._meta.version, "count", grad._meta.version.count + 1))
+    return steps
+
+
+def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) -> None:
+    """Hand the gradients over and end the pass: all gradients are as before if an exception comes first, else all are new."""
+    if pairs:
+        with _grad_lock:  # another thread may be adding to the same gradients
+            steps = [step for t, array in pairs for step in additions(t, array)]
+            at_once(partial(TAPE.conclude, _ADDRESS, state.address, releases), *steps)
+    else:
+        TAPE.conclude(_ADDRESS, state.address, releases)
+    if state.words[at.TRASH_COUNT]:
+        TAPE.drop_trash(state.address)
 
 
 def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]:
@@ -297,11 +310,9 @@ def check_leaf(t: Tensor, record: Record, grad: Any) -> None:
             )
 
 
-def attach(state: Sweep, fresh: list[tuple[int, Tensor, np.ndarray]]) -> None:
-    """Make the new arrays gradients."""
-    for k, t, array in fresh:
-        if state.leaf_words[LEAF_WORDS * k + LEAF_MODE] != at.IGNORE:
-            add_to_grad(t, array)
+def written(state: Sweep, fresh: list[tuple[int, Tensor, np.ndarray]]) -> list[tuple[Tensor, np.ndarray]]:
+    """Leaves and their gradients, those left out to which nothing was contributed."""
+    return [(t, array) for k, t, array in fresh if state.leaf_words[LEAF_WORDS * k + LEAF_MODE] != at.IGNORE]
 
 
 LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_WORDS, ADD = (
@@ -334,31 +345,34 @@ def sweep_from(handle: int, seed: float) -> None:
         state = _pool.pop()
     except IndexError:
         state = Sweep()
-    while True:
-        leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
-        if leaves >= 0:
-            break
-        if leaves != -at.MORE_ROOM:
-            raise explain(-leaves, int(state.header[at.STOPPED_AT]))
-        TAPE.pin(_ADDRESS, 1)
-        try:
-            state.reset()
-            state.plan([TAPE.slot(handle)])
-            state.allocate()
-            TAPE.clear(_ADDRESS, state.address, 0)
-        finally:
-            TAPE.pin(_ADDRESS, -1)
     try:
+        leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
+        while leaves < 0:
+            if leaves != -at.MORE_ROOM:
+                raise explain(-leaves, int(state.header[at.STOPPED_AT]))
+            _make_room(state, handle)
+            leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
         fresh = aim_leaves(state, leaves)
         status = TAPE.run(_ADDRESS, state.address, 1)
         if status != at.DONE:
             state.resume(status, True, {})
+        commit(state, written(state, fresh) + state.shown if fresh or state.shown else [], 1)
     except BaseException:
-        TAPE.pin(_ADDRESS, -1)
+        TAPE.give_up(_ADDRESS, state.address)
         raise
-    if fresh:
-        attach(state, fresh)
     state.finish()
+
+
+def _make_room(state: Sweep, handle: int) -> None:
+    """Give a state the memory that a pass from this row needs."""
+    claim = TAPE.claim()
+    try:
+        state.reset()
+        state.plan([TAPE.slot(handle)])
+        state.allocate()
+        TAPE.clear(_ADDRESS, state.address, 0)
+    finally:
+        TAPE.unclaim(claim)
 
 
 def check_used(requested: Sequence[int], reached: Callable[[int], bool]) -> None:
@@ -378,7 +392,12 @@ def check_used(requested: Sequence[int], reached: Callable[[int], bool]) -> None
 
 
 def sweep(
-    slots: Sequence[int], seeds: Sequence[Any], requested: Sequence[int] | None, retain: bool, demand: bool = False
+    slots: Sequence[int],
+    seeds: Sequence[Any],
+    requested: Sequence[int] | None,
+    retain: bool,
+    demand: bool = False,
+    into: Sequence[tuple[Tensor, int]] = (),
 ) -> dict[int, np.ndarray] | None:
     """One reverse pass.
 
@@ -392,6 +411,8 @@ def sweep(
         Whether saved values are kept for another pass.
     demand : bool
         Raise, before anything runs, if a requested row is not reached.
+    into : sequence of (Tensor, int)
+        Tensors to whose ``.grad`` the adjoint of a requested row is added.
 
     Returns
     -------
@@ -424,9 +445,13 @@ def sweep(
     for slot, seed in zip(slots, seeds, strict=True):
         if TAPE.wants(_ADDRESS, state.address, slot):
             TAPE.add_to_adjoint(_ADDRESS, state.address, slot, id(seed))
-    state.run(not retain, captured)
-    attach(state, fresh)
-    modes = state.reached[:, at.LEAF_MODE]
-    captured.update({slot: array for k, slot, array in targets if modes[k] != at.IGNORE})
+    try:
+        state.run(not retain, captured)
+        captured.update({slot: array for k, slot, array in targets if state.leaf_words[LEAF_WORDS * k + LEAF_MODE] != at.IGNORE})
+        pairs = [(t, captured[slot].copy()) for t, slot in into if slot in captured]
+        commit(state, [*state.shown, *written(state, fresh), *pairs], int(not retain))
+    except BaseException:
+        TAPE.give_up(_ADDRESS, state.address)
+        raise
     state.finish()
     return None if requested is None else captured

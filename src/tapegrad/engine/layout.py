@@ -61,7 +61,8 @@ LEAF_WORDS = 4
 OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
 KERNELS = 25  # address of the table of kernels
 STOPS = 26  # rows at which the pass will return to Python
-SWEEP_WORDS = 27
+PINNED = 27  # whether this pass itself pins the tape
+SWEEP_WORDS = 28
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4

@@ -45,6 +45,7 @@ from tapegrad.engine.layout import (
     PAYLOAD,
     PEAK,
     PENDING,
+    PINNED,
     PINS,
     REACHED,
     REACHED_CAPACITY,
@@ -479,6 +480,7 @@ def start(tape, sweep, handle, value):
         return -status if status != DONE else -MORE_ROOM
     put(sweep, CURRENT, top)
     put(tape, PINS, get(tape, PINS) + 1)
+    put(sweep, PINNED, 1)
     word = load_i64(get(sweep, OFFSET) + 8 * top)
     store_i64(get(sweep, OFFSET) + 8 * top, word - UNWRITTEN)
     seed = get(sweep, BAR) + 8 * (word >> 2)

@@ -442,6 +442,14 @@ def pin(tape, change):
     return get(tape, PINS)
 
 
+@entry("int64(int64,int64,int64)")
+def correct_pins(tape, seen, right):
+    """Set the number of pins, unless it has changed since it was seen."""
+    if get(tape, PINS) == seen:
+        put(tape, PINS, right)
+    return get(tape, PINS)
+
+
 @entry("int64(int64,int64)")
 def release_all(trash, count):
     """Release listed objects; their destructors may run any code, so the list is the caller's own."""

@@ -40,6 +40,7 @@ from tapegrad.engine.layout import (
     OFFSET,
     ON_PATH,
     OPCODE,
+    PINNED,
     PINS,
     REACHED,
     REACHED_COUNT,
@@ -112,8 +113,8 @@ def saves_value(rules, opcode, a, b):
 
 
 @inline
-def hand_over(tape, sweep):
-    """Write or add the adjoints of leaves to their targets, all of them in one go."""
+def hand_over(tape, sweep, which):
+    """Write (or add) the adjoints of those leaves to their targets whose adjoints are to be written (or added)."""
     offsets, counter = get(sweep, OFFSET), get(sweep, WORK) + 8 * 100
     for k in range(get(sweep, REACHED_COUNT)):
         leaf = get(sweep, REACHED) + 8 * LEAF_WORDS * k
@@ -121,7 +122,7 @@ def hand_over(tape, sweep):
         word = load_i64(offsets + 8 * slot)
         if word & UNWRITTEN:  # every contribution was undefined: there is no gradient
             put(leaf, LEAF_MODE, IGNORE)
-        elif mode == WRITE or mode == ADD:
+        elif mode == which:
             source, number, size = adjoint_address(sweep, word), target_type(tape, slot), target_size(tape, slot)
             item, block = 8 if number == FLOAT64 else 4, get(sweep, SCRATCH)
             if mode == ADD:
@@ -260,11 +261,17 @@ def scalar_run(tape, sweep, low, slot):
     return slot
 
 
+@inline
+def is_early(sweep, releases):
+    """Whether rows are released as the walk passes: in a pass to all leaves that never returns to Python."""
+    return releases != 0 and get(sweep, STOPS) == 0 and get(sweep, MARKS) == 0
+
+
 @entry("int64(int64,int64,int64)")
 def run(tape, sweep, releases):
     """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python.
 
-    At the end the tape is unpinned and, if asked, saved values are released.
+    What may be released on the way is listed for `drop_trash`; `conclude` ends the pass.
 
     After a `WATCHED_ROW` the same row goes on; after a `HOST_ROW` Python moves CURRENT below it.
     """
@@ -273,7 +280,7 @@ def run(tape, sweep, releases):
     offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
     low, slot, stopped = get(sweep, LOW), get(sweep, CURRENT), get(sweep, STOPPED_AT)
     # A pass that never returns to Python cannot fail, so rows are released on the way.
-    early = releases != 0 and get(sweep, STOPS) == 0 and marks == 0
+    early = is_early(sweep, releases)
     while slot >= low:
         if early:
             slot = call4_word(get(get(sweep, KERNELS), SCALAR_RUN), tape, sweep, low, slot)
@@ -328,17 +335,51 @@ def run(tape, sweep, releases):
                 store_i64(offsets + 8 * slot, UNSEEN)
         slot -= 1
     put(sweep, CURRENT, slot)
-    hand_over(tape, sweep)
-    if early:
+    hand_over(tape, sweep, WRITE)
+    return DONE
+
+
+@inline
+def end_pin(tape, sweep):
+    if get(sweep, PINNED) != 0:
+        put(tape, PINS, get(tape, PINS) - 1)
+        put(sweep, PINNED, 0)
+
+
+@entry("int64(int64,int64,int64)")
+def conclude(tape, sweep, releases):
+    """After the walk, in one step: add to the gradients that there are, release saved values if asked, and unpin the tape.
+
+    The number of objects that `drop_trash` is to release when all gradients are in place.
+    """
+    hand_over(tape, sweep, ADD)
+    if is_early(sweep, releases):
         forget_leaves(sweep)
     else:
         forget_rows(tape, sweep, releases)
-    put(tape, PINS, get(tape, PINS) - 1)
-    # Destructors may run any code, so they come last, when tape and sweep are consistent.
+    end_pin(tape, sweep)
+    return get(sweep, TRASH_COUNT)
+
+
+@entry("int64(int64)")
+def drop_trash(sweep):
+    """Release what the rows of a pass had saved. Destructors may run any code, so tape and gradients are consistent by now."""
+    trash, count = get(sweep, TRASH), get(sweep, TRASH_COUNT)
+    put(sweep, TRASH_COUNT, 0)
+    for k in range(count):
+        release(load_i64(trash + 8 * k))
+    return 0
+
+
+@entry("int64(int64,int64)")
+def give_up(tape, sweep):
+    """End a pass that raised; its working memory is not used again."""
+    end_pin(tape, sweep)
     trash = get(sweep, TRASH)
     for k in range(get(sweep, TRASH_COUNT)):
         release(load_i64(trash + 8 * k))
-    return DONE
+    put(sweep, TRASH_COUNT, 0)
+    return 0
 
 
 @entry("int64(int64,int64,int64,int64)")

@@ -1,11 +1,10 @@
 """Graphs of millions of rows: bytes and time a row, deep chains, wide fans, many paths, and the end of the numbers."""
 
 import gc
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -64,14 +63,13 @@ def seconds_a_row(rows: int) -> tuple[float, float]:
         gc.enable()
 
 
-def test_time_of_a_row_is_reported_from_short_to_long_graphs(long: bool, figure: Figure) -> None:
-    """Reported with the loosest limit only: the machine's caches and neighbours take part in it."""
-    sizes = [10_000, 100_000, 1_000_000, 10_000_000] if long else [10_000, 100_000]
-    seconds_a_row(max(sizes) // 10)
-    for part, name in ((0, "record"), (1, "sweep")):
-        times = [statistics.median(seconds_a_row(rows)[part] for _ in range(max(1, min(9, 10**6 // rows)))) for rows in sizes]
-        for rows, taken in zip(sizes[1:], times[1:], strict=True):
-            figure(f"{name}: time of a row relative to {sizes[0]:,} rows", rows, taken / times[0], float("inf"))
+def test_time_of_a_row_is_that_of_a_short_graph(long: bool, figure: Figure) -> None:
+    """Only at the full size: smaller ones take too little time to say anything on a shared machine."""
+    sizes = [10_000, 100_000, 1_000_000, 10_000_000] if long else [1000, 10_000]
+    seconds_a_row(max(sizes))
+    times = [min(sum(seconds_a_row(rows)) for _ in range(5)) for rows in sizes]
+    for rows, taken in zip(sizes[1:], times[1:], strict=True):
+        figure(f"time of a row relative to {sizes[0]:,} rows", rows, taken / times[0], 1.2 if long else float("inf"))
 
 
 def test_a_fan_of_a_million(long: bool, figure: Figure) -> None:
@@ -96,7 +94,7 @@ def test_two_to_the_sixtieth_paths_in_sixty_rows() -> None:
 
 
 @pytest.fixture
-def few_rows() -> "int":
+def few_rows() -> Iterator[int]:
     tape = tg.tape.default_tape()
     gc.collect()
     tape.collect()
@@ -108,15 +106,18 @@ def few_rows() -> "int":
 
 def test_the_end_of_the_numbers_leaves_the_graph_usable(few_rows: int) -> None:
     x = tg.tensor(1.0, requires_grad=True)
-    y = x * 1.0
-    made = 1
+    chain = [x * 1.0]
+
+    def lengthen() -> None:
+        while len(chain) < few_rows + 1000:
+            chain.append(chain[-1] * x)
+
     with pytest.raises(tg.TapeFullError, match="at most"):
-        while made < few_rows + 1000:
-            y = y * x
-            made += 1
-    y.backward()
+        lengthen()
+    made = len(chain)
+    chain[-1].backward()
     assert x.grad.item() == made
-    del y
+    chain.clear()
     z = x * 3.0
     z.backward()
     assert x.grad.item() == made + 3.0

@@ -1,0 +1,293 @@
+"""Exceptions at every step: the tape stays consistent, gradients are all there or none, and nothing is lost.
+
+Two injectors. One raises at the k-th call of an internal boundary (allocations, the engine's entries, Python derivatives), the other
+at the k-th line of the package's own code, where Python could deliver a KeyboardInterrupt. Both go through all k.
+"""
+
+import gc
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.engine.layout import PINS
+
+PACKAGE = str(Path(tg.__file__).parent)
+TAPE = tg.tape.default_tape()
+
+Leaves = tuple[tg.Tensor, ...]
+Program = Callable[[Leaves], None]
+
+
+class Stop(BaseException):
+    """What the injectors raise; like KeyboardInterrupt, no handler of exceptions catches it."""
+
+
+def scalars(leaves: Leaves) -> None:
+    w, _, _ = leaves
+    (tg.sin(w * w + 1.0) / (w + 2.0)).backward()
+
+
+def arrays(leaves: Leaves) -> None:
+    _, v, _ = leaves
+    ((v[1:] - v[:-1] ** 2) ** 2 + tg.exp(-v[1:])).sum().backward()
+
+
+def host_rows(leaves: Leaves) -> None:
+    _, v, m = leaves
+    hidden = tg.softmax(m @ v, 0)
+    (hidden.prod() + tg.cumsum(hidden, 0).sum()).backward()
+
+
+def several_leaves(leaves: Leaves) -> None:
+    w, v, m = leaves
+    ((m * v).sum() * w).backward()
+
+
+def retained(leaves: Leaves) -> None:
+    w, v, _ = leaves
+    inner = v * w
+    inner.retain_grad()
+    (inner * inner).sum().backward()
+
+
+def chosen_inputs(leaves: Leaves) -> None:
+    w, v, m = leaves
+    (m @ v).sum().mul(w).backward(inputs=[v, m])
+
+
+def recorded(leaves: Leaves) -> None:
+    w, v, _ = leaves
+    (g,) = tg.autograd.grad((v * v * w).sum(), v, create_graph=True)
+    (g * g).sum().backward()
+
+
+def recorded_backward(leaves: Leaves) -> None:
+    w, v, _ = leaves
+    (tg.exp(v) * w).sum().backward(create_graph=True)
+
+
+def writes(leaves: Leaves) -> None:
+    w, v, _ = leaves
+    out = tg.zeros(8)
+    out[:4] = v * w
+    out[4:] += v
+    out.view(2, 4)[0].mul_(2.0)
+    (out * out).sum().backward()
+
+
+PROGRAMS: dict[str, Program] = {
+    program.__name__: program
+    for program in (scalars, arrays, host_rows, several_leaves, retained, chosen_inputs, recorded, recorded_backward, writes)
+}
+
+
+def make_leaves(with_grad: bool) -> Leaves:
+    leaves = (
+        tg.tensor(0.7, requires_grad=True),
+        tg.tensor([0.5, -0.3, 0.8, 0.1], requires_grad=True),
+        tg.tensor(np.linspace(-1.0, 1.0, 16).reshape(4, 4), requires_grad=True),
+    )
+    if with_grad:
+        for leaf in leaves:
+            leaf.grad = tg.ones_like(leaf.detach())
+    return leaves
+
+
+def gradients(leaves: Leaves) -> list[Any]:
+    return [None if leaf.grad is None else leaf.grad.tolist() for leaf in leaves]
+
+
+def assert_all_or_none(got: list[Any], before: list[Any], after: list[Any]) -> None:
+    assert got in (before, after), f"half handed over: {got}, before {before}, complete {after}"
+
+
+def assert_sound(program: Program, expected: list[Any]) -> None:
+    """The next graph on the same tape is right, nothing pins the tape, and rows are given back."""
+    fresh = make_leaves(False)
+    program(fresh)
+    assert gradients(fresh) == expected
+    del fresh
+    gc.collect()
+    TAPE._forget_lost_claims()
+    assert int(TAPE.header[PINS]) == 0
+
+
+def outcome(program: Program, with_grad: bool) -> tuple[list[Any], list[Any]]:
+    leaves = make_leaves(with_grad)
+    before = gradients(leaves)
+    program(leaves)
+    return before, gradients(leaves)
+
+
+def attempts(program: Program, with_grad: bool, run: Callable[[Program, Leaves, int], bool], step: int) -> int:
+    """Inject at the first, second, … place until the program gets through; how often it did not."""
+    before, after = outcome(program, with_grad)
+    _, expected = outcome(program, False)
+    for k in itertools.count(1, step):
+        leaves = make_leaves(with_grad)
+        finished = run(program, leaves, k)
+        assert_all_or_none(gradients(leaves), before, after)
+        del leaves
+        assert_sound(program, expected)
+        if finished:
+            return k
+    raise AssertionError
+
+
+def interrupt_at_line(program: Program, leaves: Leaves, k: int) -> bool:
+    """Run, raising at the k-th line of the package that is executed; whether the program got through before."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        if not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code.co_name in ("__del__", "<genexpr>"):
+            return None
+        if event == "line":
+            count += 1
+            if count == k:
+                sys.settrace(None)
+                raise Stop
+        return trace
+
+    sys.settrace(trace)
+    try:
+        program(leaves)
+    except Stop:
+        return False
+    finally:
+        sys.settrace(None)
+    return True
+
+
+class Boundary:
+    """Raises at the k-th call of what it stands for: before the call, or when it has returned."""
+
+    def __init__(self, late: bool) -> None:
+        self.calls, self.stop_at, self.late = 0, 0, late
+
+    def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            self.calls += 1
+            if self.calls == self.stop_at and not self.late:
+                raise Stop
+            result = function(*arguments)
+            if self.calls == self.stop_at:
+                raise Stop
+            return result
+
+        return call
+
+
+# Entries that run inside destructors, where Python swallows what is raised, and the steps that hand gradients over in one go.
+UNTOUCHED = {"drop", "release_all", "conclude", "give_up", "drop_trash", "pin", "correct_pins"}
+
+
+@pytest.fixture(params=[False, True], ids=["before", "after"])
+def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Boundary]:
+    for program in PROGRAMS.values():
+        program(make_leaves(True))
+    guard = Boundary(request.param)
+    for name in tg.tape.ENTRIES:
+        if name not in UNTOUCHED:
+            monkeypatch.setattr(TAPE, name, guard.around(getattr(TAPE, name)))
+    monkeypatch.setattr(tg.tape, "_allocate", guard.around(tg.tape._allocate))
+    yield guard
+
+
+@pytest.mark.parametrize("with_grad", [False, True], ids=["no gradients", "gradients"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_exceptions_at_every_boundary(name: str, with_grad: bool, boundary: Boundary) -> None:
+    def run(program: Program, leaves: Leaves, k: int) -> bool:
+        boundary.calls, boundary.stop_at = 0, k
+        try:
+            program(leaves)
+        except Stop:
+            return False
+        finally:
+            boundary.stop_at = 0
+        return True
+
+    assert attempts(PROGRAMS[name], with_grad, run, 1) > 1
+
+
+@pytest.mark.parametrize("with_grad", [False, True], ids=["no gradients", "gradients"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_interrupts_at_every_line(name: str, with_grad: bool, long: bool) -> None:
+    assert attempts(PROGRAMS[name], with_grad, interrupt_at_line, 1 if long else 7) > 1
+
+
+def test_interrupts_leave_no_rows_behind() -> None:
+    def rows() -> int:
+        gc.collect()
+        TAPE.collect()
+        return TAPE.rows
+
+    program = PROGRAMS["recorded"]
+    program(make_leaves(False))
+    before = rows()
+    for k in range(1, 400, 3):
+        interrupt_at_line(program, make_leaves(False), k)
+    assert rows() <= before + 400  # an interrupt between recording a row and storing its handle loses that one row
+
+
+class Unable:
+    """Refuses memory from the k-th request on."""
+
+    def __init__(self, allocate: Callable[..., Any]) -> None:
+        self.allocate, self.left = allocate, -1
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.left == 0:
+            raise MemoryError
+        self.left -= self.left > 0
+        return self.allocate(*arguments)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Unable:
+    unable = Unable(tg.tape._allocate)
+    monkeypatch.setattr(tg.tape, "_allocate", unable)
+    return unable
+
+
+@pytest.mark.parametrize("allowed", range(8))
+def test_running_out_of_memory_while_recording_loses_nothing(memory: Unable, allowed: int) -> None:
+    x = tg.tensor(1.0, requires_grad=True)
+    chain = [x * 1.0]
+
+    def lengthen() -> None:
+        while len(chain) < 4 * int(TAPE.header[1]):
+            chain.append(chain[-1] * x)
+
+    memory.left = allowed
+    with pytest.raises(MemoryError):
+        lengthen()
+    memory.left = -1
+    chain[-1].backward()
+    assert x.grad.item() == len(chain)
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_running_out_of_memory_for_adjoints_loses_nothing(memory: Unable, allowed: int) -> None:
+    x = tg.tensor(np.ones(300_000), requires_grad=True)
+    z = x
+    for _ in range(30 + 20 * allowed):
+        z = tg.sin(z) + x
+    loss = z.sum()
+    tg.autograd.sweeping._pool.clear() if hasattr(tg.autograd, "sweeping") else None
+    memory.left = allowed
+    try:
+        loss.backward()
+    except MemoryError:
+        assert x.grad is None
+    memory.left = -1
+    if x.grad is None:
+        loss.backward()
+    assert x.grad.shape == (300_000,)
