@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeVar
 
 from tapegrad.tape import TAPE
 
-__all__ = ["enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = ["enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled", "without_recording"]
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _lock = threading.Lock()
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
@@ -23,7 +25,8 @@ class _Thread(threading.local):
         # A thread that ends while its mode is off no longer counts.
         if not self.enabled:
             with _lock:
-                TAPE.count_recording_off(-1)
+                for step in TAPE.recording_off_steps(TAPE.recording_off - 1):
+                    step()
 
 
 _thread = _Thread()
@@ -45,11 +48,22 @@ def _switch(enabled: bool) -> bool:
     """Set this thread's mode; the mode before."""
     before = _thread.enabled
     if before != enabled:
-        # Operators look at this counter first: while no thread has recording off, they need not find their thread's mode.
+        # Operators look at the counter first: while no thread has recording off, they need not find their thread's mode.
         with _lock:
-            TAPE.count_recording_off(-1 if enabled else 1)
-        _thread.enabled = enabled
+            count = TAPE.recording_off + (-1 if enabled else 1)
+            # No bytecode between these steps, so no interrupt comes between them.
+            tuple(map(partial.__call__, (*TAPE.recording_off_steps(count), partial(setattr, _thread, "enabled", enabled))))
     return before
+
+
+def without_recording(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function with recording off in this thread."""
+    before = _thread.enabled
+    try:
+        _switch(False)
+        return function(*arguments)
+    finally:
+        _switch(before)
 
 
 class _Mode:

@@ -184,10 +184,9 @@ class Tape:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def count_recording_off(self, more: int) -> None:
-        """Another thread, or one less, has gradient mode off."""
-        self.recording_off += more
-        self.header[at.RECORDING_OFF] = self.recording_off
+    def recording_off_steps(self, count: int) -> tuple[partial[Any], ...]:
+        """Calls that note in how many threads gradient mode is off."""
+        return partial(setattr, self, "recording_off", count), partial(self.header.__setitem__, at.RECORDING_OFF, count)
 
     def load(self) -> None:
         """Load the compiled engine and allocate the first columns."""

@@ -1,13 +1,14 @@
 """Exceptions at every step: the tape stays consistent, gradients are all there or none, and nothing is lost.
 
-Two injectors. One raises at the k-th call of an internal boundary (allocations, the engine's entries, Python derivatives), the other
-at the k-th line of the package's own code, where Python could deliver a KeyboardInterrupt. Both go through all k.
+Two injectors. One raises at the k-th call of an internal boundary (allocations, entries of the engine, Python derivatives), one
+at the k-th place of the package's own code where Python could deliver a KeyboardInterrupt. Both go through all k.
 """
 
 import gc
+import importlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,8 +19,14 @@ import pytest
 import tapegrad as tg
 from tapegrad.engine.layout import PINS
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Using backward"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # what hits a destructor, Python swallows
+]
+
 PACKAGE = str(Path(tg.__file__).parent)
 TAPE = tg.tape.default_tape()
+SWEEPS = importlib.import_module("tapegrad.autograd.sweeping")
 
 Leaves = tuple[tg.Tensor, ...]
 Program = Callable[[Leaves], None]
@@ -113,8 +120,6 @@ def assert_sound(program: Program, expected: list[Any]) -> None:
     fresh = make_leaves(False)
     program(fresh)
     assert gradients(fresh) == expected
-    del fresh
-    gc.collect()
     TAPE._forget_lost_claims()
     assert int(TAPE.header[PINS]) == 0
 
@@ -141,28 +146,33 @@ def attempts(program: Program, with_grad: bool, run: Callable[[Program, Leaves, 
     raise AssertionError
 
 
-def interrupt_at_line(program: Program, leaves: Leaves, k: int) -> bool:
-    """Run, raising at the k-th line of the package that is executed; whether the program got through before."""
+# PyTorch's own mode switches are Python too: an interrupt that hits one of them, and not what it surrounds, may leave the mode.
+NOT_HIT = {"_switch", "__enter__", "__exit__", "recording_off_steps", "without_recording", "__del__", "<genexpr>"}
+
+
+def interrupt(program: Program, leaves: Leaves, k: int) -> bool:
+    """Run, raising at the k-th place in the package where Python may deliver a signal; whether the program got through before.
+
+    Signals are looked for when a Python function begins and when a C function has returned.
+    """
     count = 0
 
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
+    def watch(frame: FrameType, event: str, _: Any) -> None:
         nonlocal count
-        if not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code.co_name in ("__del__", "<genexpr>"):
-            return None
-        if event == "line":
+        code = frame.f_code
+        if event in ("call", "c_return") and code.co_filename.startswith(PACKAGE) and code.co_name not in NOT_HIT:
             count += 1
             if count == k:
-                sys.settrace(None)
+                sys.setprofile(None)
                 raise Stop
-        return trace
 
-    sys.settrace(trace)
+    sys.setprofile(watch)
     try:
         program(leaves)
     except Stop:
         return False
     finally:
-        sys.settrace(None)
+        sys.setprofile(None)
     return True
 
 
@@ -190,7 +200,7 @@ UNTOUCHED = {"drop", "release_all", "conclude", "give_up", "drop_trash", "pin", 
 
 
 @pytest.fixture(params=[False, True], ids=["before", "after"])
-def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Boundary]:
+def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Boundary:
     for program in PROGRAMS.values():
         program(make_leaves(True))
     guard = Boundary(request.param)
@@ -198,7 +208,7 @@ def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         if name not in UNTOUCHED:
             monkeypatch.setattr(TAPE, name, guard.around(getattr(TAPE, name)))
     monkeypatch.setattr(tg.tape, "_allocate", guard.around(tg.tape._allocate))
-    yield guard
+    return guard
 
 
 @pytest.mark.parametrize("with_grad", [False, True], ids=["no gradients", "gradients"])
@@ -219,8 +229,8 @@ def test_exceptions_at_every_boundary(name: str, with_grad: bool, boundary: Boun
 
 @pytest.mark.parametrize("with_grad", [False, True], ids=["no gradients", "gradients"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_interrupts_at_every_line(name: str, with_grad: bool, long: bool) -> None:
-    assert attempts(PROGRAMS[name], with_grad, interrupt_at_line, 1 if long else 7) > 1
+def test_interrupts_at_every_place(name: str, with_grad: bool, long: bool) -> None:
+    assert attempts(PROGRAMS[name], with_grad, interrupt, 1 if long else 11) > 1
 
 
 def test_interrupts_leave_no_rows_behind() -> None:
@@ -233,7 +243,7 @@ def test_interrupts_leave_no_rows_behind() -> None:
     program(make_leaves(False))
     before = rows()
     for k in range(1, 400, 3):
-        interrupt_at_line(program, make_leaves(False), k)
+        interrupt(program, make_leaves(False), k)
     assert rows() <= before + 400  # an interrupt between recording a row and storing its handle loses that one row
 
 
@@ -274,20 +284,22 @@ def test_running_out_of_memory_while_recording_loses_nothing(memory: Unable, all
     assert x.grad.item() == len(chain)
 
 
-@pytest.mark.parametrize("allowed", [0, 1])
+@pytest.mark.parametrize("allowed", range(3))
 def test_running_out_of_memory_for_adjoints_loses_nothing(memory: Unable, allowed: int) -> None:
-    x = tg.tensor(np.ones(300_000), requires_grad=True)
+    x = tg.tensor(np.ones(1000), requires_grad=True)
     z = x
-    for _ in range(30 + 20 * allowed):
-        z = tg.sin(z) + x
-    loss = z.sum()
-    tg.autograd.sweeping._pool.clear() if hasattr(tg.autograd, "sweeping") else None
+    for _ in range(20_000):  # more rows than any pass before this one had, so that its working memory must grow
+        z = z + x
+    loss = (z * z).sum() + tg.cat([x * float(k) for k in range(300)]).sum()
+    SWEEPS._pool.clear()
     memory.left = allowed
+    refused = False
     try:
         loss.backward()
     except MemoryError:
-        assert x.grad is None
+        refused = True
     memory.left = -1
-    if x.grad is None:
+    assert (x.grad is None) == refused
+    if refused:
         loss.backward()
-    assert x.grad.shape == (300_000,)
+    np.testing.assert_allclose(x.grad.numpy(), 2.0 * 20_001**2 + 300 * 299 / 2, rtol=1e-12)

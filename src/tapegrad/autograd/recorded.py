@@ -155,11 +155,12 @@ def _transposed_name(name: str) -> str:
 
 def replace_gradients(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
     """Let each tensor's gradient be a new one that is larger by `g`, the old one keeping its value: all of them at once."""
-    steps = []
+    fresh: dict[int, tuple[Any, Tensor]] = {}
     for t, g in pairs:
         meta = meta_of(t)
-        steps.append(partial_call(setattr, meta, "grad", own_copy(g) if meta.grad is None else meta.grad + g))
-    at_once(*steps)
+        before = fresh[id(t)][1] if id(t) in fresh else meta.grad
+        fresh[id(t)] = (meta, own_copy(g) if before is None else before + g)
+    at_once(*(partial_call(setattr, meta, "grad", grad) for meta, grad in fresh.values()))
 
 
 def own_copy(g: Tensor) -> Tensor:

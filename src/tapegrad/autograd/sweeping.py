@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from tapegrad.autograd.faults import explain
 from tapegrad.autograd.rows import Record, as_float, object_at, opcode_of, record_of
 from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
-from tapegrad.grad_mode import no_grad
+from tapegrad.grad_mode import without_recording
 from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
@@ -193,8 +193,7 @@ class Sweep:
             payload.shapes[: payload.inputs],
             payload.dtypes[: payload.inputs],
         )
-        with no_grad():
-            cotangents = payload.op.vjp(g, context)
+        cotangents = without_recording(payload.op.vjp, g, context)
         for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
             if wanted and cotangent is not None:
                 data = cotangent._data
@@ -249,11 +248,20 @@ def additions(t: Tensor, array: np.ndarray) -> list[partial[Any]]:
     return steps
 
 
+def _distinct(pairs: list[tuple[Tensor, np.ndarray]]) -> Iterable[tuple[Tensor, np.ndarray]]:
+    """Each tensor once: one that retained its gradient at several rows gets the sum."""
+    sums: dict[int, tuple[Tensor, np.ndarray]] = {}
+    for t, array in pairs:
+        before = sums.get(id(t))
+        sums[id(t)] = (t, array if before is None else before[1] + array)
+    return sums.values()
+
+
 def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) -> None:
     """Hand the gradients over and end the pass: all gradients are as before if an exception comes first, else all are new."""
     if pairs:
         with _grad_lock:  # another thread may be adding to the same gradients
-            steps = [step for t, array in pairs for step in additions(t, array)]
+            steps = [step for t, array in _distinct(pairs) for step in additions(t, array)]
             at_once(partial(TAPE.conclude, _ADDRESS, state.address, releases), *steps)
     else:
         TAPE.conclude(_ADDRESS, state.address, releases)
