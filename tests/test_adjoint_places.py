@@ -1,5 +1,6 @@
 """Adjoints that share memory, that are one number for all elements, or that go to a piece of a larger one."""
 
+import importlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -254,3 +255,21 @@ def test_piece_of_an_array(take: Callable[[Any], Any], kind: Any, is_leaf: bool)
     (take(x) * 1.0).sum().backward()  # now onto a gradient that is there already
     take(expected)[...] += 1.0
     assert_values(x.grad, expected, rtol=1e-6 if kind is np.float32 else 1e-15)
+
+
+def test_the_gradient_of_nothing_is_written_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocate, made = tg.tape._allocate, []
+
+    def with_guard(length: int, dtype: Any) -> np.ndarray:
+        memory = allocate(length + 4, dtype)
+        memory[length:] = 77
+        made.append(memory[length:])
+        return memory[:length]
+
+    monkeypatch.setattr(tg.tape, "_allocate", with_guard)
+    importlib.import_module("tapegrad.autograd.sweeping")._pool.clear()
+    nothing = tg.tensor(np.ones(0), requires_grad=True)
+    for size in (1500, 3000):
+        w = tg.tensor(np.ones(size), requires_grad=True)
+        (nothing.sum() + w.sum()).backward()
+    assert made and all((guard == 77).all() for guard in made)

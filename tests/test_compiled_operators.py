@@ -2,6 +2,7 @@
 
 import gc
 import math
+import signal
 import subprocess
 import sys
 import threading
@@ -247,3 +248,61 @@ cycle = [x * 4.0]
 cycle.append(cycle)
 """
     subprocess.run([sys.executable, "-X", "dev", "-c", script], check=True)
+
+
+def test_a_subclass_without_data_raises() -> None:
+    class Unready(tg.Tensor):
+        __slots__ = ()
+
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(AttributeError):
+        Unready() * 2.0
+
+
+def test_what_a_signal_handler_raises_is_not_swallowed_without_recording() -> None:
+    class AlarmError(Exception):
+        pass
+
+    def handler(*_: Any) -> None:
+        raise AlarmError
+
+    x = leaf(3.0)
+    before = signal.signal(signal.SIGALRM, handler)
+    raised = 0
+    try:
+        for _ in range(30):
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+            try:
+                with tg.no_grad():
+                    for _ in range(10**6):
+                        x * x
+            except AlarmError:
+                raised += 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert raised == 30
+
+
+def test_finalisers_in_a_cycle_find_their_tensor_untracked() -> None:
+    x = leaf(3.0)
+    seen = []
+
+    class Holder:
+        def __del__(self) -> None:
+            seen.append((self.t * 2.0).requires_grad)
+
+    gc.collect()
+    gc.disable()
+    try:
+        holder: Any = Holder()
+        holder.t, holder.me = x * x, holder
+        del holder
+    finally:
+        gc.enable()
+    gc.collect()
+    y = x * x
+    y.backward()
+    assert len(seen) == 1
+    assert_values(x.grad, 6.0)

@@ -229,3 +229,30 @@ def test_backward_with_recording_warns_of_cycles_once_a_process() -> None:
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "1"
+
+
+@pytest.mark.parametrize("options", [{}, {"allow_unused": True}, {"materialize_grads": True}], ids=str)
+def test_a_held_result_stays_an_input_when_its_own_graph_is_freed(options: dict[str, bool]) -> None:
+    x = leaf([1.0, 2.0])
+    m = x * x
+    loss = ((m + 1.0) + 2.0) + 3.0
+    m.sum().backward()
+    tg.tape.default_tape().collect()
+    (g,) = tg.autograd.grad(loss, m, tg.ones(2), **options)
+    assert_values(g, [1.0, 1.0])
+
+
+def test_a_result_written_without_recording_stays_whole_when_its_graph_is_freed() -> None:
+    x = leaf(2.0)
+    before = [x * 1.0 for _ in range(20)]
+    y = x * x
+    with tg.no_grad():
+        y.mul_(2.0)
+    z = y * 3.0
+    (y + 0.0).backward()
+    del z, before
+    tg.tape.default_tape().collect()
+    with tg.no_grad():
+        y.mul_(2.0)
+    (g,) = tg.autograd.grad(y + 1.0, y)
+    assert_values(g, 1.0)

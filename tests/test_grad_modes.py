@@ -1,5 +1,6 @@
 """no_grad, enable_grad, set_grad_enabled: contexts, decorators, generators, threads, and what they change."""
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 
@@ -226,3 +227,13 @@ def test_mode_is_off_in_a_loop_that_evaluates_and_on_in_one_that_trains() -> Non
             assert not (x * x).requires_grad
         (x * x).backward()
     assert_values(x.grad, [12.0])
+
+
+def test_a_thread_that_ends_without_recording_no_longer_counts() -> None:
+    tape = tg.tape.default_tape()
+    before = tape.recording_off
+    thread = threading.Thread(target=tg.set_grad_enabled, args=(False,))
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert tape.recording_off == before

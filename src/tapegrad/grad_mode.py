@@ -18,8 +18,13 @@ _lock = threading.Lock()
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 
-class _Thread(threading.local):
-    enabled = True
+class _State:
+    """The mode of one thread; dies with the thread."""
+
+    __slots__ = ("enabled",)
+
+    def __init__(self) -> None:
+        self.enabled = True
 
     def __del__(self) -> None:
         # A thread that ends while its mode is off no longer counts.
@@ -27,6 +32,11 @@ class _Thread(threading.local):
             with _lock:
                 for step in TAPE.recording_off_steps(TAPE.recording_off - 1):
                     step()
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.state = _State()
 
 
 _thread = _Thread()
@@ -41,24 +51,25 @@ def is_grad_enabled() -> bool:
     ...     tg.is_grad_enabled()
     False
     """
-    return _thread.enabled
+    return _thread.state.enabled
 
 
 def _switch(enabled: bool) -> bool:
     """Set this thread's mode; the mode before."""
-    before = _thread.enabled
+    state = _thread.state
+    before = state.enabled
     if before != enabled:
         # Operators look at the counter first: while no thread has recording off, they need not find their thread's mode.
         with _lock:
             count = TAPE.recording_off + (-1 if enabled else 1)
             # No bytecode between these steps, so no interrupt comes between them.
-            tuple(map(partial.__call__, (*TAPE.recording_off_steps(count), partial(setattr, _thread, "enabled", enabled))))
+            tuple(map(partial.__call__, (*TAPE.recording_off_steps(count), partial(setattr, state, "enabled", enabled))))
     return before
 
 
 def without_recording(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording off in this thread."""
-    before = _thread.enabled
+    before = _thread.state.enabled
     try:
         _switch(False)
         return function(*arguments)

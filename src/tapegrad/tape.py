@@ -194,7 +194,11 @@ class Tape:
             return
         with _loading_lock:
             if self.kernels is None:
-                self._load()
+                try:
+                    self._load()
+                except BaseException:
+                    self.kernels = None  # interrupted: the next use starts anew
+                    raise
 
     def _load(self) -> None:
         from tapegrad import kernels

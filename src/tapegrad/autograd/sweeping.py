@@ -60,6 +60,7 @@ class Sweep:
         self.leaf_words = words_of(np.empty(0, np.int64))
         self.trash = np.empty(0, np.int64)
         self.marks: np.ndarray | None = None
+        self.targets: list[np.ndarray] = []
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
         TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
 
@@ -208,8 +209,8 @@ class Sweep:
     def finish(self) -> None:
         """Give big buffers back; then the memory is ready for another pass."""
         words = self.words
-        if self.shown:
-            self.shown = []
+        self.targets.clear()
+        self.shown.clear()
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
             words[at.BAR_CAPACITY] = 0
@@ -284,6 +285,7 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
             if type(data) is ndarray:
                 if not (data.flags.c_contiguous and data.flags.writeable):
                     check_memory(data)
+                state.targets.append(data)  # lives until the pass is over, whatever others do with the gradient meanwhile
                 words[at_leaf + LEAF_TARGET] = id(data)
                 words[at_leaf + LEAF_MODE] = ADD
                 if grad._meta is not None and grad._meta.version is not None:

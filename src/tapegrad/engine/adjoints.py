@@ -82,8 +82,10 @@ def claim(tape, sweep, slot):
 @inline
 def contribute_uniform(tape, sweep, slot, address, block):
     """Make a first contribution, already claimed, that is the same for every element: the value at `block`."""
-    call5(get(get(sweep, KERNELS), DELIVER), address, target_type(tape, slot), 1, block, 1)
-    if target_size(tape, slot) > 1:
+    size = target_size(tape, slot)
+    if size > 0:  # else there is no word to write
+        call5(get(get(sweep, KERNELS), DELIVER), address, target_type(tape, slot), 1, block, 1)
+    if size > 1:
         place = get(sweep, OFFSET) + 8 * slot
         store_i64(place, load_i64(place) | UNIFORM)
         if load_u16(get(tape, OPCODE) + 2 * slot) == LEAF | WIDE:  # its adjoint is handed over as an array

@@ -67,6 +67,7 @@ from tapegrad.engine.objects import (
     is_tensor,
     new_array_like,
     new_float,
+    new_integer,
     new_tensor,
     set_handle,
     type_of,
@@ -78,15 +79,14 @@ from tapegrad.jit import entry, inline, kernel
 
 @inline
 def recording(tape):
-    """Whether this thread records; asks Python only while some thread does not."""
+    """Whether this thread records, -1 for an exception; asks Python only while some thread does not."""
     if get(tape, RECORDING_OFF) == 0:
-        return True
+        return 1
     answer = call_object0(get(tape, IS_RECORDING))
     if answer == 0:
-        clear_error()
-        return True
+        return -1  # a signal's handler may raise there, on Ctrl-C for one
     release(answer)
-    return answer == get(tape, TRUE)
+    return 1 if answer == get(tape, TRUE) else 0
 
 
 @inline
@@ -197,18 +197,26 @@ def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
 
 @inline
 def result(tape, opcode, count, x, y):
-    """New tensor ``op(x, y)``, or ``op(x)`` with `y` the same, for tensors and floats; 0 if this is not a common case."""
+    """New tensor ``op(x, y)``, or ``op(x)`` with `y` the same, for tensors and floats.
+
+    0 if this is not a common case, -1 if an exception is set.
+    """
     x_is_number, y_is_number = type_of(x) == get(tape, FLOAT_TYPE), type_of(y) == get(tape, FLOAT_TYPE)
     if not (x_is_number or is_tensor(tape, x)) or not (y_is_number or is_tensor(tape, y)):
         return 0
     tracking = recording(tape)
+    if tracking < 0:
+        return -1
     t = new_tensor(tape)  # first, because destructors that the collector runs may change the operands
     if t == 0:
         clear_error()
         return 0
     a, b = (x if x_is_number else data_of(tape, x)), (y if y_is_number else data_of(tape, y))
-    x_handle = handle_of(tape, x) if tracking and not x_is_number else 0
-    y_handle = handle_of(tape, y) if tracking and not y_is_number and count == 2 else 0
+    if a == 0 or b == 0:  # a subclass's initialiser has not set the data
+        release(t)
+        return 0
+    x_handle = handle_of(tape, x) if tracking > 0 and not x_is_number else 0
+    y_handle = handle_of(tape, y) if tracking > 0 and not y_is_number and count == 2 else 0
     if is_float(tape, a) and is_float(tape, b):
         return scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle)
     if is_float(tape, a):
@@ -230,7 +238,10 @@ def float_from(tape, obj):
     if value == -1.0 and has_error() != 0:
         clear_error()
         return 0
-    return new_float(value)
+    number = new_float(value)
+    if number == 0:
+        clear_error()
+    return number
 
 
 @kernel("int64(int64,int64,int64,int64,int64,int64)")
@@ -254,18 +265,23 @@ def operate(tape, opcode, count, exchanged, x, y):
     if number != 0:
         release(number)
     if t != 0:
-        return t
+        return 0 if t == -1 else t
     form = load_i64(get(tape, FALLBACKS) + 16 * opcode + 8 * exchanged)
     return call_object(form, count, x, y)
 
 
 @kernel("int64(int64,int64,int64)")
 def finalize(tape, t, nothing):
-    """Destructor of tensors: gives the handle back."""
+    """Destructor of tensors: gives the handle back.
+
+    In a cycle, another object's finaliser may see the tensor after this; it is untracked then.
+    """
     number = load_i64(t + get(tape, ROW_AT))
     if number != 0:
         handle = integer_value(number)
         if handle > 0:
+            store_i64(t + get(tape, ROW_AT), new_integer(0))
+            release(number)
             call2(get(tape, GIVE_BACK), tape, handle)
     retain(get(tape, NONE))
     return get(tape, NONE)

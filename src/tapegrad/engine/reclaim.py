@@ -238,8 +238,29 @@ def mark_overwritten(tape, handle):
 
 
 @inline
-def find_dead(tape):
-    """Find the rows (upwards) from which every way down ends in freed ones: what they refer to need not be kept."""
+def mark_held(tape, new_slot):
+    """Mark the rows of handles, and those behind them if they are aliases: gradients with respect to these may be asked for."""
+    handles, opcodes, first = get(tape, HANDLE), get(tape, OPCODE), get(tape, FIRST)
+    for handle in range(1, get(tape, HANDLE_CAPACITY)):
+        slot = load_i32(handles + 4 * handle)
+        while slot >= 0 and load_i32(new_slot + 4 * slot) == 0:
+            store_i32(new_slot + 4 * slot, 1)
+            if load_u16(opcodes + 2 * slot) == 0:
+                slot = load_i32(first + 4 * slot)
+
+
+@inline
+def leads_nowhere(flags, new_slot, slot):
+    """Whether no pass can want what stands behind a reference: nobody holds the row, and all ways down from it are freed."""
+    return slot < 0 or (load_u8(flags + slot) & DEAD != 0 and load_i32(new_slot + 4 * slot) == 0)
+
+
+@inline
+def find_dead(tape, new_slot):
+    """Find the rows (upwards) from which every way down ends in freed ones before it meets a row that is held.
+
+    What they refer to need not be kept.
+    """
     opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
     side = get(tape, SIDE)
     for slot in range(get(tape, ROWS)):
@@ -251,24 +272,16 @@ def find_dead(tape):
         if flag & FREED == 0 and opcode & WIDE:
             record = side + 8 * a
             for k in range(argument_count(record)):
-                reference = argument_row(record, k)
-                if reference >= 0 and load_u8(flags + reference) & DEAD == 0:
-                    dead = False
+                dead = dead and leads_nowhere(flags, new_slot, argument_row(record, k))
         elif flag & FREED == 0:
-            dead = (a < 0 or load_u8(flags + a) & DEAD != 0) and (b < 0 or load_u8(flags + b) & DEAD != 0)
-        if dead:
-            store_u8(flags + slot, flag | DEAD)
+            dead = leads_nowhere(flags, new_slot, a) and leads_nowhere(flags, new_slot, b)
+        store_u8(flags + slot, flag | DEAD if dead else flag & ~DEAD)
 
 
 @inline
 def mark(tape, new_slot):
-    """Find the living rows: `new_slot` (int32 a row, zeros) becomes 1 for them; their number."""
+    """Find the living rows: `new_slot` (int32 a row, 1 for those that `mark_held` found) becomes 1 for them; their number."""
     rows = get(tape, ROWS)
-    handles = get(tape, HANDLE)
-    for handle in range(1, get(tape, HANDLE_CAPACITY)):
-        slot = load_i32(handles + 4 * handle)
-        if slot >= 0:
-            store_i32(new_slot + 4 * slot, 1)
     opcodes, flags, first, second, side = (
         get(tape, OPCODE),
         get(tape, FLAGS),
@@ -290,7 +303,7 @@ def mark(tape, new_slot):
                     reference = argument_row(record, k)
                     if reference >= 0:
                         store_i32(new_slot + 4 * reference, 1)
-        elif alive and load_u8(flags + slot) & DEAD == 0:
+        elif alive and (load_u8(flags + slot) & DEAD == 0 or opcode == 0):  # what an alias stands for is always asked for
             if a >= 0:
                 store_i32(new_slot + 4 * a, 1)
             if b >= 0:
@@ -399,7 +412,8 @@ def collect_rows(tape, new_slot, slots, trash, objects):
         return -1  # a pass in another thread knows rows by their slots
     if rows > slots or get(tape, SIDE_ROWS) > objects:
         return -2
-    find_dead(tape)
+    mark_held(tape, new_slot)
+    find_dead(tape, new_slot)
     if mark(tape, new_slot) == rows:
         return -1
     return compact(tape, new_slot, trash)
