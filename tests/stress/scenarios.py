@@ -210,7 +210,7 @@ def growth(name: str, iterations: int) -> tuple[int, int]:
     tape = tg.tape.default_tape()
     memory: list[int] = []
     rows: list[int] = []
-    every = max(1, iterations // 300)
+    every = max(1, iterations // 60)
     for k, _ in zip(range(iterations), LOOPS[name](), strict=False):
         if k % every == every - 1:
             gc.collect()
