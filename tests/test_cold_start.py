@@ -142,3 +142,25 @@ def test_unwritable_chosen_folder_falls_back_to_another_without_a_warning(tmp_pa
     done = run(GRADIENT, environment(tmp_path / "taken" / "cache"))
     assert_gradient(done.stdout)
     assert done.stderr == ""
+
+
+DAMAGE = {
+    "empty": lambda content: b"",
+    "cut short": lambda content: content[:100],
+    "changed": lambda content: content.replace(b"numba", b"numbb"),
+}
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damaged_compiled_code_is_compiled_anew(filled: tuple[Path, list[str]], kind: str, how: str) -> None:
+    cache = filled[0]
+    damaged = sorted(cache.rglob(f"*.{kind}"))[3:5]
+    for path in damaged:
+        path.write_bytes(DAMAGE[how](path.read_bytes()))
+    first = run(GRADIENT, environment(cache))
+    assert_gradient(first.stdout)
+    assert "damaged" in first.stderr
+    second = run(GRADIENT, environment(cache))
+    assert_gradient(second.stdout)
+    assert "damaged" not in second.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,40 @@ class Lazy:
         return self._built
 
 
+def _damaged(function: Callable[..., Any], error: Exception) -> None:
+    """Remove what Numba keeps on disk of a function, and say once that it was damaged."""
+    import warnings
+    from pathlib import Path
+
+    from numba.core import caching
+
+    files: Any = caching.FunctionCache  # its stubs leave out the types
+    folder = Path(files(function).cache_path)
+    for path in folder.glob(f"{function.__module__}.{function.__name__}-*.nb?"):
+        path.unlink(missing_ok=True)
+    warnings.warn(
+        f"the cache of compiled code in {folder} is damaged ({type(error).__name__}: {error}); what is damaged is compiled anew",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> Any:
+    """Compile with Numba's cache; what cannot be read from there is compiled anew, and kept if that can be."""
+    from numba.core.errors import NumbaError
+
+    try:
+        return compile_with(cache=True)(function)
+    except NumbaError:
+        raise
+    except Exception as error:  # whatever unpickling makes of damaged bytes
+        try:
+            _damaged(function, error)
+            return compile_with(cache=True)(function)
+        except OSError:
+            return compile_with(cache=False)(function)
+
+
 def entry(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
     """Compile a function that Python calls, for one signature, cached on disk.
 
@@ -60,8 +95,7 @@ def entry(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
         def build() -> Any:
             import numba
 
-            njit: Any = numba.njit
-            dispatcher = njit(signature, cache=True, no_cfunc_wrapper=True, **FLAGS)(function)
+            dispatcher = _cached(functools.partial(numba.njit, signature, no_cfunc_wrapper=True, **FLAGS), function)
             return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
         return Lazy(build)
@@ -78,7 +112,7 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
         def build() -> Any:
             import numba
 
-            compiled.append(numba.cfunc(signature, cache=True, error_model="numpy")(function))
+            compiled.append(_cached(functools.partial(numba.cfunc, signature, error_model="numpy"), function))
             return compiled[0].address
 
         return Lazy(build)
