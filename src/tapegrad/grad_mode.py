@@ -74,7 +74,11 @@ def without_recording(function: Callable[..., T], *arguments: Any) -> T:
         _switch(False)
         return function(*arguments)
     finally:
-        _switch(before)
+        try:
+            _switch(before)
+        except BaseException:  # an interrupt hit the way back
+            _switch(before)
+            raise
 
 
 class _Mode:

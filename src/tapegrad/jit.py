@@ -50,8 +50,11 @@ class Lazy:
         return self._built
 
 
+_said: set[str] = set()  # folders that were said to hold damaged files
+
+
 def _damaged(function: Callable[..., Any], error: Exception) -> None:
-    """Remove what Numba keeps on disk of a function, and say once that it was damaged."""
+    """Say once that the cache is damaged, and remove what Numba keeps there of a function."""
     import warnings
     from pathlib import Path
 
@@ -59,13 +62,15 @@ def _damaged(function: Callable[..., Any], error: Exception) -> None:
 
     files: Any = caching.FunctionCache  # its stubs leave out the types
     folder = Path(files(function).cache_path)
+    if str(folder) not in _said:
+        _said.add(str(folder))
+        warnings.warn(
+            f"the cache of compiled code in {folder} is damaged ({type(error).__name__}: {error}); it is compiled anew",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     for path in folder.glob(f"{function.__module__}.{function.__name__}-*.nb?"):
         path.unlink(missing_ok=True)
-    warnings.warn(
-        f"the cache of compiled code in {folder} is damaged ({type(error).__name__}: {error}); what is damaged is compiled anew",
-        RuntimeWarning,
-        stacklevel=2,
-    )
 
 
 def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> Any:

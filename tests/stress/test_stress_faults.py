@@ -146,8 +146,8 @@ def attempts(program: Program, with_grad: bool, run: Callable[[Program, Leaves, 
     raise AssertionError
 
 
-# PyTorch's own mode switches are Python too: an interrupt that hits one of them, and not what it surrounds, may leave the mode.
-NOT_HIT = {"_switch", "__enter__", "__exit__", "recording_off_steps", "without_recording", "__del__", "<genexpr>"}
+# An interrupt that hits `no_grad().__enter__` or `__exit__` itself may leave the mode, as in PyTorch; destructors swallow theirs.
+NOT_HIT = {"__enter__", "__exit__", "__del__", "<genexpr>"}
 
 
 def interrupt(program: Program, leaves: Leaves, k: int) -> bool:
