@@ -164,3 +164,21 @@ def test_damaged_compiled_code_is_compiled_anew(filled: tuple[Path, list[str]], 
     second = run(GRADIENT, environment(cache))
     assert_gradient(second.stdout)
     assert "damaged" not in second.stderr
+
+
+def test_loading_that_was_interrupted_starts_anew() -> None:
+    interrupted = """
+import tapegrad as tg
+tape = tg.tape.default_tape()
+
+def interrupt():
+    tape.on_load.remove(interrupt)
+    raise KeyboardInterrupt
+
+tape.on_load.append(interrupt)
+try:
+    tg.tensor(1.0, requires_grad=True) * 2.0
+except KeyboardInterrupt:
+    pass
+"""
+    assert_gradient(run(interrupted + GRADIENT, environment()).stdout)

@@ -215,9 +215,9 @@ class Tape:
         self._grow_constants(FIRST_ROWS)
         self._grow_handles(FIRST_HANDLES)
         self._set_written(np.zeros((256, 2), np.int64))
-        self.ready = True
         for follow in self.on_load:
             follow()
+        self.ready = True
 
     def compiled(self, name: str) -> Any:
         """A compiled entry, which becomes an attribute of the tape."""
