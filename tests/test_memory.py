@@ -7,12 +7,15 @@ import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
+from tapegrad.autograd import sweeping
+from tapegrad.engine import layout
 
 ROUNDS = 4000
 SLACK_ROWS = 20_000  # rows that may wait for reclamation
@@ -361,3 +364,50 @@ def test_dropped_leaves_release_their_rows() -> None:
         (leaf(float(k)) * 2.0).backward()
         counts.append(live_rows())
     assert max(counts[ROUNDS // 2 :]) <= 1.1 * max(counts[: ROUNDS // 2])
+
+
+@pytest.fixture
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts as a large graph has some thousand rows."""
+    monkeypatch.setattr(sweeping, "LARGEST_KEPT_BUFFER", 1000)
+
+
+def long_chain(x: tg.Tensor, rows: int) -> tg.Tensor:
+    y = x * 1.0
+    for _ in range(rows):
+        y = y * x
+    return y
+
+
+def test_small_passes_after_a_large_graph_ask_for_little_memory(small_buffers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = leaf(1.0)
+    long_chain(x, 50_000).backward()
+    asked: list[int] = []
+
+    def allocate(length: int, dtype: Any) -> np.ndarray:
+        asked.append(length)
+        return np.empty(length, dtype)
+
+    monkeypatch.setattr(tg.tape, "_allocate", allocate)
+    for _ in range(3):
+        (x * 2.0).backward()
+    assert sum(asked) < 10_000
+
+
+def test_small_passes_beside_a_large_graph_use_the_memory_again(small_buffers: None) -> None:
+    x = leaf(1.0)
+    alive = long_chain(x, 50_000)
+    (x * 2.0).backward()
+    before = sweeping._pool[-1].offsets
+    (x * 2.0).backward()
+    assert sweeping._pool[-1].offsets is before
+    assert alive.requires_grad
+
+
+def test_handles_once_in_use_are_not_looked_through_often() -> None:
+    tape = tg.tape.default_tape()
+    x = leaf(1.0)
+    many = [x * 1.0 for _ in range(200_000)]
+    del many
+    tape.collect()
+    assert tape.header[layout.LIMIT] >= 200_000 // 4

@@ -375,11 +375,13 @@ class Tape:
     def _set_limit(self, pinned: bool = False) -> None:
         """Allow as many rows as are alive now before dead ones are looked for again.
 
-        While a pass pins the tape nobody knows what is alive, so only a few more rows are allowed before the next look.
+        While a pass pins the tape nobody knows what is alive, so only a few more rows are allowed before the next look. A look
+        reads all handles there ever were at once, so it must not come often after a graph with many.
         """
         rows = self.rows
         allowed = rows + max(at.LEAST_ROWS, rows // 8) if pinned else 2 * rows + 64
-        self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(FIRST_ROWS, allowed))
+        least = max(FIRST_ROWS, int(self.header[at.HANDLE_CAPACITY]) // 4)
+        self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(least, allowed))
 
     def note_written(self, array: np.ndarray) -> None:
         """The memory of `array` was written: values saved from it before are stale."""

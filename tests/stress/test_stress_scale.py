@@ -50,7 +50,6 @@ def test_a_chain_of_array_rows(long: bool, figure: Figure) -> None:
 def seconds_a_row(rows: int) -> tuple[float, float]:
     x = tg.tensor(1.0, requires_grad=True)
     y = x
-    gc.collect()
     gc.disable()
     try:
         start = time.perf_counter()
@@ -66,10 +65,24 @@ def seconds_a_row(rows: int) -> tuple[float, float]:
 def test_time_of_a_row_is_that_of_a_short_graph(long: bool, figure: Figure) -> None:
     """Only at the full size: smaller ones take too little time to say anything on a shared machine."""
     sizes = [10_000, 100_000, 1_000_000, 10_000_000] if long else [1000, 10_000]
+    gc.collect()
     seconds_a_row(max(sizes))
     times = [min(sum(seconds_a_row(rows)) for _ in range(5)) for rows in sizes]
     for rows, taken in zip(sizes[1:], times[1:], strict=True):
         figure(f"time of a row relative to {sizes[0]:,} rows", rows, taken / times[0], 1.2 if long else float("inf"))
+
+
+def test_time_of_a_small_graph_is_the_same_after_a_large_one(long: bool, figure: Figure) -> None:
+    """Only at the full size."""
+    rows = 10_000_000 if long else 10_000
+
+    def small() -> float:
+        return min(sum(seconds_a_row(100)) for _ in range(1000))
+
+    small()
+    before = small()
+    seconds_a_row(rows)
+    figure("time of a row in small graphs after a large one", rows, small() / before, 1.5 if long else float("inf"))
 
 
 def test_a_fan_of_a_million(long: bool, figure: Figure) -> None:

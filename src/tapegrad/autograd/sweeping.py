@@ -67,8 +67,9 @@ class Sweep:
     def reset(self) -> None:
         """Make ready for a pass over the tape as it is now."""
         header = self.header
-        if len(self.offsets) < TAPE.header[at.ROWS]:
-            self.offsets = tapes._allocate(int(TAPE.header[at.CAPACITY]), np.int64)
+        rows = int(TAPE.header[at.ROWS])
+        if len(self.offsets) < rows:
+            self.offsets = tapes._allocate(min(2 * rows + 1024, int(TAPE.header[at.CAPACITY])), np.int64)
             self.offsets.fill(at.UNSEEN)
             header[at.OFFSET], header[at.OFFSET_CAPACITY] = self.offsets.ctypes.data, len(self.offsets)
         leaves = int(TAPE.header[at.LEAVES])
@@ -214,7 +215,8 @@ class Sweep:
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
             words[at.BAR_CAPACITY] = 0
-        if words[at.OFFSET_CAPACITY] > LARGEST_KEPT_BUFFER:
+        # Filling it takes as long as a pass over its rows, so it is kept while there are as many.
+        if words[at.OFFSET_CAPACITY] > max(LARGEST_KEPT_BUFFER, 4 * TAPE.rows):
             self.offsets = np.empty(0, np.int64)
             words[at.OFFSET_CAPACITY] = 0
         _pool.append(self)
