@@ -2,11 +2,11 @@
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
-from engine_fixtures import assert_values, leaf
+from engine_fixtures import assert_values, leaf, numbers
 
 import tapegrad as tg
 
@@ -151,6 +151,73 @@ def test_one_retained_graph_is_run_by_several_threads() -> None:
 
     assert in_threads(work) == []
     np.testing.assert_allclose(x.grad.numpy(), THREADS * ROUNDS * np.exp([1.0, 2.0]) * np.array([2.0, 3.0]), rtol=1e-11)
+
+
+def two_layers() -> tuple[tuple[tg.Tensor, ...], tg.Tensor]:
+    """Leaves and a loss with rows of all kinds: scalars, arrays, views, sums, and derivatives in Python."""
+    x, w, s = leaf([[0.5, -1.0, 2.0], [1.5, 0.25, -0.5]]), leaf([[0.3, -0.7], [1.1, 0.2], [-0.4, 0.9]]), leaf(0.7)
+    hidden = tg.tanh(x @ w * s)
+    loss = (hidden.softmax(1) * x[:, :2]).sum() + tg.exp(s) * hidden[0, 1] + tg.cat([hidden, hidden * 2.0]).logsumexp(0).sum()
+    return (x, w, s), loss
+
+
+def bits(tensors: Sequence[tg.Tensor]) -> list[bytes]:
+    return [numbers(t).tobytes() for t in tensors]
+
+
+def test_one_retained_graph_gives_every_thread_the_bits_of_a_serial_run() -> None:
+    leaves, loss = two_layers()
+    serial = bits(tg.autograd.grad(loss, leaves, retain_graph=True))
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS // 8):
+            assert bits(tg.autograd.grad(loss, leaves, retain_graph=True)) == serial
+
+    assert in_threads(work) == []
+
+
+def test_graphs_of_several_threads_give_the_bits_of_a_serial_run() -> None:
+    def run() -> list[bytes]:
+        leaves, loss = two_layers()
+        loss.backward()
+        return bits([loss, *(t.grad for t in leaves)])
+
+    serial = run()
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS // 8):
+            assert run() == serial
+
+    assert in_threads(work) == []
+
+
+def test_threads_extend_one_graph() -> None:
+    x = leaf([1.0, 2.0])
+    common = tg.exp(x) * x
+
+    def work(number: int) -> None:
+        for _ in range(ROUNDS // 4):
+            (g,) = tg.autograd.grad((common * (number + 1.0)).sum(), x, retain_graph=True)
+            assert_values(g, (number + 1.0) * np.exp([1.0, 2.0]) * np.array([2.0, 3.0]))
+
+    assert in_threads(work) == []
+
+
+def test_passes_over_one_graph_that_frees_it_contribute_completely_or_raise() -> None:
+    for _ in range(ROUNDS // 4):
+        x, s = leaf([1.0, 2.0]), leaf(3.0)
+        loss = (tg.exp(x) * x * s).logsumexp(0) * s + s * s
+        once = tg.autograd.grad(loss, (x, s), retain_graph=True)
+        together = threading.Barrier(THREADS)
+
+        def work(number: int, loss: tg.Tensor = loss, together: threading.Barrier = together) -> None:
+            together.wait(PATIENCE)
+            loss.backward()
+
+        raised = in_threads(work)
+        assert all("second time" in str(error) for error in raised)
+        for got, one in zip((x.grad, s.grad), once, strict=True):
+            assert_values(got, numbers(one) * (THREADS - len(raised)))
 
 
 def test_error_stays_in_its_thread() -> None:

@@ -14,7 +14,7 @@ __all__ = ["enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled", "wit
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-_lock = threading.Lock()
+_lock = threading.RLock()  # the collector may end a thread's state anywhere
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 

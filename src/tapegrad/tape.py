@@ -137,7 +137,16 @@ def _loading(name: str) -> Any:
 class Claim:
     """A claim that rows keep their slots; it ends with `Tape.unclaim`, or with the object."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "thread")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+    def __enter__(self) -> Claim:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        TAPE.unclaim(self)
 
 
 class Tape:
@@ -156,7 +165,7 @@ class Tape:
     __slots__ = (
         "_name_numbers", "address", "claims", "columns", "header", "kernel_table", "kernels", "moved", "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "passes", "rules", "versions", "watchers", *ENTRIES,
+        "passes", "rules", "versions", "waiting", "watchers", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -173,6 +182,7 @@ class Tape:
         self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
         self.claims: set[Any] = set()  # weak references to claims
         self.passes: set[Any] = set()  # weak references to the working memory of passes
+        self.waiting: list[Any] = []  # called when no pass can be looking at the objects that they release
         self.on_load: list[Any] = []  # called once the engine is loaded
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
@@ -222,6 +232,10 @@ class Tape:
     def compiled(self, name: str) -> Any:
         """A compiled entry, which becomes an attribute of the tape."""
         self.load()
+        with _loading_lock:
+            return self._compiled(name)
+
+    def _compiled(self, name: str) -> Any:
         for kernel in KERNELS_OF.get(name, ()):
             self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
         if name.startswith("array"):
@@ -297,7 +311,7 @@ class Tape:
     def _make_room(self, rows: int, words: int) -> None:
         header = self.header
         if header[at.PINS]:
-            self._forget_lost_claims()
+            self.count_pins()
         pinned = bool(header[at.PINS])
         if not pinned:
             self.collect()
@@ -323,7 +337,7 @@ class Tape:
             self._grow_handles(2 * int(header[at.HANDLE_CAPACITY]))
 
     def claim(self) -> Claim:
-        """Keep rows from moving, until `unclaim`."""
+        """Keep rows from moving, and what they saved alive, until `unclaim` or the end of a ``with`` block."""
         claim = Claim()
         self.claims.add(weakref.ref(claim, self.claims.discard))
         self.pin(self.address, 1)
@@ -333,14 +347,27 @@ class Tape:
         """Let rows move again."""
         self.pin(self.address, -1)
         self.claims.discard(weakref.ref(claim, self.claims.discard))
+        if self.waiting:
+            self.release_waiting()
 
-    def _forget_lost_claims(self) -> None:
+    def release_waiting(self) -> None:
+        """Release what passes have freed, unless other passes may be looking at it."""
+        while self.waiting and not self.header[at.PINS]:
+            try:
+                release = self.waiting.pop()
+            except IndexError:  # another thread was first
+                return
+            release()
+
+    def count_pins(self) -> None:
         """Count anew: an exception may have ended a pass between two steps, and then nobody is left who would unpin."""
-        seen = int(self.header[at.PINS])
+        header = self.header
+        clock = int(header[at.PIN_CLOCK])
         passes = [state for link in list(self.passes) if (state := link()) is not None]
         right = sum(link() is not None for link in list(self.claims)) + sum(state.words[at.PINNED] for state in passes)
-        if right < seen:
-            self.correct_pins(self.address, seen, right)
+        right += int(header[at.RELEASING])
+        if right < header[at.PINS]:
+            self.correct_pins(self.address, clock, right)
 
     def _free_handles_are_few(self) -> bool:
         handles = self.columns["handle"][: int(self.header[at.HANDLE_CAPACITY])]

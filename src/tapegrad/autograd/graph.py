@@ -40,16 +40,17 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The nodes that made the operands, each with the number of its output; ``(None, 0)`` for untracked operands."""
-        slot = TAPE.slot(self._row)
-        if opcode_of(slot)[0] == at.LEAF:
-            return ()
-        found: list[tuple[Node | None, int]] = []
-        for argument in arguments_of(slot):
-            if argument.slot < 0:
-                found.append((None, 0))
-            else:
-                found.append((node_at(argument.slot), output_number(argument.slot)))
-        return tuple(found)
+        with TAPE.claim():
+            slot = TAPE.slot(self._row)
+            if opcode_of(slot)[0] == at.LEAF:
+                return ()
+            found: list[tuple[Node | None, int]] = []
+            for argument in arguments_of(slot):
+                if argument.slot < 0:
+                    found.append((None, 0))
+                else:
+                    found.append((node_at(argument.slot), output_number(argument.slot)))
+            return tuple(found)
 
     def __call__(self, *gradients: Any) -> Any:
         """Apply the derivative of the operation to a gradient of its result.
@@ -63,7 +64,8 @@ class Node:
             raise TypeError(f"expected 1 arguments, got {len(gradients)} instead")
         from tapegrad.autograd.recorded import apply_node
 
-        return apply_node(TAPE.slot(self._row), gradients[0])
+        with TAPE.claim():
+            return apply_node(TAPE.slot(self._row), gradients[0])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -130,7 +132,8 @@ def node_of(t: Tensor) -> Node | None:
     """``t.grad_fn``."""
     if t._row <= 0 or (t._meta is not None and t._meta.leaf is not None):
         return None
-    return node_at(TAPE.slot(t._row))
+    with TAPE.claim():
+        return node_at(TAPE.slot(t._row))
 
 
 def _follow(new_slot: np.ndarray) -> None:

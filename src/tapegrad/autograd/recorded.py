@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
-from tapegrad.autograd.sweeping import Sweep, borrow, check_used
+from tapegrad.autograd.sweeping import Sweep, borrow, check_used, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at
@@ -110,7 +110,7 @@ def _contributions(slot: int, g: Tensor, wanted: Callable[[Argument], bool]) -> 
     opcode, wide = opcode_of(slot)
     if opcode < at.STRUCTURAL:
         return _elementwise(slot, opcode, wide, g, wanted)
-    record = record_of(slot)
+    record = saved_record_of(slot)
     if opcode == at.HOST:
         return _host(slot, record, g, wanted)
     if opcode == at.JOIN:
@@ -215,7 +215,7 @@ def _plain_operands(slot: int) -> list[tuple[Argument, Tensor | None]]:
 def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
     result: Tensor | None
     if wide:
-        record = record_of(slot)
+        record = saved_record_of(slot)
         operands = [(argument, _operand(argument)) for argument in record.arguments]
         result = make(object_at(record.result), TAPE.new_handle(slot)) if record.result else None
     else:

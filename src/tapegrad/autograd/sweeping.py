@@ -29,6 +29,7 @@ __all__ = ["Sweep", "borrow", "check_used", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
+MOST_WAITING = 64  # passes that wait to release objects before lost claims are looked for
 _pool: list[Sweep] = []
 _grad_lock = threading.RLock()  # the collector may run a finaliser, and that a pass, anywhere
 
@@ -63,6 +64,21 @@ class Sweep:
         self.targets: list[np.ndarray] = []
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
         TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
+
+    def __del__(self) -> None:
+        # Lost in an exception: what it freed is released all the same.
+        if self.words[at.TRASH_COUNT]:
+            TAPE.waiting.append(self.drop_trash)
+            TAPE.release_waiting()
+
+    def drop_trash(self) -> None:
+        """Release what the rows of the pass had saved."""
+        TAPE.drop_trash(self.address)
+
+    def settle(self) -> None:
+        """The same at the end of a pass; then the memory is ready for another one."""
+        TAPE.drop_trash(self.address)
+        _pool.append(self)
 
     def reset(self) -> None:
         """Make ready for a pass over the tape as it is now."""
@@ -174,7 +190,7 @@ class Sweep:
 
     def _host(self, slot: int) -> None:
         """The step of a row whose derivative is Python."""
-        record = record_of(slot)
+        record = saved_record_of(slot)
         payload: Payload = object_at(record.payload)
         values = [
             make(object_at(a.saved), 0) if a.kind == at.ARRAY else make(as_float(a.saved), 0) if a.kind == at.NUMBER else None
@@ -207,6 +223,12 @@ class Sweep:
                         f"shape compatible with {list(shape)}"
                     )
 
+    def abandon(self) -> bool:
+        """Let rows move again though the pass is not over; whether it had kept them from it."""
+        pinned = bool(self.words[at.PINNED])
+        self.words[at.PINNED] = 0
+        return pinned
+
     def finish(self) -> None:
         """Give big buffers back; then the memory is ready for another pass."""
         words = self.words
@@ -219,7 +241,29 @@ class Sweep:
         if words[at.OFFSET_CAPACITY] > max(LARGEST_KEPT_BUFFER, 4 * TAPE.rows):
             self.offsets = np.empty(0, np.int64)
             words[at.OFFSET_CAPACITY] = 0
-        _pool.append(self)
+        if not words[at.TRASH_COUNT]:
+            _pool.append(self)
+            return
+        # Another thread's pass may have just read where these objects are.
+        TAPE.waiting.append(self.settle)
+        if len(TAPE.waiting) > MOST_WAITING:
+            TAPE.count_pins()
+        TAPE.release_waiting()
+
+
+def saved_record_of(slot: int) -> Record:
+    """The record of a row that is about to run.
+
+    Raises
+    ------
+    RuntimeError
+        If another pass has freed the row meanwhile.
+    """
+    record = record_of(slot)
+    # Looked at after reading: what a claimed tape frees from now on stays alive.
+    if TAPE.columns["flags"][slot] & at.FREED:
+        raise explain(at.FREED_ROW, slot)
+    return record
 
 
 def borrow() -> Sweep:
@@ -268,7 +312,7 @@ def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) 
             at_once(partial(TAPE.conclude, _ADDRESS, state.address, releases), *steps)
     else:
         TAPE.conclude(_ADDRESS, state.address, releases)
-    if state.words[at.TRASH_COUNT]:
+    if state.words[at.TRASH_COUNT] and not TAPE.header[at.PINS]:
         TAPE.drop_trash(state.address)
 
 
@@ -360,8 +404,6 @@ def sweep_from(handle: int, seed: float) -> None:
     try:
         leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
         while leaves < 0:
-            if leaves != -at.MORE_ROOM:
-                raise explain(-leaves, int(state.header[at.STOPPED_AT]))
             _make_room(state, handle)
             leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
         fresh = aim_leaves(state, leaves)
@@ -376,15 +418,12 @@ def sweep_from(handle: int, seed: float) -> None:
 
 
 def _make_room(state: Sweep, handle: int) -> None:
-    """Give a state the memory that a pass from this row needs."""
-    claim = TAPE.claim()
-    try:
+    """Give a state the memory that a pass from this row needs, or say why it cannot be run."""
+    with TAPE.claim():
         state.reset()
         state.plan([TAPE.slot(handle)])
         state.allocate()
         TAPE.clear(_ADDRESS, state.address, 0)
-    finally:
-        TAPE.unclaim(claim)
 
 
 def check_used(requested: Sequence[int], reached: Callable[[int], bool]) -> None:

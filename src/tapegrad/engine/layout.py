@@ -22,7 +22,8 @@ OVERWRITTEN_ROWS, ELEMENTWISE_ROW, LOOPS = 29, 30, 31
 TENSOR_TYPE, INT_TYPE, DATA_AT, ROW_AT, META_AT, NONE, TRUE = 32, 33, 34, 35, 36, 37, 38
 RECORDING_OFF, IS_RECORDING, SCALARS_READY, FALLBACKS, NEW_ARRAY = 39, 40, 41, 42, 43
 PRIMAL, OPERATE, FINALIZE, GIVE_BACK = 44, 45, 46, 47
-HEADER_WORDS = 48
+PIN_CLOCK, RELEASING = 48, 49  # how often the number of pins has changed; pins of objects that are being released
+HEADER_WORDS = 50
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
 LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for
 

@@ -46,7 +46,6 @@ from tapegrad.engine.layout import (
     PEAK,
     PENDING,
     PINNED,
-    PINS,
     REACHED,
     REACHED_CAPACITY,
     REACHED_COUNT,
@@ -92,7 +91,7 @@ from tapegrad.engine.memory import (
     store_u8,
 )
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
-from tapegrad.engine.rows import slot_of
+from tapegrad.engine.rows import change_pins, slot_of
 from tapegrad.engine.written import find_written
 from tapegrad.jit import always_inline, entry, inline
 
@@ -479,7 +478,7 @@ def start(tape, sweep, handle, value):
         forget(sweep, 0, top)
         return -status if status != DONE else -MORE_ROOM
     put(sweep, CURRENT, top)
-    put(tape, PINS, get(tape, PINS) + 1)
+    change_pins(tape, 1)
     put(sweep, PINNED, 1)
     word = load_i64(get(sweep, OFFSET) + 8 * top)
     store_i64(get(sweep, OFFSET) + 8 * top, word - UNWRITTEN)

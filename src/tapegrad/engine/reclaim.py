@@ -28,7 +28,9 @@ from tapegrad.engine.layout import (
     OVERWRITTEN,
     OVERWRITTEN_ROWS,
     PAYLOAD,
+    PIN_CLOCK,
     PINS,
+    RELEASING,
     RESULT,
     ROWS,
     SAVED_BYTES,
@@ -55,7 +57,7 @@ from tapegrad.engine.memory import (
     store_u8,
     store_u16,
 )
-from tapegrad.engine.rows import hold, slot_of, unhold
+from tapegrad.engine.rows import change_pins, hold, slot_of, unhold
 from tapegrad.jit import entry, inline
 
 
@@ -180,11 +182,13 @@ def truncate(tape):
                 # Its destructor may record over this record, so the record is kept until only one object is left.
                 while object_count(record) > 1:
                     put(tape, ROWS, slot + 1)
-                    put(tape, PINS, get(tape, PINS) + 1)
+                    put(tape, RELEASING, get(tape, RELEASING) + 1)
+                    change_pins(tape, 1)
                     put(tape, SIDE_ROWS, end)
                     obj = pop_object(record)
                     release(obj)
-                    put(tape, PINS, get(tape, PINS) - 1)
+                    put(tape, RELEASING, get(tape, RELEASING) - 1)
+                    change_pins(tape, -1)
                     if get(tape, ROWS) != slot + 1 or load_u8(get(tape, HELD) + slot) != 0:
                         return  # something was recorded meanwhile; compaction will find the rest
                     record = get(tape, SIDE) + 8 * start
@@ -452,14 +456,14 @@ def move_handles(tape, target, capacity):
 @entry("int64(int64,int64)")
 def pin(tape, change):
     """Keep rows from moving while sweeps (counted) know them by their slots."""
-    put(tape, PINS, get(tape, PINS) + change)
+    change_pins(tape, change)
     return get(tape, PINS)
 
 
 @entry("int64(int64,int64,int64)")
-def correct_pins(tape, seen, right):
-    """Set the number of pins, unless it has changed since it was seen."""
-    if get(tape, PINS) == seen:
+def correct_pins(tape, clock, right):
+    """Set the number of pins, unless it has changed since the clock was read."""
+    if get(tape, PIN_CLOCK) == clock:
         put(tape, PINS, right)
     return get(tape, PINS)
 

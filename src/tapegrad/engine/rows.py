@@ -12,6 +12,8 @@ from tapegrad.engine.layout import (
     HELD,
     LIMIT,
     OPCODE,
+    PIN_CLOCK,
+    PINS,
     ROWS,
     SECOND,
     SIDE_CAPACITY,
@@ -53,6 +55,13 @@ def unhold(tape, slot):
     count = load_u8(held)
     if count < 255:
         store_u8(held, (count - 1))
+
+
+@inline
+def change_pins(tape, change):
+    """Let one more or one less be in need of rows that do not move."""
+    put(tape, PINS, get(tape, PINS) + change)
+    put(tape, PIN_CLOCK, get(tape, PIN_CLOCK) + 1)
 
 
 @inline

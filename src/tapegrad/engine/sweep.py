@@ -41,7 +41,6 @@ from tapegrad.engine.layout import (
     ON_PATH,
     OPCODE,
     PINNED,
-    PINS,
     REACHED,
     REACHED_COUNT,
     REQUESTED,
@@ -100,6 +99,7 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, saved_bytes
+from tapegrad.engine.rows import change_pins
 from tapegrad.engine.strided import flat_block
 from tapegrad.engine.written import note_written
 from tapegrad.jit import always_inline, entry, inline, kernel
@@ -342,7 +342,7 @@ def run(tape, sweep, releases):
 @inline
 def end_pin(tape, sweep):
     if get(sweep, PINNED) != 0:
-        put(tape, PINS, get(tape, PINS) - 1)
+        change_pins(tape, -1)
         put(sweep, PINNED, 0)
 
 
@@ -375,10 +375,6 @@ def drop_trash(sweep):
 def give_up(tape, sweep):
     """End a pass that raised; its working memory is not used again."""
     end_pin(tape, sweep)
-    trash = get(sweep, TRASH)
-    for k in range(get(sweep, TRASH_COUNT)):
-        release(load_i64(trash + 8 * k))
-    put(sweep, TRASH_COUNT, 0)
     return 0
 
 

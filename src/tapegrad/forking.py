@@ -1,0 +1,57 @@
+"""What a forked process takes over: locks that nobody else holds, and only the passes of the thread that forked.
+
+The other threads do not exist in the child, so what they were in the middle of is never finished there: a lock would stay locked,
+and a pass would keep rows from ever being reclaimed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+from tapegrad import grad_mode, tape, tensor
+from tapegrad.autograd import sweeping
+
+__all__: list[str] = []
+
+# In the order in which they are taken one inside the other.
+_LOCKS: tuple[Any, ...] = (sweeping._grad_lock, tensor._leaf_lock, tape._loading_lock, tape._changing, grad_mode._lock)
+
+
+def _hold() -> None:
+    """Wait until no other thread is between two steps that belong together."""
+    for lock in _LOCKS:
+        lock.acquire()
+
+
+def _let_go() -> None:
+    for lock in reversed(_LOCKS):
+        lock.release()
+
+
+def _own_passes() -> set[int]:
+    """Ids of the working memories that calls of this thread use."""
+    found = set()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        found.update(id(value) for value in frame.f_locals.values() if isinstance(value, sweeping.Sweep))
+        frame = frame.f_back
+    return found
+
+
+def _start_child() -> None:
+    _let_go()
+    own, thread = _own_passes(), threading.get_ident()
+    for link in list(tape.TAPE.passes):
+        state = link()
+        if state is not None and id(state) not in own and state.abandon():
+            tape.TAPE.passes.discard(link)
+    tape.TAPE.claims = {link for link in tape.TAPE.claims if (claim := link()) is not None and claim.thread == thread}
+    tape.TAPE.count_pins()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold, after_in_parent=_let_go, after_in_child=_start_child)
