@@ -1,9 +1,12 @@
 """The first minute of a process: what importing loads, and the cache of compiled code in every state it can be in."""
 
+import io
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -164,6 +167,51 @@ def test_damaged_compiled_code_is_compiled_anew(filled: tuple[Path, list[str]], 
     second = run(GRADIENT, environment(cache))
     assert_gradient(second.stdout)
     assert "damaged" not in second.stderr
+
+
+def test_compiled_code_that_cannot_be_kept_is_said_once_and_used(filled: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """Files may not grow, as on a full disk; some of the compiled code is missing."""
+    cache = tmp_path / "cache"
+    shutil.copytree(filled[0], cache)
+    indexes = sorted(cache.rglob("*.nbi"))[3:5]
+    for path in indexes:
+        path.unlink()
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))" + GRADIENT
+    done = run(limited, environment(cache))
+    assert_gradient(done.stdout)
+    assert done.stderr.count("cannot be kept in") == 1
+    assert not any(path.exists() for path in indexes)
+
+
+def another_version(content: bytes) -> bytes:
+    stream = io.BytesIO(content)
+    pickle.load(stream)
+    return pickle.dumps("0.1.0", protocol=-1) + stream.read()
+
+
+def another_cpu(content: bytes) -> bytes:
+    stream = io.BytesIO(content)
+    version, (stamp, files) = pickle.load(stream), pickle.load(stream)
+    elsewhere = {
+        (signature, (target, "another-cpu", features), code): name
+        for (signature, (target, _, features), code), name in files.items()
+    }
+    return pickle.dumps(version, protocol=-1) + pickle.dumps((stamp, elsewhere), protocol=-1)
+
+
+@pytest.mark.parametrize("kept", [another_version, another_cpu])
+def test_code_compiled_elsewhere_is_not_used(
+    kept: Callable[[bytes], bytes], filled: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    shutil.copytree(filled[0], cache)
+    for index in sorted(cache.rglob("*.nbi"))[3:5]:
+        index.write_bytes(kept(index.read_bytes()))
+        for code in index.parent.glob(f"{index.stem}.*.nbc"):
+            code.write_bytes(b"not code")
+    done = run(GRADIENT, environment(cache))
+    assert_gradient(done.stdout)
+    assert done.stderr == ""
 
 
 def test_loading_that_was_interrupted_starts_anew() -> None:

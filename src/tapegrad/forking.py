@@ -34,7 +34,7 @@ def _let_go() -> None:
 
 def _own_passes() -> set[int]:
     """Ids of the working memories that calls of this thread use."""
-    found = set()
+    found: set[int] = set()
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         found.update(id(value) for value in frame.f_locals.values() if isinstance(value, sweeping.Sweep))

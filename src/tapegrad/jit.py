@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 __all__ = ["Lazy", "always_inline", "entry", "inline", "kernel"]
@@ -50,43 +53,46 @@ class Lazy:
         return self._built
 
 
-_said: set[str] = set()  # folders that were said to hold damaged files
+_damaged: set[str] = set()  # folders that were said to hold damaged files
+_full: set[str] = set()  # folders that were said to take no more
 
 
-def _damaged(function: Callable[..., Any], error: Exception) -> None:
-    """Say once that the cache is damaged, and remove what Numba keeps there of a function."""
-    import warnings
-    from pathlib import Path
-
-    from numba.core import caching
-
-    files: Any = caching.FunctionCache  # its stubs leave out the types
-    folder = Path(files(function).cache_path)
-    if str(folder) not in _said:
-        _said.add(str(folder))
-        warnings.warn(
-            f"the cache of compiled code in {folder} is damaged ({type(error).__name__}: {error}); it is compiled anew",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-    for path in folder.glob(f"{function.__module__}.{function.__name__}-*.nb?"):
-        path.unlink(missing_ok=True)
+def _warn_once(said: set[str], folder: Path, message: str) -> None:
+    if str(folder) not in said:
+        said.add(str(folder))
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> Any:
     """Compile with Numba's cache; what cannot be read from there is compiled anew, and kept if that can be."""
+    from numba.core import caching
     from numba.core.errors import NumbaError
 
-    try:
-        return compile_with(cache=True)(function)
-    except NumbaError:
-        raise
-    except Exception as error:  # whatever unpickling makes of damaged bytes
+    if not os.path.exists(function.__code__.co_filename):  # no place was found for the text, so there is none for the code
+        return compile_with(cache=False)(function)
+    files: Any = caching.FunctionCache  # its stubs leave out the types
+    folder = Path(files(function).cache_path)
+    own = f"{function.__module__}.{function.__name__}-*.nb?"
+    if str(folder) in _full and not any(folder.glob(own)):
+        return compile_with(cache=False)(function)
+    for _ in range(2):
         try:
-            _damaged(function, error)
             return compile_with(cache=True)(function)
-        except OSError:
-            return compile_with(cache=False)(function)
+        except NumbaError:
+            raise
+        except OSError as error:
+            message = f"compiled code cannot be kept in {folder} ({error}): every process compiles it anew. Make room, "
+            _warn_once(_full, folder, f"{message}or set NUMBA_CACHE_DIR to another folder.")
+            break
+        except Exception as error:  # whatever unpickling makes of damaged bytes
+            message = f"the cache of compiled code in {folder} is damaged ({type(error).__name__}: {error})"
+            _warn_once(_damaged, folder, f"{message}; it is compiled anew")
+            try:
+                for path in folder.glob(own):
+                    path.unlink(missing_ok=True)
+            except OSError:
+                break
+    return compile_with(cache=False)(function)
 
 
 def entry(signature: str) -> Callable[[Callable[..., Any]], Lazy]:

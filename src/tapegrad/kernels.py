@@ -362,7 +362,6 @@ def load() -> ModuleType:
     Costs the import of Numba; 0.3 s more from a filled cache, a few seconds with an empty one.
     """
     import hashlib
-    import tempfile
 
     import numba
 
@@ -380,10 +379,7 @@ def load() -> ModuleType:
         RuntimeWarning,
         stacklevel=2,
     )
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name) / f"{name}.py"
-    path.write_text(text, encoding="utf-8")
-    module = _import(path, name)
-    # Entries are compiled one by one later and Numba looks at the file then; the folder goes when the process ends.
-    module.__dict__["_folder"] = folder
+    module = ModuleType(name)
+    exec(compile(text, name, "exec"), module.__dict__)
+    sys.modules[name] = module
     return module
