@@ -13,7 +13,6 @@ import io
 import json
 import os
 import reprlib
-import secrets
 import stat
 import struct
 import tokenize
@@ -119,7 +118,7 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
         with open(path, "wb") as target:
             yield target
         return
-    temporary = os.path.join(os.path.dirname(path), f".tapegrad-{secrets.token_hex(8)}")
+    temporary = os.path.join(os.path.dirname(path), f".tapegrad-{os.urandom(8).hex()}")
     try:
         with open(temporary, "xb") as target:
             yield target
