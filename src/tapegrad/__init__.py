@@ -14,6 +14,7 @@ from tapegrad.factories import *
 from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.random import *
 from tapegrad.ranges import *
+from tapegrad.saving import load, save
 from tapegrad.tensor import Tensor
 
 __version__ = "0.1.0"

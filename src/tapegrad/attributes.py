@@ -13,7 +13,7 @@ from tapegrad.casting import cast
 from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, meta_of, promote
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, meta_of, promote
 from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 
@@ -447,45 +447,3 @@ def describe(t: Tensor) -> str:
     elif t._row:
         suffix = "requires_grad=True"
     return format_tensor(array_of(t), suffix)
-
-
-def deep_copy(t: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A leaf with the same values, flag and gradient.
-
-    Raises
-    ------
-    RuntimeError
-        For results of recorded operations.
-    """
-    if not is_leaf(t):
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-            "detach() it first."
-        )
-    data = t._data if type(t._data) is float else t._data.copy()
-    copied = make(data, -1 if t._row else 0)
-    copied.__class__ = t.__class__
-    memo[id(t)] = copied
-    if t._meta is not None and t._meta.grad is not None:
-        meta_of(copied).grad = deep_copy(t._meta.grad, memo)
-    return copied
-
-
-def rebuild(kind: type[Tensor], array: Any, tracked: bool) -> Tensor:
-    """A tensor from what pickle keeps of it."""
-    t = make(array, -1 if tracked else 0)
-    t.__class__ = kind
-    return t
-
-
-def reduce(t: Tensor, protocol: int) -> Any:
-    """Pickle's protocol: the values and the flag.
-
-    Raises
-    ------
-    RuntimeError
-        For results of recorded operations.
-    """
-    if not is_leaf(t):
-        raise RuntimeError("only leaves can be pickled; detach() the tensor first")
-    return rebuild, (type(t), t._data, t._row != 0)

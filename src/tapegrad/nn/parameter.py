@@ -1,5 +1,8 @@
 """Parameter: a tensor that a module finds by being assigned to it."""
 
+from typing import Any
+
+from tapegrad.copying import deep_copy
 from tapegrad.factories import empty
 from tapegrad.tensor import Tensor
 
@@ -31,6 +34,10 @@ class Parameter(Tensor):
             raise TypeError(f"Parameter data has to be a tensor, but got {type(source).__name__}; use tg.tensor(...)")
         self._data = source.detach()._data
         self.requires_grad_(requires_grad)
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
+        # As in PyTorch: the copy of a module starts without gradients.
+        return deep_copy(self, memo, with_gradient=False)
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
