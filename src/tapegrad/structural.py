@@ -202,6 +202,12 @@ def _dense(x: Tensor) -> np.ndarray:
     return np.ascontiguousarray(x._data).reshape(-1)
 
 
+def _strided(flat: np.ndarray, dims: Any, strides: Any, offset: int) -> np.ndarray:
+    """The view that a strided map reads or writes; NumPy checks that it stays inside."""
+    size = flat.itemsize
+    return np.ndarray(dims, flat.dtype, flat, offset * size, [s * size for s in strides])
+
+
 def strided_gather(
     x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "GatherBackward0"
 ) -> Tensor:
@@ -215,7 +221,7 @@ def strided_gather(
         Shape of the result, which has ``prod(dims)`` elements.
     """
     flat = _dense(x)
-    taken = np.lib.stride_tricks.as_strided(flat[offset:], dims, [s * flat.itemsize for s in strides], writeable=False)
+    taken = _strided(flat, dims, strides, offset)
     result = taken * flat.dtype.type(scale) if scale != 1.0 else taken.copy()
     return _map(x, name, False, dims, strides, offset, scale, result.reshape(shape))
 
@@ -234,7 +240,7 @@ def strided_scatter(
         values = values.sum(axis=repeated, keepdims=True)
     if values.size:
         if _is_injective(values.shape, strides):
-            places = np.lib.stride_tricks.as_strided(flat[offset:], values.shape, [s * flat.itemsize for s in strides])
+            places = _strided(flat, values.shape, strides, offset)
             places += values
         else:
             index = np.full(values.shape, offset)

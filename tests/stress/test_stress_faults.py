@@ -1,7 +1,8 @@
 """Exceptions at every step: the tape stays consistent, gradients are all there or none, and nothing is lost.
 
-Two injectors. One raises at the k-th call of an internal boundary (allocations, entries of the engine, Python derivatives), one
-at the k-th place of the package's own code where Python could deliver a KeyboardInterrupt. Both go through all k.
+Three injectors. One raises at the k-th call of an internal boundary (allocations, entries of the engine, Python derivatives), one
+at the k-th place of the package's own code where Python could deliver a KeyboardInterrupt, one refuses the k-th request of the
+interpreter for memory. They go through all k.
 """
 
 import gc
@@ -19,9 +20,16 @@ import pytest
 import tapegrad as tg
 from tapegrad.engine.layout import PINS
 
+try:
+    import _testcapi
+except ImportError:  # not every build of Python has it
+    _testcapi = None
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Using backward"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # what hits a destructor, Python swallows
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),  # what hits a destructor or a generator's end, Python swallows
 ]
 
 PACKAGE = str(Path(tg.__file__).parent)
@@ -265,6 +273,32 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Unable:
     unable = Unable(tg.tape._allocate)
     monkeypatch.setattr(tg.tape, "_allocate", unable)
     return unable
+
+
+def refuse(program: Program, leaves: Leaves, k: int) -> bool:
+    """Run while Python refuses the k-th request for memory."""
+    _testcapi.set_nomemory(k, k + 1)
+    try:
+        program(leaves)
+    except (MemoryError, SystemError):  # NumPy sometimes forgets to say which error it was
+        return False
+    finally:
+        _testcapi.remove_mem_hooks()
+    return True
+
+
+@pytest.mark.parametrize("name", PROGRAMS if _testcapi else [])
+def test_running_out_of_memory_at_any_request_loses_nothing(name: str, long: bool) -> None:
+    program = PROGRAMS[name]
+    before, after = outcome(program, True)
+    _, expected = outcome(program, False)
+    program(make_leaves(False))
+    for k in range(0, 2000, 1 if long else 43):
+        leaves = make_leaves(True)
+        refuse(program, leaves, k)
+        assert_all_or_none(gradients(leaves), before, after)
+        del leaves
+        assert_sound(program, expected)
 
 
 @pytest.mark.parametrize("allowed", range(8))
