@@ -76,7 +76,7 @@ class PeakOfAChain:
 class PeakBesideTorch:
     """Ours over torch's; at most 1 is wanted."""
 
-    params = list(CHAINS)
+    params = tuple(CHAINS)
     param_names = ("chain",)
     timeout = 300
 
