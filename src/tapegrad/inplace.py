@@ -29,6 +29,7 @@ __all__ = [
     "check_writable",
     "copy_",
     "fill_",
+    "fit",
     "in_place",
     "is_leaf",
     "overwrite",
@@ -91,7 +92,7 @@ def is_leaf(t: Tensor) -> bool:
     return t._row in (0, -1) or (t._meta is not None and t._meta.leaf is not None)
 
 
-def _fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
+def fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
     """The new value in the target's dtype.
 
     Raises
@@ -184,7 +185,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         check_broadcast(*(o._data for o in operands))
         dtype = result_dtype(opcode, (t, *others))
         value = apply_rule(opcode, *(make(o._data, 0) for o in operands))
-        z = _fit(t, value._data, dtype)
+        z = fit(t, value._data, dtype)
         tracked = is_recording() and any(o._row for o in operands)
         check_writable(t, tracked)
         if not tracked:

@@ -56,13 +56,26 @@ def check_memory(data: np.ndarray, repeats: bool = False) -> None:
     RuntimeError
         If elements share memory, or the memory is read-only.
     """
-    if not repeats and data.size and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+    if not repeats and not data.flags.c_contiguous and _overlaps(data):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
     if not data.flags.writeable:
         raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
+
+
+def _overlaps(data: np.ndarray) -> bool:
+    """Whether two elements of an array are at one place in memory."""
+    reach = 0
+    for stride, extent in sorted((abs(s), n) for s, n in zip(data.strides, data.shape, strict=True) if n > 1):
+        if stride == 0:
+            return True
+        if stride <= reach:  # so it seems, but the places may also lie between each other
+            places = sum(np.arange(n).reshape(-1, *(1,) * (data.ndim - d - 1)) * data.strides[d] for d, n in enumerate(data.shape))
+            return bool(np.unique(places).size < data.size)
+        reach += stride * (extent - 1)
+    return False
 
 
 def version_of(t: Tensor) -> VersionCounter:
