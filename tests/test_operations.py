@@ -126,7 +126,7 @@ def spaced(array: np.ndarray, tracked: bool) -> tg.Tensor:
 
 def expanded(array: np.ndarray, tracked: bool) -> tg.Tensor:
     """The first slice in place of all, with stride zero."""
-    return tg.tensor(array[:1] if array.ndim else array, requires_grad=tracked).expand(*array.shape)
+    return tg.tensor(array[:1] if array.ndim else array, requires_grad=tracked).expand(array.shape)
 
 
 LAYOUTS: dict[str, Callable[[np.ndarray, bool], tg.Tensor]] = {"transposed": transposed, "spaced": spaced}

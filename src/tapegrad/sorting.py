@@ -6,10 +6,11 @@ nan counts as larger than everything. Each value carries its gradient back to th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from tapegrad.extremes import ValuesIndices
 from tapegrad.selecting import put_along
 from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, axis
@@ -20,14 +21,7 @@ __all__ = ["argsort", "kthvalue", "msort", "sort", "topk"]
 Array = np.ndarray[Any, Any]
 
 
-class Ordered(NamedTuple):
-    """Values in some order, and where they were."""
-
-    values: Tensor
-    indices: Tensor
-
-
-def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Ordered:
+def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> ValuesIndices:
     """The elements in order along a dimension.
 
     Parameters
@@ -77,7 +71,7 @@ def msort(x: Tensor) -> Tensor:
     return sort(x, 0).values
 
 
-def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Ordered:
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
     """The `k` largest or smallest elements along a dimension.
 
     Parameters
@@ -112,7 +106,7 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     return _taken(_TOPK, x, position, _first(data, position, k, largest), True)
 
 
-def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Ordered:
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """The `k`-th smallest element along a dimension, counted from one.
 
     Parameters
@@ -180,17 +174,17 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
 MANY = 1024  # elements from which choosing some is faster than sorting all
 
 
-def _taken(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> Ordered:
+def _taken(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> ValuesIndices:
     """The elements at `where` along a dimension, which is dropped unless it is to be kept."""
     data = array_of(x)
     if not data.ndim:
-        return Ordered(apply(op, (x,), data.copy(), None), wrap(where))
+        return ValuesIndices(apply(op, (x,), data.copy(), None), wrap(where))
     values = np.take_along_axis(data, where, position)
     shown = where if keepdim else where.squeeze(position)
     # The caller may write into the indices; the saved ones must not change.
     saved = wrap(where.copy() if x.requires_grad else where)
     result = apply(op, (x,), values if keepdim else values.squeeze(position), position, (saved,))
-    return Ordered(result, wrap(shown))
+    return ValuesIndices(result, wrap(shown))
 
 
 def _taken_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
