@@ -10,7 +10,7 @@ Selecting and adding back into place are each other's derivatives, so both can b
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,19 @@ def selection(name: str) -> Structural:
 
 
 INDEX = selection("IndexBackward0")
+
+
+_AS_STRIDED = selection("AsStridedBackward0")
+
+
+def select_again(x: Tensor, replay: Callable[[Array], Array], z: Array | None = None) -> Tensor:
+    """A view of `x`, or its value, recorded as a selection: for views that are strided only in memory of another order."""
+    shape = array_of(x).shape
+    places = np.unravel_index(replay(np.arange(array_of(x).size).reshape(shape)), shape)
+    if z is None:
+        return select(x, places, _AS_STRIDED)
+    template, arrays = _separate(places, x)
+    return apply(_AS_STRIDED, (x,), z, template, arrays)
 
 
 def add_into(g: Tensor, advanced: Advanced, shape: tuple[int, ...]) -> Tensor:

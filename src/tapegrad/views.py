@@ -17,7 +17,7 @@ from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
 
-__all__ = ["Replay", "alias", "check_memory", "refresh", "separate", "split_views", "version_of", "view"]
+__all__ = ["Replay", "alias", "check_memory", "is_strided", "refresh", "separate", "split_views", "version_of", "view"]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -174,6 +174,27 @@ def _identity(x: Tensor, name: str) -> Tensor:
     return make(a, _record(x, name, lambda array: array[...], a[...]))
 
 
+def is_strided(replay: Take, shape: tuple[int, ...]) -> bool:
+    """Whether the view is one in an array of `shape` in C order too, and not only in the order that its base has in memory."""
+    whole = np.empty(shape, np.int8)
+    part = replay(whole)
+    return not part.size or np.may_share_memory(part, whole)
+
+
+def _record_again(base: Tensor, replay: Take, z: np.ndarray) -> int:
+    """Row of the view `z`, taken anew from its base."""
+    a = promote(base)
+    if a.flags.c_contiguous or is_strided(replay, a.shape):
+        return _record(base, "AsStridedBackward0", replay, z)
+    from tapegrad.grad_mode import enable_grad
+    from tapegrad.indexing import select_again
+
+    with enable_grad():
+        again = select_again(base, replay, z)
+    row, again._row = again._row, 0
+    return row
+
+
 def separate(t: Tensor) -> None:
     """Cut a tensor that gets other memory off the family of views on its old memory."""
     meta = t._meta
@@ -208,7 +229,7 @@ def refresh(base: Tensor, recorded: bool = True) -> None:
         if base._row and t._meta.one_of_many:
             row = SPOILED  # its node's other outputs cannot follow; using it raises
         elif base._row:
-            row = _record(base, "AsStridedBackward0", t._meta.replay, t._data)
+            row = _record_again(base, t._meta.replay, t._data)
         t._row, before = row, t._row
         if before > 0:
             if t._meta.retained and row > 0:
