@@ -171,7 +171,7 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
     return np.take_along_axis(chosen, among, position).astype(np.int64, copy=False)
 
 
-MANY = 1024  # elements from which choosing some is faster than sorting all
+MANY = 64  # elements from which choosing some is faster than sorting all
 
 
 def _taken(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> ValuesIndices:
