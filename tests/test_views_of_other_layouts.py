@@ -19,6 +19,7 @@ VIEWS: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
     "part of it": lambda t: t.t().flatten()[1:5:2],
     "reshaped transpose": lambda t: t.t().view(3, 2)[1:],
     "windows": lambda t: t.t().flatten().unfold(0, 2, 2),
+    "element": lambda t: t.t().flatten()[3],
     "as_strided": lambda t: t.as_strided((2, 2), (3, 1), 1),
 }
 

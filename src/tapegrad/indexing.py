@@ -103,7 +103,8 @@ def _fetch(data: Array, advanced: Advanced) -> Array:
     if last.dtype.kind == "i" and all(part is FULL for part in advanced[:-1]):
         return np.take(data, last, len(advanced) - 1)
     # NumPy lays such results out in the order of the index; nobody expects that of a copy.
-    return np.ascontiguousarray(data[advanced])
+    found = data[advanced]
+    return np.ascontiguousarray(found) if found.ndim else np.asarray(found)
 
 
 def _separate(advanced: Advanced, x: Tensor) -> tuple[Advanced, Sequence[Tensor]]:
