@@ -10,6 +10,7 @@ from tapegrad import dtypes
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.kernels import OPCODES
 from tapegrad.recording import apply_rule
+from tapegrad.searching import nonzero
 from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["add", "clamp", "clip", "div", "leaky_relu", "rsub", "softplus", "sub", "where"]
@@ -109,21 +110,28 @@ def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     return _plain["_leaky_relu"](x, float(negative_slope))
 
 
-def where(condition: Any, x: Any, y: Any) -> Tensor:
-    """`x` where the condition holds, else `y`.
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """`x` where the condition holds, else `y`; the indices where it holds, if neither is given.
 
     A gradient that the condition masks is exactly zero, whatever the masked branch computed (nan included).
 
     Parameters
     ----------
     condition : Tensor of bool
-    x, y : Tensor or number
+    x, y : Tensor or number, optional
         Broadcast with the condition.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        The tuple is ``nonzero(condition, as_tuple=True)``.
 
     Raises
     ------
     RuntimeError
         If the condition is not bool.
+    TypeError
+        If only one of the others is given.
 
     Examples
     --------
@@ -133,6 +141,10 @@ def where(condition: Any, x: Any, y: Any) -> Tensor:
     tensor([0.0000, 0.5000])
     """
     mask = as_operand(condition)
+    if x is None or y is None:
+        if x is not None or y is not None:
+            raise TypeError("where() takes a condition alone, or a condition and two values to choose from")
+        return nonzero(mask, as_tuple=True)
     if type(mask._data) is float or mask._data.dtype not in (dtypes.bool, dtypes.uint8):
         kind = "Double" if type(mask._data) is float else dtypes.type_name(mask._data.dtype)
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")

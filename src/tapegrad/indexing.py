@@ -10,7 +10,7 @@ Selecting and adding back into place are each other's derivatives, so both can b
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,8 @@ def _fetch(data: Array, advanced: Advanced) -> Array:
     if last.dtype.kind == "i" and all(part is FULL for part in advanced[:-1]):
         return np.take(data, last, len(advanced) - 1)
     # NumPy lays such results out in the order of the index; nobody expects that of a copy.
-    return np.ascontiguousarray(data[advanced])
+    found = data[advanced]
+    return np.ascontiguousarray(found) if found.ndim else np.asarray(found)
 
 
 def _separate(advanced: Advanced, x: Tensor) -> tuple[Advanced, Sequence[Tensor]]:
@@ -131,22 +132,37 @@ def selection(name: str) -> Structural:
 INDEX = selection("IndexBackward0")
 
 
+_AS_STRIDED = selection("AsStridedBackward0")
+
+
+def select_again(x: Tensor, replay: Callable[[Array], Array], z: Array | None = None) -> Tensor:
+    """A view of `x`, or its value, recorded as a selection: for views that are strided only in memory of another order."""
+    shape = array_of(x).shape
+    places = np.unravel_index(replay(np.arange(array_of(x).size).reshape(shape)), shape)
+    if z is None:
+        return select(x, places, _AS_STRIDED)
+    template, arrays = _separate(places, x)
+    return apply(_AS_STRIDED, (x,), z, template, arrays)
+
+
 def add_into(g: Tensor, advanced: Advanced, shape: tuple[int, ...]) -> Tensor:
     """Zeros of `shape` with `g` added at the places of a key; repeated ones get the sum, in the order of the key."""
-    values = array_of(g)
+    template, kept = _separate(advanced, g)
+    return apply(_ADD_INTO, (g,), _summed(array_of(g), advanced, shape), template, kept)
+
+
+def _summed(values: Array, advanced: Advanced, shape: tuple[int, ...]) -> Array:
     arrays = [part for part in advanced if part is not FULL]
-    if not values.size or (len(arrays) == 1 and arrays[0].dtype.kind == "b"):
+    if not values.size or values.dtype.kind != "f" or (len(arrays) == 1 and arrays[0].dtype.kind == "b"):
         result = np.zeros(shape, values.dtype)
         if values.size:
-            result[advanced] = values
-    else:
-        size = int(np.prod(shape))
-        places = np.arange(size).reshape(shape)[advanced]
-        # Several times faster than np.add.at, and sums float32 in float64.
-        total = np.bincount(places.ravel(), values.ravel(), size)
-        result = total.astype(values.dtype, copy=False).reshape(shape)
-    template, kept = _separate(advanced, g)
-    return apply(_ADD_INTO, (g,), result, template, kept)
+            np.add.at(result, advanced, values)
+        return result
+    size = int(np.prod(shape))
+    places = np.arange(size).reshape(shape)[advanced]
+    # Several times faster than np.add.at, and sums float32 in float64.
+    total = np.bincount(places.ravel(), values.ravel(), size)
+    return total.astype(values.dtype, copy=False).reshape(shape)
 
 
 def _add_into_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -185,11 +201,11 @@ def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
     >>> tg.indexing.index_put(tg.zeros(3), [0, 2], 7.0)
     tensor([7., 0., 7.])
     """
-    return put(x, parse(key, array_of(x).shape), as_operand(value, x))
+    return place(x, parse(key, array_of(x).shape), as_operand(value, x))
 
 
-def put(x: Tensor, key: Key, value: Tensor) -> Tensor:
-    """`index_put` with a key that has been parsed."""
+def place(x: Tensor, key: Key, value: Tensor, op: Structural | None = None) -> Tensor:
+    """`index_put` with a key that has been parsed; recorded as `op`."""
     data, values = array_of(x), array_of(value)
     if key.advanced is not None and values.dtype != data.dtype and values.size != 1:
         raise RuntimeError(
@@ -200,7 +216,7 @@ def put(x: Tensor, key: Key, value: Tensor) -> Tensor:
     target = result if key.basic is None else result[key.basic]
     assign(target, key.advanced, values)
     template, arrays = (None, ()) if key.advanced is None else _separate(key.advanced, x if x.requires_grad else value)
-    return apply(_PUT, (x, value), result, (key.basic, key.node, template), arrays)
+    return apply(op or _PUT, (x, value), result, (key.basic, key.node, template), arrays)
 
 
 def assign(target: Array, advanced: Advanced | None, values: Array) -> None:
@@ -236,7 +252,7 @@ def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     advanced = None if template is None else _joined(template, ctx.extra)
     x_bar = value_bar = None
     if ctx.needs[0]:
-        x_bar = put(g, Key(basic, node, advanced), wrap(np.zeros((), ctx.dtypes[0])))
+        x_bar = place(g, Key(basic, node, advanced), wrap(np.zeros((), ctx.dtypes[0])))
     if ctx.needs[1]:
         part = _read(g, basic, node, None)
         if advanced is not None:
@@ -261,4 +277,29 @@ def _last_written(shape: tuple[int, ...], advanced: Advanced) -> Array | None:
     return None if kept.all() else kept
 
 
-_PUT = Structural("IndexPutBackward0", ((),), _put_vjp)
+def placing(name: str) -> Structural:
+    """An operation that puts values at the places of a key, under PyTorch's name for it."""
+    return Structural(name, ((),), _put_vjp)
+
+
+_PUT = placing("IndexPutBackward0")
+
+
+def accumulate(x: Tensor, advanced: Advanced, values: Tensor, op: Structural) -> Tensor:
+    """A copy of `x` with `values`, of the shape of what the key selects, added at its places; recorded as `op`."""
+    data, terms = array_of(x), array_of(values)
+    try:
+        result = data + _summed(terms, advanced, data.shape)
+    except IndexError:
+        raise explain(advanced, data.shape) from None
+    template, arrays = _separate(advanced, values)
+    return apply(op, (x, values), result, template, arrays)
+
+
+def _add_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return g, select(g, _joined(ctx.attrs, ctx.extra), INDEX) if ctx.needs[1] else None
+
+
+def adding(name: str) -> Structural:
+    """An operation that adds values at the places of a key, under PyTorch's name for it."""
+    return Structural(name, ((),), _add_vjp)

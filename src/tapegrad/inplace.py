@@ -15,20 +15,21 @@ from tapegrad import dtypes
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
-from tapegrad.indexing import getitem, index_put
+from tapegrad.indexing import getitem, index_put, select_again
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
-from tapegrad.views import check_memory, refresh, version_of, view
+from tapegrad.views import Replay, check_memory, is_strided, refresh, version_of, view
 from tapegrad.watching import move_watch
 
 __all__ = [
     "check_writable",
     "copy_",
     "fill_",
+    "fit",
     "in_place",
     "is_leaf",
     "overwrite",
@@ -91,7 +92,7 @@ def is_leaf(t: Tensor) -> bool:
     return t._row in (0, -1) or (t._meta is not None and t._meta.leaf is not None)
 
 
-def _fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
+def fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
     """The new value in the target's dtype.
 
     Raises
@@ -126,7 +127,10 @@ def replace(t: Tensor, row: int) -> None:
     assert meta is not None
     written = make(t._data, row)
     mask = np.zeros(base._data.shape, bool)
-    meta.replay(mask)[...] = True
+    if is_strided(meta.replay, mask.shape):
+        meta.replay(mask)[...] = True
+    else:
+        mask.reshape(-1)[meta.replay(np.arange(mask.size).reshape(mask.shape))] = True
     result = apply(_COPY_SLICES, (base, written), base._data, (meta.replay, mask))
     base._row, result._row = result._row, base._row
     if base._meta is not None and base._meta.retained and base._row > 0:
@@ -138,8 +142,12 @@ def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     replay, mask = ctx.attrs
     return (
         apply_rule(OPCODES["where"], make(mask, 0), 0.0, g) if ctx.needs[0] else None,
-        view(g, "AsStridedBackward0", replay) if ctx.needs[1] else None,
+        _part(g, replay) if ctx.needs[1] else None,
     )
+
+
+def _part(g: Tensor, replay: Replay) -> Tensor:
+    return view(g, "AsStridedBackward0", replay) if is_strided(replay, array_of(g).shape) else select_again(g, replay)
 
 
 _COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp)
@@ -184,7 +192,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         check_broadcast(*(o._data for o in operands))
         dtype = result_dtype(opcode, (t, *others))
         value = apply_rule(opcode, *(make(o._data, 0) for o in operands))
-        z = _fit(t, value._data, dtype)
+        z = fit(t, value._data, dtype)
         tracked = is_recording() and any(o._row for o in operands)
         check_writable(t, tracked)
         if not tracked:

@@ -1,21 +1,36 @@
-"""Several tensors put together, and one taken apart."""
+"""Several tensors put together."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tapegrad.casting import cast, common_dtype
+from tapegrad.dtypes import get_default_dtype
 from tapegrad.errors import ShapeError
-from tapegrad.shaping import reshape
-from tapegrad.structural import axis, join
-from tapegrad.tensor import Tensor, array_of
-from tapegrad.views import split_views
+from tapegrad.indexing import getitem
+from tapegrad.shaping import reshape, unsqueeze
+from tapegrad.structural import Context, Structural, apply, axis, join
+from tapegrad.tensor import Tensor, array_of, make
 
-__all__ = ["cat", "chunk", "concat", "concatenate", "hstack", "split", "stack", "unbind", "vstack"]
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "cat",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hstack",
+    "row_stack",
+    "stack",
+    "vstack",
+]
 
 Array = np.ndarray[Any, Any]
 EMPTY = (0,)
@@ -118,119 +133,175 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors side by side: `cat` along dimension 1, or 0 for vectors and numbers."""
-    inputs = [x if array_of(x).ndim else reshape(x, (1,)) for x in _tensors(tensors, "hstack")]
-    if not inputs:
-        raise ShapeError("hstack expects a non-empty TensorList")
+    """Tensors side by side: `cat` along dimension 1, or 0 for vectors and numbers.
+
+    Examples
+    --------
+    >>> tg.hstack((tg.tensor([1.0, 2.0]), tg.tensor(3.0)))
+    tensor([1., 2., 3.])
+    """
+    inputs = _raised(tensors, "hstack", _one)
     return cat(inputs, 0 if array_of(inputs[0]).ndim == 1 else 1)
 
 
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors one above the other: `cat` along dimension 0, vectors counting as rows."""
-    inputs = [x if array_of(x).ndim > 1 else reshape(x, (1, array_of(x).size)) for x in _tensors(tensors, "vstack")]
-    if not inputs:
-        raise ShapeError("vstack expects a non-empty TensorList")
-    return cat(inputs, 0)
+    """Tensors one above the other: `cat` along dimension 0, vectors counting as rows.
+
+    Examples
+    --------
+    >>> tg.vstack((tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return cat(_raised(tensors, "vstack", _two), 0)
 
 
-def split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Consecutive pieces of `x` along a dimension, as views.
+def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The same as `vstack`."""
+    return vstack(tensors)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors one behind the other: `cat` along dimension 2 of what `atleast_3d` makes of them.
+
+    Examples
+    --------
+    >>> tg.dstack((tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])))
+    tensor([[[1., 3.],
+             [2., 4.]]])
+    """
+    return cat(_raised(tensors, "dstack", _three), 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side, vectors and numbers counting as columns.
+
+    Examples
+    --------
+    >>> tg.column_stack((tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])))
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    return cat(_raised(tensors, "column_stack", _column), 1)
+
+
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with a dimension of size one where they have none, as views.
 
     Parameters
     ----------
-    x : Tensor
-    split_size : int or sequence of int
-        The size of every piece (the last one may be smaller), or the size of each.
-    dim : int
-        The dimension that is cut.
+    *tensors : Tensor, or a sequence of them
 
     Returns
     -------
-    tuple of Tensor
+    Tensor or tuple of Tensor
+        One for each that was given; those of enough dimensions are returned themselves.
+
+    Examples
+    --------
+    >>> tg.atleast_1d(tg.tensor(1.0))
+    tensor([1.])
+    """
+    return _each(tensors, "atleast_1d", _one)
+
+
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with dimensions of size one put in front until they have two, as views.
+
+    Parameters and results are those of `atleast_1d`.
+    """
+    return _each(tensors, "atleast_2d", _two)
+
+
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with dimensions of size one added until they have three, as views.
+
+    Vectors become ``(1, n, 1)``, matrices ``(m, n, 1)``.
+
+    Parameters and results are those of `atleast_1d`.
+    """
+    return _each(tensors, "atleast_3d", _three)
+
+
+def _one(x: Tensor) -> Tensor:
+    return x if array_of(x).ndim else reshape(x, (1,))
+
+
+def _two(x: Tensor) -> Tensor:
+    ndim = array_of(x).ndim
+    return x if ndim > 1 else unsqueeze(x, 0) if ndim else reshape(x, (1, 1))
+
+
+def _three(x: Tensor) -> Tensor:
+    ndim = array_of(x).ndim
+    if ndim > 2:
+        return x
+    return unsqueeze(_two(x), -1) if ndim else reshape(x, (1, 1, 1))
+
+
+def _column(x: Tensor) -> Tensor:
+    return x if array_of(x).ndim > 1 else reshape(x, (array_of(x).size, 1))
+
+
+def _raised(tensors: Sequence[Tensor], name: str, raise_rank: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    inputs = [raise_rank(x) for x in _tensors(tensors, name)]
+    if not inputs:
+        raise ShapeError(f"{name} expects a non-empty TensorList")
+    return inputs
+
+
+def _each(tensors: tuple[Any, ...], name: str, raise_rank: Callable[[Tensor], Tensor]) -> Tensor | tuple[Tensor, ...]:
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return raise_rank(tensors[0])
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    return tuple(raise_rank(x) for x in _tensors(given, name))
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """The matrix of zeros that has the given ones as blocks along its diagonal.
+
+    Parameters
+    ----------
+    *tensors : Tensor, of at most two dimensions
+        Vectors count as rows, 0-d tensors as matrices of one element.
+
+    Returns
+    -------
+    Tensor of two dimensions
 
     Raises
     ------
     ShapeError
-        If the sizes are negative or do not sum to the size of the dimension.
+        If one has more than two dimensions.
 
     Examples
     --------
-    >>> [tuple(piece.shape) for piece in tg.split(tg.zeros(5, 2), 2)]
-    [(2, 2), (2, 2), (1, 2)]
+    >>> tg.block_diag(tg.tensor([[1.0, 2.0]]), tg.tensor(3.0))
+    tensor([[1., 2., 0.],
+            [0., 0., 3.]])
     """
-    shape = array_of(x).shape
-    if not shape:
-        raise ShapeError("split expects at least a 1-dimensional tensor")
-    position = axis(dim, len(shape))
-    extent = shape[position]
-    if isinstance(split_size, (tuple, list)):
-        sections = [operator.index(size) for size in split_size]
-        if any(size < 0 for size in sections):
-            raise ShapeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got {sections}")
-        if sum(sections) != extent:
+    inputs = _tensors(tensors, "block_diag")
+    for k, x in enumerate(inputs):
+        if array_of(x).ndim > 2:
             raise ShapeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {extent} (input tensor's size at dimension "
-                f"{position}), but got split_sizes={sections}"
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {k} has {array_of(x).ndim} dimensions"
             )
-        return _pieces(x, "SplitWithSizesBackward0", position, sections)
-    try:
-        size = operator.index(split_size)  # type: ignore[arg-type]
-    except TypeError:
-        kind = type(split_size).__name__
-        raise TypeError(f"split(): argument 'split_size' must be int or tuple of ints, not {kind}") from None
-    if size < 0:
-        raise ShapeError(f"split expects split_size be non-negative, but got split_size={size}")
-    if size == 0 and extent:
-        raise ShapeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {extent}")
-    count = max(-(-extent // size), 1) if size else 1
-    return _pieces(x, "SplitBackward0", position, [min(size, extent - k * size) for k in range(count)])
+    if not inputs:
+        return make(np.zeros((1, 0), get_default_dtype()), 0)
+    inputs, arrays = _same_dtype([_two(x) for x in inputs], [array_of(_two(x)) for x in inputs])
+    corners = np.cumsum([(0, 0), *(array.shape for array in arrays)], 0).tolist()
+    result = np.zeros(corners[-1], arrays[0].dtype)
+    blocks = tuple((slice(top, bottom), slice(left, right)) for (top, left), (bottom, right) in pairwise(corners))
+    for block, array in zip(blocks, arrays, strict=True):
+        result[block] = array
+    return apply(_BLOCK_DIAG, inputs, result, blocks)
 
 
-def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """`x` cut along a dimension into `chunks` pieces of one size, as views; the last may be smaller, or some missing.
-
-    Raises
-    ------
-    ShapeError
-        If `chunks` is not positive.
-    """
-    shape = array_of(x).shape
-    if not shape:
-        raise ShapeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    position = axis(dim, len(shape))
-    extent = shape[position]
-    if extent == 0:
-        return _pieces(x, "SplitBackward0", position, [0] * chunks)
-    return split(x, -(-extent // chunks), position)
+def _block_diag_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return tuple(getitem(g, block) if wanted else None for block, wanted in zip(ctx.attrs, ctx.needs, strict=True))
 
 
-def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices of `x` along a dimension, as views without that dimension.
-
-    Examples
-    --------
-    >>> tg.unbind(tg.tensor([1.0, 2.0]))[1].item()
-    2.0
-    """
-    shape = array_of(x).shape
-    if not shape:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    position = axis(dim, len(shape))
-    ahead = (slice(None),) * position
-    takes = [operator.itemgetter((*ahead, k, Ellipsis)) for k in range(shape[position])]
-    return split_views(x, "UnbindBackward0", takes) if takes else ()
-
-
-def _pieces(x: Tensor, name: str, position: int, sections: Sequence[int]) -> tuple[Tensor, ...]:
-    ahead = (slice(None),) * position
-    takes: list[Callable[[Array], Array]] = []
-    start = 0
-    for size in sections:
-        takes.append(operator.itemgetter((*ahead, slice(start, start + size))))
-        start += size
-    return split_views(x, name, takes) if takes else ()
+_BLOCK_DIAG = Structural("BlockDiagBackward0", ((),), _block_diag_vjp)
 
 
 def _tensors(tensors: Sequence[Tensor], name: str) -> list[Tensor]:

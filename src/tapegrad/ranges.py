@@ -1,4 +1,4 @@
-"""Tensors whose values follow from their index: ranges and the identity matrix."""
+"""Tensors whose values follow from their index: ranges, the identity matrix, the places of a triangle."""
 
 import math
 import operator
@@ -11,7 +11,7 @@ from tapegrad.dtypes import as_dtype, float_or_default
 from tapegrad.factories import Number, cast, finish
 from tapegrad.tensor import Tensor
 
-__all__ = ["arange", "eye", "linspace"]
+__all__ = ["arange", "eye", "linspace", "tril_indices", "triu_indices"]
 
 
 def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
@@ -78,6 +78,54 @@ def linspace(start: Number, end: Number, steps: int, dtype: object = None, requi
     distance = (last - first) / work.type(max(1, count - 1))
     values = np.where(index < max(1, count // 2), first + distance * index.astype(work), last - distance * index[::-1].astype(work))
     return finish(cast(values, kind), requires_grad)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.int64) -> Tensor:
+    """Row and column numbers of the elements on and below a diagonal.
+
+    Parameters
+    ----------
+    row, col : int
+        Shape of the matrix.
+    offset : int
+        How far above the main diagonal.
+    dtype : dtype
+
+    Returns
+    -------
+    Tensor of shape (2, n)
+
+    Raises
+    ------
+    RuntimeError
+        If a size is negative.
+
+    Examples
+    --------
+    >>> tg.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _places(np.tri(*_extents("tril_indices", row, col), offset, bool), dtype)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.int64) -> Tensor:
+    """Row and column numbers of the elements on and above a diagonal.
+
+    Parameters, results and errors are those of `tril_indices`.
+    """
+    return _places(~np.tri(*_extents("triu_indices", row, col), offset - 1, bool), dtype)
+
+
+def _extents(name: str, row: int, col: int) -> tuple[int, int]:
+    for argument, extent in (("row", row), ("col", col)):
+        if extent < 0:
+            raise RuntimeError(f"{name}(): {argument} must be non-negative, got {extent}")
+    return row, col
+
+
+def _places(chosen: np.ndarray, dtype: object) -> Tensor:
+    return finish(np.stack(np.nonzero(chosen)).astype(as_dtype(dtype)))
 
 
 def _number(name: str, argument: str, value: Any) -> int | float:

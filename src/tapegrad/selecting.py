@@ -15,13 +15,14 @@ from tapegrad.shaping import expand, reshape
 from tapegrad.structural import Context, Structural, apply, axis, sum_to
 from tapegrad.tensor import Tensor, array_of, as_operand, wrap
 
-__all__ = ["gather", "index_select", "masked_fill", "masked_select", "take_along_dim"]
+__all__ = ["gather", "index_select", "masked_fill", "masked_select", "take", "take_along_dim"]
 
 Array = np.ndarray[Any, Any]
 
 _INDEX_SELECT = selection("IndexSelectBackward0")
 _GATHER = selection("GatherBackward0")
 _MASKED_SELECT = selection("MaskedSelectBackward0")
+_TAKE = selection("TakeBackward0")
 
 
 def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -49,7 +50,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     >>> tg.index_select(tg.tensor([1.0, 2.0, 3.0]), 0, tg.tensor([2, 0]))
     tensor([3., 1.])
     """
-    places = _places(index, "index_select()")
+    places = places_along(index, "index_select()")
     if places.ndim > 1:
         raise IndexError(f"index_select(): Index is supposed to be a vector, got {places.ndim} dimensions")
     shape = array_of(x).shape
@@ -88,7 +89,7 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2.],
             [3.]])
     """
-    places = _places(index, "gather()")
+    places = places_along(index, "gather()")
     shape = array_of(x).shape
     position = axis(dim, len(shape))
     if max(places.ndim, 1) != max(len(shape), 1):
@@ -107,7 +108,7 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     wrong = places[(places < 0) | (places >= shape[position])]
     if wrong.size:
         raise RuntimeError(f"index {wrong[0]} is out of bounds for dimension {position} with size {shape[position]}")
-    return select(x, _mesh(places, position), _GATHER)
+    return select(x, mesh(places, position), _GATHER)
 
 
 def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -118,7 +119,7 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     RuntimeError
         If the dtype of `indices` is not an integer one, an index is out of range, or the ranks differ.
     """
-    places = _places(indices, "take_along_dim()")
+    places = places_along(indices, "take_along_dim()")
     if dim is None:
         return gather(reshape(x, (-1,)), 0, wrap(places.reshape(-1)))
     shape = array_of(x).shape
@@ -128,15 +129,64 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
             f"{len(shape)} dimensions for input, and {places.ndim} dimensions for indices"
         )
     position = axis(dim, len(shape))
-    common = list(_common_shape(_without(shape, position), _without(places.shape, position)))
+    common = list(common_shape(_without(shape, position), _without(places.shape, position)))
     wide = expand(x, [*common[:position], shape[position], *common[position:]])
     there = np.broadcast_to(places, [*common[:position], places.shape[position], *common[position:]])
     return gather(wide, position, wrap(there))
 
 
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """The elements of `x` that `index` counts in the flattened tensor, as a copy.
+
+    Parameters
+    ----------
+    x : Tensor
+    index : Tensor of int64
+        Negative ones count from the end.
+
+    Returns
+    -------
+    Tensor, of the shape of `index`
+
+    Raises
+    ------
+    RuntimeError
+        If `index` is of another dtype.
+    IndexError
+        If an index is out of range.
+
+    Examples
+    --------
+    >>> tg.take(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([0, -1]))
+    tensor([1., 4.])
+    """
+    data = array_of(x)
+    if array_of(index).dtype != np.int64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(array_of(index).dtype)}")
+    places = flat_places(index, data.size)
+    if not data.ndim or not places.ndim:
+        return reshape(take(reshape(x, (-1,)), wrap(places.reshape(-1))), places.shape)
+    return select(x, np.unravel_index(places, data.shape) if places.size else (places,) * data.ndim, _TAKE)
+
+
+def flat_places(index: Tensor, size: int) -> Array:
+    """Indices into a flattened tensor of `size` elements, counted from the front.
+
+    Raises
+    ------
+    IndexError
+        If one is out of range.
+    """
+    places = array_of(index)
+    wrong = places[(places < -size) | (places >= size)]
+    if wrong.size:
+        raise IndexError(f"out of range: tried to access index {wrong.flat[0]} on a tensor of {size} elements.")
+    return places % size if places.size else places
+
+
 def put_along(g: Tensor, position: int, places: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Zeros of `shape` with `g` added at `places` along a dimension: the transpose of `gather`."""
-    return add_into(g, _mesh(array_of(places), position), shape)
+    return add_into(g, mesh(array_of(places), position), shape)
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
@@ -150,7 +200,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     chosen = array_of(mask)
     if chosen.dtype != np.bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {type_name(chosen.dtype)}")
-    common = _common_shape(array_of(x).shape, chosen.shape)
+    common = common_shape(array_of(x).shape, chosen.shape)
     if common != array_of(x).shape:
         x = expand(x, common)
     return select(reshape(x, (-1,)), (np.broadcast_to(chosen, common).reshape(-1),), _MASKED_SELECT)
@@ -187,7 +237,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
         )
-    common = _common_shape(data.shape, chosen.shape)
+    common = common_shape(data.shape, chosen.shape)
     result = np.where(chosen, array_of(number).astype(data.dtype), data)
     tracked = x.requires_grad or number.requires_grad
     kept = wrap(np.broadcast_to(chosen, common).copy()) if tracked else None
@@ -210,14 +260,15 @@ _FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp)
 _FILL_TENSOR = Structural("MaskedFillBackward1", ((),), _fill_vjp)
 
 
-def _places(index: Tensor, name: str) -> Array:
+def places_along(index: Tensor, name: str) -> Array:
+    """An index tensor's array, checked to be of integers."""
     places = array_of(index)
     if places.dtype not in (np.int32, np.int64):
         raise RuntimeError(f"{name}: Expected dtype int32 or int64 for index, got {type_name(places.dtype)}")
     return places.astype(np.int64, copy=False)
 
 
-def _mesh(places: Array, position: int) -> tuple[Array, ...]:
+def mesh(places: Array, position: int) -> tuple[Array, ...]:
     """The full index of every place that `places` names along one dimension."""
     ndim = places.ndim
     return tuple(
@@ -230,7 +281,8 @@ def _without(shape: tuple[int, ...], position: int) -> tuple[int, ...]:
     return shape[:position] + shape[position + 1 :]
 
 
-def _common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def common_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that two broadcast to."""
     try:
         return np.broadcast_shapes(a, b)
     except ValueError:

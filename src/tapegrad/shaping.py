@@ -26,6 +26,7 @@ __all__ = [
     "reshape",
     "reshape_as",
     "squeeze",
+    "unflatten",
     "unsqueeze",
     "view",
     "view_as",
@@ -139,6 +140,51 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     for extent in shape[first : last + 1]:
         merged *= extent
     return reshape(x, (*shape[:first], merged, *shape[last + 1 :]))
+
+
+def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """A view with one dimension split into several.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int
+    sizes : sequence of int
+        What it is split into; one entry may be -1, which is then inferred.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    TypeError
+        If `sizes` is a number.
+    ShapeError
+        If `sizes` is empty or does not multiply up to the size of the dimension.
+
+    Examples
+    --------
+    >>> tg.unflatten(tg.zeros(2, 6), 1, (3, -1)).shape
+    tapegrad.Size([2, 3, 2])
+    """
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(f"unflatten(): argument 'sizes' (position 2) must be tuple of ints, not {type(sizes).__name__}")
+    if not sizes:
+        raise ShapeError("unflatten: sizes must be non-empty")
+    shape = array_of(x).shape
+    if not shape:
+        raise ShapeError(f"unflatten: dimension specified as {dim} but tensor has no dimensions")
+    position = axis(dim, len(shape))
+    extent = shape[position]
+    try:
+        parts = resolve((sizes,), extent, "unflatten")
+    except ShapeError as error:
+        raise ShapeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {position} ({extent}) in the input "
+            f"tensor: {error}"
+        ) from None
+    return view(x, (*shape[:position], *parts, *shape[position + 1 :]))
 
 
 def ravel(x: Tensor) -> Tensor:

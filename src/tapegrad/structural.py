@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, is_recording, make, retry, wrap
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, retry, wrap
 
 __all__ = [
     "Context",
@@ -25,7 +25,9 @@ __all__ = [
     "join",
     "reduce_sum",
     "reshape_copy",
+    "strided_copy",
     "strided_gather",
+    "strided_place",
     "strided_scatter",
     "sum_to",
 ]
@@ -196,6 +198,34 @@ def _map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: 
         return TAPE.map_row(_ADDRESS, int(scatters), number, x._row, id(x._data), geometry.ctypes.data, scale, id(value))
 
     return make(value, retry(attempt, (x,)))
+
+
+def strided_copy(x: Tensor, name: str, take: Callable[[Any], Any], shape: tuple[int, ...]) -> Tensor:
+    """Record a copy of a strided view of `x`, which repeats elements or passes them in another order.
+
+    Parameters
+    ----------
+    take : callable
+        Takes the NumPy view of an array of x's shape.
+    shape : tuple of int
+        Shape of the result, which has as many elements as the view.
+    """
+    data = array_of(x)
+    result = np.array(take(data), order="C").reshape(shape)
+    return _map(x, name, False, *_geometry(data.shape, take), 1.0, result)
+
+
+def strided_place(x: Tensor, name: str, take: Callable[[Any], Any], result: np.ndarray) -> Tensor:
+    """Record that `x` was written to the strided view of `result` that `take` takes; the other elements are constants."""
+    return _map(x, name, True, *_geometry(result.shape, take), 1.0, result)
+
+
+def _geometry(shape: tuple[int, ...], take: Callable[[Any], Any]) -> tuple[Any, Any, int]:
+    """Dimensions, strides and offset, in elements in C order, of a view of an array of `shape`."""
+    whole = np.empty(shape, np.int8)
+    part = take(whole)
+    offset = part.__array_interface__["data"][0] - whole.__array_interface__["data"][0] if part.size else 0
+    return part.shape, part.strides, offset
 
 
 def _dense(x: Tensor) -> np.ndarray:

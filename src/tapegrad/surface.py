@@ -15,7 +15,10 @@ from tapegrad import (
     attributes,
     comparing,
     copying,
+    counting,
+    diagonals,
     extremes,
+    grids,
     indexing,
     inplace,
     joining,
@@ -23,11 +26,21 @@ from tapegrad import (
     normalising,
     norms,
     products,
+    rearranging,
     reductions,
     scans,
+    scattering,
+    searching,
     selecting,
     shaping,
+    slice_writing,
+    sorting,
+    splitting,
+    subviews,
+    tiling,
     transposing,
+    triangles,
+    writing,
 )
 from tapegrad.autograd.backward import tensor_backward
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
@@ -38,9 +51,15 @@ from tapegrad.tensor import Tensor, as_operand
 __all__ = ["PUBLIC", "attach"]
 
 MODULES = (
-    affine, comparing, extremes, indexing, joining, moments, normalising, norms, products, reductions, scans, selecting, shaping,
-    transposing, arithmetic,
+    affine, comparing, counting, diagonals, extremes, grids, indexing, joining, moments, normalising, norms, products, rearranging,
+    reductions, scans, scattering, searching, selecting, shaping, slice_writing, sorting, splitting, subviews, tiling, transposing,
+    triangles, arithmetic,
 )  # fmt: skip
+
+# Functions of tensors among others, which look at their operands themselves.
+UNCHECKED = frozenset(
+    [*joining.__all__, *comparing.__all__, *arithmetic.__all__, *grids.__all__, "bucketize", "isin", "searchsorted"]
+) - {"combinations"}
 
 # PyTorch's other names for rules.
 ALIASES = {
@@ -71,17 +90,15 @@ def _of_tensors(name: str, function: Any) -> Any:
 for _module in MODULES:
     for _name in _module.__all__:
         _function = getattr(_module, _name)
-        checked = _module not in (joining, comparing, arithmetic) and callable(_function) and not isinstance(_function, type)
+        checked = _name not in UNCHECKED and callable(_function) and not isinstance(_function, type)
         PUBLIC[_name] = _of_tensors(_name, _function) if checked else _function
 PUBLIC["clone"] = attributes.clone
-for _name in ("split", "chunk", "unbind"):
-    PUBLIC[_name] = _of_tensors(_name, PUBLIC[_name])
 PUBLIC["subtract"], PUBLIC["divide"], PUBLIC["true_divide"] = arithmetic.sub, arithmetic.div, arithmetic.div
-for _name in ("index_put", "linear", "T", "mT"):
+for _name in ("H", "T", "linear", "mT", "one_hot", "repeat", "storage_offset", "unfold"):
     PUBLIC.pop(_name, None)
 
 # Functions of the package that are no methods of a tensor.
-NOT_METHODS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack", "getitem", "where", "linear", "T", "mT"])
+NOT_METHODS = frozenset([*joining.__all__, *grids.__all__, "bucketize", "getitem", "isin", "searchsorted", "where"])
 
 PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),
@@ -96,7 +113,9 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "_version": (attributes.version,),
     "_base": (attributes.base,),
     "data": (attributes.get_data, attributes.set_data),
+    "H": (transposing.H,),
     "T": (transposing.T,),
+    "mH": (transposing.mT,),
     "mT": (transposing.mT,),
 }
 
@@ -124,6 +143,9 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "long": attributes.to_long,
     "int": attributes.to_int,
     "bool": attributes.to_bool,
+    "repeat": tiling.repeat,
+    "storage_offset": subviews.storage_offset,
+    "unfold": subviews.unfold,
     "zero_": inplace.zero_,
     "fill_": inplace.fill_,
     "copy_": inplace.copy_,
@@ -218,7 +240,7 @@ def attach() -> None:
         "clamp_": _clamp_in_place,
         "clip_": _clamp_in_place,
     }
-    table |= METHODS_OF_ITS_OWN
+    table |= writing.FORMS | METHODS_OF_ITS_OWN
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
         table[f"__{operation}__"] = METHODS[operation]

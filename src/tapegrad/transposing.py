@@ -13,7 +13,7 @@ from tapegrad.structural import axis
 from tapegrad.tensor import Tensor, array_of
 from tapegrad.views import view
 
-__all__ = ["T", "mT", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]
+__all__ = ["H", "T", "adjoint", "mT", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]
 
 Array = np.ndarray[Any, Any]
 
@@ -111,6 +111,25 @@ def mT(x: Tensor) -> Tensor:
     if ndim < 2:
         raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
     return view(x, "TransposeBackward0", _Transpose(_swapped(ndim, ndim - 2, ndim - 1)))
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """The same as `mT`: elements are real."""
+    return mT(x)
+
+
+def H(x: Tensor) -> Tensor:
+    """A view of a matrix with its dimensions exchanged.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has not two dimensions.
+    """
+    ndim = array_of(x).ndim
+    if ndim not in (0, 2):
+        raise ShapeError(f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor.")
+    return transpose(x, 0, ndim - 1)
 
 
 def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:

@@ -17,7 +17,7 @@ from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
 
-__all__ = ["Replay", "alias", "check_memory", "refresh", "separate", "split_views", "version_of", "view"]
+__all__ = ["Replay", "alias", "check_memory", "is_strided", "refresh", "separate", "split_views", "version_of", "view"]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -56,13 +56,26 @@ def check_memory(data: np.ndarray, repeats: bool = False) -> None:
     RuntimeError
         If elements share memory, or the memory is read-only.
     """
-    if not repeats and data.size and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape, strict=True)):
+    if not repeats and not data.flags.c_contiguous and _overlaps(data):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."
         )
     if not data.flags.writeable:
         raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
+
+
+def _overlaps(data: np.ndarray) -> bool:
+    """Whether two elements of an array are at one place in memory."""
+    reach = 0
+    for stride, extent in sorted((abs(s), n) for s, n in zip(data.strides, data.shape, strict=True) if n > 1):
+        if stride == 0:
+            return True
+        if stride <= reach:  # so it seems, but the places may also lie between each other
+            places = sum(np.arange(n).reshape(-1, *(1,) * (data.ndim - d - 1)) * data.strides[d] for d, n in enumerate(data.shape))
+            return bool(np.unique(places).size < data.size)
+        reach += stride * (extent - 1)
+    return False
 
 
 def version_of(t: Tensor) -> VersionCounter:
@@ -161,6 +174,27 @@ def _identity(x: Tensor, name: str) -> Tensor:
     return make(a, _record(x, name, lambda array: array[...], a[...]))
 
 
+def is_strided(replay: Take, shape: tuple[int, ...]) -> bool:
+    """Whether the view is one in an array of `shape` in C order too, and not only in the order that its base has in memory."""
+    whole = np.empty(shape, np.int8)
+    part = replay(whole)
+    return not part.size or np.may_share_memory(part, whole)
+
+
+def _record_again(base: Tensor, replay: Take, z: np.ndarray) -> int:
+    """Row of the view `z`, taken anew from its base."""
+    a = promote(base)
+    if a.flags.c_contiguous or is_strided(replay, a.shape):
+        return _record(base, "AsStridedBackward0", replay, z)
+    from tapegrad.grad_mode import enable_grad
+    from tapegrad.indexing import select_again
+
+    with enable_grad():
+        again = select_again(base, replay, z)
+    row, again._row = again._row, 0
+    return row
+
+
 def separate(t: Tensor) -> None:
     """Cut a tensor that gets other memory off the family of views on its old memory."""
     meta = t._meta
@@ -195,7 +229,7 @@ def refresh(base: Tensor, recorded: bool = True) -> None:
         if base._row and t._meta.one_of_many:
             row = SPOILED  # its node's other outputs cannot follow; using it raises
         elif base._row:
-            row = _record(base, "AsStridedBackward0", t._meta.replay, t._data)
+            row = _record_again(base, t._meta.replay, t._data)
         t._row, before = row, t._row
         if before > 0:
             if t._meta.retained and row > 0:

@@ -149,6 +149,10 @@ def _transposed_name(name: str) -> str:
         "TransposeBackward0": "TransposeBackward0",
         "PermuteBackward0": "PermuteBackward0",
         "UnsqueezeBackward0": "SqueezeBackward1",
+        "FlipBackward0": "FlipBackward0",
+        "Rot90Backward0": "Rot90Backward0",
+        "DiagEmbedBackward0": "DiagonalBackward0",
+        "ConstantPadNdBackward0": "ConstantPadNdBackward0",
     }
     return known.get(name, name.replace("Backward0", "BackwardBackward0"))
 

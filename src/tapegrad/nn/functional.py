@@ -3,9 +3,11 @@
 import warnings
 
 from tapegrad.affine import linear
+from tapegrad.counting import one_hot
+from tapegrad.padding import pad
 from tapegrad.tensor import Tensor
 
-__all__ = ["linear", "mse_loss", "relu", "sigmoid", "softmax", "tanh"]
+__all__ = ["linear", "mse_loss", "one_hot", "pad", "relu", "sigmoid", "softmax", "tanh"]
 
 
 def relu(input: Tensor) -> Tensor:

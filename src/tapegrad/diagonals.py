@@ -1,0 +1,160 @@
+"""Diagonals: taken as views or copies, and made into matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.errors import ShapeError
+from tapegrad.shaping import reshape
+from tapegrad.structural import axis, strided_copy, strided_place
+from tapegrad.tensor import Tensor, array_of
+from tapegrad.views import view
+
+__all__ = ["diag", "diag_embed", "diagflat", "diagonal"]
+
+Array = np.ndarray[Any, Any]
+
+
+class _Diagonal:
+    """The map of a view that is a diagonal of two dimensions; it comes last."""
+
+    __slots__ = ("first", "offset", "second")
+
+    def __init__(self, offset: int, first: int, second: int) -> None:
+        self.offset, self.first, self.second = offset, first, second
+
+    def __call__(self, array: Array) -> Array:
+        result = np.diagonal(array, self.offset, self.first, self.second)
+        # NumPy makes diagonals read-only for its own history's sake.
+        result.flags.writeable = array.flags.writeable
+        return result
+
+
+def _plane(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
+    first, second = axis(dim1, ndim), axis(dim2, ndim)
+    if first == second:
+        raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return first, second
+
+
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A view of a diagonal of two dimensions, which becomes the last dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+    offset : int
+        How far above the main diagonal; negative is below.
+    dim1, dim2 : int
+        The dimensions of the matrices.
+
+    Returns
+    -------
+    Tensor
+        On the memory of `x`; empty where `offset` leads out of the matrix.
+
+    Raises
+    ------
+    IndexError
+        If a dimension is out of range.
+    ShapeError
+        If the dimensions are the same.
+
+    Examples
+    --------
+    >>> x = tg.zeros(2, 2)
+    >>> x.diagonal().fill_(1.0)
+    tensor([1., 1.])
+    >>> x
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return view(x, "DiagonalBackward0", _Diagonal(offset, *_plane(dim1, dim2, array_of(x).ndim)))
+
+
+def diag(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, as a copy; or the matrix that has a vector on its diagonal.
+
+    Parameters
+    ----------
+    x : Tensor, of one or two dimensions
+    diagonal : int
+        Which one: how far above the main diagonal.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ShapeError
+        If `x` has another number of dimensions.
+
+    Examples
+    --------
+    >>> tg.diag(tg.tensor([1.0, 2.0]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    >>> tg.diag(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), 1)
+    tensor([2.])
+    """
+    data = array_of(x)
+    if data.ndim == 1:
+        return diag_embed(x, diagonal)
+    if data.ndim != 2:
+        raise ShapeError(f"diag(): Supports 1D or 2D tensors. Got {data.ndim}D")
+    take = _Diagonal(diagonal, 0, 1)
+    return strided_copy(x, "DiagonalBackward0", take, take(data).shape)
+
+
+def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Zeros with the last dimension of `x` on a diagonal of two dimensions: the transpose of `diagonal`.
+
+    Parameters
+    ----------
+    x : Tensor, of at least one dimension
+    offset : int
+        How far above the main diagonal; negative is below.
+    dim1, dim2 : int
+        The dimensions, of the result, of the matrices.
+
+    Returns
+    -------
+    Tensor
+        With one dimension more than `x`.
+
+    Raises
+    ------
+    IndexError
+        If a dimension is out of range.
+    ShapeError
+        If the dimensions are the same.
+
+    Examples
+    --------
+    >>> tg.diag_embed(tg.tensor([[1.0, 2.0], [3.0, 4.0]])).shape
+    tapegrad.Size([2, 2, 2])
+    """
+    data = array_of(x)
+    first, second = _plane(dim1, dim2, data.ndim + 1)
+    extents = list(data.shape[:-1])
+    for k in sorted((first, second)):
+        extents.insert(k, data.shape[-1] + abs(offset))
+    take = _Diagonal(offset, first, second)
+    result = np.zeros(extents, data.dtype)
+    take(result)[...] = data
+    return strided_place(x, "DiagEmbedBackward0", take, result)
+
+
+def diagflat(x: Tensor, offset: int = 0) -> Tensor:
+    """The matrix that has all elements of `x` on a diagonal.
+
+    Examples
+    --------
+    >>> tg.diagflat(tg.tensor([[1.0], [2.0]]))
+    tensor([[1., 0.],
+            [0., 2.]])
+    """
+    return diag_embed(reshape(x, (-1,)), offset)
