@@ -18,7 +18,7 @@ from tapegrad.autograd import sweeping
 __all__: list[str] = []
 
 # In the order in which they are taken one inside the other.
-_LOCKS: tuple[Any, ...] = (sweeping._grad_lock, tensor._leaf_lock, tape._loading_lock, tape._changing, grad_mode._lock)
+_LOCKS: tuple[Any, ...] = (sweeping._grad_lock, tensor._leaf_lock, tape._changing, tape._loading_lock, grad_mode._lock)
 
 
 def _hold() -> None:
