@@ -20,7 +20,7 @@ from tapegrad.reductions import sum as sum_over
 from tapegrad.shaping import reshape, squeeze
 from tapegrad.structural import Context, Structural, apply, axes, axis
 from tapegrad.subscripts import Labels, joint_sizes, label_operands, parse_equation, parse_sublists
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensor import Tensor, array_of, as_operand
 from tapegrad.transposing import permute
 from tapegrad.views import view
 
@@ -266,6 +266,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     >>> tg.tensordot(tg.ones(2, 3), tg.ones(3, 4), dims=1).shape
     tapegrad.Size([2, 4])
     """
+    b = as_operand(b, a)
     ranks = array_of(a).ndim, array_of(b).ndim
     first, second = _paired_dims(dims, *ranks)
     if array_of(a).dtype != array_of(b).dtype:
@@ -328,6 +329,7 @@ def inner(x: Tensor, other: Tensor) -> Tensor:
     >>> tg.inner(tg.tensor([1.0, 2.0]), tg.tensor([[1.0, 0.0], [1.0, 1.0]]))
     tensor([1., 3.])
     """
+    other = as_operand(other, x)
     a, b = array_of(x), array_of(other)
     if not a.ndim or not b.ndim:
         return x * other
@@ -358,6 +360,7 @@ def kron(x: Tensor, other: Tensor) -> Tensor:
     >>> tg.kron(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 10.0]))
     tensor([ 1., 10.,  2., 20.])
     """
+    other = as_operand(other, x)
     a, b = array_of(x), array_of(other)
     rank = max(a.ndim, b.ndim)
     rows, columns = ((1,) * (rank - array.ndim) + array.shape for array in (a, b))

@@ -56,7 +56,7 @@ def cross(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 def cross_along(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """`cross` along a dimension, the last one by default."""
-    other = as_operand(other, x)
+    x, other = _tensor(x, "linalg.cross", "input"), as_operand(other, x)
     a, b = array_of(x), array_of(other)
     if a.ndim != b.ndim:
         raise ShapeError(f"linalg.cross: inputs must have the same number of dimensions, got {a.ndim} and {b.ndim}")
@@ -118,6 +118,12 @@ def _vdot_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 _VDOT = Structural("VdotBackward0", ((1,), (0,)), _vdot_vjp)
 
 
+def _tensor(x: Any, name: str, argument: str) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}. Use tg.tensor(...).")
+    return x
+
+
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Sums of the products of two tensors along a dimension.
 
@@ -142,6 +148,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     >>> tg.linalg.vecdot(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
+    x, y = _tensor(x, "linalg.vecdot", "x"), as_operand(y, x)
     a, b = array_of(x), array_of(y)
     if a.dtype != b.dtype:
         raise RuntimeError(

@@ -6,17 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad import elementwise
+from tapegrad import elementwise, products
 from tapegrad.attributes import clone
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array
 from tapegrad.linalg.solving import inv
-from tapegrad.products import matmul
 from tapegrad.shaping import reshape, unsqueeze
 from tapegrad.tensor import Tensor, array_of, wrap
 
-__all__ = ["chain_matmul", "matrix_power", "multi_dot"]
+__all__ = ["chain_matmul", "matmul", "matrix_power", "multi_dot"]
+
+
+def matmul(A: Tensor, B: Tensor) -> Tensor:
+    """Matrix product; the same as `tapegrad.matmul`."""
+    if not isinstance(A, Tensor):
+        raise TypeError(f"linalg.matmul(): argument 'A' must be Tensor, not {type(A).__name__}. Use tg.tensor(...).")
+    return products.matmul(A, B)
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
@@ -65,10 +71,10 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     result = None
     while exponent:
         if exponent & 1:
-            result = square if result is None else matmul(result, square)
+            result = square if result is None else products.matmul(result, square)
         exponent >>= 1
         if exponent:
-            square = matmul(square, square)
+            square = products.matmul(square, square)
     assert result is not None
     return result
 
@@ -153,7 +159,7 @@ def _multiplied(factors: Sequence[Tensor]) -> Tensor:
     def product(i: int, j: int) -> Tensor:
         if i == j:
             return factors[i]
-        return matmul(product(i, cut[i][j]), product(cut[i][j] + 1, j))
+        return products.matmul(product(i, cut[i][j]), product(cut[i][j] + 1, j))
 
     return product(0, count - 1)
 

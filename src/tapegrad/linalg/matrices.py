@@ -61,6 +61,8 @@ def matrix(x: Any, name: str, argument: str = "A") -> Array:
     data = tensor_operand(x, name, argument)
     if data.ndim < 2:
         raise ShapeError(f"{name}: The input tensor {argument} must have at least 2 dimensions, but it has {data.ndim}.")
+    if data.dtype.itemsize < 4:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(data.dtype)}; convert it to float32.")
     return data
 
 

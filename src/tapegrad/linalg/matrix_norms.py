@@ -14,7 +14,7 @@ from tapegrad.casting import cast
 from tapegrad.dtypes import as_dtype, promote_types, type_name
 from tapegrad.errors import ShapeError
 from tapegrad.extremes import amax, amin
-from tapegrad.linalg.matrices import matrix, square, tensor_operand
+from tapegrad.linalg.matrices import square, tensor_operand
 from tapegrad.linalg.solving import inv
 from tapegrad.linalg.spectral import svdvals
 from tapegrad.norms import norm as norm_of_elements
@@ -109,10 +109,11 @@ def matrix_norm(
     >>> tg.linalg.matrix_norm(tg.tensor([[1.0, -2.0], [3.0, 4.0]]), float("inf"))
     tensor(7.)
     """
-    matrix(A, "linalg.matrix_norm")
+    ndim = tensor_operand(A, "linalg.matrix_norm").ndim
+    if ndim < 2:
+        raise ShapeError(f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions, but it has {ndim}.")
     if isinstance(dim, int) or len(tuple(dim)) != 2:
         raise ShapeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
-    ndim = array_of(A).ndim
     rows, columns = (axis(d, ndim) for d in dim)
     if rows == columns:
         raise ShapeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")

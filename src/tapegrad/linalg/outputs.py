@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tapegrad.structural import Context, Structural, apply, strided_gather
+from tapegrad.structural import Context, Structural, apply, as_result, strided_gather
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, is_recording, meta_of, wrap
+from tapegrad.tensor import Tensor, is_recording, make, meta_of
 
 __all__ = ["ManyOutputs", "joint_outputs"]
 
@@ -23,15 +23,14 @@ Array = np.ndarray[Any, Any]
 Shapes = Sequence[tuple[int, ...]]
 
 
-def _pieces(x: Tensor, shapes: Shapes, name: str) -> list[Tensor]:
-    """The outputs that are packed in a vector."""
-    found = []
-    start = 0
-    for shape in shapes:
-        size = math.prod(shape)
-        found.append(strided_gather(x, (size,), (1,), start, 1.0, shape, name))
-        start += size
-    return found
+def _piece(x: Tensor, shapes: Shapes, number: int, name: str) -> Tensor:
+    """One of the outputs that are packed in a vector."""
+    start = sum(math.prod(shape) for shape in shapes[:number])
+    return strided_gather(x, (math.prod(shapes[number]),), (1,), start, 1.0, shapes[number], name)
+
+
+def _pieces(x: Tensor, shapes: Shapes) -> list[Tensor]:
+    return [_piece(x, shapes, number, "SliceBackward0") for number in range(len(shapes))]
 
 
 class ManyOutputs(Structural):
@@ -53,14 +52,14 @@ class ManyOutputs(Structural):
     def __init__(self, name: str, vjp: Callable[[list[Tensor], list[Tensor], Context], Tensor], uses: Any = (("z",),)) -> None:
         def unpacked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
             shapes, _ = ctx.attrs
-            outputs = _pieces(ctx.result, shapes, "SliceBackward0") if ctx.result is not None else []
-            return (vjp(_pieces(g, shapes, "SliceBackward0"), outputs, ctx),)
+            outputs = _pieces(ctx.result, shapes) if ctx.result is not None else []
+            return (vjp(_pieces(g, shapes), outputs, ctx),)
 
         super().__init__(name, uses, unpacked)
 
 
 def joint_outputs(
-    op: ManyOutputs, x: Tensor, values: Sequence[Array], options: Any = None, numbers: Sequence[int] | None = None
+    op: ManyOutputs, x: Tensor, values: Sequence[Array], options: Any = None, numbers: Sequence[int | None] | None = None
 ) -> tuple[Tensor, ...]:
     """Record an operation and hand out its outputs.
 
@@ -70,17 +69,20 @@ def joint_outputs(
         The outputs, of the dtype of `x`.
     options : object
         Given to the vjp as the second of ``context.attrs``.
-    numbers : sequence of int, optional
-        Which output of the node each of them is, if not in this order.
+    numbers : sequence of int or None, optional
+        Which output of the node each of them is, if not in this order; those with None are not handed out.
     """
+    wanted = range(len(values)) if numbers is None else numbers
     if not (x._row and is_recording()):
-        return tuple(wrap(np.asarray(value)) for value in values)
+        return tuple(make(as_result(value), 0) for value, number in zip(values, wanted, strict=True) if number is not None)
     shapes = tuple(np.shape(value) for value in values)
     packed = apply(op, (x,), np.concatenate([np.ravel(value) for value in values]), (shapes, options))
-    outputs = tuple(_pieces(packed, shapes, op.name))
-    for number, output in enumerate(outputs):
-        number_output(output, number if numbers is None else numbers[number])
-    return outputs
+    outputs = []
+    for k, number in enumerate(wanted):
+        if number is not None:
+            outputs.append(_piece(packed, shapes, k, op.name))
+            number_output(outputs[-1], number)
+    return tuple(outputs)
 
 
 def number_output(output: Tensor, number: int) -> None:

@@ -82,8 +82,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     values, vectors = decompose(np.linalg.eigh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO))
     if not (A._row and is_recording()):
         return Eigh(wrap(values), wrap(vectors))
-    packed, V = joint_outputs(_EIGH, A, (values, vectors), numbers=(0, 1))
-    del packed
+    (V,) = joint_outputs(_EIGH, A, (values, vectors), numbers=(None, 1))
     return Eigh(_eigenvalues(A, V, values), V)
 
 
@@ -197,7 +196,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     if not (A._row and is_recording()):
         return SVD(wrap(U), wrap(S), wrap(Vh))
     k = S.shape[-1]
-    _, left, right = joint_outputs(_SVD, A, (S, U, Vh), k, numbers=(1, 0, 2))
+    left, right = joint_outputs(_SVD, A, (S, U, Vh), k, numbers=(None, 0, 2))
     values = apply(_SINGULAR_VALUES, (A, left, right), S)
     number_output(values, 1)
     return SVD(left, values, right)
