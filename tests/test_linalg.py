@@ -63,6 +63,21 @@ def test_det_of_singular_matrices_has_the_derivatives_of_a_polynomial(point: np.
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * max(1.0, np.abs(other).max()), err_msg=f"order {level}")
 
 
+@pytest.mark.parametrize(
+    "diagonal", [[1e-10, 1.0, 1e10], [1e-30, 1e-30, 1e-30, 1e20], [1.0] + [1e-6] * 9, [1e-20] * 8 + [1.0]], ids=str
+)
+def test_gradient_of_det_is_as_accurate_for_badly_scaled_matrices(diagonal: list[float]) -> None:
+    values = np.array(diagonal)
+    expected = np.array([np.prod(np.delete(values, k)) for k in range(len(values))])
+    np.testing.assert_allclose(np.diag(gradient(L.det, np.diag(values))), expected, rtol=1e-12)
+
+
+def test_gradient_of_det_with_many_small_singular_values_is_that_of_the_logarithm() -> None:
+    point = scipy.linalg.hilbert(9)
+    expected = np.linalg.det(point) * scipy.linalg.invhilbert(9)
+    np.testing.assert_allclose(gradient(L.det, point), expected, rtol=1e-4)
+
+
 def test_det_of_zero_matrices_too_large_to_expand_has_no_gradient() -> None:
     np.testing.assert_array_equal(derivatives_in_one_direction(L.det, np.zeros((8, 8)), 2), np.zeros((2, 8, 8)))
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from tapegrad import elementwise
 from tapegrad.arithmetic import where
-from tapegrad.joining import stack
+from tapegrad.joining import cat, stack
 from tapegrad.linalg.matrices import Array, decompose, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import inv
 from tapegrad.products import matmul
 from tapegrad.quiet import quiet
-from tapegrad.shaping import unsqueeze
+from tapegrad.shaping import reshape, unsqueeze
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tensor import Tensor, array_of, wrap
 from tapegrad.transposing import mT
@@ -53,7 +53,7 @@ def det(A: Tensor) -> Tensor:
     Notes
     -----
     Derivatives are right at singular matrices too: in every order while at most six singular values are zero, else in orders
-    up to five.
+    up to six.
 
     Examples
     --------
@@ -78,23 +78,64 @@ _DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp)
 def cofactors(A: Tensor, value: Tensor) -> Tensor:
     """The gradient of the determinant, whose value is given: ``det(A) * inv(A).T`` where that exists."""
     data = array_of(A)
-    inverse = _accurate_inverse(data)
-    if inverse is not None:
-        return _column(value) * mT(inv(A) if A.requires_grad else wrap(inverse))
     if not np.isfinite(data).all():
         return A * np.nan
-    return _cofactors_of_singular(A, data)
+    regular = _are_well_conditioned(data)
+    if regular.all():
+        return _column(value) * mT(inv(A))
+    if data.ndim > 2:
+        return _one_by_one(A, value, np.ravel(regular))
+    rows, columns = _scale_exponents(data)
+    scale = rows[..., :, None] + columns[..., None, :]
+    scaled = np.ldexp(data, scale)
+    if _are_well_conditioned(scaled):
+        exact = _column(value) * mT(inv(A))
+        if not A.requires_grad or _count_small(data) > _LARGEST_EXPANSION:
+            return exact
+        # Derivatives of the inverse would cancel; each element of its value is accurate.
+        smooth = _cofactors_of_singular(A, data)
+        return smooth + (exact - smooth).detach()
+    back = scale - (rows.sum(-1) + columns.sum(-1))[..., None, None]
+    constants = [wrap(np.ldexp(np.ones((), data.dtype), exponents)) for exponents in (scale, back)]
+    return _cofactors_of_singular(A * constants[0], scaled) * constants[1]
 
 
-def _accurate_inverse(data: Array) -> Array | None:
-    """Inverses, unless one of them would be inaccurate."""
+def _scale_exponents(data: Array) -> tuple[Array, Array]:
+    """Powers of two for rows and columns that make the largest magnitude of each about one.
+
+    Rows and columns in different units are no reason to call a matrix nearly singular.
+    """
+    rows = -np.frexp(np.abs(data).max(-1, initial=0.0))[1]
+    columns = -np.frexp(np.abs(np.ldexp(data, rows[..., :, None])).max(-2, initial=0.0))[1]
+    return rows, columns
+
+
+def _one_by_one(A: Tensor, value: Tensor, regular: Array) -> Tensor:
+    """Cofactors of a batch: the well-conditioned matrices together, each of the others alone."""
+    shape = array_of(A).shape
+    matrices, values = reshape(A, (-1, *shape[-2:])), reshape(value, (-1,))
+    together, alone = np.flatnonzero(regular), np.flatnonzero(~regular)
+    parts = [cofactors(matrices[wrap(together)], values[wrap(together)])]
+    parts += [unsqueeze(cofactors(matrices[k], values[k]), 0) for k in alone.tolist()]
+    order = np.argsort(np.concatenate([together, alone]))
+    return reshape(cat(parts)[wrap(order)], shape)
+
+
+def _are_well_conditioned(data: Array) -> Array:
     try:
         with quiet():
             inverse = np.linalg.inv(data)
             condition = np.abs(data).sum(-2).max(-1, initial=0.0) * np.abs(inverse).sum(-2).max(-1, initial=0.0)
     except np.linalg.LinAlgError:
-        return None
-    return inverse if np.all(condition < _LARGEST_CONDITION[data.dtype.itemsize]) else None
+        values = _singular_values(data)
+        with quiet():
+            condition = values[..., 0] / values[..., -1]
+    return np.asarray(condition < _LARGEST_CONDITION[data.dtype.itemsize])
+
+
+def _singular_values(data: Array) -> Array:
+    values: Array = decompose(np.linalg.svd, "linalg.det: The matrix has no singular values.", data, compute_uv=False)
+    return values
 
 
 # A product with an inverse loses as many digits as the condition number has.
@@ -110,19 +151,26 @@ def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
     cofactors of S, which are written out.
     """
     n = data.shape[-1]
-    left, values, right = decompose(np.linalg.svd, "linalg.det: the matrix has no singular value decomposition", data)
-    largest = values.max(-1, initial=0.0)[..., None]
-    largest = np.where(largest > 0.0, largest, 1.0)
-    r = max(1, int((values < largest / np.sqrt(_LARGEST_CONDITION[data.dtype.itemsize])).sum(-1).max(initial=1)))
-    U = wrap(left[..., n - r :] * largest[..., None])
-    V = wrap(np.ascontiguousarray(right[..., n - r :, :].swapaxes(-1, -2)))
+    left, values, right = decompose(np.linalg.svd, "linalg.det: The matrix has no singular value decomposition.", data)
+    largest = values[0] if values[0] > 0.0 else values.dtype.type(1.0)
+    r = min(max(1, _count_small(data)), _LARGEST_EXPANSION)
+    if n > r and values[n - r - 1] <= n * np.finfo(data.dtype).eps * largest:
+        return A * 0.0  # more than r singular values are zero: so are all derivatives of the determinant up to order r
+    U = wrap(left[:, n - r :] * largest)
+    V = wrap(np.ascontiguousarray(right[n - r :].T))
     M = A + matmul(U, mT(V))
     inverse = inv(M)
     passed = matmul(inverse, U)
     S = wrap(np.eye(r, dtype=data.dtype)) - matmul(mT(V), passed)
-    small, small_det = _small_cofactors(S, r)
-    inner = matmul(matmul(matmul(mT(inverse), V), small), mT(passed))
+    minors, small_det = _small_cofactors(S, r)
+    inner = matmul(matmul(matmul(mT(inverse), V), minors), mT(passed))
     return _column(det(M)) * (_column(small_det) * mT(inverse) + inner)
+
+
+def _count_small(data: Array) -> int:
+    """How many singular values of a matrix are much smaller than its largest."""
+    values = _singular_values(data)
+    return int(np.sum(values <= values[0] / np.sqrt(_LARGEST_CONDITION[data.dtype.itemsize])))
 
 
 def _column(x: Tensor) -> Tensor:
@@ -131,10 +179,6 @@ def _column(x: Tensor) -> Tensor:
 
 def _small_cofactors(S: Tensor, r: int) -> tuple[Tensor, Tensor]:
     """Cofactors and determinant of small matrices as polynomials of their elements."""
-    if r > _LARGEST_EXPANSION:
-        # All derivatives of the determinant of order less than r are zero where S is.
-        nothing = S * 0.0
-        return nothing, nothing[..., 0, 0]
     minors = _Minors(S)
     everything = tuple(range(r))
     rows = []
