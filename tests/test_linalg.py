@@ -515,3 +515,33 @@ def test_methods_exist_where_pytorch_has_them() -> None:
     assert x.matrix_power(2).tolist() == [[4.0, 0.0], [0.0, 4.0]]
     assert x.kron(tg.ones(1, 1)).tolist() == x.tolist()
     assert not hasattr(x, "einsum")
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("addmm", [(2, 3), (2, 4), (4, 3)]),
+        ("addmv", [(2,), (2, 3), (3,)]),
+        ("addr", [(2, 3), (2,), (3,)]),
+        ("addbmm", [(2, 3), (2, 2, 4), (2, 4, 3)]),
+        ("baddbmm", [(2, 2, 3), (2, 2, 4), (2, 4, 3)]),
+    ],
+)
+def test_sums_with_products_are_written_in_place(name: str, shapes: list[tuple[int, ...]]) -> None:
+    points = [array(*shape) for shape in shapes]
+
+    def written(x: tg.Tensor, *factors: tg.Tensor) -> tg.Tensor:
+        total = x * 2.0
+        assert getattr(total, f"{name}_")(*factors, beta=0.5, alpha=3.0) is total
+        return total
+
+    expected = getattr(tg, name)(*(tg.tensor(p) for p in (2.0 * points[0], *points[1:])), beta=0.5, alpha=3.0)
+    np.testing.assert_allclose(numbers(written(*(tg.tensor(p) for p in points))), expected.numpy())
+    check_gradients(written, *points)
+
+
+def test_a_sum_with_a_product_is_not_written_into_a_smaller_tensor() -> None:
+    x = tg.zeros(1)
+    with pytest.raises(RuntimeError, match="output with shape"):
+        x.addmm_(ONES, ONES)
+    assert x.tolist() == [0.0]

@@ -54,9 +54,9 @@ from tapegrad.tensor import Tensor, as_operand
 __all__ = ["PUBLIC", "attach"]
 
 MODULES = (
-    affine, comparing, counting, diagonals, einsum, extremes, grids, indexing, joining, moments, normalising, norms, products, rearranging,
-    reductions, scans, scattering, searching, selecting, shaping, slice_writing, sorting, splitting, subviews, tiling, transposing,
-    triangles, vectors, arithmetic,
+    affine, comparing, counting, diagonals, einsum, extremes, grids, indexing, joining, moments, normalising, norms, products,
+    rearranging, reductions, scans, scattering, searching, selecting, shaping, slice_writing, sorting, splitting, subviews, tiling,
+    transposing, triangles, vectors, arithmetic,
 )  # fmt: skip
 
 # Functions of tensors among others, which look at their operands themselves.
