@@ -191,6 +191,13 @@ def test_errors_name_the_shapes(f: Any, message: str) -> None:
         f()
 
 
+@pytest.mark.parametrize(("a", "b"), [((2, 3), (3, 2)), ((2, 2, 3), (3,)), ((2, 2, 3), (2, 3, 2))], ids=str)
+def test_products_with_infinities_give_nan_without_a_warning(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    x, y = np.full(a, np.inf), np.ones(b)
+    y[..., 0] = 0.0
+    assert np.isnan((tg.tensor(x) @ tg.tensor(y)).numpy()).any()
+
+
 def test_matmul_refuses_numbers() -> None:
     with pytest.raises(TypeError, match="must be Tensor, not float"):
         leaf(2, 3) @ 2.0

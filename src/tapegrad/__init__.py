@@ -7,7 +7,7 @@
 tensor([2., 4., 6.])
 """
 
-from tapegrad import autograd, descriptors, dtypes, forking, nn, surface, tape
+from tapegrad import autograd, descriptors, dtypes, forking, linalg, nn, surface, tape
 from tapegrad.dtypes import *
 from tapegrad.errors import ShapeError, TapeFullError
 from tapegrad.factories import *

@@ -1,4 +1,4 @@
-"""A matrix product with something added: addmm and the linear layer."""
+"""A product with something added: addmm, its relatives, and the linear layer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.casting import cast, common_dtype
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.products import matmul, mismatch, product, tall, wrong_dtypes
+from tapegrad.products import matmul, mismatch, outer, product, tall, wrong_dtypes
 from tapegrad.quiet import quiet
 from tapegrad.shaping import expanded
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tensor import Tensor, array_of, as_operand
 from tapegrad.transposing import mT
 
-__all__ = ["addmm", "linear"]
+__all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "linear"]
 
 Array = np.ndarray[Any, Any]
 
@@ -52,14 +53,18 @@ def addmm(x: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: floa
 
 
 def _affine(op: Structural, inputs: Sequence[Tensor], a: Array, b: Array, c: Array, attrs: Any) -> Tensor:
-    beta, alpha = attrs
     if a.shape[-1] != b.shape[0]:
         raise mismatch(a.shape, b.shape)
     if a.dtype != b.dtype:
         raise wrong_dtypes(a, b, False)
     if c.dtype != a.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(c.dtype)} and {type_name(a.dtype)}")
-    result = product(a, b)
+    return apply(op, inputs, _scaled_sum(product(a, b), c, attrs), attrs)
+
+
+def _scaled_sum(result: Array, c: Array, attrs: Any) -> Array:
+    """``beta * c + alpha * result``, in the memory of `result`."""
+    beta, alpha = attrs
     expanded(c.shape, result.shape)  # raises where c would not fit into the result
     with quiet():
         if alpha != 1:
@@ -68,7 +73,7 @@ def _affine(op: Structural, inputs: Sequence[Tensor], a: Array, b: Array, c: Arr
             result += c
         elif beta:
             result += beta * c
-    return apply(op, inputs, result, attrs)
+    return result
 
 
 def _affine_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -86,6 +91,205 @@ def _affine_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 _ADDMM = Structural("AddmmBackward0", ((), (2,), (1,)), _affine_vjp)
+
+
+def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * x + alpha * (mat @ vec)``.
+
+    Parameters
+    ----------
+    x : Tensor, of a shape that expands to (n,)
+    mat : Tensor, shape (n, k)
+    vec : Tensor, shape (k,)
+    beta, alpha : number
+        With ``beta=0``, `x` is not read.
+
+    Returns
+    -------
+    Tensor, shape (n,)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit together.
+    RuntimeError
+        If the dtypes differ.
+
+    Examples
+    --------
+    >>> tg.addmv(tg.ones(2), tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 1.0]))
+    tensor([4., 8.])
+    """
+    mat, vec = as_operand(mat, x), as_operand(vec, x)
+    c, a, b = array_of(x), array_of(mat), array_of(vec)
+    if (a.ndim, b.ndim) != (2, 1) or c.ndim > 1:
+        raise ShapeError(f"vector + matrix @ vector expected, got {c.ndim}, {a.ndim}, {b.ndim}")
+    if a.shape[1] != b.shape[0] or c.size not in (1, a.shape[0]):
+        raise ShapeError(f"size mismatch, got input ({c.size}), mat ({a.shape[0]}x{a.shape[1]}), vec ({b.shape[0]})")
+    return _affine(_ADDMV, (x, mat, vec), a, b, c, (beta, alpha))
+
+
+def _addmv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    beta, alpha = ctx.attrs
+    _, mat, vec = ctx.inputs
+    c_bar = _term_bar(g, beta, ctx)
+    g = g if alpha == 1 else g * alpha
+    return c_bar, outer(g, vec) if ctx.needs[1] else None, matmul(mT(mat), g) if ctx.needs[2] else None
+
+
+def _term_bar(g: Tensor, beta: float, ctx: Context) -> Tensor | None:
+    """Cotangent of the added term."""
+    return sum_to(g if beta == 1 else g * beta, ctx.shapes[0]) if ctx.needs[0] else None
+
+
+_ADDMV = Structural("AddmvBackward0", ((), (2,), (1,)), _addmv_vjp)
+
+
+def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * x + alpha * outer(vec1, vec2)``.
+
+    Parameters
+    ----------
+    x : Tensor, of a shape that expands to (n, m)
+    vec1 : Tensor, shape (n,)
+    vec2 : Tensor, shape (m,)
+    beta, alpha : number
+        With ``beta=0``, `x` is not read.
+
+    Returns
+    -------
+    Tensor, shape (n, m)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit together.
+
+    Examples
+    --------
+    >>> tg.addr(tg.zeros(2, 2), tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    vec1, vec2 = as_operand(vec1, x), as_operand(vec2, x)
+    for name, operand in (("vec1", vec1), ("vec2", vec2)):
+        if array_of(operand).ndim != 1:
+            raise ShapeError(f"addr: Expected 1-D argument {name}, but got {array_of(operand).ndim}-D")
+    c, a, b = array_of(x), array_of(vec1), array_of(vec2)
+    expanded(c.shape, a.shape + b.shape)
+    dtype = common_dtype([c, a, b])
+    x, vec1, vec2 = (cast(operand, dtype) for operand in (x, vec1, vec2))
+    with quiet():
+        result = _scaled_sum(np.multiply.outer(array_of(vec1), array_of(vec2)), array_of(x), (beta, alpha))
+    return apply(_ADDR, (x, vec1, vec2), result, (beta, alpha))
+
+
+def _addr_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    beta, alpha = ctx.attrs
+    _, vec1, vec2 = ctx.inputs
+    c_bar = _term_bar(g, beta, ctx)
+    g = g if alpha == 1 else g * alpha
+    return c_bar, matmul(g, vec2) if ctx.needs[1] else None, matmul(vec1, g) if ctx.needs[2] else None
+
+
+_ADDR = Structural("AddrBackward0", ((), (2,), (1,)), _addr_vjp)
+
+
+def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * x + alpha * sum(batch1 @ batch2)`` over the batch.
+
+    Parameters
+    ----------
+    x : Tensor, of a shape that expands to (n, m)
+    batch1 : Tensor, shape (b, n, k)
+    batch2 : Tensor, shape (b, k, m)
+    beta, alpha : number
+        With ``beta=0``, `x` is not read.
+
+    Returns
+    -------
+    Tensor, shape (n, m)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit together.
+    RuntimeError
+        If the dtypes differ.
+
+    Examples
+    --------
+    >>> tg.addbmm(tg.zeros(2, 2), tg.ones(3, 2, 4), tg.ones(3, 4, 2))
+    tensor([[12., 12.],
+            [12., 12.]])
+    """
+    batch1, batch2, a, b = _batches(x, batch1, batch2)
+    inner = a.shape[0] * a.shape[2]
+    total = product(a.transpose(1, 0, 2).reshape(a.shape[1], inner), b.reshape(inner, b.shape[2]))
+    return apply(_ADDBMM, (x, batch1, batch2), _scaled_sum(total, array_of(x), (beta, alpha)), (beta, alpha))
+
+
+def baddbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """``beta * x + alpha * (batch1 @ batch2)``.
+
+    Parameters
+    ----------
+    x : Tensor, of a shape that expands to (b, n, m)
+    batch1 : Tensor, shape (b, n, k)
+    batch2 : Tensor, shape (b, k, m)
+    beta, alpha : number
+        With ``beta=0``, `x` is not read.
+
+    Returns
+    -------
+    Tensor, shape (b, n, m)
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit together.
+    RuntimeError
+        If the dtypes differ.
+
+    Examples
+    --------
+    >>> tg.baddbmm(tg.ones(2), tg.ones(1, 2, 3), tg.ones(1, 3, 2), alpha=2)
+    tensor([[[7., 7.],
+             [7., 7.]]])
+    """
+    batch1, batch2, a, b = _batches(x, batch1, batch2)
+    return apply(_BADDBMM, (x, batch1, batch2), _scaled_sum(product(a, b), array_of(x), (beta, alpha)), (beta, alpha))
+
+
+def _batches(x: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[Tensor, Tensor, Array, Array]:
+    batch1, batch2 = as_operand(batch1, x), as_operand(batch2, x)
+    a, b, c = array_of(batch1), array_of(batch2), array_of(x)
+    for name, array in (("batch1", a), ("batch2", b)):
+        if array.ndim != 3:
+            raise ShapeError(f"{name} must be a 3D tensor, got {array.ndim}D")
+    if a.shape[0] != b.shape[0]:
+        raise ShapeError(f"batch1 and batch2 must have same number of batches, got {a.shape[0]} and {b.shape[0]}")
+    if a.shape[2] != b.shape[1]:
+        raise ShapeError(
+            f"Incompatible matrix sizes for bmm ({a.shape[1]}x{a.shape[2]} and {b.shape[1]}x{b.shape[2]}): Expected size for first "
+            f"two dimensions of batch2 tensor to be: [{a.shape[0]}, {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}]."
+        )
+    for array in (b, c):
+        if array.dtype != a.dtype:
+            raise RuntimeError(f"expected scalar type {type_name(a.dtype)} but found {type_name(array.dtype)}")
+    return batch1, batch2, a, b
+
+
+def _batches_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    beta, alpha = ctx.attrs
+    _, batch1, batch2 = ctx.inputs
+    c_bar = _term_bar(g, beta, ctx)
+    g = g if alpha == 1 else g * alpha  # one matrix (addbmm) broadcasts over the batch
+    return c_bar, matmul(g, mT(batch2)) if ctx.needs[1] else None, matmul(mT(batch1), g) if ctx.needs[2] else None
+
+
+_ADDBMM = Structural("AddbmmBackward0", ((), (2,), (1,)), _batches_vjp)
+_BADDBMM = Structural("BaddbmmBackward0", ((), (2,), (1,)), _batches_vjp)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["ShapeError", "TapeFullError"]
+import numpy as np
+
+__all__ = ["LinAlgError", "ShapeError", "TapeFullError"]
+
+
+class LinAlgError(RuntimeError, np.linalg.LinAlgError):
+    """A matrix that has no such factorisation, inverse or solution."""
 
 
 class ShapeError(RuntimeError):

@@ -38,9 +38,9 @@ def norm(
     Parameters
     ----------
     x : Tensor, of a floating point dtype
-    p : number or 'fro', optional
+    p : number, 'fro' or 'nuc', optional
         The order: ``sum(abs(x)**p)**(1/p)``; 2 by default and for ``'fro'``. ``inf`` is the largest magnitude,
-        ``-inf`` the smallest, 0 the number of nonzero elements.
+        ``-inf`` the smallest, 0 the number of nonzero elements. ``'nuc'`` is the sum of the singular values of a matrix.
     dim : int or sequence of int, optional
         What to reduce; everything by default.
     keepdim : bool
@@ -67,6 +67,10 @@ def norm(
     >>> tg.norm(tg.tensor([3.0, 4.0]))
     tensor(5.)
     """
+    if p == "nuc":
+        from tapegrad.linalg.matrix_norms import matrix_norm  # which is made of this function
+
+        return matrix_norm(x, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)  # type: ignore[arg-type]
     order = _order(p)
     if dtype is not None:
         x = cast(x, dtype)

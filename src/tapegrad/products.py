@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.quiet import quiet
+from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.shaping import reshape, unsqueeze
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tensor import Tensor, array_of, as_operand
@@ -68,19 +68,24 @@ def matmul(x: Tensor, other: Any) -> Tensor:
     if a.dtype != b.dtype or a.dtype.kind == "b":
         raise wrong_dtypes(a, b, rows == columns == 1)
     if rows <= 2 and columns <= 2:
-        return apply(_BY_RANKS[rows][columns], (x, y), a.dot(b))
+        token = enter(IGNORING)
+        try:
+            result = a.dot(b)
+        finally:
+            leave(token)
+        return apply(_BY_RANKS[rows][columns], (x, y), result)
     return apply(_BATCHED, (x, y), product(a, b))
 
 
 def product(a: Array, b: Array) -> Array:
     """The product of two arrays whose inner sizes agree."""
-    if a.ndim <= 2 and b.ndim <= 2:
-        return np.dot(a, b)
-    if b.ndim <= 2 and a.flags.c_contiguous and a.size:
-        # One product with a tall matrix instead of one per batch.
-        return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
     try:
         with quiet():
+            if a.ndim <= 2 and b.ndim <= 2:
+                return np.dot(a, b)
+            if b.ndim <= 2 and a.flags.c_contiguous and a.size:
+                # One product with a tall matrix instead of one per batch.
+                return np.dot(a.reshape(-1, a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
             return np.matmul(a, b)
     except ValueError:
         raise _batch_mismatch(a.shape[:-2], b.shape[:-2]) from None

@@ -8,7 +8,7 @@ a vjp written with differentiable operations, which therefore serves the plain p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -74,12 +74,17 @@ class Structural:
         inputs.
     vjp : callable
         ``vjp(g, context)`` gives a cotangent (or None) for each input.
+    joins : bool
+        Whether its result is shown as another output of the node that made its last input.
     """
 
-    __slots__ = ("name", "number", "uses", "vjp")
+    __slots__ = ("joins", "name", "number", "uses", "vjp")
+    packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
-    def __init__(self, name: str, uses: Uses, vjp: Callable[[Tensor, Context], Sequence[Tensor | None]]) -> None:
-        self.name, self.uses, self.vjp = name, uses, vjp
+    def __init__(
+        self, name: str, uses: Uses, vjp: Callable[[Tensor, Context], Sequence[Tensor | None]], joins: bool = False
+    ) -> None:
+        self.name, self.uses, self.vjp, self.joins = name, uses, vjp, joins
         self.number = TAPE.name_number(name)
 
     def saves(self, inputs: Sequence[Tensor]) -> tuple[set[int], bool]:

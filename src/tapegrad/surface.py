@@ -17,6 +17,7 @@ from tapegrad import (
     copying,
     counting,
     diagonals,
+    einsum,
     extremes,
     grids,
     indexing,
@@ -40,20 +41,22 @@ from tapegrad import (
     tiling,
     transposing,
     triangles,
+    vectors,
     writing,
 )
 from tapegrad.autograd.backward import tensor_backward
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
+from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.rules import RULES
 from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["PUBLIC", "attach"]
 
 MODULES = (
-    affine, comparing, counting, diagonals, extremes, grids, indexing, joining, moments, normalising, norms, products, rearranging,
-    reductions, scans, scattering, searching, selecting, shaping, slice_writing, sorting, splitting, subviews, tiling, transposing,
-    triangles, arithmetic,
+    affine, comparing, counting, diagonals, einsum, extremes, grids, indexing, joining, moments, normalising, norms, products,
+    rearranging, reductions, scans, scattering, searching, selecting, shaping, slice_writing, sorting, splitting, subviews, tiling,
+    transposing, triangles, vectors, arithmetic,
 )  # fmt: skip
 
 # Functions of tensors among others, which look at their operands themselves.
@@ -93,12 +96,35 @@ for _module in MODULES:
         checked = _name not in UNCHECKED and callable(_function) and not isinstance(_function, type)
         PUBLIC[_name] = _of_tensors(_name, _function) if checked else _function
 PUBLIC["clone"] = attributes.clone
+# What PyTorch has both here and in `linalg`, sometimes in an older form.
+LINEAR_ALGEBRA: dict[str, Any] = {
+    "cholesky": factorisations.legacy_cholesky, "cholesky_inverse": factorisations.cholesky_inverse,
+    "cholesky_solve": factorisations.cholesky_solve, "det": determinants.det, "inverse": solving.inv,
+    "logdet": determinants.logdet, "matrix_exp": exponential.matrix_exp, "matrix_power": chains.matrix_power,
+    "pinverse": least_squares.pinverse, "qr": factorisations.legacy_qr, "slogdet": determinants.slogdet,
+    "svd": spectral.legacy_svd,
+}  # fmt: skip
+PUBLIC |= {name: _of_tensors(name, function) for name, function in LINEAR_ALGEBRA.items()}
+PUBLIC |= {"chain_matmul": chains.chain_matmul, "einsum": einsum.einsum}
 PUBLIC["subtract"], PUBLIC["divide"], PUBLIC["true_divide"] = arithmetic.sub, arithmetic.div, arithmetic.div
 for _name in ("H", "T", "linear", "mT", "one_hot", "repeat", "storage_offset", "unfold"):
     PUBLIC.pop(_name, None)
 
 # Functions of the package that are no methods of a tensor.
-NOT_METHODS = frozenset([*joining.__all__, *grids.__all__, "bucketize", "getitem", "isin", "searchsorted", "where"])
+NOT_METHODS = frozenset(
+    [
+        *joining.__all__,
+        *grids.__all__,
+        "bucketize",
+        "chain_matmul",
+        "einsum",
+        "getitem",
+        "isin",
+        "searchsorted",
+        "tensordot",
+        "where",
+    ]
+)
 
 PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad import dtypes, scattering, selecting, slice_writing, triangles
+from tapegrad import affine, dtypes, scattering, selecting, slice_writing, triangles
 from tapegrad.inplace import check_writable, fit, overwrite, take_row
 from tapegrad.tensor import Tensor
 
@@ -32,6 +32,11 @@ def writes(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    "addbmm": affine.addbmm,
+    "addmm": affine.addmm,
+    "addmv": affine.addmv,
+    "addr": affine.addr,
+    "baddbmm": affine.baddbmm,
     "scatter": scattering.scatter,
     "scatter_add": scattering.scatter_add,
     "index_add": slice_writing.index_add,

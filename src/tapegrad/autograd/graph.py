@@ -74,7 +74,7 @@ class Node:
 def output_number(slot: int) -> int:
     """Which output of its node a row is."""
     opcode, wide = opcode_of(origin(slot))
-    number = int(TAPE.columns["second"][origin(slot)]) if wide and opcode == at.GATHER else 0
+    number = int(TAPE.columns["second"][origin(slot)]) if wide and opcode in (at.GATHER, at.HOST) else 0
     return max(number, 0)
 
 
@@ -89,13 +89,19 @@ def _shared(slot: int) -> int:
     """The row that stands for the node: outputs of one operation share the row behind them."""
     slot = origin(slot)
     opcode, wide = opcode_of(slot)
-    if wide and opcode == at.GATHER:
-        record = record_of(slot)
-        if record.name in ("SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0"):
-            before = record.arguments[0].slot
-            if before >= 0 and opcode_of(before) == (at.GATHER, True) and record_of(before).name == record.name:
-                return before
-    return slot
+    if not wide or opcode not in (at.GATHER, at.HOST):
+        return slot
+    record = record_of(slot)
+    if opcode == at.HOST:
+        operation = object_at(record.payload).op
+        return _shared(record.arguments[-1].slot) if operation.joins else slot
+    before = record.arguments[0].slot
+    if before < 0 or not opcode_of(before)[1] or record_of(before).name != record.name:
+        return slot
+    if opcode_of(before)[0] == at.HOST:
+        return before if object_at(record_of(before).payload).op.packs else slot
+    shared = record.name in ("SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0")
+    return before if shared and opcode_of(before)[0] == at.GATHER else slot
 
 
 def node_at(slot: int) -> Node:

@@ -1,0 +1,296 @@
+"""Determinants.
+
+The determinant is a polynomial, so it has derivatives of every order at singular matrices too: its gradient is the matrix of
+cofactors, which is not zero where one singular value is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad import elementwise
+from tapegrad.arithmetic import where
+from tapegrad.joining import cat, stack
+from tapegrad.linalg.matrices import Array, decompose, square
+from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
+from tapegrad.linalg.solving import inv
+from tapegrad.products import matmul
+from tapegrad.quiet import quiet
+from tapegrad.shaping import reshape, unsqueeze
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.transposing import mT
+
+__all__ = ["SlogDet", "det", "logdet", "slogdet"]
+
+
+class SlogDet(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def det(A: Tensor) -> Tensor:
+    """Determinant of a square matrix.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+
+    Returns
+    -------
+    Tensor, shape (...)
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square.
+
+    Notes
+    -----
+    Derivatives are right at singular matrices too: in every order while at most six singular values are zero, else in orders
+    up to six.
+
+    Examples
+    --------
+    >>> x = tg.tensor([[1.0, 2.0], [2.0, 4.0]], requires_grad=True)
+    >>> tg.linalg.det(x).backward()
+    >>> x.grad.numpy().round(6)
+    array([[ 4., -2.],
+           [-2.,  1.]])
+    """
+    data = square(A, "linalg.det")
+    with quiet():
+        return apply(_DET, (A,), np.linalg.det(data))
+
+
+def _det_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (elementwise._mul0(_column(g), cofactors(ctx.inputs[0], ctx.result)),)
+
+
+_DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp)
+
+
+def cofactors(A: Tensor, value: Tensor) -> Tensor:
+    """The gradient of the determinant, whose value is given: ``det(A) * inv(A).T`` where that exists."""
+    data = array_of(A)
+    if not np.isfinite(data).all():
+        return A * np.nan
+    regular = _are_well_conditioned(data)
+    if regular.all():
+        return _column(value) * mT(inv(A))
+    if data.ndim > 2:
+        return _one_by_one(A, value, np.ravel(regular))
+    rows, columns = _scale_exponents(data)
+    scale = rows[..., :, None] + columns[..., None, :]
+    scaled = np.ldexp(data, scale)
+    if _are_well_conditioned(scaled):
+        exact = _column(value) * mT(inv(A))
+        if not A.requires_grad or _count_small(data) > _LARGEST_EXPANSION:
+            return exact
+        # Derivatives of the inverse would cancel; each element of its value is accurate.
+        smooth = _cofactors_of_singular(A, data)
+        return smooth + (exact - smooth).detach()
+    back = scale - (rows.sum(-1) + columns.sum(-1))[..., None, None]
+    constants = [wrap(np.ldexp(np.ones((), data.dtype), exponents)) for exponents in (scale, back)]
+    return _cofactors_of_singular(A * constants[0], scaled) * constants[1]
+
+
+def _scale_exponents(data: Array) -> tuple[Array, Array]:
+    """Powers of two for rows and columns that make the largest magnitude of each about one.
+
+    Rows and columns in different units are no reason to call a matrix nearly singular.
+    """
+    rows = -np.frexp(np.abs(data).max(-1, initial=0.0))[1]
+    columns = -np.frexp(np.abs(np.ldexp(data, rows[..., :, None])).max(-2, initial=0.0))[1]
+    return rows, columns
+
+
+def _one_by_one(A: Tensor, value: Tensor, regular: Array) -> Tensor:
+    """Cofactors of a batch: the well-conditioned matrices together, each of the others alone."""
+    shape = array_of(A).shape
+    matrices, values = reshape(A, (-1, *shape[-2:])), reshape(value, (-1,))
+    together, alone = np.flatnonzero(regular), np.flatnonzero(~regular)
+    parts = [cofactors(matrices[wrap(together)], values[wrap(together)])]
+    parts += [unsqueeze(cofactors(matrices[k], values[k]), 0) for k in alone.tolist()]
+    order = np.argsort(np.concatenate([together, alone]))
+    return reshape(cat(parts)[wrap(order)], shape)
+
+
+def _are_well_conditioned(data: Array) -> Array:
+    try:
+        with quiet():
+            inverse = np.linalg.inv(data)
+            condition = np.abs(data).sum(-2).max(-1, initial=0.0) * np.abs(inverse).sum(-2).max(-1, initial=0.0)
+    except np.linalg.LinAlgError:
+        values = _singular_values(data)
+        with quiet():
+            condition = values[..., 0] / values[..., -1]
+    return np.asarray(condition < _LARGEST_CONDITION[data.dtype.itemsize])
+
+
+def _singular_values(data: Array) -> Array:
+    values: Array = decompose(np.linalg.svd, "linalg.det: The matrix has no singular values.", data, compute_uv=False)
+    return values
+
+
+# A product with an inverse loses as many digits as the condition number has.
+_LARGEST_CONDITION = {4: 1e2, 8: 1e4}
+
+
+def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
+    """Cofactors where A is singular or nearly so.
+
+    Shifting the small singular values of A by a constant of the size of the largest gives a matrix M that is well conditioned,
+    ``A = M - U @ V.T`` with constants U and V of r columns. Then ``det(A) = det(M) * det(S)`` with the small matrix
+    ``S = I - V.T @ inv(M) @ U``, which holds near A as well as at A. The gradient of this has only inverses of M in it, and the
+    cofactors of S, which are written out.
+    """
+    n = data.shape[-1]
+    left, values, right = decompose(np.linalg.svd, "linalg.det: The matrix has no singular value decomposition.", data)
+    largest = values[0] if values[0] > 0.0 else values.dtype.type(1.0)
+    r = min(max(1, _count_small(data)), _LARGEST_EXPANSION)
+    if n > r and values[n - r - 1] <= n * np.finfo(data.dtype).eps * largest:
+        return A * 0.0  # more than r singular values are zero: so are all derivatives of the determinant up to order r
+    U = wrap(left[:, n - r :] * largest)
+    V = wrap(np.ascontiguousarray(right[n - r :].T))
+    M = A + matmul(U, mT(V))
+    inverse = inv(M)
+    passed = matmul(inverse, U)
+    S = wrap(np.eye(r, dtype=data.dtype)) - matmul(mT(V), passed)
+    minors, small_det = _small_cofactors(S, r)
+    inner = matmul(matmul(matmul(mT(inverse), V), minors), mT(passed))
+    return _column(det(M)) * (_column(small_det) * mT(inverse) + inner)
+
+
+def _count_small(data: Array) -> int:
+    """How many singular values of a matrix are much smaller than its largest."""
+    values = _singular_values(data)
+    return int(np.sum(values <= values[0] / np.sqrt(_LARGEST_CONDITION[data.dtype.itemsize])))
+
+
+def _column(x: Tensor) -> Tensor:
+    return unsqueeze(unsqueeze(x, -1), -1)
+
+
+def _small_cofactors(S: Tensor, r: int) -> tuple[Tensor, Tensor]:
+    """Cofactors and determinant of small matrices as polynomials of their elements."""
+    minors = _Minors(S)
+    everything = tuple(range(r))
+    rows = []
+    for i in range(r):
+        others = tuple(k for k in everything if k != i)
+        row = []
+        for j in range(r):
+            minor = minors(others, tuple(k for k in everything if k != j))
+            row.append(minor if (i + j) % 2 == 0 else -minor)
+        rows.append(stack(row, -1))
+    found = stack(rows, -2)
+    return found, (S[..., 0, :] * found[..., 0, :]).sum(-1)
+
+
+_LARGEST_EXPANSION = 6
+
+
+class _Minors:
+    """Determinants of parts of a matrix, each by expansion along its first row, computed once."""
+
+    def __init__(self, S: Tensor) -> None:
+        self._matrix = S
+        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], Tensor] = {}
+
+    def __call__(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Tensor:
+        if not rows:
+            return self._matrix[..., 0, 0] * 0.0 + 1.0
+        if len(rows) == 1:
+            return self._matrix[..., rows[0], columns[0]]
+        found = self._known.get((rows, columns))
+        if found is None:
+            found = self._known[rows, columns] = self._expand(rows, columns)
+        return found
+
+    def _expand(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Tensor:
+        total = None
+        for k, column in enumerate(columns):
+            term = self(rows[:1], (column,)) * self(rows[1:], columns[:k] + columns[k + 1 :])
+            total = term if total is None else total - term if k % 2 else total + term
+        assert total is not None
+        return total
+
+
+def slogdet(A: Tensor) -> SlogDet:
+    """Sign and logarithm of the magnitude of the determinant.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+
+    Returns
+    -------
+    sign : Tensor, shape (...)
+        -1, 0 or 1; its gradient is zero.
+    logabsdet : Tensor, shape (...)
+        -inf if the matrix is singular.
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> tg.linalg.slogdet(tg.tensor([[0.0, 1.0], [1.0, 0.0]])).sign
+    tensor(-1.)
+    """
+    data = square(A, "linalg.slogdet")
+    with quiet():
+        sign, logarithm = np.linalg.slogdet(data)
+    return SlogDet(*joint_outputs(_SLOGDET, A, (sign, logarithm)))
+
+
+def _slogdet_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    singular = array_of(outputs[1]) == -np.inf
+    return _column(cotangents[1]) * mT(_inverse_or_infinite(ctx.inputs[0], singular))
+
+
+def _inverse_or_infinite(A: Tensor, singular: Array) -> Tensor:
+    """Inverses of the regular matrices of a batch, inf for the others."""
+    if not singular.any():
+        return inv(A)
+    data = array_of(A)
+    marks = singular[..., None, None]
+    regular = where(wrap(marks), wrap(np.eye(data.shape[-1], dtype=data.dtype)), A)
+    return where(wrap(marks), np.inf, inv(regular))
+
+
+_SLOGDET = ManyOutputs("LinalgSlogdetBackward0", _slogdet_vjp, ((0, "z"),))
+
+
+def logdet(x: Tensor) -> Tensor:
+    """Logarithm of the determinant: nan if it is negative, -inf if it is zero.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+
+    Returns
+    -------
+    Tensor, shape (...)
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> tg.logdet(tg.eye(3) * 2.0) / np.log(2.0)
+    tensor(3.)
+    """
+    square(x, "logdet")
+    sign, logarithm = slogdet(x)
+    return where(sign.detach() == -1.0, np.nan, logarithm)

@@ -1,0 +1,260 @@
+"""Cholesky and QR factorisations, and what is solved with a Cholesky factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad.errors import ShapeError
+from tapegrad.joining import cat
+from tapegrad.linalg.matrices import broadcast_batches, decompose, matrix, square, triangle
+from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
+from tapegrad.linalg.solving import solve_triangular, substitute
+from tapegrad.products import matmul
+from tapegrad.structural import Context, Structural, apply, sum_to
+from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.transposing import mT
+
+__all__ = ["QR", "cholesky", "cholesky_inverse", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr"]
+
+
+class QR(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """The triangular factor of a symmetric positive-definite matrix: ``A = L @ L.T``.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Only one triangle is read: the lower one, with `upper` the upper one.
+    upper : bool
+        Return ``U`` with ``A = U.T @ U`` instead.
+
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square, or one is not positive-definite (`LinAlgError`).
+
+    Notes
+    -----
+    The gradient is symmetric: that of a function of symmetric matrices.
+
+    Examples
+    --------
+    >>> tg.linalg.cholesky(tg.tensor([[4.0, 2.0], [2.0, 2.0]]))
+    tensor([[2., 0.],
+            [1., 1.]])
+    """
+    data = square(A, "linalg.cholesky")
+    message = "linalg.cholesky: The factorization could not be completed because the input is not positive-definite."
+    return apply(_CHOLESKY, (A,), decompose(np.linalg.cholesky, message, data, upper=bool(upper)), bool(upper))
+
+
+def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    L, g = (mT(ctx.result), mT(g)) if ctx.attrs else (ctx.result, g)
+    inner = triangle(matmul(mT(L), g), upper=False)
+    inner = inner + mT(triangle(inner, upper=False, strict=True))  # its symmetric part, twice
+    half = solve_triangular(mT(L), inner, upper=True)
+    return (0.5 * solve_triangular(L, half, upper=False, left=False),)
+
+
+_CHOLESKY = Structural("LinalgCholeskyExBackward0", (("z",),), _cholesky_vjp)
+
+
+def legacy_cholesky(x: Tensor, upper: bool = False) -> Tensor:
+    """The same as `tapegrad.linalg.cholesky`, in PyTorch's older form.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n, n)
+    upper : bool
+
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+    """
+    return cholesky(x, upper=upper)
+
+
+def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """The solution X of ``A @ X = B`` where `L` is the Cholesky factor of `A`.
+
+    Parameters
+    ----------
+    B : Tensor, shape (..., n, k)
+    L : Tensor, shape (..., n, n)
+        Only one triangle is read. Batches broadcast.
+    upper : bool
+        Whether ``A = L.T @ L`` with an upper triangle, and not ``A = L @ L.T`` with a lower one.
+
+    Returns
+    -------
+    Tensor, of the shape of B with batches broadcast
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit together.
+
+    Examples
+    --------
+    >>> tg.cholesky_solve(tg.tensor([[4.0], [2.0]]), tg.tensor([[2.0, 0.0], [0.0, 1.0]]))
+    tensor([[1.],
+            [2.]])
+    """
+    for name, operand in (("b", B), ("u", L)):
+        if isinstance(operand, Tensor) and array_of(operand).ndim < 2:
+            raise ShapeError(f"{name} should have at least 2 dimensions, but has {array_of(operand).ndim} dimensions instead")
+    b, a = matrix(B, "cholesky_solve", "input"), square(L, "cholesky_solve", "input2")
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"Incompatible matrix sizes for cholesky_solve: each A matrix is {a.shape[-2]} by {a.shape[-1]} but each b matrix is "
+            f"{b.shape[-2]} by {b.shape[-1]}"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"cholesky_solve: Expected b and A to have the same dtype, but got {b.dtype} and {a.dtype}")
+    broadcast_batches("cholesky_solve", a, b)
+    first = a if not upper else a.swapaxes(-1, -2)
+    half = substitute(first, b, upper=False, unit=False)
+    return apply(_CHOLESKY_SOLVE, (B, L), substitute(first.swapaxes(-1, -2), half, upper=True, unit=False), bool(upper))
+
+
+def _cholesky_solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    upper = ctx.attrs
+    L, x = ctx.inputs[1], ctx.result
+    b_bar = cholesky_solve(g, L, upper)
+    l_bar = None
+    if ctx.needs[1]:
+        moved = matmul(b_bar, mT(x))
+        moved = -(moved + mT(moved))
+        factor = triangle(L, upper)
+        l_bar = sum_to(triangle(matmul(factor, moved) if upper else matmul(moved, factor), upper), ctx.shapes[1])
+    return sum_to(b_bar, ctx.shapes[0]) if ctx.needs[0] else None, l_bar
+
+
+_CHOLESKY_SOLVE = Structural("CholeskySolveBackward0", ((1,), (1, "z")), _cholesky_solve_vjp)
+
+
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of the matrix whose Cholesky factor is `L`.
+
+    Parameters
+    ----------
+    L : Tensor, shape (..., n, n)
+        Only one triangle is read.
+    upper : bool
+        Which one.
+
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square.
+
+    Examples
+    --------
+    >>> tg.cholesky_inverse(tg.tensor([[2.0, 0.0], [0.0, 1.0]]))
+    tensor([[0.2500, 0.0000],
+            [0.0000, 1.0000]])
+    """
+    data = square(L, "cholesky_inverse")
+    return cholesky_solve(wrap(np.eye(data.shape[-1], dtype=data.dtype)), L, upper)
+
+
+def qr(A: Tensor, mode: str = "reduced") -> QR:
+    """A factor with orthonormal columns and an upper triangular one: ``A = Q @ R``.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+    mode : {'reduced', 'complete', 'r'}
+        Whether `Q` has ``min(m, n)`` or m columns, or is empty and not computed.
+
+    Returns
+    -------
+    Q : Tensor, shape (..., m, k)
+    R : Tensor, shape (..., k, n)
+        The signs of its diagonal are LAPACK's.
+
+    Raises
+    ------
+    RuntimeError
+        If `mode` is not known. At the derivative: if `Q` was not computed, or has columns that are arbitrary (``'complete'``
+        with more rows than columns).
+
+    Notes
+    -----
+    The first ``min(m, n)`` columns must be linearly independent for the derivative to exist.
+
+    Examples
+    --------
+    >>> tg.linalg.qr(tg.tensor([[3.0], [4.0]])).R.abs()
+    tensor([[5.]])
+    """
+    data = matrix(A, "linalg.qr")
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+    found = decompose(np.linalg.qr, "linalg.qr: The algorithm failed.", data, mode=mode)
+    Q, R = (np.zeros(0, data.dtype), found) if mode == "r" else found
+    return QR(*joint_outputs(_QR, A, (Q, R), mode))
+
+
+def legacy_qr(x: Tensor, some: bool = True) -> QR:
+    """QR factorisation in PyTorch's older form.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m, n)
+    some : bool
+        Whether `Q` has ``min(m, n)`` columns; else m.
+
+    Returns
+    -------
+    Q, R : Tensor
+
+    See Also
+    --------
+    tapegrad.linalg.qr : The same.
+    """
+    return qr(x, "reduced" if some else "complete")
+
+
+def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    _, mode = ctx.attrs
+    m, n = ctx.shapes[0][-2:]
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+            "mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    if mode == "complete" and m > n:
+        raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols: use mode='reduced'.")
+    (Q_bar, R_bar), (Q, R) = cotangents, outputs
+    rest_bar = None
+    if n > m:  # the other columns are Q times the rest of R
+        rest_bar = matmul(Q, R_bar[..., m:])
+        rest = matmul(Q, R[..., m:])
+        Q_bar = Q_bar + matmul(rest, mT(R_bar[..., m:]))
+        R, R_bar = R[..., :m], R_bar[..., :m]
+    inner = matmul(R, mT(R_bar)) - matmul(mT(Q_bar), Q)
+    lower = triangle(inner, upper=False)
+    symmetric = lower + mT(triangle(inner, upper=False, strict=True))
+    square_bar = solve_triangular(mT(R), Q_bar + matmul(Q, symmetric), upper=False, left=False)
+    return square_bar if rest_bar is None else cat([square_bar, rest_bar], -1)
+
+
+_QR = ManyOutputs("LinalgQrBackward0", _qr_vjp)

@@ -1,0 +1,277 @@
+"""Pseudo-inverses, least squares and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.linalg.matrices import Array, decompose, matrix, square, tensor_operand
+from tapegrad.products import matmul
+from tapegrad.quiet import quiet
+from tapegrad.shaping import squeeze, unsqueeze
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.transposing import mT
+
+__all__ = ["Lstsq", "lstsq", "matrix_rank", "pinv", "pinverse"]
+
+Tolerance = Tensor | float | None
+
+
+class Lstsq(NamedTuple):
+    """What `lstsq` returns."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def pinv(A: Tensor, rcond: Tolerance = None, hermitian: bool = False, *, atol: Tolerance = None, rtol: Tolerance = None) -> Tensor:
+    """Moore-Penrose pseudo-inverse.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+    rcond : number or Tensor, optional
+        The older name of `rtol`.
+    hermitian : bool
+        Whether the matrices are symmetric; then only the lower triangle is read.
+    atol, rtol : number or Tensor, optional
+        Singular values up to ``max(atol, rtol * largest)`` count as zero. Without both, `rtol` is ``max(m, n)`` times the
+        rounding of the dtype.
+
+    Returns
+    -------
+    Tensor, shape (..., n, m)
+
+    Raises
+    ------
+    RuntimeError
+        If `A` has fewer than two dimensions, or has no singular value decomposition (`LinAlgError`).
+
+    Notes
+    -----
+    The derivative is that within the matrices of the same rank; where the rank changes there is none.
+
+    Examples
+    --------
+    >>> tg.linalg.pinv(tg.tensor([[2.0], [0.0]]))
+    tensor([[0.5000, 0.0000]])
+    """
+    if isinstance(A, Tensor) and array_of(A).ndim < 2:
+        data = array_of(A)
+        raise ShapeError(
+            f"linalg.pinv({type_name(data.dtype)}{{{list(data.shape)}}}): expected a tensor with 2 or more dimensions of float, "
+            "double, cfloat or cdouble types"
+        )
+    if hermitian:
+        square(A, "linalg.pinv")
+    else:
+        matrix(A, "linalg.pinv")
+    tolerance = _Tolerance(atol, rcond if rtol is None else rtol)
+    return _pinv(A, hermitian, tolerance)
+
+
+def pinverse(x: Tensor, rcond: float = 1e-15) -> Tensor:
+    """Moore-Penrose pseudo-inverse: `tapegrad.linalg.pinv` with another default tolerance."""
+    return pinv(x, rcond)
+
+
+class _Tolerance:
+    """Up to where singular values count as zero."""
+
+    __slots__ = ("absolute", "relative")
+
+    def __init__(self, absolute: Tolerance, relative: Tolerance) -> None:
+        self.absolute, self.relative = (self._plain(t) for t in (absolute, relative))
+
+    @staticmethod
+    def _plain(value: Tolerance) -> Any:
+        return array_of(value) if isinstance(value, Tensor) else value
+
+    def cutoff(self, values: Array, shape: tuple[int, ...]) -> Array:
+        """The bound for singular values (in the last dimension) of matrices of a shape."""
+        absolute = 0.0 if self.absolute is None else np.asarray(self.absolute)
+        relative = self.relative
+        if relative is None:
+            default = np.finfo(values.dtype).eps * max(shape[-2:])
+            relative = default if self.absolute is None else np.where(np.asarray(absolute) > 0.0, 0.0, default)
+        largest = values.max(-1, initial=0.0)
+        return np.maximum(absolute, np.asarray(relative) * largest)[..., None]
+
+
+def _spectrum(data: Array, hermitian: bool) -> tuple[Array, Array, Array]:
+    """Singular vectors and values; with `hermitian`, from the eigenvalues of what the lower triangle says."""
+    if not hermitian:
+        found: tuple[Array, Array, Array] = decompose(
+            np.linalg.svd, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.",
+            data, full_matrices=False,
+        )  # fmt: skip
+        return found
+    values, vectors = decompose(
+        np.linalg.eigh, "linalg.eigh: The algorithm failed to converge because the input matrix contained non-finite values.", data
+    )
+    return vectors * np.where(values < 0.0, -1.0, 1.0).astype(data.dtype)[..., None, :], np.abs(values), vectors.swapaxes(-1, -2)
+
+
+def _pinv(A: Tensor, hermitian: bool, tolerance: _Tolerance) -> Tensor:
+    data = array_of(A)
+    U, S, Vh = _spectrum(data, hermitian)
+    return apply(_PINV, (A,), _inverted(S, tolerance.cutoff(S, data.shape), Vh, U.swapaxes(-1, -2)))
+
+
+def _inverted(S: Array, cutoff: Array, Vh: Array, rest: Array) -> Array:
+    """``V @ diag(1 / S) @ rest``, where what is not above the bound counts as zero."""
+    with quiet():
+        factors = np.where(cutoff >= S, 0.0, 1.0 / S).astype(S.dtype)
+        result: Array = np.matmul(Vh.swapaxes(-1, -2) * factors[..., None, :], rest)
+        return result
+
+
+def _pinv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    # From the differential of the pseudo-inverse at constant rank (Golub and Pereyra, 1973).
+    A, P = ctx.inputs[0], ctx.result
+    Pt, gt = mT(P), mT(g)
+    total = -matmul(matmul(Pt, g), Pt)
+    towards = matmul(matmul(gt, P), Pt)
+    total = total + towards - matmul(A, matmul(P, towards))
+    backwards = matmul(matmul(Pt, P), gt)
+    return (total + backwards - matmul(matmul(backwards, P), A),)
+
+
+_PINV = Structural("LinalgPinvBackward0", ((0, "z"),), _pinv_vjp)
+
+
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """The X of least norm among those that make ``A @ X - B`` least.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+    B : Tensor, shape (..., m, k) or (..., m)
+        Of the same dtype.
+    rcond : float, optional
+        Singular values up to ``rcond`` times the largest count as zero; by default ``max(m, n)`` times the rounding of the
+        dtype.
+    driver : {'gelsy', 'gelsd', 'gelss', 'gels'}, optional
+        Which results there are, as in PyTorch: `residuals` not for ``'gelsy'`` (the default), `rank` not for ``'gels'``,
+        `singular_values` for ``'gelsd'`` and ``'gelss'``. All are computed in one way, from singular values.
+
+    Returns
+    -------
+    solution : Tensor, shape (..., n, k) or (..., n)
+    residuals : Tensor, shape (..., k)
+        Sums of squares, if ``m > n`` and all matrices have full rank; else empty.
+    rank : Tensor of int64, shape (...)
+    singular_values : Tensor, shape (..., min(m, n))
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit together, the dtypes differ, or the driver is not known.
+
+    Examples
+    --------
+    >>> tg.linalg.lstsq(tg.tensor([[1.0], [0.0]]), tg.tensor([[2.0], [3.0]])).solution
+    tensor([[2.]])
+    """
+    a, b = matrix(A, "torch.linalg.lstsq", "input"), tensor_operand(B, "torch.linalg.lstsq", "other")
+    name = "torch.linalg.lstsq"
+    if b.ndim < 1:
+        raise ShapeError(f"{name}: other must have at least 1 dimension")
+    if not 0 <= a.ndim - b.ndim <= 1:
+        raise ShapeError(f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1")
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype {type_name(a.dtype)} and other's "
+            f"dtype {type_name(b.dtype)}"
+        )
+    chosen = "gelsy" if driver is None else driver
+    if chosen not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
+    vector = a.ndim - 1 == b.ndim and a.shape[:-1] == b.shape
+    whole = unsqueeze(B, -1) if vector else B
+    if array_of(whole).ndim < 2 or a.shape[-2] != array_of(whole).shape[-2]:
+        raise ShapeError(f"{name}: input.size(-2) should match other.size(-1)" if vector or b.ndim < a.ndim else
+                         f"{name}: input.size(-2) should match other.size(-2)")  # fmt: skip
+    if a.shape[:-2] != array_of(whole).shape[:-2]:
+        raise ShapeError(
+            f"{name}: the batches of input and other differ: {list(a.shape[:-2])} and {list(array_of(whole).shape[:-2])}"
+        )
+    solution, rank, values = _least_squares(A, whole, _Tolerance(None, rcond))
+    m, n = a.shape[-2:]
+    residuals = wrap(np.zeros(0, a.dtype))
+    if chosen != "gelsy" and m > n and bool((rank == n).all()):
+        difference = matmul(A, solution) - whole
+        residuals = (difference * difference).sum(-2)
+    nothing = np.zeros(0, a.dtype)
+    return Lstsq(
+        squeeze(solution, -1) if vector else solution,
+        residuals,
+        wrap(np.zeros(0, np.int64) if chosen == "gels" else rank),
+        wrap(values if chosen in ("gelsd", "gelss") else nothing),
+    )
+
+
+def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance) -> tuple[Tensor, Array, Array]:
+    a, b = array_of(A), array_of(B)
+    U, S, Vh = _spectrum(a, False)
+    cutoff = tolerance.cutoff(S, a.shape)
+    solution = _inverted(S, cutoff, Vh, np.matmul(U.swapaxes(-1, -2), b))
+    return apply(_LSTSQ, (A, B), solution, tolerance), np.asarray((cutoff < S).sum(-1), np.int64), S
+
+
+def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    # The solution is P @ B with the pseudo-inverse P, whose differential is that of `_pinv_vjp`.
+    A, B = ctx.inputs
+    x = ctx.result
+    P = _pinv(A, False, ctx.attrs)
+    b_bar = matmul(mT(P), g)
+    if not ctx.needs[0]:
+        return None, b_bar
+    residual = B - matmul(A, x)
+    from_rows = matmul(residual, mT(matmul(P, b_bar)))
+    outside = mT(g) - matmul(mT(b_bar), A)
+    return from_rows - matmul(b_bar, mT(x)) + matmul(matmul(mT(P), x), outside), b_bar if ctx.needs[1] else None
+
+
+_LSTSQ = Structural("LinalgLstsqBackward0", ((0, 1, "z"), (0,)), _lstsq_vjp)
+
+
+def matrix_rank(
+    A: Tensor, tol: Tolerance = None, hermitian: bool = False, *, atol: Tolerance = None, rtol: Tolerance = None
+) -> Tensor:
+    """Number of singular values that are not zero; untracked.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+    tol : number or Tensor, optional
+        The older form of `atol`, with `rtol` zero.
+    hermitian : bool
+        Whether the matrices are symmetric.
+    atol, rtol : number or Tensor, optional
+        As for `pinv`.
+
+    Returns
+    -------
+    Tensor of int64, shape (...)
+
+    Examples
+    --------
+    >>> tg.linalg.matrix_rank(tg.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """
+    data = square(A, "linalg.matrix_rank") if hermitian else matrix(A, "torch.linalg.matrix_rank", "input")
+    tolerance = _Tolerance(atol, rtol) if tol is None else _Tolerance(tol, 0.0)
+    message = "linalg.matrix_rank: The algorithm failed to converge because the input matrix contained non-finite values."
+    if hermitian:
+        values = np.abs(decompose(np.linalg.eigvalsh, message, data))
+    else:
+        values = decompose(np.linalg.svd, message, data, compute_uv=False)
+    return wrap(np.asarray((values > tolerance.cutoff(values, data.shape)).sum(-1), np.int64))

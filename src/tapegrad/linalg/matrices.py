@@ -1,0 +1,146 @@
+"""What all of `tapegrad.linalg` asks of its operands, and small pieces of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import elementwise
+from tapegrad.dtypes import type_name
+from tapegrad.errors import LinAlgError, ShapeError
+from tapegrad.quiet import quiet
+from tapegrad.structural import strided_gather, strided_scatter
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = [
+    "Array",
+    "broadcast_batches",
+    "decompose",
+    "diagonal_matrix",
+    "diagonal_of",
+    "matrix",
+    "square",
+    "tensor_operand",
+    "triangle",
+]
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+def tensor_operand(x: Any, name: str, argument: str = "A") -> Array:
+    """The data of an operand of a floating point dtype.
+
+    Raises
+    ------
+    TypeError
+        If it is no tensor.
+    RuntimeError
+        If its dtype is not a floating point one.
+    """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(x).__name__}. Use tg.tensor(...).")
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {type_name(data.dtype)}. Convert it first."
+        )
+    return data
+
+
+def matrix(x: Any, name: str, argument: str = "A") -> Array:
+    """The data of a matrix or a batch of matrices.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        If it is no tensor, not of a floating point dtype, or has fewer than two dimensions.
+    """
+    data = tensor_operand(x, name, argument)
+    if data.ndim < 2:
+        raise ShapeError(f"{name}: The input tensor {argument} must have at least 2 dimensions, but it has {data.ndim}.")
+    if data.dtype.itemsize < 4:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {type_name(data.dtype)}; convert it to float32.")
+    return data
+
+
+def square(x: Any, name: str, argument: str = "A") -> Array:
+    """The data of a square matrix or a batch of them.
+
+    Raises
+    ------
+    TypeError, RuntimeError
+        If it is not.
+    """
+    data = matrix(x, name, argument)
+    if data.shape[-1] != data.shape[-2]:
+        raise ShapeError(
+            f"{name}: {argument} must be batches of square matrices, but they are {data.shape[-2]} by {data.shape[-1]} matrices"
+        )
+    return data
+
+
+def decompose(function: Callable[..., Any], message: str, *arrays: Array, **options: Any) -> Any:
+    """``function(*arrays)`` of NumPy's; where it fails, LinAlgError with `message` and the batch element that is at fault.
+
+    Raises
+    ------
+    LinAlgError
+    """
+    try:
+        with quiet():
+            return function(*arrays, **options)
+    except np.linalg.LinAlgError:
+        name, reason = message.split(": ", 1)
+        raise LinAlgError(f"{name}: {_culprit(function, arrays, options)}{reason}") from None
+
+
+def _culprit(function: Callable[..., Any], arrays: Sequence[Array], options: dict[str, Any]) -> str:
+    batch = arrays[0].shape[:-2]
+    for number, place in enumerate(np.ndindex(batch)):
+        try:
+            function(*(array[place] if array.shape[:-2] == batch else array for array in arrays), **options)
+        except np.linalg.LinAlgError:
+            return f"(Batch element {number}): " if batch else ""
+    return ""
+
+
+def broadcast_batches(name: str, a: Array, b: Array) -> Shape:
+    """The shape that the batches of two operands broadcast to.
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast.
+    """
+    try:
+        return np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ShapeError(
+            f"{name}: the batches of A and B, {list(a.shape[:-2])} and {list(b.shape[:-2])}, do not broadcast: each size of tensor "
+            "a must match the size of tensor b, unless one of them is 1"
+        ) from None
+
+
+def triangle(x: Tensor, upper: bool, strict: bool = False) -> Tensor:
+    """`x` with zeros below its diagonal (or above it); with `strict`, on it too."""
+    data = array_of(x)
+    rows, columns = data.shape[-2:]
+    mask = np.tri(rows, columns, -1 if upper != strict else 0, dtype=data.dtype)
+    return elementwise._mul0(x, wrap(1.0 - mask if upper else mask))
+
+
+def diagonal_of(x: Tensor) -> Tensor:
+    """The diagonals of square matrices, as vectors."""
+    *batch, n, _ = array_of(x).shape
+    count = int(np.prod(batch))
+    return strided_gather(x, (count, n), (n * n, n + 1), 0, 1.0, (*batch, n), "DiagonalBackward0")
+
+
+def diagonal_matrix(x: Tensor) -> Tensor:
+    """Square matrices with these diagonals, and zeros."""
+    *batch, n = array_of(x).shape
+    count = int(np.prod(batch))
+    return strided_scatter(x, (count, n), (n * n, n + 1), 0, 1.0, (*batch, n, n), "DiagEmbedBackward0")

@@ -1,0 +1,92 @@
+"""Operations with several outputs that depend on one another: one row for all of them.
+
+The row's value is the outputs one after the other in one vector, which belongs to nobody else; each output is a piece of it,
+with memory of its own. So the derivative sees all cotangents together (they must be added before they are divided), an output
+that was not used has a cotangent of zeros, and a write to an output does no harm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tapegrad.structural import Context, Structural, apply, as_result, strided_gather
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, is_recording, make, meta_of
+
+__all__ = ["ManyOutputs", "joint_outputs"]
+
+Array = np.ndarray[Any, Any]
+Shapes = Sequence[tuple[int, ...]]
+
+
+def _piece(x: Tensor, shapes: Shapes, number: int, name: str) -> Tensor:
+    """One of the outputs that are packed in a vector."""
+    start = sum(math.prod(shape) for shape in shapes[:number])
+    return strided_gather(x, (math.prod(shapes[number]),), (1,), start, 1.0, shapes[number], name)
+
+
+def _pieces(x: Tensor, shapes: Shapes) -> list[Tensor]:
+    return [_piece(x, shapes, number, "SliceBackward0") for number in range(len(shapes))]
+
+
+class ManyOutputs(Structural):
+    """An operation of one operand whose outputs are packed in one row.
+
+    Parameters
+    ----------
+    name : str
+        PyTorch's node name.
+    vjp : callable
+        ``vjp(cotangents, outputs, context)`` gives the operand's cotangent; both are lists of tensors.
+    uses : tuple of tuple
+        As for `Structural`.
+    """
+
+    __slots__ = ()
+    packs: ClassVar[bool] = True
+
+    def __init__(self, name: str, vjp: Callable[[list[Tensor], list[Tensor], Context], Tensor], uses: Any = (("z",),)) -> None:
+        def unpacked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+            shapes, _ = ctx.attrs
+            outputs = _pieces(ctx.result, shapes) if ctx.result is not None else []
+            return (vjp(_pieces(g, shapes), outputs, ctx),)
+
+        super().__init__(name, uses, unpacked)
+
+
+def joint_outputs(
+    op: ManyOutputs, x: Tensor, values: Sequence[Array], options: Any = None, numbers: Sequence[int | None] | None = None
+) -> tuple[Tensor, ...]:
+    """Record an operation and hand out its outputs.
+
+    Parameters
+    ----------
+    values : sequence of ndarray
+        The outputs, of the dtype of `x`.
+    options : object
+        Given to the vjp as the second of ``context.attrs``.
+    numbers : sequence of int or None, optional
+        Which output of the node each of them is, if not in this order; those with None are not handed out.
+    """
+    wanted = range(len(values)) if numbers is None else numbers
+    if not (x._row and is_recording()):
+        return tuple(make(as_result(value), 0) for value, number in zip(values, wanted, strict=True) if number is not None)
+    shapes = tuple(np.shape(value) for value in values)
+    packed = apply(op, (x,), np.concatenate([np.ravel(value) for value in values]), (shapes, options))
+    outputs = []
+    for k, number in enumerate(wanted):
+        if number is not None:
+            outputs.append(_piece(packed, shapes, k, op.name))
+            number_output(outputs[-1], number)
+    return tuple(outputs)
+
+
+def number_output(output: Tensor, number: int) -> None:
+    """Say which output of its node a tensor is."""
+    meta_of(output).output_nr = number
+    if output._row > 0:
+        TAPE.columns["second"][TAPE.slot(output._row)] = number  # wide rows have no other use for this column

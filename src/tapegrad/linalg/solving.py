@@ -1,0 +1,316 @@
+"""Inverses and solutions of linear equations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
+from tapegrad.products import matmul
+from tapegrad.quiet import quiet
+from tapegrad.shaping import reshape, unsqueeze
+from tapegrad.structural import Context, Structural, apply, sum_to
+from tapegrad.tensor import Tensor, array_of
+from tapegrad.transposing import mT
+
+__all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
+
+
+def inv(A: Tensor) -> Tensor:
+    """Inverse of a square matrix.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square, or one is singular (`LinAlgError`).
+
+    See Also
+    --------
+    tapegrad.linalg.solve : Faster and more accurate than a product with an inverse.
+
+    Examples
+    --------
+    >>> tg.linalg.inv(tg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    data = square(A, "linalg.inv")
+    message = "linalg.inv: The inversion could not be completed because the input matrix is singular."
+    return apply(_INV, (A,), decompose(np.linalg.inv, message, data))
+
+
+def _inv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    turned = mT(ctx.result)
+    return (-matmul(matmul(turned, g), turned),)
+
+
+_INV = Structural("LinalgInvExBackward0", (("z",),), _inv_vjp)
+
+
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """The solution X of ``A @ X = B``.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+    B : Tensor, shape (..., n, k), or (..., n) or (n,) for vectors
+        Of the same dtype. Batches broadcast; vectors are those of one dimension, or of exactly the shape of a batch of them.
+    left : bool
+        Whether `A` stands on the left; else ``X @ A = B`` is solved, with B of shape (..., k, n).
+
+    Returns
+    -------
+    Tensor, of the shape of B with batches broadcast
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit together, the dtypes differ, or a matrix is singular (`LinAlgError`).
+
+    Examples
+    --------
+    >>> tg.linalg.solve(tg.tensor([[2.0, 0.0], [0.0, 4.0]]), tg.tensor([1.0, 1.0]))
+    tensor([0.5000, 0.2500])
+    """
+    a, b = square(A, "linalg.solve"), tensor_operand(B, "linalg.solve", "B")
+    _same_dtype("linalg.solve", a, b)
+    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    if vector and not left:
+        raise ShapeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. Incompatible shapes of A and "
+            f"B for the equation XA = B ({a.shape[-2]}x{a.shape[-1]} and {b.shape[-1]}x1). In this case linalg.solve is equivalent "
+            "to B / A.squeeze(-1)"
+        )
+    wide = b[..., None] if vector else b
+    _check_shapes("linalg.solve", a, wide, left)
+    return _solve(A, B, vector, left)
+
+
+def _same_dtype(name: str, a: Array, b: Array) -> None:
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type {type_name(a.dtype)} and B of type "
+            f"{type_name(b.dtype)} instead"
+        )
+
+
+def _check_shapes(name: str, a: Array, b: Array, left: bool) -> None:
+    if b.ndim < 2:
+        raise ShapeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if a.shape[-1] != b.shape[-2 if left else -1]:
+        raise ShapeError(
+            f"{name}: Incompatible shapes of A and B for the equation {'AX' if left else 'XA'} = B "
+            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
+        )
+    broadcast_batches(name, a, b)
+
+
+def _solve(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
+    a, b = array_of(A), array_of(B)
+    message = "linalg.solve: The solver failed because the input matrix is singular."
+    if vector:
+        x = decompose(np.linalg.solve, message, a, b[..., None])[..., 0]
+    elif left:
+        x = decompose(np.linalg.solve, message, a, b)
+    else:
+        x = decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return apply(_SOLVE, (A, B), x, (vector, left))
+
+
+def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    vector, left = ctx.attrs
+    A, x = ctx.inputs[0], ctx.result
+    shape = ctx.shapes[1]
+    b_bar = _solve(mT(A), g, vector, left)
+    a_bar = None
+    if ctx.needs[0]:
+        if vector:
+            a_bar = -(unsqueeze(b_bar, -1) * unsqueeze(x, -2))
+        else:
+            a_bar = -matmul(b_bar, mT(x)) if left else -matmul(mT(x), b_bar)
+        a_bar = sum_to(a_bar, ctx.shapes[0])
+    return a_bar, sum_to(b_bar, shape) if ctx.needs[1] else None
+
+
+_SOLVE = Structural("LinalgSolveExBackward0", ((0, "z"), (0,)), _solve_vjp)
+
+
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """The solution X of ``A @ X = B`` for a triangular matrix.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Only one triangle is read.
+    B : Tensor, shape (..., n, k)
+        Of the same dtype. Batches broadcast.
+    upper : bool
+        Which triangle.
+    left : bool
+        Whether `A` stands on the left; else ``X @ A = B`` is solved, with B of shape (..., k, n).
+    unitriangular : bool
+        Take the diagonal as ones without reading it.
+
+    Returns
+    -------
+    Tensor, of the shape of B with batches broadcast
+        With inf and nan where the diagonal has zeros.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit together, or the dtypes differ.
+
+    Examples
+    --------
+    >>> tg.linalg.solve_triangular(tg.tensor([[2.0, 9.0], [1.0, 1.0]]), tg.tensor([[2.0], [3.0]]), upper=False)
+    tensor([[1.],
+            [2.]])
+    """
+    name = "linalg.solve_triangular"
+    a, b = square(A, name), matrix(B, name, "B")
+    _same_dtype(name, a, b)
+    _check_shapes(name, a, b, left)
+    return _solve_triangular(A, B, bool(upper), bool(left), bool(unitriangular))
+
+
+def _solve_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
+    a, b = array_of(A), array_of(B)
+    if left:
+        x = substitute(a, b, upper, unit)
+    else:
+        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)
+    return apply(_TRIANGULAR, (A, B), x, (upper, left, unit))
+
+
+def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
+    """Solution of triangular equations.
+
+    The elimination of an upper triangle changes nothing and exchanges no rows, so the general solver does exactly the back
+    substitution. A lower triangle is an upper one when rows and columns are counted from the end.
+    """
+    if not upper:
+        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
+    a = np.triu(a)
+    if unit:
+        n = a.shape[-1]
+        a[..., range(n), range(n)] = 1.0
+    try:
+        with quiet():
+            x = np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        x = _row_by_row(a, b)
+    return x if upper else x[..., ::-1, :]
+
+
+def _row_by_row(a: Array, b: Array) -> Array:
+    """Back substitution where the diagonal has zeros."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.array(np.broadcast_to(b, batch + b.shape[-2:]))
+    with quiet():
+        for k in range(a.shape[-1] - 1, -1, -1):
+            x[..., k, :] /= a[..., k, k, None]
+            x[..., :k, :] -= a[..., :k, k, None] * x[..., k, None, :]
+    return x
+
+
+def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    upper, left, unit = ctx.attrs
+    A, x = ctx.inputs[0], ctx.result
+    b_bar = _solve_triangular(mT(A), g, not upper, left, unit)
+    a_bar = None
+    if ctx.needs[0]:
+        whole = -matmul(b_bar, mT(x)) if left else -matmul(mT(x), b_bar)
+        a_bar = sum_to(triangle(whole, upper, strict=unit), ctx.shapes[0])
+    return a_bar, sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
+
+
+_TRIANGULAR = Structural("LinalgSolveTriangularBackward0", ((0, "z"), (0,)), _triangular_vjp)
+
+
+def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
+    """The solution X of ``tensordot(A, X, X.ndim) = B``.
+
+    Parameters
+    ----------
+    A : Tensor
+        Its first dimensions are those of `B`; the product of the others' sizes is the number of elements of `B`.
+    B : Tensor
+    dims : sequence of int, optional
+        Dimensions of `A` to move to the end first.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit together, or the equations are singular (`LinAlgError`).
+
+    Examples
+    --------
+    >>> tg.linalg.tensorsolve(2.0 * tg.eye(4).reshape(2, 2, 4), tg.ones(2, 2))
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    a, b = tensor_operand(A, "linalg.tensorsolve"), tensor_operand(B, "linalg.tensorsolve", "B")
+    if dims is not None:
+        from tapegrad.transposing import movedim
+
+        A = movedim(A, list(dims), list(range(a.ndim - len(dims), a.ndim)))
+        a = array_of(A)
+    shape = a.shape[b.ndim :]
+    if math.prod(shape) != math.prod(a.shape[: b.ndim]):
+        raise ShapeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
+            f"{math.prod(shape)} != {math.prod(a.shape[: b.ndim])}"
+        )
+    return reshape(solve(reshape(A, (b.size, b.size)), reshape(B, (b.size,))), shape)
+
+
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """Inverse of the linear map ``tensordot(A, ., A.ndim - ind)``.
+
+    Parameters
+    ----------
+    A : Tensor
+        The products of its first `ind` sizes and of the others are equal.
+    ind : int
+        Positive.
+
+    Returns
+    -------
+    Tensor
+        Of shape ``A.shape[ind:] + A.shape[:ind]``.
+
+    Raises
+    ------
+    RuntimeError
+        If the shape does not allow it, or the map is singular (`LinAlgError`).
+
+    Examples
+    --------
+    >>> tg.linalg.tensorinv(tg.eye(4).reshape(4, 2, 2), ind=1).shape
+    tapegrad.Size([2, 2, 4])
+    """
+    a = tensor_operand(A, "linalg.tensorinv")
+    if ind <= 0:
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', got {ind}")
+    n, m = math.prod(a.shape[:ind]), math.prod(a.shape[ind:])
+    if n != m:
+        raise ShapeError(
+            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {m} != {n}"
+        )
+    return reshape(inv(reshape(A, (n, n))), a.shape[ind:] + a.shape[:ind])

@@ -1,0 +1,297 @@
+"""Eigenvalues of symmetric matrices, and singular values.
+
+Vectors turn at a rate of one over the distance between two values, so where two are equal their derivative is inf or nan, as
+in PyTorch. The values alone never divide by that distance: they have a row of their own, which takes the vectors as operands
+only to be differentiated again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad import elementwise
+from tapegrad.linalg.matrices import Array, decompose, diagonal_matrix, matrix, square
+from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
+from tapegrad.products import matmul
+from tapegrad.shaping import unsqueeze
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tensor import Tensor, is_recording, wrap
+from tapegrad.transposing import mT
+
+__all__ = ["SVD", "Eigh", "LegacySVD", "eigh", "eigvalsh", "legacy_svd", "svd", "svdvals"]
+
+
+class Eigh(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class SVD(NamedTuple):
+    """What `tapegrad.linalg.svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class LegacySVD(NamedTuple):
+    """What `tapegrad.svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+    """Eigenvalues and eigenvectors of a symmetric matrix: ``A = V @ diag(L) @ V.T``.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Symmetric; only one triangle is read.
+    UPLO : {'L', 'U'}
+        Which one.
+
+    Returns
+    -------
+    eigenvalues : Tensor, shape (..., n)
+        In ascending order.
+    eigenvectors : Tensor, shape (..., n, n)
+        In columns, orthonormal; the sign of each is arbitrary.
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square, or the algorithm does not converge (`LinAlgError`).
+
+    Notes
+    -----
+    The derivative of the eigenvectors is not finite where eigenvalues are equal. That of the eigenvalues is that of
+    `eigvalsh`.
+
+    Examples
+    --------
+    >>> tg.linalg.eigh(tg.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+    tensor([1., 2.])
+    """
+    data = square(A, "linalg.eigh")
+    values, vectors = decompose(np.linalg.eigh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO))
+    if not (A._row and is_recording()):
+        return Eigh(wrap(values), wrap(vectors))
+    (V,) = joint_outputs(_EIGH, A, (values, vectors), numbers=(None, 1))
+    return Eigh(_eigenvalues(A, V, values), V)
+
+
+def _triangle(UPLO: str) -> str:
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return UPLO.upper()
+
+
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Eigenvalues of a symmetric matrix, in ascending order.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        Symmetric; only one triangle is read.
+    UPLO : {'L', 'U'}
+        Which one.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+
+    Raises
+    ------
+    RuntimeError
+        If the matrices are not square, or the algorithm does not converge (`LinAlgError`).
+
+    Notes
+    -----
+    Where eigenvalues are equal, what is a smooth function of the matrix (their sum, their product) has its gradient; a second
+    derivative there is not finite.
+
+    Examples
+    --------
+    >>> tg.linalg.eigvalsh(tg.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    tensor([-1.,  1.])
+    """
+    data = square(A, "linalg.eigh")
+    if A._row and is_recording():
+        return eigh(A, UPLO).eigenvalues
+    return wrap(decompose(np.linalg.eigvalsh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO)))
+
+
+def _eigenvalues(A: Tensor, V: Tensor, values: Array) -> Tensor:
+    result = apply(_EIGENVALUES, (A, V), values)
+    number_output(result, 0)
+    return result
+
+
+def _eigenvalues_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    V = ctx.inputs[1]
+    return matmul(V * unsqueeze(g, -2), mT(V)), None
+
+
+def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    (g_values, g_vectors), (L, V) = cotangents, outputs
+    turned = _off_diagonal(matmul(mT(V), g_vectors) / _differences(L))
+    # Not before the division: equal eigenvalues must give nan, not the zero that a difference of equal numbers would.
+    symmetric = 0.5 * (turned + mT(turned))
+    return matmul(matmul(V, symmetric + diagonal_matrix(g_values)), mT(V))
+
+
+def _differences(L: Tensor) -> Tensor:
+    """``L[j] - L[i]`` off the diagonal, ones on it."""
+    return unsqueeze(L, -2) - unsqueeze(L, -1) + wrap(np.eye(L.shape[-1], dtype=L.dtype))
+
+
+def _off_diagonal(x: Tensor) -> Tensor:
+    return elementwise._mul0(x, wrap(1.0 - np.eye(x.shape[-1], dtype=x.dtype)))
+
+
+_NOT_CONVERGED = "The algorithm failed to converge because the input matrix contained non-finite values or is ill-conditioned."
+_EIGH = ManyOutputs("LinalgEighBackward0", _eigh_vjp)
+_EIGENVALUES = Structural("LinalgEighBackward0", ((1,), ()), _eigenvalues_vjp, joins=True)
+
+
+def svd(A: Tensor, full_matrices: bool = True) -> SVD:
+    """Singular value decomposition: ``A = U @ diag(S) @ Vh``.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+    full_matrices : bool
+        Whether `U` and `Vh` are square; else they have ``k = min(m, n)`` columns and rows.
+
+    Returns
+    -------
+    U : Tensor, shape (..., m, m) or (..., m, k)
+    S : Tensor, shape (..., k)
+        In descending order.
+    Vh : Tensor, shape (..., n, n) or (..., k, n)
+
+    Raises
+    ------
+    RuntimeError
+        If the algorithm does not converge (`LinAlgError`), as with nan.
+
+    Notes
+    -----
+    The derivative of the vectors is not finite where singular values are equal, or zero in a matrix that is not square. The
+    vectors beyond the k-th are arbitrary, and no gradient flows through them. The derivative of `S` is that of `svdvals`.
+
+    Examples
+    --------
+    >>> tg.linalg.svd(tg.tensor([[3.0, 0.0], [0.0, -2.0]])).S
+    tensor([3., 2.])
+    """
+    data = matrix(A, "linalg.svd")
+    U, S, Vh = decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, full_matrices=full_matrices)
+    if not (A._row and is_recording()):
+        return SVD(wrap(U), wrap(S), wrap(Vh))
+    k = S.shape[-1]
+    left, right = joint_outputs(_SVD, A, (S, U, Vh), k, numbers=(None, 0, 2))
+    values = apply(_SINGULAR_VALUES, (A, left, right), S)
+    number_output(values, 1)
+    return SVD(left, values, right)
+
+
+def svdvals(A: Tensor) -> Tensor:
+    """Singular values of a matrix, in descending order.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+
+    Returns
+    -------
+    Tensor, shape (..., min(m, n))
+
+    Raises
+    ------
+    RuntimeError
+        If the algorithm does not converge (`LinAlgError`), as with nan.
+
+    Notes
+    -----
+    Where singular values are equal, what is a smooth function of the matrix has its gradient; a second derivative there is
+    not finite.
+
+    Examples
+    --------
+    >>> tg.linalg.svdvals(tg.tensor([[0.0, 2.0], [1.0, 0.0]]))
+    tensor([2., 1.])
+    """
+    data = matrix(A, "linalg.svd")
+    if A._row and is_recording():
+        return svd(A, full_matrices=False).S
+    return wrap(decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, compute_uv=False))
+
+
+def _singular_values_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    _, U, Vh = ctx.inputs
+    k = g.shape[-1]
+    return matmul(U[..., :k] * unsqueeze(g, -2), Vh[..., :k, :]), None, None
+
+
+def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    _, k = ctx.attrs
+    g_values, g_left, g_right = cotangents
+    S, U, Vh = outputs
+    U, g_left = U[..., :k], g_left[..., :k]
+    V, g_right = mT(Vh[..., :k, :]), mT(g_right[..., :k, :])
+    left, right = matmul(mT(U), g_left), matmul(mT(V), g_right)
+    turned = _skew(left) * unsqueeze(S, -2) + _skew(right) * unsqueeze(S, -1)
+    inner = _off_diagonal(turned / _differences(S * S)) + diagonal_matrix(g_values)
+    total = matmul(matmul(U, inner), mT(V))
+    rows, columns = ctx.shapes[0][-2:]
+    if rows > k:
+        total = total + matmul((g_left - matmul(U, left)) / unsqueeze(S, -2), mT(V))
+    if columns > k:
+        total = total + matmul(U / unsqueeze(S, -2), mT(g_right - matmul(V, right)))
+    return total
+
+
+def _skew(x: Tensor) -> Tensor:
+    return x - mT(x)
+
+
+_SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp)
+_SINGULAR_VALUES = Structural("LinalgSvdBackward0", ((1, 2), (), ()), _singular_values_vjp, joins=True)
+
+
+def legacy_svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> LegacySVD:
+    """Singular value decomposition in PyTorch's older form: ``x = U @ diag(S) @ V.T``.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., m, n)
+    some : bool
+        Whether `U` and `V` have only ``min(m, n)`` columns.
+    compute_uv : bool
+        Whether to compute them; else they are zeros.
+
+    Returns
+    -------
+    U, S, V : Tensor
+
+    See Also
+    --------
+    tapegrad.linalg.svd : The same with `V` transposed.
+
+    Examples
+    --------
+    >>> tg.svd(tg.tensor([[3.0, 0.0], [0.0, -2.0]])).S
+    tensor([3., 2.])
+    """
+    if not compute_uv:
+        *batch, m, n = matrix(x, "linalg.svd").shape
+        return LegacySVD(wrap(np.zeros((*batch, m, m), x.dtype)), svdvals(x), wrap(np.zeros((*batch, n, n), x.dtype)))
+    U, S, Vh = svd(x, full_matrices=not some)
+    return LegacySVD(U, S, mT(Vh))

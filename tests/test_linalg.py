@@ -1,0 +1,547 @@
+"""Linear algebra at its edges: singular matrices, equal values, triangles that are not read, empty batches, names, errors."""
+
+import itertools
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+from engine_fixtures import numbers
+from numerical import check_gradients, gradient
+
+import tapegrad as tg
+
+L = tg.linalg
+RNG = np.random.default_rng(21)
+NAN, INF = float("nan"), float("inf")
+
+
+def array(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape)
+
+
+def leaf(values: Any) -> tg.Tensor:
+    return tg.tensor(values, requires_grad=True)
+
+
+def leibniz(x: tg.Tensor) -> tg.Tensor:
+    """The determinant by its definition."""
+    n = x.shape[-1]
+    total = 0.0 * x.sum((-2, -1))
+    for order in itertools.permutations(range(n)):
+        term = np.linalg.det(np.eye(n)[list(order)]) * x[..., 0, order[0]]
+        for k in range(1, n):
+            term = term * x[..., k, order[k]]
+        total = total + term
+    return total
+
+
+def derivatives_in_one_direction(f: Any, values: np.ndarray, order: int) -> list[np.ndarray]:
+    x = leaf(values)
+    total = f(x).sum()
+    direction = tg.tensor(np.random.default_rng(5).normal(size=values.shape))
+    found = []
+    for level in range(1, order + 1):
+        (g,) = tg.autograd.grad(total, x, create_graph=level < order)
+        found.append(numbers(g))
+        total = (g * direction).sum()
+    return found
+
+
+SINGULAR = {
+    **{f"rank {r}": array(4, r) @ array(r, 4) for r in range(4)},
+    "batch": np.stack([np.zeros((3, 3)), np.eye(3), np.diag([1.0, 0.0, 2.0]), np.diag([1e-9, 1.0, 1e3])]),
+    "nearly": np.diag([1.0, 1e-13, 2.0]) + 1e-14,
+}
+
+
+@pytest.mark.parametrize("point", SINGULAR.values(), ids=SINGULAR)
+def test_det_of_singular_matrices_has_the_derivatives_of_a_polynomial(point: np.ndarray) -> None:
+    got, expected = (derivatives_in_one_direction(f, point, point.shape[-1]) for f in (L.det, leibniz))
+    for level, (one, other) in enumerate(zip(got, expected, strict=True), 1):
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * max(1.0, np.abs(other).max()), err_msg=f"order {level}")
+
+
+@pytest.mark.parametrize(
+    "diagonal", [[1e-10, 1.0, 1e10], [1e-30, 1e-30, 1e-30, 1e20], [1.0] + [1e-6] * 9, [1e-20] * 8 + [1.0]], ids=str
+)
+def test_gradient_of_det_is_as_accurate_for_badly_scaled_matrices(diagonal: list[float]) -> None:
+    values = np.array(diagonal)
+    expected = np.array([np.prod(np.delete(values, k)) for k in range(len(values))])
+    np.testing.assert_allclose(np.diag(gradient(L.det, np.diag(values))), expected, rtol=1e-12)
+
+
+def test_gradient_of_det_with_many_small_singular_values_is_that_of_the_logarithm() -> None:
+    point = scipy.linalg.hilbert(9)
+    expected = np.linalg.det(point) * scipy.linalg.invhilbert(9)
+    np.testing.assert_allclose(gradient(L.det, point), expected, rtol=1e-4)
+
+
+def test_det_of_zero_matrices_too_large_to_expand_has_no_gradient() -> None:
+    np.testing.assert_array_equal(derivatives_in_one_direction(L.det, np.zeros((8, 8)), 2), np.zeros((2, 8, 8)))
+
+
+def test_det_of_nan_has_gradient_nan() -> None:
+    assert np.isnan(gradient(L.det, [[NAN, 1.0], [1.0, 1.0]])).all()
+
+
+def test_slogdet_of_a_singular_matrix_spoils_no_other_gradient() -> None:
+    batch = np.stack([np.ones((2, 2)), np.diag([2.0, 4.0])])
+    x = leaf(batch)
+    sign, logarithm = L.slogdet(x)
+    np.testing.assert_array_equal(numbers(sign), [0.0, 1.0])
+    np.testing.assert_allclose(numbers(logarithm), [-INF, np.log(8.0)])
+    logarithm.sum().backward()
+    assert not np.isfinite(x.grad.numpy()[0]).any()
+    np.testing.assert_allclose(x.grad.numpy()[1], np.diag([0.5, 0.25]))
+
+
+def test_the_sign_of_slogdet_has_gradient_zero() -> None:
+    np.testing.assert_array_equal(gradient(lambda x: L.slogdet(x).sign, np.eye(2)), np.zeros((2, 2)))
+
+
+def test_logdet_of_a_negative_determinant_is_nan() -> None:
+    assert np.isnan(tg.logdet(tg.tensor([[0.0, 1.0], [1.0, 0.0]])).item())
+
+
+EQUAL = [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.zeros((3, 3))]
+
+
+@pytest.mark.parametrize("point", EQUAL, ids=["ones", "two", "zeros"])
+def test_smooth_functions_of_equal_eigenvalues_have_their_gradient(point: np.ndarray) -> None:
+    got = gradient(lambda x: L.eigvalsh(x).exp().sum(), point)
+    np.testing.assert_allclose(got, scipy.linalg.expm(point), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("point", EQUAL, ids=["ones", "two", "zeros"])
+def test_smooth_functions_of_equal_singular_values_have_their_gradient(point: np.ndarray) -> None:
+    np.testing.assert_allclose(gradient(lambda x: (L.svdvals(x) ** 2).sum(), point), 2.0 * point, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: L.eigh(x).eigenvectors.sum(),
+        lambda x: (L.eigh(x).eigenvectors * L.eigh(x).eigenvalues.log()).sum(),
+        lambda x: L.svd(x).U.sum(),
+        lambda x: ((lambda r: (r[1] * r[0].log()) @ r[1].T)(L.eigh(x))).sum(),
+    ],
+    ids=["eigh", "values and vectors", "svd", "logarithm"],
+)
+def test_vectors_of_equal_values_have_no_finite_gradient(f: Any) -> None:
+    # The logarithm is zero here, and so are the cotangents of its vectors: they must not count as unused.
+    assert not np.isfinite(gradient(f, np.eye(3))).all()
+
+
+@pytest.mark.parametrize("values", [L.eigvalsh, L.svdvals])
+def test_second_derivatives_at_equal_values_are_not_finite(values: Any) -> None:
+    x = leaf(np.eye(3))
+    (g,) = tg.autograd.grad((values(x) ** 3).sum(), x, create_graph=True)
+    (second,) = tg.autograd.grad((g * tg.tensor(array(3, 3))).sum(), x)
+    assert not np.isfinite(second.numpy()).any()
+
+
+def test_a_reconstruction_has_the_gradient_of_the_identity() -> None:
+    point = array(3, 3)
+
+    def rebuild(x: tg.Tensor) -> tg.Tensor:
+        U, S, Vh = L.svd(x)
+        return ((U * S) @ Vh * tg.tensor(np.arange(9.0).reshape(3, 3))).sum()
+
+    np.testing.assert_allclose(gradient(rebuild, point), np.arange(9.0).reshape(3, 3), rtol=1e-10, atol=1e-10)
+
+
+def test_gradients_through_full_singular_vectors_are_those_of_the_thin_ones() -> None:
+    point = array(4, 2)
+    full, thin = (gradient(lambda x, f=f: (L.svd(x, full_matrices=f).U[:, :2] ** 2)[0].sum(), point) for f in (True, False))
+    np.testing.assert_allclose(full, thin, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("function", "fields"), [(L.eigh, 2), (L.svd, 3), (L.qr, 2), (L.slogdet, 2)])
+def test_outputs_share_their_node_and_are_numbered(function: Any, fields: int) -> None:
+    outputs = function(leaf(array(2, 2)))
+    nodes = [t.grad_fn for t in outputs]
+    assert all(node is nodes[0] for node in nodes)
+    assert [t.output_nr for t in outputs] == list(range(fields))
+    for k, t in enumerate(outputs):
+        assert (t * 2.0).grad_fn.next_functions[0] == (t.grad_fn, k)
+
+
+def test_outputs_do_not_depend_on_each_other() -> None:
+    x = leaf(np.diag([1.0, 2.0]))
+    values, vectors = L.eigh(x)
+    with pytest.raises(RuntimeError, match="appears to not have been used"):
+        tg.autograd.grad(values.sum(), vectors, retain_graph=True)
+    assert tg.autograd.grad(values.sum(), vectors, allow_unused=True) == (None,)
+
+
+@pytest.mark.parametrize(
+    ("result", "fields"),
+    [
+        (L.eigh(tg.eye(2)), ("eigenvalues", "eigenvectors")),
+        (L.svd(tg.eye(2)), ("U", "S", "Vh")),
+        (tg.svd(tg.eye(2)), ("U", "S", "V")),
+        (L.qr(tg.eye(2)), ("Q", "R")),
+        (L.slogdet(tg.eye(2)), ("sign", "logabsdet")),
+        (L.lstsq(tg.eye(2), tg.eye(2)), ("solution", "residuals", "rank", "singular_values")),
+    ],
+)
+def test_results_have_names(result: Any, fields: tuple[str, ...]) -> None:
+    assert result._fields == fields
+
+
+@pytest.mark.parametrize(
+    ("f", "name"),
+    [
+        (L.inv, "LinalgInvExBackward0"),
+        (lambda x: L.solve(x, x), "LinalgSolveExBackward0"),
+        (lambda x: L.solve(x, x[0]), "LinalgSolveExBackward0"),
+        (lambda x: L.solve_triangular(x, x, upper=True), "LinalgSolveTriangularBackward0"),
+        (L.det, "LinalgDetBackward0"),
+        (lambda x: L.slogdet(x)[1], "LinalgSlogdetBackward0"),
+        (tg.logdet, "WhereBackward0"),
+        (L.cholesky, "LinalgCholeskyExBackward0"),
+        (lambda x: tg.cholesky_solve(x, x), "CholeskySolveBackward0"),
+        (lambda x: L.qr(x).Q, "LinalgQrBackward0"),
+        (lambda x: L.eigh(x)[0], "LinalgEighBackward0"),
+        (L.eigvalsh, "LinalgEighBackward0"),
+        (lambda x: L.svd(x).Vh, "LinalgSvdBackward0"),
+        (L.svdvals, "LinalgSvdBackward0"),
+        (L.pinv, "LinalgPinvBackward0"),
+        (lambda x: L.lstsq(x, x).solution, "LinalgLstsqBackward0"),
+        (L.matrix_exp, "LinalgMatrixExpBackward0"),
+        (L.matrix_norm, "LinalgVectorNormBackward0"),
+        (lambda x: L.matrix_norm(x, 2), "AmaxBackward0"),
+        (lambda x: L.matrix_power(x, 3), "MmBackward0"),
+        (lambda x: L.matrix_power(x, 1), "CloneBackward0"),
+        (lambda x: tg.cross(tg.cat([x, x])[:3], tg.cat([x, x])[:3]), "LinalgCrossBackward0"),
+        (lambda x: tg.vdot(x[0], x[1]), "VdotBackward0"),
+        (tg.trace, "TraceBackward0"),
+        (lambda x: tg.addmv(x[0], x, x[0]), "AddmvBackward0"),
+        (lambda x: tg.addr(x, x[0], x[0]), "AddrBackward0"),
+        (lambda x: tg.addbmm(x, x[None], x[None]), "AddbmmBackward0"),
+        (lambda x: tg.baddbmm(x, x[None], x[None]), "BaddbmmBackward0"),
+    ],
+)
+def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
+    assert f(leaf([[2.0, 1.0], [1.0, 3.0]])).grad_fn.name() == name
+
+
+def test_triangular_solution_does_not_read_the_other_triangle() -> None:
+    a = np.array([[2.0, NAN], [1.0, 4.0]])
+    x, b = leaf(a), np.array([[2.0], [9.0]])
+    found = L.solve_triangular(x, tg.tensor(b), upper=False)
+    np.testing.assert_allclose(numbers(found), [[1.0], [2.0]])
+    found.sum().backward()
+    assert x.grad.numpy()[0, 1] == 0.0
+
+
+def test_unit_triangular_solution_does_not_read_the_diagonal() -> None:
+    x = leaf([[NAN, 3.0], [NAN, NAN]])
+    found = L.solve_triangular(x, tg.ones(2, 1), upper=True, unitriangular=True)
+    np.testing.assert_array_equal(numbers(found), [[-2.0], [1.0]])
+    found.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [[0.0, -1.0], [0.0, 0.0]])
+
+
+def test_triangular_solution_with_a_zero_on_the_diagonal_is_not_finite_and_does_not_raise() -> None:
+    found = L.solve_triangular(tg.tensor([[1.0, 0.0], [1.0, 0.0]]), tg.tensor([[1.0], [3.0]]), upper=False)
+    np.testing.assert_array_equal(found.numpy(), [[1.0], [INF]])
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_reads_one_triangle_and_has_a_symmetric_gradient(upper: bool) -> None:
+    a = np.array([[4.0, 2.0], [2.0, 2.0]])
+    other = a.copy()
+    other[(1, 0) if upper else (0, 1)] = NAN
+    x = leaf(other)
+    found = L.cholesky(x, upper=upper)
+    lower = np.array([[2.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_allclose(numbers(found), lower.T if upper else lower)
+    found.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), x.grad.numpy().T)
+
+
+def test_eigh_reads_one_triangle() -> None:
+    np.testing.assert_allclose(L.eigvalsh(tg.tensor([[1.0, NAN], [0.0, 3.0]])).numpy(), [1.0, 3.0])
+    np.testing.assert_allclose(L.eigvalsh(tg.tensor([[1.0, 0.0], [NAN, 3.0]]), "U").numpy(), [1.0, 3.0])
+
+
+@pytest.mark.parametrize("mode", ["r", "complete"])
+def test_qr_without_a_derivative_says_so_when_differentiated(mode: str) -> None:
+    x = leaf(array(3, 2))
+    R = L.qr(x, mode).R
+    np.testing.assert_allclose(numbers(R)[:2], np.linalg.qr(x.detach().numpy()).R)
+    with pytest.raises(RuntimeError, match="mode='reduced'"):
+        R.sum().backward()
+    assert x.grad is None
+
+
+EXPONENTS = {
+    "zero": np.zeros((2, 2)),
+    "nilpotent": np.triu(array(4, 4), 1),
+    **{f"norm {size:g}": size * array(3, 3) for size in (1e-3, 0.05, 0.3, 0.8, 3.0, 30.0)},
+}
+
+
+@pytest.mark.parametrize("point", EXPONENTS.values(), ids=EXPONENTS)
+def test_exponential_of_any_size_is_that_of_scipy(point: np.ndarray) -> None:
+    expected = scipy.linalg.expm(point)
+    np.testing.assert_allclose(L.matrix_exp(tg.tensor(point)).numpy(), expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
+def test_exponentials_of_a_batch_are_scaled_one_by_one() -> None:
+    batch = np.stack([1e-3 * array(3, 3), 20.0 * array(3, 3)])
+    got = L.matrix_exp(tg.tensor(batch)).numpy()
+    for one, a in zip(got, batch, strict=True):
+        expected = scipy.linalg.expm(a)
+        np.testing.assert_allclose(one, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
+def test_nan_in_one_exponential_stays_there() -> None:
+    got = L.matrix_exp(tg.tensor(np.stack([np.full((2, 2), NAN), np.zeros((2, 2))]))).numpy()
+    assert np.isnan(got[0]).all()
+    np.testing.assert_array_equal(got[1], np.eye(2))
+
+
+def test_first_power_is_a_copy() -> None:
+    x = tg.eye(2)
+    L.matrix_power(x, 1).zero_()
+    np.testing.assert_array_equal(x.numpy(), np.eye(2))
+
+
+def test_powers_of_integers_are_integers() -> None:
+    got = L.matrix_power(tg.tensor([[1, 1], [0, 1]]), 5)
+    assert got.dtype == tg.int64
+    np.testing.assert_array_equal(got.numpy(), [[1, 5], [0, 1]])
+
+
+@pytest.mark.parametrize("options", [{"rtol": 0.1}, {"atol": 0.5}, {"rcond": 0.1}, {"atol": tg.tensor(0.5), "rtol": 0.0}])
+def test_small_singular_values_count_as_zero_in_a_pseudo_inverse(options: dict[str, Any]) -> None:
+    np.testing.assert_allclose(L.pinv(tg.tensor(np.diag([4.0, 0.2])), **options).numpy(), np.diag([0.25, 0.0]))
+
+
+def test_pseudo_inverse_of_zero_is_zero() -> None:
+    np.testing.assert_array_equal(L.pinv(tg.zeros(2, 3)).numpy(), np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("options", "rank"),
+    [({}, [2, 1]), ({"tol": 0.5}, [1, 1]), ({"atol": 0.5}, [1, 1]), ({"rtol": 0.2}, [1, 1]), ({"hermitian": True}, [2, 1])],
+)
+def test_rank_counts_what_exceeds_the_tolerance(options: dict[str, Any], rank: list[int]) -> None:
+    batch = tg.tensor(np.stack([np.diag([4.0, -0.4]), np.ones((2, 2))]))
+    got = L.matrix_rank(batch, **options)
+    assert got.dtype == tg.int64
+    assert got.tolist() == rank
+
+
+def test_least_squares_of_low_rank_has_the_least_norm() -> None:
+    a, b = array(4, 1) @ array(1, 3), array(4, 2)
+    found = L.lstsq(tg.tensor(a), tg.tensor(b), rcond=1e-8, driver="gelsd")
+    expected = np.linalg.lstsq(a, b, rcond=1e-8)
+    np.testing.assert_allclose(found.solution.numpy(), expected[0], rtol=1e-9)
+    np.testing.assert_allclose(found.singular_values.numpy(), expected[3], atol=1e-12)
+    assert (found.rank.item(), found.residuals.numel()) == (1, 0)
+
+
+@pytest.mark.parametrize(("driver", "sizes"), [(None, (0, 1, 0)), ("gels", (2, 0, 0)), ("gelsd", (2, 1, 2)), ("gelss", (2, 1, 2))])
+def test_drivers_differ_in_what_they_give(driver: str | None, sizes: tuple[int, ...]) -> None:
+    _, residuals, rank, values = L.lstsq(tg.tensor(array(3, 2)), tg.tensor(array(3, 2)), driver=driver)
+    assert (residuals.numel(), rank.numel(), values.numel()) == sizes
+
+
+def test_derivatives_of_least_squares_at_low_rank_follow_the_rank() -> None:
+    check_gradients(lambda x, y, b: L.lstsq(x @ y, b, rcond=1e-6).solution, array(3, 1), array(1, 2), array(3, 1), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("p", ["fro", "nuc", INF, 1, 2])
+def test_norms_of_empty_matrices_are_zero(p: Any) -> None:
+    assert L.matrix_norm(tg.zeros(0, 0), p).item() == 0.0
+
+
+@pytest.mark.parametrize("p", [None, 2, "fro", 1])
+def test_condition_of_a_singular_matrix_is_infinite_and_leaves_the_others(p: Any) -> None:
+    got = L.cond(tg.tensor(np.stack([np.diag([0.0, 1.0]), np.eye(2)])), p).numpy()
+    np.testing.assert_allclose(got, [INF, np.linalg.cond(np.eye(2), p)])
+
+
+EMPTY = {
+    "inv": L.inv,
+    "solve": lambda x: L.solve(x, x),
+    "solve_triangular": lambda x: L.solve_triangular(x, x, upper=True),
+    "det": L.det,
+    "slogdet": lambda x: L.slogdet(x).logabsdet,
+    "cholesky": L.cholesky,
+    "qr": lambda x: L.qr(x).R,
+    "eigvalsh": L.eigvalsh,
+    "svdvals": L.svdvals,
+    "svd": lambda x: L.svd(x).U,
+    "pinv": L.pinv,
+    "matrix_exp": L.matrix_exp,
+    "matrix_power": lambda x: L.matrix_power(x, 3),
+}
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 2, 2), (2, 0, 0)], ids=str)
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_batches_and_matrices_have_gradients_of_their_shape(name: str, shape: tuple[int, ...]) -> None:
+    x = leaf(np.zeros(shape))
+    EMPTY[name](x).sum().backward()
+    assert tuple(x.grad.shape) == shape
+
+
+ONES = tg.ones(2, 2)
+WIDE = tg.ones(2, 3)
+SOME_SINGULAR = tg.tensor(np.stack([np.eye(2), np.ones((2, 2))]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: L.inv(ONES), "linalg.inv: The inversion could not be completed because the input matrix is singular"),
+        (lambda: L.inv(SOME_SINGULAR), "linalg.inv: (Batch element 1): The inversion could not be completed"),
+        (lambda: L.solve(ONES, ONES), "The solver failed because the input matrix is singular"),
+        (lambda: L.solve(SOME_SINGULAR, ONES), "(Batch element 1): The solver failed"),
+        (lambda: L.cholesky(-ONES), "not positive-definite"),
+        (lambda: L.matrix_power(ONES, -1), "the input matrix is singular"),
+        (lambda: L.svd(tg.full((2, 2), NAN)), "The algorithm failed to converge"),
+        (lambda: L.pinv(tg.full((2, 2), NAN)), "The algorithm failed to converge"),
+    ],
+)
+def test_matrices_without_a_result_raise_an_error_of_their_own(call: Any, message: str) -> None:
+    with pytest.raises(L.LinAlgError, match=re.escape(message)) as caught:
+        call()
+    assert isinstance(caught.value, RuntimeError)
+    assert isinstance(caught.value, np.linalg.LinAlgError)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *(
+            (lambda f=f: f(WIDE), "must be batches of square matrices, but they are 2 by 3 matrices")
+            for f in (L.inv, L.det, L.slogdet, tg.logdet, L.cholesky, L.eigh, L.eigvalsh, L.matrix_exp, tg.cholesky_inverse)
+        ),
+        *(
+            (lambda f=f: f(ONES[0]), "must have at least 2 dimensions")
+            for f in (L.inv, L.det, L.cholesky, L.qr, L.eigh, L.svd, L.svdvals, L.matrix_rank, L.matrix_norm, L.cond)
+        ),
+        *(
+            (lambda f=f: f(ONES.long()), "Expected a floating point or complex tensor as input. Got Long")
+            for f in (L.inv, L.det, L.cholesky, L.qr, L.eigh, L.svd, L.matrix_exp, L.matrix_norm, L.vector_norm, L.norm)
+        ),
+        (lambda: L.solve(WIDE, ONES), "A must be batches of square matrices"),
+        (lambda: L.solve(ONES, tg.ones(3, 1)), "Incompatible shapes of A and B for the equation AX = B (2x2 and 3x1)"),
+        (lambda: L.solve(ONES, tg.ones(1, 3), left=False), "for the equation XA = B (2x2 and 1x3)"),
+        (
+            lambda: L.solve(ONES, tg.ones(2), left=False),
+            "Vector broadcasting of the left hand side is not supported for left=False",
+        ),
+        (lambda: L.solve(ONES, tg.ones(2, 1, dtype=tg.float32)), "found A of type Double and B of type Float"),
+        (lambda: L.solve(tg.ones(2, 2, 2), tg.ones(3, 2, 2)), "do not broadcast"),
+        (lambda: L.solve_triangular(ONES, tg.ones(2), upper=True), "The input tensor B must have at least 2 dimensions"),
+        (lambda: tg.cholesky_solve(tg.ones(2), ONES), "b should have at least 2 dimensions, but has 1 dimensions instead"),
+        (lambda: tg.cholesky_solve(tg.ones(3, 1), ONES), "each A matrix is 2 by 2 but each b matrix is 3 by 1"),
+        (lambda: L.qr(ONES, "full"), "qr received unrecognized mode 'full'"),
+        (lambda: L.eigh(ONES, "X"), "Expected UPLO argument to be 'L' or 'U', but got X"),
+        (lambda: L.pinv(tg.ones(2)), "expected a tensor with 2 or more dimensions"),
+        (lambda: L.lstsq(WIDE, tg.ones(3, 1)), "input.size(-2) should match other.size"),
+        (lambda: L.lstsq(WIDE, tg.ones(1, 2, 1)), "input.dim() must be greater or equal to other.dim()"),
+        (lambda: L.lstsq(WIDE, WIDE.to(tg.float32)), "Expected input and other to have the same dtype"),
+        (lambda: L.lstsq(WIDE, WIDE, driver="qr"), "parameter `driver` should be one of"),
+        (lambda: L.matrix_norm(ONES, 3), "linalg.matrix_norm: Order 3 not supported"),
+        (lambda: L.matrix_norm(ONES, dim=(0, 0)), "dims must be different"),
+        (lambda: L.matrix_norm(ONES, dtype=tg.float32), "should be convertible without narrowing"),
+        (lambda: L.norm(tg.ones(2, 2, 2), 2), "the input must be 1D or 2D. Got 3D"),
+        (lambda: L.norm(tg.ones(2, 2, 2), 2, dim=(0, 1, 2)), "it must be of length 1 or 2"),
+        (lambda: L.norm(ONES, "fro", dim=0), "dim must be a 2-tuple"),
+        (lambda: L.cond(ONES, 3), "linalg.cond got an invalid norm type: 3"),
+        (lambda: L.multi_dot([ONES]), "expected at least 2 tensors but got 1"),
+        (lambda: L.multi_dot([ONES, tg.ones(1, 2, 2)]), "the last tensor must be 1D or 2D but got 3D"),
+        (lambda: L.multi_dot([ONES, ONES[0], ONES]), "tensor 1 must be 2D but got 1D"),
+        (lambda: L.multi_dot([ONES, tg.ones(3, 2)]), "tensors 0 and 1 with shapes [2, 2] and [3, 2] cannot be multiplied"),
+        (lambda: tg.chain_matmul(ONES, ONES[0]), "Tensor dimension is 1, expected 2 instead"),
+        (lambda: L.cross(ONES, ONES), "inputs dimension -1 must have length 3. Got 2 and 2"),
+        (lambda: L.cross(WIDE, WIDE[0]), "inputs must have the same number of dimensions"),
+        (lambda: tg.cross(ONES, ONES), "no dimension of size 3 in input"),
+        (lambda: L.vecdot(WIDE, WIDE.to(tg.float32)), "Expected x and y to have the same dtype"),
+        (lambda: tg.vdot(ONES, ONES), "1D tensors expected, but got 2D and 2D tensors"),
+        (lambda: tg.vdot(WIDE[0], ONES[0]), "inconsistent tensor size, expected tensor [3] and src [2]"),
+        (lambda: tg.trace(tg.ones(2)), "trace: expected a matrix, but got tensor with dim 1"),
+        (lambda: tg.addmv(tg.ones(3), ONES, ONES[0]), "size mismatch, got input (3), mat (2x2), vec (2)"),
+        (lambda: tg.addmv(ONES[0], ONES[0], ONES[0]), "vector + matrix @ vector expected, got 1, 1, 1"),
+        (lambda: tg.addr(ONES, ONES, ONES[0]), "addr: Expected 1-D argument vec1, but got 2-D"),
+        (lambda: tg.addr(tg.ones(3, 3), ONES[0], ONES[0]), "The expanded size of the tensor (2) must match the existing size (3)"),
+        (lambda: tg.addbmm(ONES, ONES, ONES[None]), "batch1 must be a 3D tensor"),
+        (lambda: tg.addbmm(ONES, ONES[None], tg.ones(2, 2, 2)), "batch1 and batch2 must have same number of batches, got 1 and 2"),
+        (lambda: tg.baddbmm(ONES, ONES[None], tg.ones(1, 3, 2)), "Expected size for first two dimensions of batch2"),
+        (lambda: tg.baddbmm(ONES, ONES[None], ONES[None].to(tg.float32)), "expected scalar type Double but found Float"),
+        (
+            lambda: L.tensorsolve(tg.ones(2, 3), tg.ones(2)),
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:])",
+        ),
+        (lambda: L.tensorinv(tg.ones(2, 3), 1), "Expected self to satisfy the requirement prod(self.shape[ind:])"),
+        (lambda: L.tensorinv(ONES, 0), "Expected a strictly positive integer for 'ind', got 0"),
+    ],
+)
+def test_errors_say_what_does_not_fit(call: Any, message: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: L.inv(np.eye(2)),
+        lambda: tg.det([[1.0]]),
+        lambda: L.matrix_power(ONES, 1.5),
+        lambda: L.matrix_power(np.eye(2), 2),
+        lambda: L.multi_dot([ONES, np.eye(2)]),
+        lambda: tg.chain_matmul(np.eye(2)),
+        lambda: L.vector_norm(ONES, "fro"),
+    ],
+)
+def test_what_is_no_tensor_or_number_is_a_type_error(call: Any) -> None:
+    with pytest.raises(TypeError, match="must be|expected Tensor"):
+        call()
+
+
+def test_methods_exist_where_pytorch_has_them() -> None:
+    x = tg.tensor(np.eye(2) * 2.0)
+    assert x.det().item() == 4.0
+    assert x.inverse().tolist() == [[0.5, 0.0], [0.0, 0.5]]
+    assert x.matrix_power(2).tolist() == [[4.0, 0.0], [0.0, 4.0]]
+    assert x.kron(tg.ones(1, 1)).tolist() == x.tolist()
+    assert not hasattr(x, "einsum")
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("addmm", [(2, 3), (2, 4), (4, 3)]),
+        ("addmv", [(2,), (2, 3), (3,)]),
+        ("addr", [(2, 3), (2,), (3,)]),
+        ("addbmm", [(2, 3), (2, 2, 4), (2, 4, 3)]),
+        ("baddbmm", [(2, 2, 3), (2, 2, 4), (2, 4, 3)]),
+    ],
+)
+def test_sums_with_products_are_written_in_place(name: str, shapes: list[tuple[int, ...]]) -> None:
+    points = [array(*shape) for shape in shapes]
+
+    def written(x: tg.Tensor, *factors: tg.Tensor) -> tg.Tensor:
+        total = x * 2.0
+        assert getattr(total, f"{name}_")(*factors, beta=0.5, alpha=3.0) is total
+        return total
+
+    expected = getattr(tg, name)(*(tg.tensor(p) for p in (2.0 * points[0], *points[1:])), beta=0.5, alpha=3.0)
+    np.testing.assert_allclose(numbers(written(*(tg.tensor(p) for p in points))), expected.numpy())
+    check_gradients(written, *points)
+
+
+def test_a_sum_with_a_product_is_not_written_into_a_smaller_tensor() -> None:
+    x = tg.zeros(1)
+    with pytest.raises(RuntimeError, match="output with shape"):
+        x.addmm_(ONES, ONES)
+    assert x.tolist() == [0.0]
