@@ -19,6 +19,9 @@ LARGE = 1 << 16  # bytes from which a block is kept
 LARGEST = 1 << 25
 KEPT = 1 << 27  # bytes of idle blocks at most
 
+# Python's default is memory that a forked process shares: what the child computes would appear in the parent's arrays.
+_PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+
 _idle: dict[int, list[Any]] = {}
 _idle_bytes = 0
 
@@ -53,7 +56,7 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
         memory = _idle[size].pop()
         _idle_bytes -= size
     except (KeyError, IndexError):
-        memory = mmap.mmap(-1, size)
+        memory = mmap.mmap(-1, size, **_PRIVATE)
     return np.ndarray(shape, dtype, _Block((size,), np.uint8, memory))
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -58,9 +59,12 @@ def child_does(*programs: Callable[[], None]) -> None:
             for program in programs:
                 program()
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
-    assert os.waitpid(process, 0)[1] == 0, "the child failed"
+    status = os.waitpid(process, 0)[1]
+    assert status == 0, f"the child ended with status {status}"
 
 
 @contextmanager
@@ -109,6 +113,23 @@ def fork_with_a_graph(rounds: int) -> None:
 
     child_does(run, work)
     run()
+
+
+def fork_shares_no_memory(rounds: int) -> None:
+    """What the child writes, into memory that was in use and into memory that waited to be used again, the parent does not see."""
+    x = tg.ones(100_000, requires_grad=True)
+    kept = x * 2.0
+    (x * 3.0).sum().backward()
+
+    def write() -> None:
+        with tg.no_grad():
+            for t in (x, kept, x.grad):
+                t.fill_(7.0)
+
+    child_does(write)
+    close(kept.detach().numpy(), 2.0)
+    close(x.grad.numpy(), 3.0)
+    close(x.detach().numpy(), 1.0)
 
 
 def fork_beside_busy_threads(rounds: int) -> None:
@@ -269,6 +290,7 @@ FORKS: dict[str, Program] = {
         fork_between_passes,
         fork_before_anything,
         fork_with_a_graph,
+        fork_shares_no_memory,
         fork_beside_busy_threads,
         fork_beside_a_pass,
         fork_beside_a_recorded_pass,
