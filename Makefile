@@ -13,7 +13,7 @@ demo: $(VENV)/scipy.stamp
 	$(BIN)/python examples/rosenbrock.py
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # The stress suite at its full sizes; ends with a table of scenario, iterations, figure and limit.
 stress: $(VENV)/dev.stamp

@@ -165,7 +165,7 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
         (lambda: tg.mean(tg.tensor([1, 2])), RuntimeError, "Got: Long"),
         (lambda: tg.var(tg.tensor([1, 2])), RuntimeError, "std and var only support floating point"),
         (lambda: tg.norm(tg.tensor([1, 2])), RuntimeError, "Expected a floating point"),
-        (lambda: tg.norm(tg.tensor([1.0]), "nuc"), RuntimeError, "Order nuc not supported"),
+        (lambda: tg.norm(tg.tensor([1.0]), "nuc"), RuntimeError, "must have at least 2 dimensions"),
         (lambda: tg.norm(tg.zeros(0), INF), RuntimeError, "does not have an identity"),
         (lambda: tg.max(tg.zeros(0)), RuntimeError, "Expected reduction dim to be specified for input.numel() == 0"),
         (lambda: tg.max(tg.zeros(0), 0), IndexError, "Expected reduction dim 0 to have non-zero size"),
