@@ -258,8 +258,9 @@ def test_products_with_own_rows_raise_or_are_right() -> None:
         np.lib.stride_tricks.as_strided(np.arange(4.0), (2, 3), (8, 8)),
         np.lib.stride_tricks.as_strided(np.arange(4.0), (3, 2), (0, 8)),
         np.lib.stride_tricks.as_strided(np.arange(4.0)[2:], (3, 2), (-8, 8)),
+        np.lib.stride_tricks.as_strided(np.zeros(4), (3,), (4,)),
     ],
-    ids=["windows", "windows by strides", "zero stride", "negative stride"],
+    ids=["windows", "windows by strides", "zero stride", "negative stride", "half a number apart"],
 )
 def test_memory_whose_elements_overlap_is_not_written(array: np.ndarray, write: str) -> None:
     before = array.copy()
