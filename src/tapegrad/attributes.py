@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -30,7 +31,7 @@ class Size(tuple[int, ...]):
 
     def numel(self) -> int:
         """Number of elements."""
-        return int(np.prod(self, dtype=np.int64))
+        return math.prod(self)
 
 
 def shape(t: Tensor) -> Size:

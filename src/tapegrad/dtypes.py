@@ -215,12 +215,17 @@ def _tier(operand: object) -> tuple[builtins.int, DType]:
     if isinstance(operand, builtins.bool):
         return 2, bool
     if isinstance(operand, builtins.int):
-        return 2, int64
+        return 2, int64 if is_long(operand) else _default
     if isinstance(operand, builtins.float):
         return 2, _default
     if isinstance(operand, np.generic):
         return 1, as_dtype(operand.dtype)
     raise TypeError(f"result_type() takes tensors, arrays and numbers, not {type(operand).__name__}")
+
+
+def is_long(value: builtins.int) -> builtins.bool:
+    """Whether int64 holds an integer."""
+    return -(2**63) <= value < 2**63
 
 
 def can_cast(source: DType, target: DType) -> builtins.bool:

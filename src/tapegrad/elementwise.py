@@ -39,10 +39,9 @@ def _unary(opcode: int) -> Form:
 
     def form(x: Tensor) -> Tensor:
         try:
-            a = x._data
+            handle, a = x._row, x._data  # masked arrays have `_data` too
         except AttributeError:
             return form(as_operand(x))
-        handle = x._row
         if type(a) is float:
             return apply_rule(opcode, x) if handle else make(_value(scalar, opcode, a), 0)
         token = enter(IGNORING)

@@ -6,12 +6,14 @@ dimension give it to the element whose index they return.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad import elementwise
+from tapegrad.nested import MAX_DIMENSIONS
 from tapegrad.reductions import Dims, add_reduce, reduced, restore
 from tapegrad.selecting import put_along
 from tapegrad.shaping import reshape
@@ -202,13 +204,21 @@ def _along(op: Structural, find: Any, name: str, x: Tensor, dim: int, keepdim: b
         return ValuesIndices(apply(op, (x,), data.copy(), None), wrap(np.zeros((), np.int64)))
     _require_elements(data, (position,), False, name)
     where = np.asarray(find(data, position, keepdims=True), np.int64)
-    values = np.take_along_axis(data, where, position)
+    values = _take(data, where, position)
     shown = where if keepdim else where.squeeze(position)
     if not keepdim:
         values = values.squeeze(position)
     # The caller may write into the indices; the saved ones must not change.
     saved = wrap(where.copy() if x.requires_grad else where)
     return ValuesIndices(apply(op, (x,), values, position, (saved,)), wrap(shown))
+
+
+def _take(data: Array, where: Array, position: int) -> Array:
+    if data.ndim < MAX_DIMENSIONS:
+        return np.take_along_axis(data, where, position)
+    # NumPy takes one index array less than an array has dimensions.
+    rows = (math.prod(data.shape[:position]), -1, math.prod(data.shape[position + 1 :]))
+    return np.take_along_axis(data.reshape(rows), where.reshape(rows), 1).reshape(where.shape)
 
 
 def _along_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tapegrad import dtypes
 from tapegrad.dtypes import DType, as_dtype, float_or_default
+from tapegrad.foreign_arrays import plain_array
 from tapegrad.nested import array_from_nested
 from tapegrad.sizes import Size, parse_size
 from tapegrad.tensor import Tensor, array_of, wrap
@@ -118,7 +119,7 @@ def as_tensor(data: Any, dtype: object = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(as_dtype(dtype))
     if isinstance(data, np.ndarray):
-        source = _supported(data)
+        source = plain_array(data)
         if source.dtype.isnative and (dtype is None or as_dtype(dtype) == source.dtype):
             return wrap(source)
     return tensor(data, dtype=dtype)
@@ -144,7 +145,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    source = _supported(array)
+    source = plain_array(array)
     if not source.dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order; "
@@ -161,18 +162,10 @@ def _array_or_none(data: Any) -> np.ndarray | None:
         return array_of(data)
     # A numpy.float64 is a Python float too and takes the default dtype as one.
     if isinstance(data, np.ndarray) or (isinstance(data, np.generic) and not isinstance(data, float)):
-        return _supported(np.asarray(data))
+        return plain_array(data)
     if hasattr(data, "__array__") and not isinstance(data, np.generic):
-        return _supported(np.asarray(data))
+        return plain_array(np.asarray(data))
     return None
-
-
-def _supported(array: np.ndarray) -> np.ndarray:
-    try:
-        as_dtype(array.dtype)
-    except TypeError as unsupported:
-        raise TypeError(f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}: {unsupported}") from None
-    return np.asarray(array)
 
 
 def cast(array: np.ndarray, dtype: DType) -> np.ndarray:

@@ -109,7 +109,7 @@ def _index(part: Any) -> Any:
         if array.dtype.kind == "f" or array.dtype in (np.int8, np.int16):
             raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {array.dtype}")
     elif isinstance(part, np.ndarray):
-        array = part
+        array = part if type(part) is np.ndarray else _plain(part)
     elif isinstance(part, (bool, np.bool_)):
         return np.asarray(part)
     elif isinstance(part, (list, tuple, range)):
@@ -134,7 +134,16 @@ def _index(part: Any) -> Any:
         return array.astype(np.bool_)
     if kind not in "iu":
         raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {array.dtype}")
+    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
+        raise IndexError(f"index {array.max()} is out of bounds for every dimension")
     return array.astype(np.int64, copy=False) if array.ndim else int(array)
+
+
+def _plain(part: Array) -> Array:
+    """An index array of a subclass as a plain one."""
+    if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
+        raise IndexError("a masked array with masked elements cannot index: what lies under a mask is no index; .filled(...) it")
+    return part.view(np.ndarray)
 
 
 def _from_sequence(part: Any) -> Array:

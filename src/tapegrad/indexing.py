@@ -18,6 +18,7 @@ import numpy as np
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import FULL, Array, Key, explain, parse
+from tapegrad.nested import MAX_DIMENSIONS
 from tapegrad.quiet import quiet
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
@@ -102,9 +103,23 @@ def _fetch(data: Array, advanced: Advanced) -> Array:
     last = advanced[-1]
     if last.dtype.kind == "i" and all(part is FULL for part in advanced[:-1]):
         return np.take(data, last, len(advanced) - 1)
+    if len(advanced) == MAX_DIMENSIONS:
+        data, advanced = _merged(data, advanced)
     # NumPy lays such results out in the order of the index; nobody expects that of a copy.
     found = data[advanced]
     return np.ascontiguousarray(found) if found.ndim else np.asarray(found)
+
+
+def _merged(data: Array, advanced: Advanced) -> tuple[Array, Advanced]:
+    """The same selection with the first two dimensions as one: NumPy takes one index array less than an array has dimensions."""
+    if any(part is FULL or part.dtype.kind == "b" for part in advanced):
+        return data, advanced
+    first, second = (np.where(part < 0, part + n, part) for part, n in zip(advanced, data.shape[:2], strict=False))
+    for part, extent in ((first, data.shape[0]), (second, data.shape[1])):
+        if np.any((part < 0) | (part >= extent)):
+            raise IndexError
+    merged = data.reshape(data.shape[0] * data.shape[1], *data.shape[2:])
+    return merged, (first * data.shape[1] + second, *advanced[2:])
 
 
 def _separate(advanced: Advanced, x: Tensor) -> tuple[Advanced, Sequence[Tensor]]:
@@ -159,10 +174,11 @@ def _summed(values: Array, advanced: Advanced, shape: tuple[int, ...]) -> Array:
             np.add.at(result, advanced, values)
         return result
     size = int(np.prod(shape))
-    places = np.arange(size).reshape(shape)[advanced]
+    places = _fetch(np.arange(size).reshape(shape), advanced)
     # Several times faster than np.add.at, and sums float32 in float64.
     total = np.bincount(places.ravel(), values.ravel(), size)
-    return total.astype(values.dtype, copy=False).reshape(shape)
+    with quiet():
+        return total.astype(values.dtype, copy=False).reshape(shape)
 
 
 def _add_into_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

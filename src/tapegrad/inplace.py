@@ -17,6 +17,8 @@ from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put, select_again
 from tapegrad.kernels import OPCODES, USES
+from tapegrad.nested import array_from_nested
+from tapegrad.quiet import quiet
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
@@ -109,7 +111,10 @@ def fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
         raise RuntimeError(
             f"result type {dtypes.type_name(dtype)} can't be cast to the desired output type {dtypes.type_name(own)}"
         )
-    return z if type(z) is float else z.astype(own, copy=False)
+    if type(z) is float or z.dtype == own:
+        return z
+    with quiet():  # beyond float32 is inf, as in PyTorch
+        return z.astype(own)
 
 
 def replace(t: Tensor, row: int) -> None:
@@ -239,7 +244,11 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
     try:
-        z = np.broadcast_to(values, shape).astype(own)
+        if own.kind == "f":
+            with quiet():
+                z = np.broadcast_to(values, shape).astype(own)
+        else:
+            z = np.broadcast_to(values, shape).astype(own)
     except ValueError:
         check_broadcast(t._data, values)
         whole = list(np.broadcast_shapes(shape, values.shape))
@@ -270,7 +279,7 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     RuntimeError
         If `value` has dimensions.
     """
-    source = as_operand(value)
+    source = _source(t, value)
     if np.ndim(source._data):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
     return _assign(t, _FILL, (source,), array_of(source), repeats=is_number(value))
@@ -285,7 +294,7 @@ def copy_(t: Tensor, source: Any) -> Tensor:
 def setitem(t: Tensor, key: Any, value: Any) -> None:
     """``t[key] = value``, recorded; the gradient of what was there is cut, the value's is summed to its shape."""
     parsed = parse(key, () if type(t._data) is float else t._data.shape)
-    source = as_operand(value)
+    source = _source(t, value)
     tracked = is_recording() and (t._row != 0 or source._row != 0)
     if parsed.advanced is None:
         target = getitem(t, key)
@@ -304,6 +313,13 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
         )
     result = index_put(t, key, source)
     overwrite(t, result._data, (lambda: take_row(result)) if tracked else None)
+
+
+def _source(t: Tensor, value: Any) -> Tensor:
+    """What is assigned to `t`; a number that an integer dtype cannot hold is refused, not wrapped round."""
+    if is_number(value) and _dtype(t).kind in "iu":
+        return make(array_from_nested(value, _dtype(t)), 0)
+    return as_operand(value)
 
 
 def is_number(value: Any) -> bool:

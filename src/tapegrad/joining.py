@@ -12,7 +12,9 @@ from tapegrad.casting import cast, common_dtype
 from tapegrad.dtypes import get_default_dtype
 from tapegrad.errors import ShapeError
 from tapegrad.indexing import getitem
+from tapegrad.nested import MAX_DIMENSIONS
 from tapegrad.shaping import reshape, unsqueeze
+from tapegrad.sizes import check_count
 from tapegrad.structural import Context, Structural, apply, axis, join
 from tapegrad.tensor import Tensor, array_of, make
 
@@ -80,6 +82,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         _check_sizes(shape, array.shape, position, k)
     inputs, arrays = _same_dtype(inputs, arrays)
     joined = [array for array in arrays if array.ndim == len(shape)]
+    # NumPy does not notice when the sum of the sizes wraps round.
+    check_count([sum([array.size for array in joined])], "cat()")
     return join("CatBackward0", inputs, position, np.concatenate(joined, position))
 
 
@@ -128,6 +132,9 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(array.shape)} at entry {k}"
             )
     inputs, arrays = _same_dtype(inputs, arrays)
+    if len(shape) == MAX_DIMENSIONS:
+        raise ShapeError(f"stack of tensors with {len(shape)} dimensions: a tensor has at most {MAX_DIMENSIONS}")
+    check_count((len(inputs), *shape), "stack()")
     result = np.array(arrays) if position == 0 else np.stack(arrays, position)
     return join("StackBackward0", inputs, position, result)
 

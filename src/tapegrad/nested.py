@@ -7,6 +7,7 @@ import numpy as np
 
 from tapegrad import dtypes
 from tapegrad.dtypes import DType, promote_types
+from tapegrad.foreign_arrays import plain_array
 from tapegrad.tensor import Tensor, array_of
 
 __all__ = ["array_from_nested", "number_type"]
@@ -60,7 +61,7 @@ def number_type(kind: type) -> DType:
 def _is_sequence(data: Any) -> bool:
     if isinstance(data, np.ndarray):
         return data.ndim > 0
-    if isinstance(data, Tensor | dict | set | frozenset | str | bytes):
+    if isinstance(data, Tensor | dict | set | frozenset | str | bytes | np.void):
         return False
     return hasattr(data, "__len__") and hasattr(data, "__getitem__")
 
@@ -97,13 +98,13 @@ def _gather(data: Any, shape: tuple[int, ...], dim: int, flat: list[Any]) -> Non
 
 def _leaf_type(leaf: Any) -> DType:
     if isinstance(leaf, Tensor | np.ndarray):
-        values = array_of(leaf) if isinstance(leaf, Tensor) else leaf
+        values = array_of(leaf) if isinstance(leaf, Tensor) else plain_array(leaf)
         if values.size != 1:
             raise ValueError(
                 f"only one element tensors can be converted to Python scalars, got one of shape {values.shape}; "
                 "use tg.stack or tg.cat to join tensors"
             )
-        return dtypes.as_dtype(values.dtype)
+        return values.dtype
     # numpy.float64 is a Python float, and like one it takes the default dtype.
     for kind in (bool, int, float):
         if isinstance(leaf, kind):

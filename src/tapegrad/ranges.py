@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.dtypes import as_dtype, float_or_default
 from tapegrad.factories import Number, cast, finish
+from tapegrad.sizes import check_count
 from tapegrad.tensor import Tensor
 
 __all__ = ["arange", "eye", "linspace", "tril_indices", "triu_indices"]
@@ -17,6 +18,7 @@ __all__ = ["arange", "eye", "linspace", "tril_indices", "triu_indices"]
 def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
     """Identity matrix of shape ``(n, m)``, square if `m` is not given."""
     rows, columns = (_count("eye", name, length) for name, length in (("n", n), ("m", n if m is None else m)))
+    check_count((rows, columns), "eye()")
     return finish(np.eye(rows, columns, dtype=float_or_default(dtype)), requires_grad)
 
 
@@ -51,6 +53,7 @@ def arange(start: Number, end: Number | None = None, step: Number = 1, dtype: ob
         raise RuntimeError(f"arange(): unsupported range: {low} -> {high} by {stride}")
     if (high - low) * stride < 0:
         raise RuntimeError(f"arange(): upper bound and lower bound inconsistent with step sign: {low} -> {high} by {stride}")
+    check_count((math.ceil((high - low) / stride),), "arange()")
     if all(isinstance(value, int) for value in (low, high, stride)):
         return finish(cast(np.arange(low, high, stride), dtypes.int64 if dtype is None else as_dtype(dtype)), requires_grad)
     values = low + stride * np.arange(math.ceil((high - low) / stride), dtype=np.float64)
@@ -71,6 +74,7 @@ def linspace(start: Number, end: Number, steps: int, dtype: object = None, requi
     """
     low, high = (_number("linspace", name, value) for name, value in (("start", start), ("end", end)))
     count = _count("linspace", "number of steps", steps)
+    check_count((count,), "linspace()")
     kind = float_or_default(dtype)
     work = kind if kind.kind == "f" else dtypes.float64
     first, last = work.type(low), work.type(high)

@@ -16,6 +16,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.rules import RULES
+from tapegrad.sizes import check_count
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, as_operand, is_recording, make, retry
 
@@ -71,6 +72,7 @@ def check_broadcast(*operands: Any) -> None:
                     f"shapes {list(shape)} and {list(other)} do not broadcast. Reshape or unsqueeze one of them."
                 )
         shape = tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
+    check_count(shape, "broadcasting")
 
 
 def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:

@@ -157,7 +157,9 @@ def recurrence(a: Tensor, b: Tensor, position: int, backwards: bool) -> Tensor:
             result.reshape(block),
             backwards,
         )
-    return apply(_RECURRENCE, (a, b), result.astype(terms.dtype, copy=False), (position, backwards))
+    with quiet():
+        result = result.astype(terms.dtype, copy=False)
+    return apply(_RECURRENCE, (a, b), result, (position, backwards))
 
 
 def _recurrence_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -197,7 +197,7 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     RuntimeError
         If `mask` is not of bools, or the shapes do not broadcast.
     """
-    chosen = array_of(mask)
+    chosen = _mask(mask, "masked_select()")
     if chosen.dtype != np.bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask, got {type_name(chosen.dtype)}")
     common = common_shape(array_of(x).shape, chosen.shape)
@@ -229,7 +229,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     >>> tg.masked_fill(tg.tensor([1.0, 2.0]), tg.tensor([True, False]), 0.0)
     tensor([0., 2.])
     """
-    data, chosen = array_of(x), array_of(mask)
+    data, chosen = array_of(x), _mask(mask, "masked_fill()")
     if chosen.dtype != np.bool_:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {chosen.dtype}")
     number = as_operand(value, x)
@@ -262,10 +262,18 @@ _FILL_TENSOR = Structural("MaskedFillBackward1", ((),), _fill_vjp)
 
 def places_along(index: Tensor, name: str) -> Array:
     """An index tensor's array, checked to be of integers."""
+    if not isinstance(index, Tensor):
+        raise TypeError(f"{name}: argument 'index' must be Tensor, not {type(index).__name__}; use tg.tensor(...)")
     places = array_of(index)
     if places.dtype not in (np.int32, np.int64):
         raise RuntimeError(f"{name}: Expected dtype int32 or int64 for index, got {type_name(places.dtype)}")
     return places.astype(np.int64, copy=False)
+
+
+def _mask(mask: Tensor, name: str) -> Array:
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"{name}: argument 'mask' must be Tensor, not {type(mask).__name__}; use tg.tensor(...)")
+    return array_of(mask)
 
 
 def mesh(places: Array, position: int) -> tuple[Array, ...]:

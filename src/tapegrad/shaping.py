@@ -13,8 +13,9 @@ import numpy as np
 
 from tapegrad import views
 from tapegrad.errors import ShapeError
+from tapegrad.sizes import check_count
 from tapegrad.structural import axes, axis, reshape_copy
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensor import Tensor, array_of, check_adjoint
 
 __all__ = [
     "broadcast_to",
@@ -259,7 +260,15 @@ def expand(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
             [2., 2., 2.]])
     """
     target = expanded(array_of(x).shape, sizes(shape, "expand"))
-    return views.view(x, "ExpandBackward0", _Broadcast(target))
+    try:
+        result = views.view(x, "ExpandBackward0", _Broadcast(target))
+    except ValueError:
+        raise ShapeError(
+            f"expand: no tensor can have the shape {list(target)}, for its dimensions are too many or too long"
+        ) from None
+    if result._row:
+        check_adjoint(result._data.size)
+    return result
 
 
 def expand_as(x: Tensor, other: Tensor) -> Tensor:
@@ -339,6 +348,8 @@ def resolve(shape: tuple[Any, ...], size: int, name: str) -> Shape:
             unknown = k
     if unknown < 0:
         if known == size:
+            if not size:
+                check_count(target, name)
             return target
     elif known == 0:
         if size == 0:

@@ -1,10 +1,15 @@
 """Shape arguments: ``f(2, 3)`` and ``f((2, 3))`` mean the same."""
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["Size", "parse_size"]
+from tapegrad.errors import ShapeError
+
+__all__ = ["Size", "check_count", "parse_size"]
+
+MOST = 1 << 60  # elements of eight bytes that fill 63 bits
 
 Size = int | Sequence[int]
 
@@ -17,7 +22,7 @@ def parse_size(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
     TypeError
         If anything but integers was given, or nothing.
     RuntimeError
-        If a length is negative.
+        If a length is negative, or there are more elements than an array can have.
     """
     if not size:
         raise TypeError(f"{name}() missing 1 required positional argument: 'size'; pass () for a 0-d tensor")
@@ -31,7 +36,22 @@ def parse_size(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
                 f"{name}(): dimension size must be non-negative: trying to create tensor with negative dimension "
                 f"{length}: {list(lengths)}"
             )
+    check_count(lengths, f"{name}()")
     return lengths
+
+
+def check_count(shape: Sequence[int], name: str) -> None:
+    """Raise unless arrays may have so many elements.
+
+    NumPy leaves out no dimension when it checks, so even an empty array cannot have the shape ``(0, 2**62)``.
+
+    Raises
+    ------
+    ShapeError
+        If their bytes do not fit in 63 bits.
+    """
+    if math.prod([length or 1 for length in shape]) >= MOST:
+        raise ShapeError(f"{name}: storage size calculation overflowed with sizes={list(shape)}; no array can be so large")
 
 
 def _length(name: str, position: int, value: Any) -> int:

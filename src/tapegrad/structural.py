@@ -177,7 +177,7 @@ def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result
         return make(value, 0)
     bits = -1
     if type(x._data) is not float and len(over) < x._data.ndim:
-        bits = sum(1 << d for d in over)
+        bits = sum(1 << d if d < 63 else -(1 << 63) for d in over)  # dimension 63 has the sign bit
     number = TAPE.name_number(name)
     row = TAPE.reduce_row(_ADDRESS, number, x._row, id(x._data), bits, scale, id(value))
     if row < 0:

@@ -379,8 +379,9 @@ class Tape:
             self._collect()
 
     def _collect(self) -> None:
-        rows = self.rows
-        if not rows or self.header[at.PINS]:
+        if self.header[at.PINS]:
+            self._forget_lost_claims()
+        if not self.rows or self.header[at.PINS]:
             return
         while True:
             # Rows may be recorded while this allocates; then there is too little room and the next try has more.

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.dtypes import is_long
 from tapegrad.engine.layout import FULL, NEW_LEAF, UNSUPPORTED
+from tapegrad.foreign_arrays import plain_array
 from tapegrad.tape import TAPE
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "VersionCounter",
     "array_of",
     "as_operand",
+    "check_adjoint",
     "is_recording",
     "make",
     "promote",
@@ -34,6 +37,7 @@ FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 
 _leaf_lock = threading.RLock()  # a leaf has one row, whichever thread uses it first
+MOST_TRACKED = 1 << 40  # elements
 SPOILED = -2  # handle of a view that can no longer be derived from its base
 
 
@@ -215,18 +219,25 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
     Raises
     ------
     TypeError
-        For anything else (strings, lists, None).
+        For anything else (strings, lists, None), and for dtypes that tensors cannot have.
+    OverflowError
+        For integers beyond float64.
     """
     if isinstance(value, Tensor):
         return value
     if type(value) is float:
         return make(value, 0)
-    if isinstance(value, (bool, int, float, np.bool_, np.number)):
-        return wrap(float(value) if isinstance(value, float) else np.asarray(value))
+    if isinstance(value, float):
+        return make(float(value), 0)
+    if isinstance(value, int):
+        # What int64 cannot hold counts as a float, here and in promotion.
+        return wrap(np.asarray(value)) if is_long(value) else make(float(value), 0)
+    if isinstance(value, (np.bool_, np.number)):
+        return wrap(plain_array(value))
     if isinstance(value, np.ndarray):
-        from tapegrad.factories import as_tensor
-
-        return as_tensor(value)
+        array = plain_array(value)
+        # The operation may keep its operand for the derivative, and the caller may write into the array before that is taken.
+        return wrap(array.astype(array.dtype.newbyteorder("="), copy=is_recording()))
     raise TypeError(
         f"unsupported operand: expected a Tensor, a number or a NumPy array, but got {type(value).__name__}"
         + (f" {value!r}" if isinstance(value, str) else "")
@@ -243,6 +254,23 @@ def is_recording() -> bool:
     return is_grad_enabled()
 
 
+def check_adjoint(size: int) -> None:
+    """Raise if so many elements cannot have an adjoint: expanded memory may pretend to any size, adjoints may not.
+
+    With more than that in each of many rows, the places in the buffer of adjoints would no longer fit in 64 bits.
+
+    Raises
+    ------
+    RuntimeError
+        Names the number of elements.
+    """
+    if size > MOST_TRACKED:
+        raise RuntimeError(
+            f"a tensor of {size} elements cannot be differentiated: its gradient would take {8 * size / 2**40:.0f} TiB. "
+            "Expand less of it, or work on detach()."
+        )
+
+
 def register_leaf(t: Tensor) -> None:
     """Give a leaf its row; done when it is first used."""
     meta = meta_of(t)
@@ -252,6 +280,8 @@ def register_leaf(t: Tensor) -> None:
             "inplace. This view is the output of a function that returns multiple views. Such functions do not allow their outputs "
             "to be used after that; take the views again."
         )
+    if type(t._data) is not float:
+        check_adjoint(t._data.size)
     with _leaf_lock:
         if t._row > 0:
             return  # another thread was first

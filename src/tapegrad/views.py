@@ -21,6 +21,7 @@ __all__ = ["Replay", "alias", "check_memory", "is_strided", "refresh", "separate
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
+HUGE = 1 << 30  # elements
 
 
 class Replay:
@@ -66,14 +67,16 @@ def check_memory(data: np.ndarray, repeats: bool = False) -> None:
 
 
 def _overlaps(data: np.ndarray) -> bool:
-    """Whether two elements of an array are at one place in memory."""
+    """Whether two elements of an array share bytes."""
     reach = 0
     for stride, extent in sorted((abs(s), n) for s, n in zip(data.strides, data.shape, strict=True) if n > 1):
         if stride == 0:
             return True
-        if stride <= reach:  # so it seems, but the places may also lie between each other
-            places = sum(np.arange(n).reshape(-1, *(1,) * (data.ndim - d - 1)) * data.strides[d] for d, n in enumerate(data.shape))
-            return bool(np.unique(places).size < data.size)
+        if stride < reach + data.itemsize:  # so it seems, but the places may also lie between each other
+            places = np.zeros(data.shape, np.int64)
+            for d, n in enumerate(data.shape):
+                places += np.arange(n).reshape(-1, *(1,) * (data.ndim - d - 1)) * data.strides[d]
+            return bool(np.diff(np.sort(places, axis=None)).min() < data.itemsize)
         reach += stride * (extent - 1)
     return False
 
@@ -90,7 +93,7 @@ def _record(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
     """Row of the view `z` of `x`."""
     a = promote(x)
     # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
-    base = a if a.flags.c_contiguous else np.empty(a.shape, np.int8)
+    base = a if a.flags.c_contiguous else _stand_in(a.shape, a.size)
     taken = z if base is a else take(base)
     number = TAPE.name_number(name)
 
@@ -99,6 +102,17 @@ def _record(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
 
     row = int(attempt())
     return row if row > 0 else retry(attempt, (x,))
+
+
+def _stand_in(shape: tuple[int, ...], size: int) -> np.ndarray:
+    """An array of a shape, in C order, whose elements are never looked at."""
+    if size < HUGE:
+        return np.empty(shape, np.int8)
+    # An expanded tensor may have more elements than there is memory: all of them stand for one byte then.
+    steps = [size]
+    for extent in shape:
+        steps.append(steps[-1] // extent)
+    return np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, steps[1:], writeable=False)
 
 
 def view(x: Tensor, name: str, take: Take) -> Tensor:
