@@ -380,7 +380,7 @@ class Tape:
 
     def _collect(self) -> None:
         if self.header[at.PINS]:
-            self._forget_lost_claims()
+            self.count_pins()
         if not self.rows or self.header[at.PINS]:
             return
         while True:
