@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import as_dtype, promote_types
+from tapegrad.quiet import quiet
 from tapegrad.structural import Structural, apply
 from tapegrad.tensor import Tensor, array_of
 
@@ -25,7 +26,9 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     wanted = as_dtype(dtype)
     if data.dtype == wanted:
         return x
-    return apply(_CAST, (x,), data.astype(wanted))
+    with quiet():
+        result = data.astype(wanted)
+    return apply(_CAST, (x,), result)
 
 
 def common_dtype(arrays: Sequence[np.ndarray[Any, Any]]) -> np.dtype[Any]:

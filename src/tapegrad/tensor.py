@@ -196,8 +196,17 @@ def wrap(data: Any) -> Tensor:
 
 
 def array_of(t: Tensor) -> np.ndarray:
-    """The data as an array, which must not be written to."""
-    data = t._data
+    """The data as an array, which must not be written to.
+
+    Raises
+    ------
+    TypeError
+        If `t` is not a tensor.
+    """
+    try:
+        data = t._data
+    except AttributeError:
+        raise TypeError(f"expected a Tensor, but got {type(t).__name__}. Use tg.tensor(...).") from None
     return np.array(data) if type(data) is float else data
 
 
@@ -214,6 +223,8 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
 
     Raises
     ------
+    OverflowError
+        For an integer that does not fit in int64.
     TypeError
         For anything else (strings, lists, None).
     """
@@ -222,6 +233,8 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
     if type(value) is float:
         return make(value, 0)
     if isinstance(value, (bool, int, float, np.bool_, np.number)):
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise OverflowError("int too big to convert: it does not fit in int64; write it as a float")
         return wrap(float(value) if isinstance(value, float) else np.asarray(value))
     if isinstance(value, np.ndarray):
         from tapegrad.factories import as_tensor
