@@ -103,6 +103,18 @@ def test_an_integer_too_large_is_an_overflow(name: str) -> None:
         HUGE[name](tg.tensor([1.0, 2.0]))
 
 
+@pytest.mark.parametrize("function", [tg.tril, tg.triu])
+def test_a_diagonal_that_is_no_integer_is_a_type_error(function: Callable[..., object]) -> None:
+    x = leaf([[1.0]])
+    with pytest.raises(TypeError, match="integer"):
+        function(x, x)
+
+
+def test_too_many_pieces_are_refused_before_any_is_made() -> None:
+    with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+        tg.tensor_split(tg.tensor([1.0, 2.0]), 2**70)
+
+
 @pytest.mark.parametrize("function", [tg.equal, tg.matmul, tg.expand_as, tg.gather], ids=lambda f: f.__name__)
 def test_what_is_no_tensor_is_a_type_error(function: Callable[..., object]) -> None:
     x = tg.tensor([1.0, 2.0])
