@@ -21,6 +21,7 @@ def _names_of_doctests(doctest_namespace: dict[str, Any]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the stress suite at its full sizes and print its table")
+    parser.addoption("--fuzz-seconds", default="120", help="how long the long form of the stress suite makes random programs")
 
 
 @pytest.fixture

@@ -256,3 +256,33 @@ def test_a_result_written_without_recording_stays_whole_when_its_graph_is_freed(
         y.mul_(2.0)
     (g,) = tg.autograd.grad(y + 1.0, y)
     assert_values(g, 1.0)
+
+
+@pytest.mark.parametrize("start", [1.5, [1.5, 2.0]], ids=["scalar", "array"])
+@pytest.mark.parametrize("given", [{}, {"allow_unused": True}, {"materialize_grads": True}], ids=str)
+def test_second_pass_raises_too_when_the_rows_below_were_reclaimed(start: float | list[float], given: dict[str, bool]) -> None:
+    x = leaf(start)
+    y = (x + 2.0) * 2.0
+    grad(y, x, ones_like(y))
+    tg.tape.default_tape().collect()
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
+        grad(y, x, ones_like(y), **given)
+
+
+@pytest.mark.parametrize("start", [1.5, [1.5, 2.0]], ids=["scalar", "array"])
+def test_gradient_does_not_lose_the_part_of_a_freed_graph_whose_rows_were_reclaimed(start: float | list[float]) -> None:
+    x = leaf(start)
+    y = (x + 2.0) * 2.0
+    grad(y, x, ones_like(y))
+    tg.tape.default_tape().collect()
+    total = y + x * 3.0
+    with pytest.raises(RuntimeError, match=SECOND_TIME):
+        grad(total, x, ones_like(total))
+
+
+def test_freed_result_whose_rows_were_reclaimed_is_still_an_input() -> None:
+    x = leaf(1.5)
+    y = (x + 2.0) * 2.0
+    y.backward()
+    tg.tape.default_tape().collect()
+    assert_values(grad(y * y, y)[0], 14.0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arithmetic import plain_number
 from tapegrad.casting import cast, common_dtype
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
@@ -44,6 +45,7 @@ def addmm(x: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: floa
     RuntimeError
         If the dtypes differ.
     """
+    beta, alpha = plain_number("addmm", "beta", beta), plain_number("addmm", "alpha", alpha)
     mat1, mat2 = as_operand(mat1, x), as_operand(mat2, x)
     a, b, c = array_of(mat1), array_of(mat2), array_of(x)
     for name, array in (("mat1", a), ("mat2", b)):

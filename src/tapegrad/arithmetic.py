@@ -18,8 +18,16 @@ __all__ = ["add", "clamp", "clip", "div", "leaky_relu", "rsub", "softplus", "sub
 _plain = FUNCTIONS
 
 
-def _scaled(y: Any, alpha: Any) -> Any:
-    return y if alpha == 1 else _plain["mul"](as_operand(y), alpha)
+def scaled(y: Any, alpha: Any) -> Any:
+    """``alpha * y`` for a factor that must be a number: a tracked one would lose its gradient where it is 1.
+
+    Raises
+    ------
+    TypeError
+        If `alpha` is not a number or an untracked tensor without dimensions.
+    """
+    factor = plain_number("add", "alpha", alpha)
+    return y if factor == 1 else _plain["mul"](as_operand(y), factor)
 
 
 def add(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -39,7 +47,7 @@ def add(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tenso
     >>> tg.add(tg.tensor([1.0, 2.0]), 1, alpha=10)
     tensor([11., 12.])
     """
-    return _plain["add"](x, _scaled(y, alpha), out=out)
+    return _plain["add"](x, scaled(y, alpha), out=out)
 
 
 def sub(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
@@ -50,12 +58,12 @@ def sub(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tenso
     >>> tg.sub(tg.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _plain["sub"](x, _scaled(y, alpha), out=out)
+    return _plain["sub"](x, scaled(y, alpha), out=out)
 
 
 def rsub(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
     """Difference ``y - alpha * x``."""
-    return _plain["sub"](y, _scaled(x, alpha))
+    return _plain["sub"](y, scaled(x, alpha))
 
 
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -98,16 +106,43 @@ def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     >>> tg.softplus(tg.tensor([0.0, 30.0]))
     tensor([ 0.6931, 30.0000])
     """
+    beta, threshold = _float("softplus", "beta", beta), _float("softplus", "threshold", threshold)
     if threshold != 20.0:
-        scaled = x * float(beta)
-        low = _plain["log1p"](_plain["exp"](_plain["minimum"](scaled, float(threshold))))
-        return where(scaled > threshold, x, low / float(beta))
-    return _plain["softplus"](x) if beta == 1.0 else _plain["softplus"](x * float(beta)) / float(beta)
+        scaled = x * beta
+        low = _plain["log1p"](_plain["exp"](_plain["minimum"](scaled, threshold)))
+        return where(scaled > threshold, x, low / beta)
+    return _plain["softplus"](x) if beta == 1.0 else _plain["softplus"](x * beta) / beta
 
 
 def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``; the derivative at 0 is the slope."""
-    return _plain["_leaky_relu"](x, float(negative_slope))
+    return _plain["_leaky_relu"](x, _float("leaky_relu", "negative_slope", negative_slope))
+
+
+def plain_number(function: str, name: str, value: Any) -> bool | int | float:
+    """An argument that must be a number, or an untracked tensor of one element without dimensions.
+
+    Raises
+    ------
+    OverflowError
+        If it is an integer that does not fit in int64.
+    TypeError
+        If it is anything else; a tracked tensor would lose its gradient.
+    """
+    if isinstance(value, Tensor) and not value._row and np.ndim(value._data) == 0:
+        value = value.item()
+    if isinstance(value, np.number):
+        value = value.item()
+    if not isinstance(value, (int, float)):
+        tracked = " that requires grad" if isinstance(value, Tensor) and value._row else ""
+        raise TypeError(f"{function}(): argument '{name}' must be a number, not {type(value).__name__}{tracked}")
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise OverflowError(f"{function}(): argument '{name}' is too big to convert to int64; write it as a float")
+    return value
+
+
+def _float(function: str, name: str, value: Any) -> float:
+    return float(plain_number(function, name, value))
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:

@@ -13,6 +13,7 @@ from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
 from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
+from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, meta_of, promote
 from tapegrad.views import alias, separate
@@ -327,7 +328,8 @@ def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     if dtype is not None and array.dtype != dtype:
         if copy is False:
             raise ValueError(f"cannot convert {array.dtype} to {dtype} without a copy")
-        return array.astype(dtype)
+        with quiet():
+            return array.astype(dtype)
     return array.copy() if copy else array
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.recording import check_broadcast
 from tapegrad.tensor import Tensor, array_of, as_operand, make
 
@@ -44,7 +45,11 @@ def _comparison(name: str, symbol: str, ufunc: Any, compare: Callable[[float, fl
         if type(a) is float and type(b) is float:
             return make(np.array(compare(a, b)), 0)
         check_broadcast(a, b)
-        return make(np.asarray(ufunc(a, b)), 0)
+        token = enter(IGNORING)
+        try:
+            return make(np.asarray(ufunc(a, b)), 0)
+        finally:
+            leave(token)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -64,6 +69,8 @@ ge = _comparison("ge", ">=", np.greater_equal, operator.ge)
 
 def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> Callable[..., Tensor]:
     def function(*operands: Any) -> Tensor:
+        if len(operands) != ufunc.nin:  # NumPy would take one more for the place of the result
+            raise TypeError(f"{name}() takes {ufunc.nin} operand(s), but got {len(operands)}")
         data = [as_operand(t)._data for t in operands]
         for a in data if integers_only else ():
             if type(a) is float or a.dtype.kind == "f":
@@ -102,11 +109,10 @@ def floor_divide(x: Any, y: Any) -> Tensor:
     a, b = as_operand(x)._data, as_operand(y)._data
     check_broadcast(a, b)
     dtype = dtypes.result_type(x, y)
-    b = np.asarray(b).astype(dtype)
+    with quiet():
+        b = np.asarray(b).astype(dtype)
     if dtype.kind != "f" and not np.all(b):
         raise RuntimeError("ZeroDivisionError: integer division by zero")
-    from tapegrad.quiet import quiet
-
     with quiet():
         result = np.floor_divide(np.asarray(a).astype(dtype), b)
     return make(result.item() if result.ndim == 0 and dtype == dtypes.float64 else np.asarray(result), 0)
@@ -118,10 +124,28 @@ def equal(x: Tensor, other: Tensor) -> bool:
 
 
 def isclose(x: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
-    """Whether ``|x - other| <= atol + rtol * |other|``, elementwise."""
-    return make(np.asarray(np.isclose(array_of(x), array_of(as_operand(other)), rtol, atol, equal_nan)), 0)
+    """Whether ``|x - other| <= atol + rtol * |other|``, elementwise.
+
+    Raises
+    ------
+    RuntimeError
+        If a tolerance is negative or nan.
+    TypeError
+        If a tolerance is not a number.
+    """
+    _check_tolerances(rtol, atol)
+    with quiet():
+        return make(np.asarray(np.isclose(array_of(x), array_of(as_operand(other)), rtol, atol, equal_nan)), 0)
 
 
 def allclose(x: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether `isclose` holds for every element."""
-    return bool(np.allclose(array_of(x), array_of(as_operand(other)), rtol, atol, equal_nan))
+    return bool(isclose(x, other, rtol, atol, equal_nan)._data.all())
+
+
+def _check_tolerances(rtol: float, atol: float) -> None:
+    for name, given in (("rtol", rtol), ("atol", atol)):
+        if isinstance(given, bool) or not isinstance(given, (int, float)):
+            raise TypeError(f"isclose(): {name} must be a number, not {type(given).__name__}")
+        if not given >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {given}")

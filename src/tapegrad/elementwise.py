@@ -75,6 +75,9 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
     def general(x: Any, y: Any) -> Tensor:
         return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
 
+    if None in RULES[opcode].partials:
+        return general  # looks whether an operand is tracked that has no derivative
+
     def value(a: Any, b: Any) -> Any:
         shaped = b if type(a) is float else a
         shared = is_ufunc and shaped.size > SMALL and shaped.dtype is F64
@@ -142,6 +145,8 @@ def deliver_to(out: Tensor, result: Tensor) -> Tensor:
     RuntimeError
         If the result or `out` is tracked.
     """
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if result._row or out._row:
         raise RuntimeError(
             "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad. "

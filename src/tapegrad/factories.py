@@ -8,6 +8,7 @@ from tapegrad import dtypes
 from tapegrad.dtypes import DType, as_dtype, float_or_default
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.nested import array_from_nested
+from tapegrad.quiet import quiet
 from tapegrad.sizes import Size, parse_size
 from tapegrad.tensor import Tensor, array_of, wrap
 
@@ -169,7 +170,7 @@ def _array_or_none(data: Any) -> np.ndarray | None:
 
 
 def cast(array: np.ndarray, dtype: DType) -> np.ndarray:
-    with np.errstate(over="ignore"):  # beyond float32 is inf, as in PyTorch
+    with quiet():  # beyond float32 is inf, as in PyTorch
         return array.astype(as_dtype(dtype), order="C")
 
 

@@ -20,10 +20,11 @@ from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
 from tapegrad.quiet import quiet
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
+from tapegrad.rules import RULES
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make
+from tapegrad.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
 from tapegrad.views import Replay, check_memory, is_strided, refresh, version_of, view
 from tapegrad.watching import move_watch
 
@@ -179,7 +180,8 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         TAPE.note_written(t._data)
         TAPE.versions[owner_of(t._data)] = counter
         row = row_of() if row_of is not None else None
-        np.copyto(t._data, z, casting="same_kind")
+        with quiet():
+            np.copyto(t._data, z, casting="same_kind")
     if row is not None:
         replace(t, row)
     else:
@@ -191,8 +193,11 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
 
 def in_place(opcode: int) -> Callable[..., Tensor]:
     """In-place form of an elementwise rule."""
+    name, wanted = RULES[opcode].name, len(RULES[opcode].args) - 1
 
     def function(t: Tensor, *others: Any) -> Tensor:
+        if len(others) != wanted:  # NumPy would take one more for the place of the result
+            raise TypeError(f"{name}_() takes {wanted} operand(s) besides the tensor, but got {len(others)}")
         operands = (t, *(as_operand(other) for other in others))
         check_broadcast(*(o._data for o in operands))
         dtype = result_dtype(opcode, (t, *others))
@@ -202,6 +207,8 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         check_writable(t, tracked)
         if not tracked:
             return overwrite(t, z, None)
+        if _dtype(t) not in FLOATS:
+            raise RuntimeError(f"{name}_: cannot record a result of dtype {_dtype(t)}; only float32 and float64 are tracked")
         # The derivative may need the value that is overwritten, so it is kept apart, as a copy or as a row of its own.
         if type(t._data) is float:
             data = tuple(o._data if type(o._data) is float else float(o._data.item()) for o in operands)
@@ -244,10 +251,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
     try:
-        if own.kind == "f":
-            with quiet():
-                z = np.broadcast_to(values, shape).astype(own)
-        else:
+        with quiet():
             z = np.broadcast_to(values, shape).astype(own)
     except ValueError:
         check_broadcast(t._data, values)

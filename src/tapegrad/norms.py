@@ -90,10 +90,12 @@ def norm(
     return apply(_NORM, (x,), result, (order, removed, keepdim))
 
 
-def _order(p: float | str | None) -> float:
+def _order(p: Any) -> float:
     if p is None or p == "fro":
         return 2.0
     try:
+        if isinstance(p, Tensor):
+            raise TypeError
         return float(p)
     except (TypeError, ValueError):
         raise RuntimeError(f"norm: Order {p} not supported. Use a number or 'fro'.") from None

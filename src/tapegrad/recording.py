@@ -14,7 +14,7 @@ from tapegrad.casting import cast
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
-from tapegrad.quiet import IGNORING, enter, leave
+from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.rules import RULES
 from tapegrad.sizes import check_count
 from tapegrad.tape import TAPE
@@ -83,7 +83,10 @@ def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
     if a.ndim == 0 and (a.dtype == dtypes.float64 or (not t._row and dtype.kind == "f")):
         return float(a.item())
     keeps = a.dtype == dtype or (a.dtype in FLOATS and (a.ndim or t._row))
-    return a if keeps else a.astype(dtype)
+    if keeps:
+        return a
+    with quiet():
+        return a.astype(dtype)
 
 
 def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
@@ -130,16 +133,16 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
             z = float_at_the_edge(opcode, *data)
     else:
         check_broadcast(*data)
-        arrays = tuple(np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
         token = enter(IGNORING)
         try:
+            arrays = (np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
             z = np.asarray(forward[opcode](*arrays))
+            if z.dtype != dtype:
+                z = z.astype(dtype)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
         finally:
             leave(token)
-        if z.dtype != dtype:
-            z = z.astype(dtype)
     tracked = any(t._row for t in operands) and is_recording()
     row = record(opcode, operands, data, z) if tracked else 0
     return make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)

@@ -261,5 +261,5 @@ def _logical(combine: Any, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     data = array_of(x)
     # Unlike the other reductions, PyTorch's logical ones take an empty tuple at its word.
     removed = () if isinstance(dim, (tuple, list)) and not dim else reduced(dim, data.ndim)
-    result = combine.reduce(data, removed, None, None, keepdim)
+    result = combine.reduce(data, removed, None, None, bool(keepdim))
     return wrap(np.asarray(result, np.uint8 if data.dtype == np.uint8 else np.bool_))

@@ -11,6 +11,7 @@ from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import FULL
 from tapegrad.indexing import add_into, select, selection
+from tapegrad.quiet import quiet
 from tapegrad.shaping import expand, reshape
 from tapegrad.structural import Context, Structural, apply, axis, sum_to
 from tapegrad.tensor import Tensor, array_of, as_operand, wrap
@@ -238,7 +239,8 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
         )
     common = common_shape(data.shape, chosen.shape)
-    result = np.where(chosen, array_of(number).astype(data.dtype), data)
+    with quiet():
+        result = np.where(chosen, array_of(number).astype(data.dtype), data)
     tracked = x.requires_grad or number.requires_grad
     kept = wrap(np.broadcast_to(chosen, common).copy()) if tracked else None
     extra = () if kept is None else (kept,)

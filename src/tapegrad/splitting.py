@@ -148,6 +148,8 @@ def tensor_split(
     ------
     ShapeError
         If `x` has no dimensions or the number of pieces is not positive.
+    ValueError
+        If the number of pieces does not fit in int64.
 
     Examples
     --------
@@ -168,6 +170,8 @@ def tensor_split(
         count = operator.index(places)
         if count <= 0:
             raise ShapeError(f"number of sections must be larger than 0, got {count}")
+        if count >= 1 << 63:
+            raise ValueError("Overflow when unpacking long long: the number of sections does not fit in int64")
         each, longer = divmod(shape[position], count)
         cuts = [k * each + min(k, longer) for k in range(1, count)]
     bounds = [0, *cuts, shape[position]]

@@ -227,7 +227,7 @@ def _scaled_in_place(name: str) -> Any:
     function = _in_place(name)
 
     def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-        result: Tensor = function(t, other if alpha == 1 else FUNCTIONS["mul"](as_operand(other), alpha))
+        result: Tensor = function(t, arithmetic.scaled(other, alpha))
         return result
 
     operate.__name__, operate.__doc__ = function.__name__, function.__doc__

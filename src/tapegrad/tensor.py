@@ -200,8 +200,17 @@ def wrap(data: Any) -> Tensor:
 
 
 def array_of(t: Tensor) -> np.ndarray:
-    """The data as an array, which must not be written to."""
-    data = t._data
+    """The data as an array, which must not be written to.
+
+    Raises
+    ------
+    TypeError
+        If `t` is not a tensor.
+    """
+    try:
+        data = t._data
+    except AttributeError:
+        raise TypeError(f"expected a Tensor, but got {type(t).__name__}. Use tg.tensor(...).") from None
     return np.array(data) if type(data) is float else data
 
 
@@ -218,6 +227,8 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
 
     Raises
     ------
+    OverflowError
+        For an integer that does not fit in int64.
     TypeError
         For anything else (strings, lists, None), and for dtypes that tensors cannot have.
     OverflowError

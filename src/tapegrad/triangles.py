@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,7 +61,8 @@ def _triangle(op: Structural, keep: Any, name: str, x: Tensor, diagonal: int) ->
     data = array_of(x)
     if data.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {data.ndim}")
-    return apply(op, (x,), np.ascontiguousarray(keep(data, diagonal)), diagonal)
+    offset = operator.index(diagonal)  # a row must not hold a tensor
+    return apply(op, (x,), np.ascontiguousarray(keep(data, offset)), offset)
 
 
 def _tril_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

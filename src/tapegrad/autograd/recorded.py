@@ -202,6 +202,13 @@ def _operand(argument: Argument) -> Tensor | None:
     return make(array.item() if array.ndim == 0 and array.dtype == np.float64 else array, row)
 
 
+def _in_dtype(t: Tensor | None, dtype: np.dtype[Any]) -> Tensor | None:
+    """An operand in the dtype that the partials are computed in: text like ``-x`` and ``x * x`` means real numbers."""
+    if t is None or type(t._data) is float or (t._data.ndim == 0 and t._data.dtype.kind == "f"):
+        return t
+    return cast(t, dtype)
+
+
 def _plain_operands(slot: int) -> list[tuple[Argument, Tensor | None]]:
     columns = TAPE.columns
     found = []
@@ -220,7 +227,7 @@ def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> 
     result: Tensor | None
     if wide:
         record = saved_record_of(slot)
-        operands = [(argument, _operand(argument)) for argument in record.arguments]
+        operands = [(argument, _in_dtype(_operand(argument), record.dtype)) for argument in record.arguments]
         result = make(object_at(record.result), TAPE.new_handle(slot)) if record.result else None
     else:
         operands, result = _plain_operands(slot), None

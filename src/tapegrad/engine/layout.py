@@ -36,6 +36,7 @@ LEAF, GATHER, SCATTER, JOIN, HOST = STRUCTURAL, STRUCTURAL + 1, STRUCTURAL + 2, 
 FREED = 1  # the values that its derivative needs were released
 DEAD = 2  # every way down from here ends in freed rows: its references need not be kept; found when rows are collected
 WATCHED = 4  # the sweep stops here and shows the adjoint to Python (retained gradients)
+CUT = 16  # a row that this one refers to is gone, so what it depended on is not known any more
 OVERWRITTEN = 8  # the scalar was changed in place after this row was recorded
 
 # Record of a wide row: words in the side column.

@@ -14,6 +14,7 @@ from tapegrad.engine.layout import (
     BAR,
     BAR_CAPACITY,
     CURRENT,
+    CUT,
     DONE,
     DTYPE,
     FIRST,
@@ -323,7 +324,8 @@ def record_is_stale(tape, sweep, slot, opcode, record):
 def mark_paths(tape, sweep, top):
     """Mark (upwards) the rows through which the requested inputs are reached; the requested rows are marked already."""
     opcodes, first, second, marks = get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND), get(sweep, MARKS)
-    for slot in range(get(sweep, PATH_LOW), top + 1):
+    flags, low = get(tape, FLAGS), get(sweep, PATH_LOW)
+    for slot in range(low, top + 1):
         opcode = load_u16(opcodes + 2 * slot)
         a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)
         if opcode & WIDE:
@@ -335,7 +337,8 @@ def mark_paths(tape, sweep, top):
                     found = True
         else:
             found = (a >= 0 and load_u8(marks + a) != 0) or (b >= 0 and load_u8(marks + b) != 0)
-        if found:
+        # A cut row may have led to those below it: refusing the pass is better than a gradient without its part.
+        if found or (slot > low and load_u8(flags + slot) & CUT != 0):
             store_u8(marks + slot, (load_u8(marks + slot) | ON_PATH))
     return 0
 

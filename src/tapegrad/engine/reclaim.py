@@ -10,6 +10,7 @@ from tapegrad.engine.layout import (
     ARRAY,
     CONSTANT,
     CONSTANTS,
+    CUT,
     DEAD,
     FIRST,
     FLAGS,
@@ -377,7 +378,7 @@ def compact(tape, new_slot, trash):
                 b = load_i32(new_slot + 4 * b)
                 cut = cut or b < 0
         if cut:
-            flag |= FREED  # it must never be walked again
+            flag |= FREED | CUT  # it must never be walked again
         if flag & OVERWRITTEN:
             overwritten += 1
         store_u16(opcodes + 2 * to, opcode)
