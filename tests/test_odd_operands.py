@@ -88,9 +88,6 @@ def test_a_refused_write_of_a_tracked_value_counts_as_none() -> None:
 HUGE: dict[str, Callable[[tg.Tensor], object]] = {
     "arange": lambda x: tg.arange(10**400),
     "product": lambda x: x * 10**400,
-    "integer product": lambda x: tg.tensor([1, 2]) * 2**70,
-    "comparison": lambda x: x < 2**70,
-    "assignment": lambda x: x.fill_(2**70),
     "nested list": lambda x: tg.tensor([1.0, 10**400]),
     "norm": lambda x: x.norm(10**400),
     "factor": lambda x: tg.add(x, x, alpha=10**400),
