@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -38,6 +39,8 @@ ORACLES: dict[str, Callable[..., float]] = {
     "asin": math.asin,
     "acos": math.acos,
     "digamma": lambda x: central_difference(math.lgamma, [x], 0, 1e-2 * x),
+    "erfinv": lambda x: NormalDist().inv_cdf(0.5 + 0.5 * x) / math.sqrt(2.0),
+    "logit": lambda x: math.log(x) - math.log1p(-x),
     "sigmoid": lambda x: 1.0 / (1.0 + math.exp(-x)),
     "logsigmoid": lambda x: -math.log1p(math.exp(-x)),
     "softplus": lambda x: math.log1p(math.exp(x)),
@@ -50,6 +53,8 @@ ORACLES: dict[str, Callable[..., float]] = {
     "lerp": lambda x, y, w: x * (1.0 - w) + y * w,
     "frac": lambda x: math.modf(x)[0],
     "pow": lambda x, y: x**y,
+    "clamp_min": max,
+    "clamp_max": min,
 }
 
 

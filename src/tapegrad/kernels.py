@@ -35,6 +35,7 @@ MATH = [
     "atan",
     "atan2",
     "atanh",
+    "copysign",
     "cos",
     "cosh",
     "erf",
@@ -190,10 +191,10 @@ def _partial_block() -> str:
 
 
 # Functions whose compiled form is not what the `math` module gives, or too long to be compiled for scalars alone.
-NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
+NOT_COMPILED = frozenset(["_sinc", "digamma", "erfinv", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
 
 # Functions that round as NumPy's do, whoever compiles them.
-EXACT = frozenset(["abs", "ceil", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
+EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
 
 HAS_SCALAR, HAS_EXACT = 1 << 16, 1 << 17
 
@@ -231,7 +232,7 @@ def _operators() -> str:
 
 def _needs_compiled_primal(rule: Rule) -> bool:
     """Whether NumPy has no ufuncs for the functions in a rule's primal."""
-    return bool(names_in(rule.primal) & {"erf", "erfc", "lgamma", "digamma", "polygamma"})
+    return bool(names_in(rule.primal) & {"_sinc", "digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma"})
 
 
 COMPILED_PRIMALS: frozenset[str] = frozenset(rule.name for rule in RULES if _needs_compiled_primal(rule))
