@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.casting import cast
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
@@ -36,6 +37,7 @@ __all__ = [
     "replace",
     "setitem",
     "take_row",
+    "written_by",
     "zero_",
 ]
 
@@ -207,6 +209,30 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
 
     return function
+
+
+def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **options: Any) -> Tensor:
+    """Write into `t` what a function gives for it: the in-place form of an operation that is no rule.
+
+    Parameters
+    ----------
+    function : callable
+        Gives a tensor with memory of its own.
+    *others, **options
+        Its further arguments.
+    """
+    before = t
+    if is_recording() and any(isinstance(o, Tensor) and o._row for o in (t, *others)):
+        # The derivative may need the value that is overwritten, so the function is given another tensor with it.
+        kept = t._data if type(t._data) is float else t._data.copy()
+        before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
+    result = function(*(before if o is t else o for o in (t, *others)), **options)
+    z = _fit(t, result._data, _dtype(result))
+    if result._row and _dtype(result) != _dtype(t):
+        result = cast(result, _dtype(t))
+    tracked = is_recording() and bool(t._row or result._row)
+    check_writable(t, tracked)
+    return overwrite(t, z, (lambda: take_row(result)) if tracked else None)
 
 
 def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:
