@@ -227,12 +227,13 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
         kept = t._data if type(t._data) is float else t._data.copy()
         before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
     result = function(*(before if o is t else o for o in (t, *others)), **options)
+    if t._row and not result._row and is_recording():
+        return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
     z = _fit(t, result._data, _dtype(result))
     if result._row and _dtype(result) != _dtype(t):
         result = cast(result, _dtype(t))
-    tracked = is_recording() and bool(t._row or result._row)
-    check_writable(t, tracked)
-    return overwrite(t, z, (lambda: take_row(result)) if tracked else None)
+    check_writable(t, bool(result._row))
+    return overwrite(t, z, (lambda: take_row(result)) if result._row else None)
 
 
 def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:

@@ -181,8 +181,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
     Examples
     --------
-    >>> tg.nn.functional.hardswish(tg.tensor([-4.0, 1.0, 4.0]))
-    tensor([0.0000, 0.6667, 4.0000])
+    >>> tg.nn.functional.hardswish(tg.tensor([1.0, 4.0]))
+    tensor([0.6667, 4.0000])
     """
     if inplace:
         return written_by(hardswish, input)
