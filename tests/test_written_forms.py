@@ -1,5 +1,7 @@
 """In-place forms of operations that are no rules."""
 
+import operator
+
 import numpy as np
 import pytest
 from engine_fixtures import leaf, node_name, numbers
@@ -116,3 +118,38 @@ def test_result_of_a_wider_dtype_is_cast() -> None:
 def test_integers_take_no_fractions() -> None:
     with pytest.raises(RuntimeError, match="result type Double can't be cast to the desired output type Long"):
         tg.tensor([1, 2]).float_power_(0.5)
+
+
+OPERATORS = {
+    "%=": (operator.imod, 3, [2, 0, 1]),
+    "//=": (operator.ifloordiv, 2, [2, 1, 3]),
+    "&=": (operator.iand, 6, [4, 2, 6]),
+    "|=": (operator.ior, 8, [13, 11, 15]),
+    "^=": (operator.ixor, 1, [4, 2, 6]),
+    "<<=": (operator.ilshift, 2, [20, 12, 28]),
+    ">>=": (operator.irshift, 1, [2, 1, 3]),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_augmented_operator_writes_into_the_tensor(name: str) -> None:
+    write, other, expected = OPERATORS[name]
+    x = tg.tensor([5, 3, 7])
+    view = x[:]
+    assert write(x, other) is x
+    assert view.tolist() == expected
+
+
+def test_augmented_remainder_has_the_derivative_of_the_remainder() -> None:
+    x = leaf([5.0, -7.5])
+    inner = x * 2.0
+    inner %= 3.0
+    inner.sum().backward()
+    assert inner.tolist() == [1.0, 0.0] and x.grad.tolist() == [2.0, 2.0]
+
+
+def test_bitwise_operators_take_a_number_on_the_left() -> None:
+    x = tg.tensor([1, 2])
+    assert [(3 & x).tolist(), (4 | x).tolist(), (3 ^ x).tolist(), (1 << x).tolist(), (8 >> x).tolist()] == [
+        [1, 2], [5, 6], [2, 1], [2, 4], [4, 2],
+    ]  # fmt: skip

@@ -206,6 +206,10 @@ WRITTEN = (
     "nan_to_num", "ne", "not_equal", "round", "true_divide",
 )  # fmt: skip
 
+BITWISE = {
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+
 _divided = REFLECTED[OPCODES["div"]]
 
 
@@ -272,6 +276,13 @@ def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return result
 
 
+def _exchanged(function: Any) -> Any:
+    def operate(x: Tensor, y: Any) -> Any:
+        return function(y, x)
+
+    return operate
+
+
 def _like_new(name: str) -> Any:
     def make_new(t: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
         from tapegrad import factories
@@ -306,14 +317,17 @@ def attach() -> None:
         table[f"__{operation}__"] = METHODS[operation]
         table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
         table[f"__i{operation}__"] = table[f"{operation}_"]
-    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": table["div_"]}
+    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": rules["div_"]}
     table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
-    table |= {"__floordiv__": undifferentiable.floor_divide, "__rfloordiv__": lambda x, y: undifferentiable.floor_divide(y, x)}
+    table |= {"__floordiv__": undifferentiable.floor_divide, "__rfloordiv__": _exchanged(undifferentiable.floor_divide)}
     table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
     table |= {"__rmatmul__": lambda x, y: products.matmul(as_operand(y), x)}
     table |= {f"__{name}__": _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-    table |= {"__and__": comparing.bitwise_and, "__or__": comparing.bitwise_or, "__xor__": comparing.bitwise_xor}
-    table["__invert__"] = comparing.bitwise_not
+    for operator, name in BITWISE.items():
+        table[f"__{operator}__"] = getattr(comparing, name)
+        table[f"__r{operator}__"] = _exchanged(getattr(comparing, name))
+        table[f"__i{operator}__"] = table[f"{name}_"]
+    table |= {"__invert__": comparing.bitwise_not, "__imod__": table["remainder_"], "__ifloordiv__": table["floor_divide_"]}
     table["where"] = lambda x, condition, y: arithmetic.where(condition, x, y)
     for name, function in table.items():
         setattr(Tensor, name, function)
