@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,10 @@ CASES: list[Case] = [
     Case("where", lambda c, x, y: tg.where(c, x, y), (A > 0, A, ROW), np.where),
     Case("float_power", tg.float_power, (np.abs(A), ROW), np.power, float32=False),
     Case("logit", lambda x: tg.logit(x, 0.3), (UNIT,), lambda x: np.log(np.clip(x, 0.3, 0.7) / (1 - np.clip(x, 0.3, 0.7))), "eps"),
+    _unary("erfinv", tg.erfinv, _each(lambda x: NormalDist().inv_cdf(0.5 + 0.5 * x) / math.sqrt(2.0)), "", UNIT - 0.5),
+    _unary("sinc", tg.sinc, np.sinc, order=3, tolerance=1e-5),
+    _unary("sinc", tg.sinc, np.sinc, "far", 3.0 * A, tolerance=1e-5),
+    _binary("logaddexp2", tg.logaddexp2, np.logaddexp2),
     _unary("round", lambda x: tg.round(x, decimals=1), lambda x: np.round(x, 1), "decimals", A + 0.03),
     _unary("softplus", lambda x: tg.softplus(x, 2.0), lambda x: np.log1p(np.exp(2 * x)) / 2, "beta"),
     _unary("softplus", lambda x: tg.softplus(x, 2.0, 1.0), lambda x: np.where(2 * x > 1, x, np.log1p(np.exp(2 * x)) / 2), "line"),

@@ -191,7 +191,7 @@ def _partial_block() -> str:
 
 
 # Functions whose compiled form is not what the `math` module gives, or too long to be compiled for scalars alone.
-NOT_COMPILED = frozenset(["_sinc", "digamma", "erfinv", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
+NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
 
 # Functions that round as NumPy's do, whoever compiles them.
 EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
@@ -232,7 +232,7 @@ def _operators() -> str:
 
 def _needs_compiled_primal(rule: Rule) -> bool:
     """Whether NumPy has no ufuncs for the functions in a rule's primal."""
-    return bool(names_in(rule.primal) & {"_sinc", "digamma", "erf", "erfc", "erfinv", "lgamma", "polygamma"})
+    return bool(names_in(rule.primal) & {"erf", "erfc", "lgamma", "digamma", "polygamma"})
 
 
 COMPILED_PRIMALS: frozenset[str] = frozenset(rule.name for rule in RULES if _needs_compiled_primal(rule))

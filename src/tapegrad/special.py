@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "_sinc", "digamma", "erfinv", "exp2", "logaddexp", "logaddexp2", "maximum", "minimum", "mul0", "polygamma", "sigmoid", "sign",
-    "sinc", "where",
-]  # fmt: skip
+__all__ = ["digamma", "exp2", "logaddexp", "maximum", "minimum", "mul0", "polygamma", "sigmoid", "sign", "where"]
 
 
 def mul0(x: float, y: float) -> float:
@@ -57,69 +54,6 @@ def logaddexp(x: float, y: float) -> float:
         return x + 0.6931471805599453
     d = x - y
     return x + math.log1p(math.exp(-d)) if d > 0.0 else y + math.log1p(math.exp(d))
-
-
-def logaddexp2(x: float, y: float) -> float:
-    """Logarithm to base 2 of ``2**x + 2**y``; equal infinities stay what they are."""
-    if x == y:
-        return x + 1.0
-    d = x - y
-    return (
-        x + 1.4426950408889634 * math.log1p(math.pow(2.0, -d)) if d > 0.0 else y + 1.4426950408889634 * math.log1p(math.pow(2.0, d))
-    )
-
-
-def erfinv(y: float) -> float:
-    """Inverse of the error function.
-
-    Winitzki's closed form ("A handy approximation for the error function and its inverse", 2008) is right to 0.2 per cent;
-    each of Halley's steps then triples the digits. Beyond one half they are taken on ``erfc``, which keeps the digits of ``1 - y``.
-    """
-    a = abs(y)
-    if not a < 1.0:
-        return math.copysign(math.inf, y) if a == 1.0 else math.nan
-    tail = 0.5 * math.log1p(-a * a)
-    middle = 4.330746750799873 + tail
-    x = math.sqrt(math.sqrt(middle * middle - tail * 13.605442176870748) - middle)
-    for _ in range(3):
-        error = math.erf(x) - a if a < 0.5 else (1.0 - a) - math.erfc(x)
-        step = error * 0.8862269254527580 * math.exp(x * x)
-        x -= step / (1.0 + x * step)
-    return math.copysign(x, y)
-
-
-def sinc(x: float) -> float:
-    """``sin(pi * x) / (pi * x)``."""
-    y = math.pi * x
-    return 1.0 if y == 0.0 else math.sin(y) / y
-
-
-def _sinc(n: float, x: float) -> float:
-    """Derivative of order `n` of `sinc`.
-
-    Near 0 the Taylor series, which loses few digits there; elsewhere the recurrence that Leibniz's rule gives for the derivatives
-    of ``y * sinc(y) = sin(y)``, which is stable as long as ``abs(y) > n``.
-    """
-    y = math.pi * x
-    if abs(y) > max(3.0, n):
-        s, c = math.sin(y), math.cos(y)
-        total = s / y
-        k = 1.0
-        while k <= n:
-            s, c = c, -s
-            total = (s - k * total) / y
-            k += 1.0
-        return total * math.pow(math.pi, n)
-    k = 2.0 * math.ceil(0.5 * n)
-    power = k - n
-    term = (y if power == 1.0 else 1.0) * (1.0 - 2.0 * (0.5 * k - 2.0 * math.floor(0.25 * k)))
-    total = term / (k + 1.0)
-    while abs(term) > 1e-18 * abs(total):
-        term *= -y * y / ((power + 1.0) * (power + 2.0))
-        power += 2.0
-        k += 2.0
-        total += term / (k + 1.0)
-    return total * math.pow(math.pi, n)
 
 
 def digamma(x: float) -> float:

@@ -45,6 +45,7 @@ from tapegrad import (
     splitting,
     subviews,
     tiling,
+    transcendental,
     transposing,
     triangles,
     undifferentiable,
@@ -62,8 +63,9 @@ __all__ = ["PUBLIC", "attach"]
 
 MODULES = (
     affine, comparing, counting, diagonals, differences, einsum, extremes, grids, indexing, joining, missing_values, moments,
-    normalising, norms, order_statistics, products, rearranging, reductions, running_extremes, scans, scattering, searching, selecting,
-    shaping, slice_writing, sorting, splitting, subviews, tiling, transposing, triangles, undifferentiable, vectors, arithmetic,
+    normalising, norms, order_statistics, products, rearranging, reductions, running_extremes, scans, scattering, searching,
+    selecting, shaping, slice_writing, sorting, splitting, subviews, tiling, transcendental, transposing, triangles,
+    undifferentiable, vectors, arithmetic,
 )  # fmt: skip
 
 # Functions of tensors among others, which look at their operands themselves.
@@ -200,10 +202,10 @@ IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("
 
 # Operations besides the rules that have an in-place form.
 WRITTEN = (
-    "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "cumprod", "cumsum", "div", "divide", "eq", "float_power", "floor_divide", "gcd", "ge", "greater", "greater_equal", "gt",
-    "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "lt",
-    "nan_to_num", "ne", "not_equal", "round", "true_divide",
+    "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "erfinv", "float_power", "floor_divide", "gcd", "ge", "greater",
+    "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "sinc", "true_divide",
 )  # fmt: skip
 
 BITWISE = {
