@@ -229,7 +229,7 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
     result = function(*(before if o is t else o for o in (t, *others)), **options)
     if t._row and not result._row and is_recording():
         return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
-    z = _fit(t, result._data, _dtype(result))
+    z = fit(t, result._data, _dtype(result))
     if result._row and _dtype(result) != _dtype(t):
         result = cast(result, _dtype(t))
     check_writable(t, bool(result._row))

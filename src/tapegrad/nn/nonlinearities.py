@@ -10,9 +10,9 @@ from numpy.typing import DTypeLike
 from tapegrad import arithmetic, elementwise, normalising
 from tapegrad.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
 from tapegrad.inplace import in_place, written_by
-from tapegrad.joining import chunk
 from tapegrad.kernels import OPCODES
 from tapegrad.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
+from tapegrad.splitting import chunk
 from tapegrad.structural import axis
 from tapegrad.tensor import Tensor, array_of
 
