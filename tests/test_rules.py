@@ -38,6 +38,7 @@ ORACLES: dict[str, Callable[..., float]] = {
     "asin": math.asin,
     "acos": math.acos,
     "digamma": lambda x: central_difference(math.lgamma, [x], 0, 1e-2 * x),
+    "logit": lambda x: math.log(x) - math.log1p(-x),
     "sigmoid": lambda x: 1.0 / (1.0 + math.exp(-x)),
     "logsigmoid": lambda x: -math.log1p(math.exp(-x)),
     "softplus": lambda x: math.log1p(math.exp(x)),
@@ -50,6 +51,8 @@ ORACLES: dict[str, Callable[..., float]] = {
     "lerp": lambda x, y, w: x * (1.0 - w) + y * w,
     "frac": lambda x: math.modf(x)[0],
     "pow": lambda x, y: x**y,
+    "clamp_min": max,
+    "clamp_max": min,
 }
 
 

@@ -145,6 +145,15 @@ CONVENTIONS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = 
     "0 ** b at 2": (lambda b: 0.0**b, 2.0, 0.0),
     "0 ** b at 0": (lambda b: 0.0**b, 0.0, 0.0),
     "hypot at the origin": (lambda x: tg.hypot(x, tg.zeros_like(x)), 0.0, 0.0),
+    "clamp_min at the bound": (lambda x: x.clamp_min(1.0), 1.0, 1.0),
+    "clamp_max at the bound": (lambda x: x.clamp_max(1.0), 1.0, 1.0),
+    "clamp_min of two that tie, the bound": (lambda x: tg.clamp_min(tg.ones_like(x), x), 1.0, 0.0),
+    "copysign of 0": (lambda x: tg.copysign(x, -1.0), 0.0, 0.0),
+    "copysign of a negative number": (lambda x: tg.copysign(x, 1.0), -2.0, -1.0),
+    "sinc at 0": (lambda x: x.sinc(), 0.0, 0.0),
+    "sinc near 0": (lambda x: x.sinc(), 1e-9, -(math.pi**2) / 3 * 1e-9),
+    "erfinv at 1": (lambda x: x.erfinv(), 1.0, math.inf),
+    "logit at 0": (lambda x: x.logit(), 0.0, math.inf),
     "floor at 0": (lambda x: x.floor(), 0.0, 0.0),
     "round at a half": (lambda x: x.round(), 0.5, 0.0),
 }
@@ -181,6 +190,33 @@ def test_second_derivative_of_a_square_at_zero() -> None:
     x = leaf(0.0)
     (g,) = grad(x**2, x, create_graph=True)
     assert_values(grad(g, x)[0], 2.0)
+
+
+def test_fourth_derivative_of_sinc_at_zero() -> None:
+    x = leaf(0.0)
+    g = tg.sinc(x)
+    for _ in range(4):
+        (g,) = grad(g, x, create_graph=True)
+    assert_values(g, math.pi**4 / 5)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_derivatives_of_sinc_keep_their_digits_where_series_and_recurrence_meet(order: int) -> None:
+    (below, above) = (np.nextafter(3.0 / math.pi, side) for side in (0.0, 1.0))
+    found = []
+    for at in (below, above):
+        x = leaf(float(at))
+        g = tg.sinc(x)
+        for _ in range(order):
+            (g,) = grad(g, x, create_graph=True)
+        found.append(g.item())
+    assert found[0] == pytest.approx(found[1], rel=1e-13)
+
+
+@pytest.mark.parametrize("x", [1e-300, 1e-9, 0.3, 0.5, 0.97, 1.0 - 1e-9, 1.0 - 2**-53])
+def test_erfinv_undoes_erf_to_the_last_digits(x: float) -> None:
+    z = tg.erfinv(tg.tensor(x)).item()
+    assert math.erfc(z) == pytest.approx(1.0 - x, rel=1e-14) if x > 0.5 else math.erf(z) == pytest.approx(x, rel=1e-14)
 
 
 def test_round_goes_to_even() -> None:

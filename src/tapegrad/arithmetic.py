@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.kernels import OPCODES
-from tapegrad.recording import apply_rule
+from tapegrad.quiet import quiet
+from tapegrad.recording import apply_rule, check_broadcast
 from tapegrad.searching import nonzero
-from tapegrad.tensor import Tensor, as_operand
+from tapegrad.structural import Context, Structural, apply, sum_to
+from tapegrad.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.undifferentiable import floored_quotient
 
-__all__ = ["add", "clamp", "clip", "div", "leaky_relu", "rsub", "softplus", "sub", "where"]
+__all__ = [
+    "add",
+    "addcdiv",
+    "addcmul",
+    "clamp",
+    "clip",
+    "div",
+    "float_power",
+    "leaky_relu",
+    "logit",
+    "round",
+    "rsub",
+    "softplus",
+    "sub",
+    "where",
+]
 
 _plain = FUNCTIONS
 
@@ -77,25 +97,172 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     Raises
     ------
     RuntimeError
-        For another rounding mode.
+        For another rounding mode, and for division of integers by zero if the quotient is rounded.
 
     Examples
     --------
     >>> tg.div(tg.tensor([7.0, -7.0]), 2.0, rounding_mode="floor")
     tensor([ 3., -4.])
     """
-    quotient = _plain["div"](x, y)
     if rounding_mode is None:
-        return quotient
+        return _plain["div"](x, y)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    rounded = _plain[rounding_mode](quotient)
-    wanted = dtypes.result_type(x, y)
-    if wanted.kind == "f":
-        return rounded
-    from tapegrad.casting import cast
+    operands = as_operand(x), as_operand(y)
+    if rounding_mode == "floor":
+        return apply(_ROUNDED_DIV, operands, floored_quotient(x, y))
+    dtype = dtypes.result_type(x, y)
+    if dtype.kind == "f":
+        rounded = _plain["trunc"](_plain["div"](*(t.detach() for t in operands)))
+        return apply(_ROUNDED_DIV, operands, array_of(rounded))
+    floor = floored_quotient(x, y)
+    a, b = (array_of(t).astype(dtype) for t in operands)
+    return wrap(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(dtype))
 
-    return cast(rounded, wanted)
+
+_ROUNDED_DIV = Structural(
+    "DivBackward2", ((),), lambda g, ctx: [wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)]
+)
+
+
+def round(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """Nearest number with so many decimals, halves to even; the derivative is 0.
+
+    Parameters
+    ----------
+    x : Tensor
+    decimals : int
+        May be negative.
+
+    Examples
+    --------
+    >>> tg.round(tg.tensor([2.5, 1.26]))
+    tensor([2., 1.])
+    >>> tg.round(tg.tensor([2.5, 1.26]), decimals=1)
+    tensor([2.5000, 1.3000])
+    """
+    if decimals == 0:
+        return _plain["round"](x)
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{dtypes.type_name(data.dtype)}' with decimals")
+    return apply(_ROUND, (x,), np.round(data, decimals))
+
+
+_ROUND = Structural("RoundBackward1", ((),), lambda g, ctx: (wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0])),))
+
+
+def float_power(x: Any, y: Any) -> Tensor:
+    """Power ``x ** y`` in float64.
+
+    Parameters
+    ----------
+    x, y : Tensor or number
+        One of them a tensor; broadcast.
+
+    Examples
+    --------
+    >>> tg.float_power(tg.tensor([2, 3]), -1)
+    tensor([0.5000, 0.3333])
+    """
+    x, y = (cast(operand, dtypes.float64) if isinstance(operand, Tensor) else float(operand) for operand in (x, y))
+    return _plain["pow"](x, y)
+
+
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
+    """Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`.
+
+    Parameters
+    ----------
+    x : Tensor
+    eps : number, optional
+        Limit `x` to the interval from `eps` to ``1 - eps`` first.
+
+    Examples
+    --------
+    >>> tg.logit(tg.tensor([0.5, 1.0]), eps=0.1)
+    tensor([0.0000, 2.1972])
+    """
+    return _plain["logit"](x if eps is None else clamp(x, eps, 1.0 - eps))
+
+
+def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, value: float) -> Tensor:
+    for place, t in ((1, tensor1), (2, tensor2)):
+        if not isinstance(t, Tensor):
+            name = "addcmul" if op is _ADDCMUL else "addcdiv"
+            raise TypeError(f"{name}(): argument 'tensor{place}' (position {place + 1}) must be Tensor, not {type(t).__name__}")
+    dtype = dtypes.result_type(x, tensor1, tensor2)
+    a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
+    check_broadcast(a, b, c)
+    with quiet():
+        return apply(op, (x, tensor1, tensor2), np.asarray(a + dtype.type(value) * combine(b, c), dtype), value)
+
+
+def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """Sum ``x + value * tensor1 * tensor2``.
+
+    Parameters
+    ----------
+    x, tensor1, tensor2 : Tensor
+        Broadcast.
+    value : number
+
+    Examples
+    --------
+    >>> tg.addcmul(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.tensor(2.0), value=10)
+    tensor([61., 82.])
+    """
+    return _fused(_ADDCMUL, np.multiply, x, tensor1, tensor2, value)
+
+
+def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """Sum ``x + value * tensor1 / tensor2``.
+
+    Parameters
+    ----------
+    x, tensor1, tensor2 : Tensor
+        Broadcast.
+    value : number
+
+    Raises
+    ------
+    RuntimeError
+        If `tensor1` and `tensor2` are of integers.
+
+    Examples
+    --------
+    >>> tg.addcdiv(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.tensor(2.0), value=10)
+    tensor([16., 22.])
+    """
+    if dtypes.result_type(tensor1, tensor2).kind != "f":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported. Convert a tensor, or add trunc(tensor1 / tensor2)."
+        )
+    return _fused(_ADDCDIV, np.divide, x, tensor1, tensor2, value)
+
+
+def _addcmul_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    _, b, c = ctx.inputs
+    x_shape, b_shape, c_shape = ctx.shapes
+    return (
+        sum_to(g, x_shape) if ctx.needs[0] else None,
+        sum_to(_plain["_mul0"](g * ctx.attrs, c), b_shape) if ctx.needs[1] else None,
+        sum_to(_plain["_mul0"](g * ctx.attrs, b), c_shape) if ctx.needs[2] else None,
+    )
+
+
+def _addcdiv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    _, b, c = ctx.inputs
+    x_shape, b_shape, c_shape = ctx.shapes
+    return (
+        sum_to(g, x_shape) if ctx.needs[0] else None,
+        sum_to(_plain["_mul0"](g * ctx.attrs, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
+        sum_to(_plain["_mul0"](g * -ctx.attrs, (b / c) / c), c_shape) if ctx.needs[2] else None,
+    )
+
+
+_ADDCMUL = Structural("AddcmulBackward0", ((), (2,), (1,)), _addcmul_vjp)
+_ADDCDIV = Structural("AddcdivBackward0", ((), (2,), (1, 2)), _addcdiv_vjp)
 
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

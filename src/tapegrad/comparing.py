@@ -16,25 +16,37 @@ from tapegrad.tensor import Tensor, array_of, as_operand, make
 __all__ = [
     "allclose",
     "bitwise_and",
+    "bitwise_left_shift",
     "bitwise_not",
     "bitwise_or",
+    "bitwise_right_shift",
     "bitwise_xor",
     "eq",
     "equal",
-    "floor_divide",
+    "gcd",
     "ge",
+    "greater",
+    "greater_equal",
     "gt",
     "isclose",
     "isfinite",
     "isinf",
     "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "lcm",
     "le",
+    "less",
+    "less_equal",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
     "lt",
     "ne",
+    "not_equal",
+    "signbit",
 ]
 
 
@@ -68,9 +80,11 @@ ge = _comparison("ge", ">=", np.greater_equal, operator.ge)
 
 
 def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> Callable[..., Tensor]:
+    wanted = getattr(ufunc, "nin", 1)
+
     def function(*operands: Any) -> Tensor:
-        if len(operands) != ufunc.nin:  # NumPy would take one more for the place of the result
-            raise TypeError(f"{name}() takes {ufunc.nin} operand(s), but got {len(operands)}")
+        if len(operands) != wanted:  # NumPy would take one more for the place of the result
+            raise TypeError(f"{name}() takes {wanted} operand(s), but got {len(operands)}")
         data = [as_operand(t)._data for t in operands]
         for a in data if integers_only else ():
             if type(a) is float or a.dtype.kind == "f":
@@ -78,11 +92,18 @@ def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> 
                     f"\"{name}_cpu\" not implemented for '{dtypes.type_name(np.asarray(a).dtype)}'; use bool or integer tensors"
                 )
         check_broadcast(*data)
+        if integers_only:
+            dtype = dtypes.result_type(*operands)
+            data = [np.asarray(a, dtype) for a in data]
         return make(np.asarray(ufunc(*data)), 0)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function
+
+
+def _has_minus_sign(a: Any) -> Any:
+    return np.signbit(a) if np.asarray(a).dtype.kind == "f" else np.less(a, 0)
 
 
 logical_and = _untracked("logical_and", np.logical_and, "Elementwise ``x and y`` of truth values.")
@@ -96,26 +117,20 @@ bitwise_not = _untracked("bitwise_not", np.invert, "Elementwise ``~x`` of bools 
 isnan = _untracked("isnan", np.isnan, "Whether each element is nan.")
 isinf = _untracked("isinf", np.isinf, "Whether each element is infinite.")
 isfinite = _untracked("isfinite", np.isfinite, "Whether each element is finite.")
+isposinf = _untracked("isposinf", lambda a: np.equal(a, np.inf), "Whether each element is positive infinity.")
+isneginf = _untracked("isneginf", lambda a: np.equal(a, -np.inf), "Whether each element is negative infinity.")
+isreal = _untracked("isreal", np.isreal, "Whether each element is a real number: all are.")
+signbit = _untracked(
+    "signbit",
+    lambda a: np.signbit(a) if np.asarray(a).dtype.kind == "f" else np.less(a, 0),
+    "Whether each element has the minus sign; -0.0 has.",
+)
+gcd = _untracked("gcd", np.gcd, "Elementwise greatest common divisor of integers.", True)
+lcm = _untracked("lcm", np.lcm, "Elementwise least common multiple of integers.", True)
+bitwise_left_shift = _untracked("bitwise_left_shift", np.left_shift, "Elementwise ``x << y`` of integers.", True)
+bitwise_right_shift = _untracked("bitwise_right_shift", np.right_shift, "Elementwise ``x >> y`` of integers.", True)
 
-
-def floor_divide(x: Any, y: Any) -> Tensor:
-    """Quotient rounded down; its derivative is not defined here, so the result is untracked.
-
-    Raises
-    ------
-    RuntimeError
-        For division of integers by zero.
-    """
-    a, b = as_operand(x)._data, as_operand(y)._data
-    check_broadcast(a, b)
-    dtype = dtypes.result_type(x, y)
-    with quiet():
-        b = np.asarray(b).astype(dtype)
-    if dtype.kind != "f" and not np.all(b):
-        raise RuntimeError("ZeroDivisionError: integer division by zero")
-    with quiet():
-        result = np.floor_divide(np.asarray(a).astype(dtype), b)
-    return make(result.item() if result.ndim == 0 and dtype == dtypes.float64 else np.asarray(result), 0)
+not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 
 
 def equal(x: Tensor, other: Tensor) -> bool:
@@ -123,29 +138,49 @@ def equal(x: Tensor, other: Tensor) -> bool:
     return bool(np.array_equal(array_of(x), array_of(as_operand(other))))
 
 
-def isclose(x: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+def isclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether ``|x - other| <= atol + rtol * |other|``, elementwise.
+
+    Parameters
+    ----------
+    x, other : Tensor
+        Of one dtype; broadcast.
+    rtol, atol : number
+        Not negative.
+    equal_nan : bool
+        Whether nan is close to nan.
 
     Raises
     ------
     RuntimeError
-        If a tolerance is negative or nan.
+        If the dtypes differ, or a tolerance is negative or nan.
     TypeError
         If a tolerance is not a number.
+
+    Examples
+    --------
+    >>> tg.isclose(tg.tensor([1.0, 2.0]), tg.tensor([1.0 + 1e-9, 2.1]))
+    tensor([ True, False])
     """
-    _check_tolerances(rtol, atol)
+    a, b = array_of(as_operand(x)), array_of(as_operand(other, x if isinstance(x, Tensor) else None))
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"{dtypes.type_name(a.dtype)} did not match {dtypes.type_name(b.dtype)}; convert one of the tensors")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)):
+            raise TypeError(f"isclose(): {name} must be a number, not {type(tolerance).__name__}")
+        if not tolerance >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
+    check_broadcast(a, b)
     with quiet():
-        return make(np.asarray(np.isclose(array_of(x), array_of(as_operand(other)), rtol, atol, equal_nan)), 0)
+        return make(np.asarray(np.isclose(a, b, rtol, atol, equal_nan)), 0)
 
 
-def allclose(x: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether `isclose` holds for every element."""
-    return bool(isclose(x, other, rtol, atol, equal_nan)._data.all())
+def allclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether `isclose` holds for every element; the parameters and errors are those of `isclose`.
 
-
-def _check_tolerances(rtol: float, atol: float) -> None:
-    for name, given in (("rtol", rtol), ("atol", atol)):
-        if isinstance(given, bool) or not isinstance(given, (int, float)):
-            raise TypeError(f"isclose(): {name} must be a number, not {type(given).__name__}")
-        if not given >= 0:
-            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {given}")
+    Examples
+    --------
+    >>> tg.allclose(tg.tensor([1.0, 2.0]), tg.tensor([1.0, 2.0 + 1e-9]))
+    True
+    """
+    return bool(np.all(isclose(x, other, rtol, atol, equal_nan)._data))

@@ -20,16 +20,23 @@ from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, axis
 from tapegrad.tensor import Tensor, array_of, wrap
 
-__all__ = ["ValuesIndices", "amax", "amin", "argmax", "argmin", "max", "min"]
+__all__ = ["MinMax", "ValuesIndices", "amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 Array = np.ndarray[Any, Any]
 
 
 class ValuesIndices(NamedTuple):
-    """What `max` and `min` along a dimension return."""
+    """What the choice of an element along a dimension returns."""
 
     values: Tensor
     indices: Tensor
+
+
+class MinMax(NamedTuple):
+    """What `aminmax` returns."""
+
+    min: Tensor
+    max: Tensor
 
 
 def max(
@@ -135,6 +142,42 @@ def amin(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     return _extreme(_AMIN, np.minimum, "amin", x, dim, keepdim)
 
 
+def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """The smallest and the largest element, of all or along a dimension; ties share the gradient evenly.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int, optional
+    keepdim : bool
+        Keep the dimensions, with size one.
+
+    Returns
+    -------
+    MinMax
+        ``(min, max)``; nan counts as smaller and as larger than everything.
+
+    Raises
+    ------
+    RuntimeError, IndexError
+        If there is no element to choose from.
+
+    Examples
+    --------
+    >>> tg.aminmax(tg.tensor([3.0, 1.0, 2.0])).max
+    tensor(3.)
+    """
+    data = array_of(x)
+    if dim is None and not data.size:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity. Give dim= of another size."
+        )
+    position = None if dim is None else axis(dim, data.ndim)
+    return MinMax(
+        _extreme(_LEAST, np.minimum, "aminmax", x, position, keepdim), _extreme(_MOST, np.maximum, "aminmax", x, position, keepdim)
+    )
+
+
 def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """Index of the largest element, along a dimension or in the flattened tensor; the first of several; untracked.
 
@@ -155,7 +198,14 @@ def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     return _position(np.argmin, "argmin", x, dim, keepdim)
 
 
-def _require_elements(data: Array, axes: tuple[int, ...], whole: bool, name: str) -> None:
+def require_elements(data: Array, axes: tuple[int, ...], whole: bool, name: str) -> None:
+    """Raise if a reduction over `axes` would have nothing to choose from.
+
+    Raises
+    ------
+    RuntimeError, IndexError
+        The latter along a dimension, and for the whole tensor from the functions that return an index.
+    """
     if data.size:
         return
     if whole:
@@ -172,11 +222,12 @@ def _require_elements(data: Array, axes: tuple[int, ...], whole: bool, name: str
 def _extreme(op: Structural, choose: Any, name: str, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     data = array_of(x)
     removed = reduced(dim, data.ndim)
-    _require_elements(data, removed, dim is None, name)
+    require_elements(data, removed, dim is None, name)
     return apply(op, (x,), choose.reduce(data, removed, None, None, keepdim), (removed, keepdim))
 
 
-def _extreme_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+def share_evenly(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    """The vjp of a reduction to one of the elements: all that equal it get the same share of the cotangent."""
     removed, keepdim = ctx.attrs
     shape = ctx.shapes[0]
     data = array_of(ctx.inputs[0])
@@ -191,7 +242,7 @@ def _position(find: Any, name: str, x: Tensor, dim: int | None, keepdim: bool) -
     if data.dtype.kind == "b":
         raise RuntimeError(f"{name}(): does not support bool input; convert it to an integer dtype")
     position = None if dim is None else axis(dim, data.ndim)
-    _require_elements(data, () if position is None else (position,), dim is None, name)
+    require_elements(data, () if position is None else (position,), dim is None, name)
     if data.ndim == 0:
         return wrap(np.zeros((), np.int64))
     return wrap(np.asarray(find(data, position, keepdims=keepdim), np.int64))
@@ -201,10 +252,19 @@ def _along(op: Structural, find: Any, name: str, x: Tensor, dim: int, keepdim: b
     data = array_of(x)
     position = axis(dim, data.ndim)
     if data.ndim == 0:
-        return ValuesIndices(apply(op, (x,), data.copy(), None), wrap(np.zeros((), np.int64)))
-    _require_elements(data, (position,), False, name)
-    where = np.asarray(find(data, position, keepdims=True), np.int64)
-    values = _take(data, where, position)
+        return pick_only(op, x)
+    require_elements(data, (position,), False, name)
+    return pick_along(op, x, position, np.asarray(find(data, position, keepdims=True), np.int64), keepdim)
+
+
+def pick_only(op: Structural, x: Tensor) -> ValuesIndices:
+    """`pick_along` for a tensor without dimensions."""
+    return ValuesIndices(apply(op, (x,), array_of(x).copy(), None), wrap(np.zeros((), np.int64)))
+
+
+def pick_along(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> ValuesIndices:
+    """One element along a dimension of a tensor that has dimensions, and its index; `op` is made with `to_the_picked`."""
+    values = _take(array_of(x), where, position)
     shown = where if keepdim else where.squeeze(position)
     if not keepdim:
         values = values.squeeze(position)
@@ -221,7 +281,8 @@ def _take(data: Array, where: Array, position: int) -> Array:
     return np.take_along_axis(data.reshape(rows), where.reshape(rows), 1).reshape(where.shape)
 
 
-def _along_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    """The vjp of the choice of one element along a dimension: that one gets the cotangent."""
     position = ctx.attrs
     if position is None:
         return (g,)
@@ -230,9 +291,11 @@ def _along_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (put_along(reshape(g, shape), position, where, ctx.shapes[0]),)
 
 
-_MAX = Structural("MaxBackward1", ((0, "z"),), _extreme_vjp)
-_MIN = Structural("MinBackward1", ((0, "z"),), _extreme_vjp)
-_AMAX = Structural("AmaxBackward0", ((0, "z"),), _extreme_vjp)
-_AMIN = Structural("AminBackward0", ((0, "z"),), _extreme_vjp)
-_MAX_ALONG = Structural("MaxBackward0", ((),), _along_vjp)
-_MIN_ALONG = Structural("MinBackward0", ((),), _along_vjp)
+_MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly)
+_MIN = Structural("MinBackward1", ((0, "z"),), share_evenly)
+_AMAX = Structural("AmaxBackward0", ((0, "z"),), share_evenly)
+_AMIN = Structural("AminBackward0", ((0, "z"),), share_evenly)
+_MAX_ALONG = Structural("MaxBackward0", ((),), to_the_picked)
+_MIN_ALONG = Structural("MinBackward0", ((),), to_the_picked)
+_LEAST = Structural("AminmaxBackward0", ((0, "z"),), share_evenly)
+_MOST = Structural("AminmaxBackward0", ((0, "z"),), share_evenly)

@@ -32,10 +32,11 @@ def _np_mul0(x: Any, y: Any) -> Any:
 # What rule text means on arrays and on floats.
 ARRAY_NAMES: dict[str, Any] = {
     "abs": np.absolute, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
-    "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil, "cos": np.cos, "cosh": np.cosh, "exp": np.exp, "exp2": np.exp2,
-    "expm1": np.expm1, "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "log": np.log, "log10": np.log10, "log1p": np.log1p,
-    "log2": np.log2, "logaddexp": np.logaddexp, "maximum": np.maximum, "minimum": np.minimum, "mul0": _np_mul0, "pow": np.power,
-    "remainder": np.remainder, "round": np.round, "sigmoid": _np_sigmoid, "sign": np.sign, "sin": np.sin, "sinh": np.sinh,
+    "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh,
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "log": np.log,
+    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "logaddexp": np.logaddexp,
+    "maximum": np.maximum, "minimum": np.minimum, "mul0": _np_mul0, "pow": np.power, "remainder": np.remainder,
+    "round": np.round, "sigmoid": _np_sigmoid, "sign": np.sign, "sin": np.sin, "sinh": np.sinh,
     "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "trunc": np.trunc, "where": np.where,
 }  # fmt: skip
 

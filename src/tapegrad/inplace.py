@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.casting import cast
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
@@ -39,6 +40,7 @@ __all__ = [
     "replace",
     "setitem",
     "take_row",
+    "written_by",
     "zero_",
 ]
 
@@ -219,6 +221,31 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
 
     return function
+
+
+def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **options: Any) -> Tensor:
+    """Write into `t` what a function gives for it: the in-place form of an operation that is no rule.
+
+    Parameters
+    ----------
+    function : callable
+        Gives a tensor with memory of its own.
+    *others, **options
+        Its further arguments.
+    """
+    before = t
+    if is_recording() and any(isinstance(o, Tensor) and o._row for o in (t, *others)):
+        # The derivative may need the value that is overwritten, so the function is given another tensor with it.
+        kept = t._data if type(t._data) is float else t._data.copy()
+        before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
+    result = function(*(before if o is t else o for o in (t, *others)), **options)
+    if t._row and not result._row and is_recording():
+        return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
+    z = fit(t, result._data, _dtype(result))
+    if result._row and _dtype(result) != _dtype(t):
+        result = cast(result, _dtype(t))
+    check_writable(t, bool(result._row))
+    return overwrite(t, z, (lambda: take_row(result)) if result._row else None)
 
 
 def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:

@@ -35,6 +35,7 @@ MATH = [
     "atan",
     "atan2",
     "atanh",
+    "copysign",
     "cos",
     "cosh",
     "erf",
@@ -193,7 +194,7 @@ def _partial_block() -> str:
 NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
 
 # Functions that round as NumPy's do, whoever compiles them.
-EXACT = frozenset(["abs", "ceil", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
+EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
 
 HAS_SCALAR, HAS_EXACT = 1 << 16, 1 << 17
 

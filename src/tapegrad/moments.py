@@ -1,4 +1,4 @@
-"""Variance and standard deviation."""
+"""Variance and standard deviation, alone and with the mean."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from tapegrad import elementwise
 from tapegrad.quiet import quiet
-from tapegrad.reductions import Dims, add_reduce, count, mean, reduced, restore
+from tapegrad.reductions import Dims, add_reduce, count, mean, mean_over, reduced, restore
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tensor import Tensor, array_of, wrap
 
-__all__ = ["std", "var"]
+__all__ = ["std", "std_mean", "var", "var_mean"]
 
 
 def var(
@@ -82,6 +82,56 @@ def std(
     return _spread(_STD, "std", x, dim, unbiased, keepdim, correction)
 
 
+def var_mean(
+    x: Tensor,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean of the elements, with the parameters of `var`.
+
+    Returns
+    -------
+    var, mean : Tensor
+
+    Examples
+    --------
+    >>> tg.var_mean(tg.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    spread = _spread(_VAR_OF_TWO, "var_mean", x, dim, unbiased, keepdim, correction)
+    return spread, _mean_beside("VarMeanBackward0", x, dim, keepdim)
+
+
+def std_mean(
+    x: Tensor,
+    dim: Dims | bool = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of the elements, with the parameters of `var`.
+
+    Returns
+    -------
+    std, mean : Tensor
+
+    Examples
+    --------
+    >>> tg.std_mean(tg.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    spread = _spread(_STD_OF_TWO, "std_mean", x, dim, unbiased, keepdim, correction)
+    return spread, _mean_beside("StdMeanBackward0", x, dim, keepdim)
+
+
+def _mean_beside(node: str, x: Tensor, dim: Dims | bool, keepdim: bool) -> Tensor:
+    return mean_over(x, node, reduced(None if isinstance(dim, bool) else dim, array_of(x).ndim), keepdim)
+
+
 def _spread(
     op: Structural,
     name: str,
@@ -115,7 +165,7 @@ def _spread(
     with quiet():
         centred = data - add_reduce(data, removed, None, None, True) / np.float64(size).astype(data.dtype)
         result = add_reduce(centred * centred, removed, None, None, keepdim) / np.asarray(freedom, data.dtype)
-        if op is _STD:
+        if op in (_STD, _STD_OF_TWO):
             result = np.sqrt(result)
     return apply(op, (x,), result, (removed, keepdim, freedom))
 
@@ -148,3 +198,5 @@ def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 _VAR = Structural("VarBackward0", ((0,),), _var_vjp)
 _STD = Structural("StdBackward0", ((0, "z"),), _std_vjp)
+_VAR_OF_TWO = Structural("VarMeanBackward0", ((0,),), _var_vjp)
+_STD_OF_TWO = Structural("StdMeanBackward0", ((0, "z"),), _std_vjp)

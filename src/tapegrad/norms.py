@@ -1,4 +1,4 @@
-"""Vector norms.
+"""Vector norms, and the distance that is the norm of a difference.
 
 Every derivative is taken as zero where the norm is zero, in all orders, as PyTorch does in the first.
 """
@@ -20,7 +20,7 @@ from tapegrad.reductions import Dims, add_reduce, count, reduced, restore
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tensor import Tensor, array_of, wrap
 
-__all__ = ["norm"]
+__all__ = ["dist", "norm"]
 
 Array = np.ndarray[Any, Any]
 
@@ -71,9 +71,39 @@ def norm(
         from tapegrad.linalg.matrix_norms import matrix_norm  # which is made of this function
 
         return matrix_norm(x, p, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)  # type: ignore[arg-type]
-    order = _order(p)
     if dtype is not None:
         x = cast(x, dtype)
+    return _norm(_NORM, x, _order(p), dim, keepdim)
+
+
+def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Norm of the difference of two tensors.
+
+    Parameters
+    ----------
+    x, other : Tensor, of floating point dtypes
+        Broadcast.
+    p : number
+        The order, as in `norm`.
+
+    Returns
+    -------
+    Tensor, shape ()
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.dist(tg.tensor([1.0, 2.0]), tg.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    return _norm(_DIST, elementwise.sub(x, other), float(p), None, False)
+
+
+def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
     data = array_of(x)
     if data.dtype.kind != "f":
         raise RuntimeError(
@@ -87,7 +117,7 @@ def norm(
         )
     with quiet():
         result = _value(data, order, removed, keepdim)
-    return apply(_NORM, (x,), result, (order, removed, keepdim))
+    return apply(op, (x,), result, (order, removed, keepdim))
 
 
 def _order(p: Any) -> float:
@@ -161,3 +191,4 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 _NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp)
+_DIST = Structural("DistBackward0", ((0, "z"),), _norm_vjp)

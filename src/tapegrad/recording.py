@@ -41,6 +41,8 @@ KEEPS_INTEGERS = frozenset(
         "maximum",
         "minimum",
         "_clamp",
+        "clamp_max",
+        "clamp_min",
         "where",
         "fmod",
         "remainder",

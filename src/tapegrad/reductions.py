@@ -20,7 +20,7 @@ from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, axis, reduce_sum
 from tapegrad.tensor import Tensor, array_of, wrap
 
-__all__ = ["all", "any", "mean", "prod", "sum"]
+__all__ = ["all", "any", "count_nonzero", "mean", "prod", "sum"]
 
 Array = np.ndarray[Any, Any]
 Dims = int | Sequence[int] | None
@@ -157,7 +157,12 @@ def mean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike
     if dim is None and not keepdim and data.size and data.itemsize > 2:
         size = data.size
         return reduce_sum(x, name, _ALL[data.ndim], 1.0 / size, total(data, None) / size)
-    removed = reduced(dim, data.ndim)
+    return mean_over(x, name, reduced(dim, data.ndim), keepdim)
+
+
+def mean_over(x: Tensor, name: str, removed: tuple[int, ...], keepdim: bool) -> Tensor:
+    """Mean over axes counted from the front, of a floating point tensor, recorded under a node's name."""
+    data = array_of(x)
     size = count(data.shape, removed)
     with quiet():
         # half precision is summed in single, where it does not overflow
@@ -255,6 +260,27 @@ def all(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     Tensor of bool (of ``uint8`` for ``uint8``)
     """
     return _logical(np.logical_and, x, dim, keepdim)
+
+
+def count_nonzero(x: Tensor, dim: Dims = None) -> Tensor:
+    """How many elements are nonzero, of all of them or along dimensions; nan counts; never tracked.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int or sequence of int, optional
+
+    Returns
+    -------
+    Tensor of int64
+
+    Examples
+    --------
+    >>> tg.count_nonzero(tg.tensor([[1.0, 0.0], [2.0, 3.0]]), 1)
+    tensor([1, 2])
+    """
+    data = array_of(x)
+    return wrap(np.asarray(add_reduce(data != 0, reduced(dim, data.ndim), np.int64)))
 
 
 def _logical(combine: Any, x: Tensor, dim: Dims, keepdim: bool) -> Tensor:

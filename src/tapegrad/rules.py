@@ -13,7 +13,8 @@ Conventions at kinks follow PyTorch:
 
 ======================  ==================================================
 ``abs``, ``relu``       derivative 0 at 0
-``clamp``               derivative 1 at the bounds
+``clamp`` and its kin   derivative 1 at the bounds
+``copysign``            0 where the magnitude is 0
 ``maximum``/``minimum`` half to each side where they tie
 ``pow``                 0 at base 0 for every exponent >= 0, except x**1
 ``hypot``               0 at the origin
@@ -77,6 +78,7 @@ RULES: tuple[Rule, ...] = (
     Rule("neg", X, "-x", ("-1.0",), (ANY,), "NegBackward0", "Negative ``-x``."),
     Rule("abs", X, "abs(x)", ("sign(x)",), (ANY,), "AbsBackward0", "Absolute value."),
     Rule("sign", X, "sign(x)", ("0.0",), (ANY,), "SignBackward0", "Sign: -1, 0 or 1."),
+    Rule("copysign", XY, "copysign(x, y)", ("where(x == 0.0, 0.0, copysign(1.0, x) * copysign(1.0, y))", "0.0"), (POS, ANY), "CopysignBackward0 CopysignBackward0 CopysignBackward1", "The magnitude of ``x`` with the sign of ``y``."),
     Rule("reciprocal", X, "1.0 / x", ("-(z * z)",), (POS,), "ReciprocalBackward0", "Reciprocal ``1 / x``."),
     Rule("square", X, "x * x", ("2.0 * x",), (ANY,), "PowBackward0", "Square ``x * x``."),
     Rule("_cube", X, "x * x * x", ("3.0 * (x * x)",), (ANY,), "PowBackward0", "Third power."),
@@ -111,10 +113,11 @@ RULES: tuple[Rule, ...] = (
     Rule("digamma", X, "digamma(x)", ("polygamma(1.0, x)",), (POS,), "DigammaBackward0", "Derivative of `lgamma`."),
     Rule("polygamma", XY, "polygamma(x, y)", (None, "polygamma(x + 1.0, y)"), ((1.0, 1.0), POS), "PolygammaBackward0", "Derivative of order ``x`` (a number) of `digamma` at ``y``."),
     Rule("sigmoid", X, "sigmoid(x)", ("z * (1.0 - z)",), (ANY,), "SigmoidBackward0", "Logistic function ``1 / (1 + exp(-x))``."),
+    Rule("logit", X, "log(x / (1.0 - x))", ("1.0 / (x * (1.0 - x))",), ((0.1, 0.9),), "LogitBackward0", "Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`."),
     Rule("logsigmoid", X, "where(x < 0.0, x, 0.0) - log1p(exp(-abs(x)))", ("sigmoid(-x)",), (ANY,), "LogSigmoidBackward0", "Logarithm of `sigmoid`, without overflow."),
     Rule("softplus", X, "where(x > 20.0, x, log1p(exp(where(x > 20.0, 20.0, x))))", ("where(x > 20.0, 1.0, sigmoid(x))",), (ANY,), "SoftplusBackward0", "``log(1 + exp(x))``, linear above 20."),
     Rule("relu", X, "where(x <= 0.0, 0.0, x)", ("where(z <= 0.0, 0.0, 1.0)",), (ANY,), "ReluBackward0", "Positive part."),
-    Rule("_leaky_relu", XY, "where(x > 0.0, x, x * y)", ("where(x > 0.0, 1.0, y)", "where(x > 0.0, 0.0, x)"), (ANY, POS), "LeakyReluBackward0", "``x`` where positive, else ``x * y``."),
+    Rule("_leaky_relu", XY, "where(x > 0.0, x, x * y)", ("where(x > 0.0, 1.0, y)", "where(x > 0.0, 0.0, x)"), (ANY, POS), "PreluKernelBackward0 LeakyReluBackward0 LeakyReluBackward0", "``x`` where positive, else ``x * y``."),
     Rule("silu", X, "x * sigmoid(x)", ("sigmoid(x) * (1.0 + x * (1.0 - sigmoid(x)))",), (ANY,), "SiluBackward0", "``x * sigmoid(x)``."),
     Rule("gelu", X, "0.5 * x * (1.0 + erf(0.7071067811865476 * x))", ("0.5 * (1.0 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * (x * x))",), (ANY,), "GeluBackward0", "Gaussian error linear unit."),
     Rule("logaddexp", XY, "logaddexp(x, y)", ("sigmoid(x - y)", "sigmoid(y - x)"), (ANY, ANY), "LogaddexpBackward0", "``log(exp(x) + exp(y))`` without overflow."),
@@ -122,10 +125,12 @@ RULES: tuple[Rule, ...] = (
     Rule("maximum", XY, "maximum(x, y)", ("where(x == y, 0.5, where(x < y, 0.0, 1.0))", "where(x == y, 0.5, where(y < x, 0.0, 1.0))"), (ANY, ANY), "MaximumBackward0", "The larger of two values."),
     Rule("minimum", XY, "minimum(x, y)", ("where(x == y, 0.5, where(x > y, 0.0, 1.0))", "where(x == y, 0.5, where(y > x, 0.0, 1.0))"), (ANY, ANY), "MinimumBackward0", "The smaller of two values."),
     Rule("_clamp", XYW, "minimum(maximum(x, y), w)", ("where(x < y, 0.0, where(x > w, 0.0, 1.0))", "where(x < y, where(y < w, 1.0, 0.0), 0.0)", "where(maximum(x, y) > w, 1.0, 0.0)"), (ANY, (-1.0, -0.5), (0.5, 1.0)), "ClampBackward0 ClampBackward0 ClampBackward1", "``x`` limited to the interval from ``y`` to ``w``."),
+    Rule("clamp_min", XY, "maximum(x, y)", ("where(x >= y, 1.0, 0.0)", "where(x < y, 1.0, 0.0)"), (ANY, (-0.5, 0.5)), "ClampMinBackward1 ClampMinBackward1 ClampMinBackward0", "``x``, but not less than ``y``."),
+    Rule("clamp_max", XY, "minimum(x, y)", ("where(x <= y, 1.0, 0.0)", "where(x > y, 1.0, 0.0)"), (ANY, (-0.5, 0.5)), "ClampMaxBackward1 ClampMaxBackward1 ClampMaxBackward0", "``x``, but not more than ``y``."),
     Rule("where", XYW, "where(x != 0.0, y, w)", (None, "where(x != 0.0, 1.0, 0.0)", "where(x != 0.0, 0.0, 1.0)"), (BIT, ANY, ANY), "WhereBackward0", "``y`` where the condition ``x`` holds, else ``w``."),
     Rule("lerp", XYW, "x + w * (y - x)", ("1.0 - w", "w", "y - x"), (ANY, ANY, BIT), "LerpBackward0", "Linear interpolation from ``x`` to ``y`` with weight ``w``."),
-    Rule("fmod", XY, "fmod(x, y)", ("1.0", "-trunc(x / y)"), (ANY, POS), "FmodBackward0", "Remainder with the sign of the dividend."),
-    Rule("remainder", XY, "remainder(x, y)", ("1.0", "-floor(x / y)"), (ANY, POS), "RemainderBackward0", "Remainder with the sign of the divisor."),
+    Rule("fmod", XY, "fmod(x, y)", ("1.0", "-round((x - sign(x) * remainder(abs(x), abs(y))) / y)"), (ANY, POS), "FmodBackward1 FmodBackward1 FmodBackward0", "Remainder with the sign of the dividend."),
+    Rule("remainder", XY, "remainder(x, y)", ("1.0", "-round((x - remainder(x, y)) / y)"), (ANY, POS), "RemainderBackward1 RemainderBackward1 RemainderBackward0", "Remainder with the sign of the divisor."),
     Rule("floor", X, "floor(x)", ("0.0",), (ANY,), "FloorBackward0", "Largest integer not above."),
     Rule("ceil", X, "ceil(x)", ("0.0",), (ANY,), "CeilBackward0", "Smallest integer not below."),
     Rule("trunc", X, "trunc(x)", ("0.0",), (ANY,), "TruncBackward0", "Integer part."),

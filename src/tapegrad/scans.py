@@ -1,8 +1,8 @@
-"""Running sums and products.
+"""Running sums and products, and running sums of exponentials.
 
 The derivative of a running product is a linear recurrence, and the derivative of a linear recurrence is one in the
 other direction. So there are three maps whose derivatives are made of each other, no division occurs, and zeros are
-exact in every order.
+exact in every order. The derivative of a running sum of exponentials, relative to that sum, is such a recurrence too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
 from tapegrad.casting import cast
+from tapegrad.dtypes import type_name
 from tapegrad.quiet import quiet
 from tapegrad.structural import Context, Structural, apply, axis
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensor import Tensor, array_of, wrap
 
-__all__ = ["cumprod", "cumsum"]
+__all__ = ["cumprod", "cumsum", "logcumsumexp"]
 
 Array = np.ndarray[Any, Any]
 
@@ -70,6 +71,59 @@ def cumprod(x: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     tensor([1., 2., 6.])
     """
     return _scan(x, dim, dtype, running_product)
+
+
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """Logarithms of the running sums of exponentials along a dimension, without overflow.
+
+    Parameters
+    ----------
+    x : Tensor, of a floating point dtype
+    dim : int
+
+    Returns
+    -------
+    Tensor, of the shape of `x`
+
+    Raises
+    ------
+    NotImplementedError
+        If the dtype is not a floating point one.
+
+    Notes
+    -----
+    Derivatives take linear time; the weights in them are never formed from exponentials that overflow. Where the sum is zero or
+    infinite they are zero.
+
+    Examples
+    --------
+    >>> tg.logcumsumexp(tg.tensor([0.0, 0.0, 0.0]), 0)
+    tensor([0.0000, 0.6931, 1.0986])
+    """
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise NotImplementedError(
+            f"\"logcumsumexp_out_cpu\" not implemented for '{type_name(data.dtype)}'. Convert the tensor to a floating point dtype."
+        )
+    position = axis(dim, data.ndim)
+    result = np.empty_like(data, order="C")
+    with quiet():
+        np.logaddexp.accumulate(_directed(data, position, False), position, None, _directed(result, position, False))
+    return apply(_LOGCUMSUMEXP, (x,), result, position)
+
+
+def _logcumsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    # z[k] depends on x[i] by the weight exp(x[i] - z[k]), so the cotangent of x[i] is exp(x[i] - z[i]) times
+    # s[i] = g[i] + exp(z[i] - z[i+1]) * s[i+1], whose factors are at most one.
+    position = ctx.attrs
+    x, z = ctx.inputs[0], ctx.result
+    value = array_of(z)
+    finite = wrap(~np.isinf(value))
+    here = elementwise.where(wrap(value != np.inf), z, 0.0)
+    next_one = shift(elementwise.where(wrap(value != -np.inf), z, 0.0), position, True, np.inf)
+    s = recurrence(elementwise.exp(here - next_one), g, position, True)
+    x, z = elementwise.where(finite, x, -np.inf), elementwise.where(finite, z, 0.0)
+    return (elementwise._mul0(s, elementwise.exp(x - z)),)
 
 
 def _scan(x: Tensor, dim: int, dtype: DTypeLike | None, scan: Any) -> Tensor:
@@ -171,5 +225,6 @@ def _recurrence_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 _SUM = Structural("CumsumBackward0", ((),), _sum_vjp)
 _PRODUCT = Structural("CumprodBackward0", ((0, "z"),), _product_vjp)
+_LOGCUMSUMEXP = Structural("LogcumsumexpBackward0", ((0, "z"),), _logcumsumexp_vjp)
 _SHIFT = Structural("ShiftBackward0", ((),), _shift_vjp)
 _RECURRENCE = Structural("RecurrenceBackward0", ((0, "z"), (0,)), _recurrence_vjp)

@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from tapegrad import (
+    activations,
     affine,
     arithmetic,
     attributes,
@@ -17,18 +18,23 @@ from tapegrad import (
     copying,
     counting,
     diagonals,
+    differences,
     einsum,
     extremes,
     grids,
     indexing,
     inplace,
     joining,
+    missing_values,
     moments,
     normalising,
     norms,
+    order_statistics,
+    piecewise,
     products,
     rearranging,
     reductions,
+    running_extremes,
     scans,
     scattering,
     searching,
@@ -39,8 +45,10 @@ from tapegrad import (
     splitting,
     subviews,
     tiling,
+    transcendental,
     transposing,
     triangles,
+    undifferentiable,
     vectors,
     writing,
 )
@@ -54,9 +62,10 @@ from tapegrad.tensor import Tensor, as_operand
 __all__ = ["PUBLIC", "attach"]
 
 MODULES = (
-    affine, comparing, counting, diagonals, einsum, extremes, grids, indexing, joining, moments, normalising, norms, products,
-    rearranging, reductions, scans, scattering, searching, selecting, shaping, slice_writing, sorting, splitting, subviews, tiling,
-    transposing, triangles, vectors, arithmetic,
+    affine, comparing, counting, diagonals, differences, einsum, extremes, grids, indexing, joining, missing_values, moments,
+    normalising, norms, order_statistics, products, rearranging, reductions, running_extremes, scans, scattering, searching,
+    selecting, shaping, slice_writing, sorting, splitting, subviews, tiling, transcendental, transposing, triangles,
+    undifferentiable, vectors, arithmetic,
 )  # fmt: skip
 
 # Functions of tensors among others, which look at their operands themselves.
@@ -95,6 +104,9 @@ for _module in MODULES:
         _function = getattr(_module, _name)
         checked = _name not in UNCHECKED and callable(_function) and not isinstance(_function, type)
         PUBLIC[_name] = _of_tensors(_name, _function) if checked else _function
+for _module, _names in ((piecewise, ("hardshrink", "prelu", "rrelu", "threshold")), (activations, ("celu", "selu"))):
+    for _name in _names:
+        PUBLIC[_name] = _of_tensors(_name, getattr(_module, _name))
 PUBLIC["clone"] = attributes.clone
 # What PyTorch has both here and in `linalg`, sometimes in an older form.
 LINEAR_ALGEBRA: dict[str, Any] = {
@@ -111,20 +123,10 @@ for _name in ("H", "T", "linear", "mT", "one_hot", "repeat", "storage_offset", "
     PUBLIC.pop(_name, None)
 
 # Functions of the package that are no methods of a tensor.
-NOT_METHODS = frozenset(
-    [
-        *joining.__all__,
-        *grids.__all__,
-        "bucketize",
-        "chain_matmul",
-        "einsum",
-        "getitem",
-        "isin",
-        "searchsorted",
-        "tensordot",
-        "where",
-    ]
-)
+NOT_METHODS = frozenset([
+    *joining.__all__, *grids.__all__, "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum", "getitem", "isin",
+    "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean", "where",
+])  # fmt: skip
 
 PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),
@@ -198,6 +200,18 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
 IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
 
 
+# Operations besides the rules that have an in-place form.
+WRITTEN = (
+    "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "erfinv", "float_power", "floor_divide", "gcd", "ge", "greater",
+    "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "sinc", "true_divide",
+)  # fmt: skip
+
+BITWISE = {
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+
 _divided = REFLECTED[OPCODES["div"]]
 
 
@@ -223,6 +237,16 @@ def _in_place(name: str) -> Any:
     return function
 
 
+def _written(name: str) -> Any:
+    function = getattr(PUBLIC[name], "__wrapped__", PUBLIC[name])
+
+    def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
+        return inplace.written_by(function, t, *others, **options)
+
+    operate.__name__, operate.__doc__ = f"{name}_", f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
+    return operate
+
+
 def _scaled_in_place(name: str) -> Any:
     function = _in_place(name)
 
@@ -234,6 +258,17 @@ def _scaled_in_place(name: str) -> Any:
     return operate
 
 
+def _plainly(rule: Any, with_options: Any) -> Any:
+    """The in-place form of a rule, which is the quicker one, unless options ask for more than the rule."""
+
+    def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
+        result: Tensor = with_options(t, *others, **options) if options else rule(t, *others)
+        return result
+
+    operate.__name__, operate.__doc__ = rule.__name__, rule.__doc__
+    return operate
+
+
 def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of `tapegrad.clamp`."""
     infinite = (float("-inf"), float("inf"))
@@ -241,6 +276,13 @@ def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
         t, infinite[0] if min is None else min, infinite[1] if max is None else max
     )
     return result
+
+
+def _exchanged(function: Any) -> Any:
+    def operate(x: Tensor, y: Any) -> Any:
+        return function(y, x)
+
+    return operate
 
 
 def _like_new(name: str) -> Any:
@@ -260,6 +302,11 @@ def attach() -> None:
     # Methods skip the look at their first operand that functions need.
     table |= {name: METHODS[name] for name in METHODS if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
     table |= {f"{name}_": _in_place(name) for name in IN_PLACE_RULES}
+    table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
+    rules = {name: table[name] for name in ("div_", "round_")}
+    table |= {f"{name}_": _written(name) for name in WRITTEN}
+    for name, rule in rules.items():
+        table[name] = _plainly(rule, table[name])
     table |= {
         "add_": _scaled_in_place("add"),
         "sub_": _scaled_in_place("sub"),
@@ -272,14 +319,17 @@ def attach() -> None:
         table[f"__{operation}__"] = METHODS[operation]
         table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
         table[f"__i{operation}__"] = table[f"{operation}_"]
-    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": table["div_"]}
+    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": rules["div_"]}
     table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
-    table |= {"__floordiv__": comparing.floor_divide, "__rfloordiv__": lambda x, y: comparing.floor_divide(y, x)}
+    table |= {"__floordiv__": undifferentiable.floor_divide, "__rfloordiv__": _exchanged(undifferentiable.floor_divide)}
     table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
     table |= {"__rmatmul__": lambda x, y: products.matmul(as_operand(y), x)}
     table |= {f"__{name}__": _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-    table |= {"__and__": comparing.bitwise_and, "__or__": comparing.bitwise_or, "__xor__": comparing.bitwise_xor}
-    table["__invert__"] = comparing.bitwise_not
+    for operator, name in BITWISE.items():
+        table[f"__{operator}__"] = getattr(comparing, name)
+        table[f"__r{operator}__"] = _exchanged(getattr(comparing, name))
+        table[f"__i{operator}__"] = table[f"{name}_"]
+    table |= {"__invert__": comparing.bitwise_not, "__imod__": table["remainder_"], "__ifloordiv__": table["floor_divide_"]}
     table["where"] = lambda x, condition, y: arithmetic.where(condition, x, y)
     for name, function in table.items():
         setattr(Tensor, name, function)

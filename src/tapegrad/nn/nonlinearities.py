@@ -1,0 +1,174 @@
+"""Nonlinearities as functions of a network: the rules among them, with the keywords that they have here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from tapegrad import arithmetic, elementwise, normalising
+from tapegrad.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
+from tapegrad.inplace import in_place, written_by
+from tapegrad.kernels import OPCODES
+from tapegrad.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
+from tapegrad.splitting import chunk
+from tapegrad.structural import axis
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "log_softmax",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "rrelu",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+]
+
+
+def _rule(name: str, input: Tensor, inplace: bool) -> Tensor:
+    function: Callable[..., Any] = in_place(OPCODES[name]) if inplace else elementwise.FUNCTIONS[name]
+    result: Tensor = function(input)
+    return result
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``max(x, 0)`` of every element.
+
+    Parameters
+    ----------
+    input : Tensor
+    inplace : bool
+        Write the result into `input`.
+
+    Examples
+    --------
+    >>> tg.nn.functional.relu(tg.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+    return _rule("relu", input, inplace)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * sigmoid(x)`` of every element.
+
+    Parameters
+    ----------
+    input : Tensor
+    inplace : bool
+        Write the result into `input`.
+
+    Examples
+    --------
+    >>> tg.nn.functional.silu(tg.tensor([0.0, 2.0]))
+    tensor([0.0000, 1.7616])
+    """
+    return _rule("silu", input, inplace)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-x))`` of every element."""
+    return _rule("sigmoid", input, False)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """Logarithm of the sigmoid of every element, without overflow."""
+    return _rule("logsigmoid", input, False)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent of every element."""
+    return _rule("tanh", input, False)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``negative_slope * x``; the derivative at 0 is the slope.
+
+    Examples
+    --------
+    >>> tg.nn.functional.leaky_relu(tg.tensor([-1.0, 2.0]), 0.5)
+    tensor([-0.5000,  2.0000])
+    """
+    if inplace:
+        return written_by(arithmetic.leaky_relu, input, negative_slope)
+    return arithmetic.leaky_relu(input, negative_slope)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, linear where ``beta * x`` exceeds `threshold`."""
+    return arithmetic.softplus(input, beta, threshold)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along a dimension times the sigmoid of the second.
+
+    Raises
+    ------
+    RuntimeError
+        If `input` has no dimensions, or an odd size in that one.
+
+    Examples
+    --------
+    >>> tg.nn.functional.glu(tg.tensor([3.0, 0.0]))
+    tensor([1.5000])
+    """
+    shape = array_of(input).shape
+    if not shape:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    position = axis(dim, len(shape))
+    if shape[position] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {position} is size {shape[position]}")
+    if not shape[position]:
+        return input.clone()
+    first, second = chunk(input, 2, position)
+    return first * elementwise.sigmoid(second)
+
+
+def softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Exponentials normalised to a sum of one along the axis `dim`.
+
+    Parameters
+    ----------
+    input : Tensor
+    dim : int
+    dtype : dtype, optional
+        Cast to it first.
+    """
+    return normalising.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Logarithm of `softmax`, accurate where that is tiny; the same parameters."""
+    return normalising.log_softmax(input, dim, dtype)
+
+
+def softmin(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """`softmax` of the negative; the same parameters.
+
+    Examples
+    --------
+    >>> tg.nn.functional.softmin(tg.tensor([0.0, 1000.0]), 0)
+    tensor([1., 0.])
+    """
+    return normalising.softmax(-input, dim, dtype)
