@@ -3,72 +3,41 @@
 import warnings
 
 from tapegrad.affine import linear
-from tapegrad.counting import one_hot
-from tapegrad.nn.nonlinearities import (
-    celu,
-    elu,
-    gelu,
-    glu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    log_softmax,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    rrelu,
-    selu,
-    sigmoid,
-    silu,
-    softmax,
-    softmin,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-)
-from tapegrad.padding import pad
+from tapegrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from tapegrad.tensor import Tensor
 
 __all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "glu",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "leaky_relu",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "linear",
-    "log_softmax",
-    "logsigmoid",
-    "mish",
     "mse_loss",
-    "one_hot",
-    "pad",
-    "prelu",
     "relu",
-    "relu6",
-    "rrelu",
-    "selu",
     "sigmoid",
-    "silu",
     "softmax",
-    "softmin",
-    "softplus",
-    "softshrink",
-    "softsign",
     "tanh",
-    "tanhshrink",
-    "threshold",
 ]
+def relu(input: Tensor) -> Tensor:
+    """``max(x, 0)`` of every element."""
+    return input.relu()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """``1 / (1 + exp(-x))`` of every element."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent of every element."""
+    return input.tanh()
+
+
+def softmax(input: Tensor, dim: int) -> Tensor:
+    """Exponentials normalised to a sum of one along the axis `dim`."""
+    return input.softmax(dim)
 
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

@@ -1,0 +1,337 @@
+"""Convolutions and transposed convolutions over one, two or three spatial dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.nn.functional.sizes import Sizes, per_dimension
+from tapegrad.nn.functional.sliding import Windows, places_of
+from tapegrad.nn.functional.trilinear import Geometry, convolve, spread
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
+
+Numbers = int | tuple[int, ...]
+
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Every window of a signal times a weight (the weight is not reversed).
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+    weight : Tensor, shape (m, c / groups, k)
+    bias : Tensor, shape (m,), optional
+        Added to each channel of the result.
+    stride : int
+        Step from one window to the next.
+    padding : int, "valid" or "same"
+        Zeros on both sides; ``"same"`` keeps the length, with the odd zero behind.
+    dilation : int
+        Step from one element of a window to the next.
+    groups : int
+        Parts of the channels that do not see each other.
+
+    Returns
+    -------
+    Tensor, shape (n, m, (l + 2 * padding - dilation * (k - 1) - 1) // stride + 1)
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit together, the window is longer than the padded signal, or a number makes no sense.
+
+    Examples
+    --------
+    >>> x = tg.tensor([[[1.0, 2.0, 4.0, 8.0]]])
+    >>> tg.nn.functional.conv1d(x, tg.tensor([[[1.0, -1.0]]]))
+    tensor([[[-1., -2., -4.]]])
+    """
+    return _convolution(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Every window of an image times a weight; as `conv1d`, with one number or two for stride, padding and dilation.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, h, w) or (c, h, w)
+    weight : Tensor, shape (m, c / groups, k, l)
+    bias : Tensor, shape (m,), optional
+
+    Examples
+    --------
+    >>> tg.nn.functional.conv2d(tg.ones(1, 1, 3, 3), tg.ones(1, 1, 2, 2), padding="same")
+    tensor([[[[4., 4., 2.],
+              [4., 4., 2.],
+              [2., 2., 1.]]]])
+    """
+    return _convolution(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers | str = 0,
+    dilation: Numbers = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Every window of a volume times a weight; as `conv2d` with three spatial dimensions."""
+    return _convolution(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+    dilation: Numbers = 1,
+) -> Tensor:
+    """The transpose of `conv1d` as a linear map: every element spread over its window.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, m, l) or (m, l)
+    weight : Tensor, shape (m, c / groups, k)
+    bias : Tensor, shape (c,), optional
+    stride, padding, groups, dilation
+        Those of the convolution.
+    output_padding : int
+        How much longer the result is: convolutions with a stride map signals of several lengths to one length.
+
+    Returns
+    -------
+    Tensor, shape (n, c, (l - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1)
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit together, the result would be empty, or a number makes no sense.
+
+    Examples
+    --------
+    >>> tg.nn.functional.conv_transpose1d(tg.tensor([[[1.0, 10.0]]]), tg.tensor([[[1.0, 2.0]]]), stride=2)
+    tensor([[[ 1.,  2., 10., 20.]]])
+    """
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+    dilation: Numbers = 1,
+) -> Tensor:
+    """The transpose of `conv2d` as a linear map; as `conv_transpose1d` with two spatial dimensions."""
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+    dilation: Numbers = 1,
+) -> Tensor:
+    """The transpose of `conv3d` as a linear map; as `conv_transpose1d` with three spatial dimensions."""
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def _convolution(
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Numbers,
+    padding: Numbers | str,
+    dilation: Numbers,
+    groups: int,
+) -> Tensor:
+    name = f"conv{rank}d"
+    batched = _check_ranks(name, rank, input, weight, bias)
+    x = input if batched else input.unsqueeze(0)
+    extents, kernel = array_of(x).shape[2:], array_of(weight).shape[2:]
+    steps, gaps = _steps("stride", stride, rank), _steps("dilation", dilation, rank)
+    around = _around(padding, rank, kernel, steps, gaps)
+    _check(weight, bias, groups, False)
+    inside, channels = array_of(weight).shape[1] * groups, array_of(x).shape[1]
+    if channels != inside:
+        raise ShapeError(
+            f"Given groups={groups}, weight of size {list(array_of(weight).shape)}, expected input{list(array_of(x).shape)} to "
+            f"have {inside} channels, but got {channels} channels instead"
+        )
+    padded = [n + p for n, p in zip(extents, around, strict=True)]
+    window = [(k - 1) * d + 1 for k, d in zip(kernel, gaps, strict=True)]
+    if any(n < k for n, k in zip(padded, window, strict=True)):
+        raise ShapeError(
+            f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(window)}). Kernel size can't be "
+            "greater than actual input size"
+        )
+    _check_dtypes(name, x, weight, bias)
+    windows = Windows(
+        extents, kernel, steps, gaps, tuple(p // 2 for p in around), places_of(extents, kernel, steps, gaps, around)
+    )
+    result = convolve(x, weight, bias, Geometry(windows, groups))
+    return result if batched else result.squeeze(0)
+
+
+def _transposed(
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Numbers,
+    padding: Numbers,
+    output_padding: Numbers,
+    groups: int,
+    dilation: Numbers,
+) -> Tensor:
+    name = f"conv_transpose{rank}d"
+    batched = _check_ranks(name, rank, input, weight, bias)
+    y = input if batched else input.unsqueeze(0)
+    places, kernel = array_of(y).shape[2:], array_of(weight).shape[2:]
+    steps, gaps = _steps("stride", stride, rank), _steps("dilation", dilation, rank)
+    if isinstance(padding, str):
+        raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
+    before, more = _paddings("padding", padding, rank), _paddings("output_padding", output_padding, rank)
+    _check(weight, bias, groups, True)
+    outside, channels = array_of(weight).shape[0], array_of(y).shape[1]
+    if channels != outside:
+        raise ShapeError(
+            f"Given transposed=1, weight of size {list(array_of(weight).shape)}, expected input{list(array_of(y).shape)} to have "
+            f"{outside} channels, but got {channels} channels instead"
+        )
+    if any(p >= s and p >= d for p, s, d in zip(more, steps, gaps, strict=True)):
+        raise RuntimeError(
+            f"output padding must be smaller than either stride or dilation, but got output_padding: {list(more)} "
+            f"stride: {list(steps)} dilation: {list(gaps)}"
+        )
+    numbers = zip(places, steps, before, gaps, kernel, more, strict=True)
+    extents = tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in numbers)
+    if any(n <= 0 for n in extents):
+        raise ShapeError(
+            f"Given input size per channel: ({_times(places)}). Calculated output size per channel: ({_times(extents)}). Output "
+            "size is too small"
+        )
+    _check_dtypes(name, y, weight, bias)
+    result = spread(y, weight, bias, Geometry(Windows(extents, kernel, steps, gaps, before, places), groups))
+    return result if batched else result.squeeze(0)
+
+
+def _check_ranks(name: str, rank: int, input: Any, weight: Any, bias: Any) -> bool:
+    """Whether there is a batch dimension."""
+    for what, tensor in (("input", input), ("weight", weight)) + ((("bias", bias),) if bias is not None else ()):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}(): argument '{what}' must be Tensor, not {type(tensor).__name__}")
+    x, w = array_of(input), array_of(weight)
+    if x.ndim not in (rank + 1, rank + 2):
+        raise ShapeError(
+            f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: {list(x.shape)}"
+        )
+    if w.ndim != rank + 2:
+        raise ShapeError(f"Expected {rank + 2}D weight for {name}, but got weight of size: {list(w.shape)}")
+    if not all(w.shape[2:]):
+        raise ShapeError(f"kernel size should be greater than zero, but got weight of size: {list(w.shape)}")
+    if not all(x.shape[x.ndim - rank :]):
+        raise ShapeError(f"Only zero batch or zero channel inputs are supported, but got input shape: {list(x.shape)}")
+    return x.ndim == rank + 2
+
+
+def _check(weight: Tensor, bias: Tensor | None, groups: int, transposed: bool) -> None:
+    shape = array_of(weight).shape
+    if groups <= 0:
+        raise RuntimeError(f"non-positive groups is not supported, but got groups={groups}")
+    if shape[0] < groups:
+        raise ShapeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(shape)} instead"
+        )
+    if shape[0] % groups:
+        raise ShapeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+            f"{list(shape)} instead"
+        )
+    channels = shape[1] * groups if transposed else shape[0]
+    if bias is not None and array_of(bias).shape != (channels,):
+        raise ShapeError(
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(shape)}, expected bias to be 1-dimensional with "
+            f"{channels} elements, but got bias of size {list(array_of(bias).shape)} instead"
+        )
+
+
+def _check_dtypes(name: str, input: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    own = array_of(input).dtype
+    for what, tensor in (("weight", weight), ("bias", bias)):
+        if tensor is not None and array_of(tensor).dtype != own:
+            raise RuntimeError(
+                f"Input type ({type_name(own).lower()}) and {what} type ({type_name(array_of(tensor).dtype).lower()}) should be "
+                "the same; convert one"
+            )
+    if own.kind == "b":
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'; convert the tensors first")
+
+
+def _steps(what: str, value: Numbers, rank: int) -> Sizes:
+    steps = per_dimension(value, rank, _count(what, rank))
+    if any(step <= 0 for step in steps):
+        wrong = "non-positive stride is not supported" if what == "stride" else "dilation should be greater than zero"
+        raise RuntimeError(f"{wrong}, but got {what}={list(steps)}")
+    return steps
+
+
+def _paddings(what: str, value: Numbers, rank: int) -> Sizes:
+    numbers = per_dimension(value, rank, _count(what, rank))
+    if any(number < 0 for number in numbers):
+        raise RuntimeError(f"negative {what} is not supported, but got {what}={list(numbers)}")
+    return numbers
+
+
+def _count(what: str, rank: int) -> str:
+    return f"expected {what} to be a single integer value or a list of {rank} values to match the convolution dimensions"
+
+
+def _around(padding: Numbers | str, rank: int, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Sizes:
+    """Zeros in front of and behind each dimension, together."""
+    if not isinstance(padding, str):
+        return tuple(2 * p for p in _paddings("padding", padding, rank))
+    if padding == "valid":
+        return (0,) * rank
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'; use 'valid', 'same' or numbers")
+    if any(step != 1 for step in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    return tuple(d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
+
+
+def _times(sizes: Any) -> str:
+    return " x ".join(map(str, sizes))

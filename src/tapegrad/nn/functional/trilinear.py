@@ -1,0 +1,139 @@
+"""The three products of a convolution.
+
+A convolution is linear in its input ``x``, its weight ``w`` and its cotangent ``y``: the sum over all windows of ``x`` times ``w``
+times ``y`` is one number, and its derivatives with respect to the three are the convolution, its transpose and the
+correlation that gives the weight's gradient. Each one's derivatives are the two others, to any order.
+
+Shapes: ``x`` (n, c, *extents), ``w`` (m, c / groups, *kernel), ``y`` (n, m, *places).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.nn.functional.sliding import Windows, columns, fold, parts
+from tapegrad.quiet import quiet
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = ["Geometry", "convolve", "correlate", "spread"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Geometry(NamedTuple):
+    """Where the windows lie, and in how many groups the channels are that do not see each other."""
+
+    windows: Windows
+    groups: int
+
+
+def convolve(x: Tensor, w: Tensor, bias: Tensor | None, geometry: Geometry) -> Tensor:
+    """``y``: every window of `x` times `w`, plus a number for each channel."""
+    inputs = (x, w) if bias is None else (x, w, bias)
+    with quiet():
+        result = _convolved(array_of(x), array_of(w), geometry)
+        if bias is not None:
+            result += _of_channels(array_of(bias), result.ndim)
+    return apply(_CONVOLVE, inputs, result, geometry)
+
+
+def spread(y: Tensor, w: Tensor, bias: Tensor | None, geometry: Geometry) -> Tensor:
+    """``x``: what the windows were made from, every element of `y` spread over its window by `w`."""
+    inputs = (y, w) if bias is None else (y, w, bias)
+    with quiet():
+        result = _spread(array_of(y), array_of(w), geometry)
+        if bias is not None:
+            result += _of_channels(array_of(bias), result.ndim)
+    return apply(_SPREAD, inputs, result, geometry)
+
+
+def correlate(x: Tensor, y: Tensor, geometry: Geometry) -> Tensor:
+    """``w``: the sum over all windows of `x` times the elements of `y`."""
+    with quiet():
+        result = _correlated(array_of(x), array_of(y), geometry)
+    return apply(_CORRELATE, (x, y), result, geometry)
+
+
+def _convolve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    x, w = ctx.inputs[:2]
+    x_bar = spread(g, w, None, ctx.attrs) if ctx.needs[0] else None
+    w_bar = correlate(x, g, ctx.attrs) if ctx.needs[1] else None
+    return x_bar, w_bar, *_bias_bar(g, ctx)
+
+
+def _spread_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    y, w = ctx.inputs[:2]
+    y_bar = convolve(g, w, None, ctx.attrs) if ctx.needs[0] else None
+    w_bar = correlate(g, y, ctx.attrs) if ctx.needs[1] else None
+    return y_bar, w_bar, *_bias_bar(g, ctx)
+
+
+def _correlate_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    x, y = ctx.inputs
+    x_bar = spread(y, g, None, ctx.attrs) if ctx.needs[0] else None
+    y_bar = convolve(x, g, None, ctx.attrs) if ctx.needs[1] else None
+    return x_bar, y_bar
+
+
+def _bias_bar(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    if len(ctx.needs) == 2:
+        return ()
+    return (g.sum((0, *range(2, array_of(g).ndim))) if ctx.needs[2] else None,)
+
+
+_CONVOLVE = Structural("ConvolutionBackward0", ((1,), (0,), ()), _convolve_vjp)
+_SPREAD = Structural("ConvolutionBackward0", ((1,), (0,), ()), _spread_vjp)
+_CORRELATE = Structural("ConvolutionBackward0", ((1,), (0,)), _correlate_vjp)
+
+
+# Each value is one matrix product a group: channels and taps of the window along one side of the columns, batch and places
+# along the other.
+
+
+def _of_channels(bias: Array, ndim: int) -> Array:
+    return bias.reshape((-1,) + (1,) * (ndim - 2))
+
+
+def _matrices(w: Array, groups: int) -> Array:
+    return w.reshape(groups, w.shape[0] // groups, -1) if w.size else np.zeros((groups, w.shape[0] // groups, 0), w.dtype)
+
+
+def _convolved(x: Array, w: Array, geometry: Geometry) -> Array:
+    windows, groups = geometry
+    matrices = _matrices(w, groups)
+    result = np.empty((x.shape[0], w.shape[0], *windows.places), x.dtype)
+    for part in parts(x.shape[0], windows, x.shape[1]):
+        piece = columns(x[part], windows)
+        product = np.matmul(matrices, piece.reshape(groups, matrices.shape[2], -1))
+        result[part] = product.reshape(w.shape[0], -1, *windows.places).swapaxes(0, 1)
+    return result
+
+
+def _spread(y: Array, w: Array, geometry: Geometry) -> Array:
+    windows, groups = geometry
+    transposed = _matrices(w, groups).swapaxes(1, 2)
+    channels = w.shape[1] * groups
+    result = np.empty((y.shape[0], channels, *windows.extents), y.dtype)
+    for part in parts(y.shape[0], windows, channels):
+        piece = np.matmul(transposed, _by_group(y[part], groups))
+        result[part] = fold(piece.reshape(channels, *windows.kernel, -1, *windows.places), windows)
+    return result
+
+
+def _correlated(x: Array, y: Array, geometry: Geometry) -> Array:
+    windows, groups = geometry
+    shape = (y.shape[1], x.shape[1] // groups, *windows.kernel)
+    result = np.zeros((groups, y.shape[1] // groups, int(np.prod(shape[1:]))), x.dtype)
+    for part in parts(x.shape[0], windows, x.shape[1]):
+        piece = columns(x[part], windows).reshape(groups, result.shape[2], -1)
+        result += np.matmul(_by_group(y[part], groups), piece.swapaxes(1, 2))
+    return result.reshape(shape)
+
+
+def _by_group(y: Array, groups: int) -> Array:
+    """Channels of each group along one side of a matrix, batch and places along the other."""
+    return y.swapaxes(0, 1).reshape(groups, y.shape[1] // groups, -1)
