@@ -1,0 +1,139 @@
+"""Pooling to a result of a given size."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.nn.functional.bins import Bins, adaptive_bins, lengths
+from tapegrad.nn.functional.pooling import largest, means, operations
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+]
+
+Numbers = int | tuple[int | None, ...] | None
+Pooled = Tensor | tuple[Tensor, Tensor]
+
+# In PyTorch a pooling over one dimension is one over two of which one is removed again, and one to a single place a mean.
+_LARGEST, _MEANS = zip(
+    operations("SqueezeBackward1", "SqueezeBackward1"),
+    operations("AdaptiveMaxPool2DBackward0", "AdaptiveAvgPool2DBackward0"),
+    operations("AdaptiveMaxPool3DBackward0", "AdaptiveAvgPool3DBackward0"),
+    strict=True,
+)
+_, _MEAN = operations("", "MeanBackward1")
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Numbers) -> Tensor:
+    """Means over as many windows as the result has places.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+    output_size : int
+        The windows cover the signal and are as even as can be; neighbours may share an element.
+
+    Returns
+    -------
+    Tensor, shape (n, c, output_size)
+
+    Raises
+    ------
+    RuntimeError
+        If the rank or the output size is wrong, or there is nothing to take means of.
+
+    Examples
+    --------
+    >>> tg.nn.functional.adaptive_avg_pool1d(tg.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+    tensor([[2., 6.]])
+    """
+    return _adaptive_avg_pool(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Numbers) -> Tensor:
+    """Means over windows of an image; as `adaptive_avg_pool1d`, with one size or two; None keeps that of the image."""
+    return _adaptive_avg_pool(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Numbers) -> Tensor:
+    """Means over windows of a volume; as `adaptive_avg_pool2d` with three spatial dimensions."""
+    return _adaptive_avg_pool(3, input, output_size)
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
+    """The largest elements of as many windows as the result has places.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, l) or (c, l)
+    output_size : int
+        The windows cover the signal and are as even as can be; neighbours may share an element.
+    return_indices : bool
+        Whether to return the places of the elements as well.
+
+    Returns
+    -------
+    Tensor, or (Tensor, Tensor of int64)
+        The places count in the flattened spatial dimensions of `input`.
+
+    Raises
+    ------
+    RuntimeError
+        If the rank or the output size is wrong, or there is nothing to choose from.
+    """
+    return _adaptive_max_pool(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
+    """The largest elements of windows of an image; as `adaptive_max_pool1d`, with one size or two; None keeps the image's."""
+    return _adaptive_max_pool(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
+    """The largest elements of windows of a volume; as `adaptive_max_pool2d` with three spatial dimensions."""
+    return _adaptive_max_pool(3, input, output_size, return_indices)
+
+
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
+    name = f"adaptive_avg_pool{rank}d"
+    bins = _bins(name, rank, input, output_size)
+    dtype = array_of(input).dtype
+    if dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
+    single = rank > 1 and all(len(along.starts) == 1 for along in bins)
+    return means(_MEAN if single else _MEANS[rank - 1], input, bins, lengths(bins))
+
+
+def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool) -> Pooled:
+    values, indices = largest(_LARGEST[rank - 1], input, _bins(f"adaptive_max_pool{rank}d", rank, input, output_size))
+    return (values, indices) if return_indices else values
+
+
+def _bins(name: str, rank: int, input: Any, output_size: Any) -> list[Bins]:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    shape = array_of(input).shape
+    if len(shape) not in (rank + 1, rank + 2):
+        error = ShapeError if rank == 1 else ValueError
+        raise error(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(shape)}")
+    if not all(shape[len(shape) - rank :]):
+        raise ShapeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)}"
+        )
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+    if len(wanted) != rank:
+        raise ShapeError(f"{name}: output_size must be {rank} numbers, but got {list(wanted)}")
+    extents = shape[-rank:]
+    counts = [extent if size is None else operator.index(size) for size, extent in zip(wanted, extents, strict=True)]
+    if min(counts) < 0:
+        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {counts}")
+    return [adaptive_bins(extent, count) for extent, count in zip(extents, counts, strict=True)]
