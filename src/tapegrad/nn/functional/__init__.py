@@ -5,6 +5,9 @@ import warnings
 from tapegrad.affine import linear
 from tapegrad.nn.functional.adaptive_pooling import *  # noqa: F403
 from tapegrad.nn.functional.fixed_pooling import *  # noqa: F403
+from tapegrad.nn.functional.embedding import *  # noqa: F403
+from tapegrad.nn.functional.normalisation import *  # noqa: F403
+from tapegrad.nn.functional.dropping import *  # noqa: F403
 from tapegrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from tapegrad.tensor import Tensor
 
