@@ -57,9 +57,9 @@ def run_sums(x: Array, bins: Sequence[Bins]) -> Array:
 
 
 def _sums_along(x: Array, bins: Bins, axis: int) -> Array:
-    ahead = (slice(None),) * axis
+    ahead: tuple[Any, ...] = (slice(None),) * axis
     count, taps = len(bins.starts), bins.taps()
-    shape = x.shape[:axis] + (count,) + x.shape[axis + 1 :]
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if count < taps:
         result = np.empty(shape, x.dtype)
         for o, (start, end) in enumerate(zip(bins.starts, bins.ends, strict=True)):

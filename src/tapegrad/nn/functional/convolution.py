@@ -198,9 +198,7 @@ def _convolution(
             "greater than actual input size"
         )
     _check_dtypes(name, x, weight, bias)
-    windows = Windows(
-        extents, kernel, steps, gaps, tuple(p // 2 for p in around), places_of(extents, kernel, steps, gaps, around)
-    )
+    windows = Windows(extents, kernel, steps, gaps, tuple(p // 2 for p in around), places_of(extents, kernel, steps, gaps, around))
     result = convolve(x, weight, bias, Geometry(windows, groups))
     return result if batched else result.squeeze(0)
 
@@ -211,7 +209,7 @@ def _transposed(
     weight: Tensor,
     bias: Tensor | None,
     stride: Numbers,
-    padding: Numbers,
+    padding: Numbers | str,
     output_padding: Numbers,
     groups: int,
     dilation: Numbers,

@@ -268,7 +268,5 @@ def _places(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation
         found.append(count)
     if min(found) < 1:
         sizes = ["x".join(map(str, (shape[-rank - 1], *part))) for part in (shape[-rank:], found)]
-        raise ShapeError(
-            f"Given input size: ({sizes[0]}). Calculated output size: ({sizes[1]}). Output size is too small"
-        )
+        raise ShapeError(f"Given input size: ({sizes[0]}). Calculated output size: ({sizes[1]}). Output size is too small")
     return cast(Sizes, tuple(found))

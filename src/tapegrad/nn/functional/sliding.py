@@ -57,6 +57,12 @@ class Windows(NamedTuple):
         return within, tuple(slice(0, part.stop - part.start) for part in within)
 
 
+def _at(x: Array, places: Sequence[slice | int], ahead: bool = True) -> Array:
+    """The view of `x` at places in its last dimensions, or its first."""
+    key: Any = (..., *places) if ahead else tuple(places)
+    return x[key]
+
+
 def parts(count: int, windows: Windows, channels: int) -> Iterator[slice]:
     """The batch in parts whose columns are not too large."""
     each = channels * math.prod(windows.kernel) * math.prod(windows.places)
@@ -80,7 +86,7 @@ def columns(x: Array, windows: Windows) -> Array:
     if any(windows.before) or any(r > n for r, n in zip(reach, windows.extents, strict=True)):
         within, covered = windows.inner()
         padded = np.zeros(x.shape[:2] + reach, x.dtype)
-        padded[(..., *within)] = x[(..., *covered)]
+        _at(padded, within)[...] = _at(x, covered)
         x = padded
     batch, channel, *spatial = x.strides
     strides = (
@@ -115,12 +121,13 @@ def fold(pieces: Array, windows: Windows) -> Array:
     shape = (pieces.shape[0], pieces.shape[rank + 1])
     covering = np.zeros(shape + windows.reach(), pieces.dtype)
     for tap, places in taps(windows):
-        covering[(..., *places)] += pieces[(slice(None), *tap)]
+        part = _at(covering, places)
+        part += _at(pieces, (slice(None), *tap), ahead=False)
     within, covered = windows.inner()
     if covering.shape[2:] == windows.extents and not any(windows.before):
         return covering.swapaxes(0, 1)
     result = np.zeros((shape[1], shape[0], *windows.extents), pieces.dtype)
-    result[(..., *covered)] = covering[(..., *within)].swapaxes(0, 1)
+    _at(result, covered)[...] = _at(covering, within).swapaxes(0, 1)
     return result
 
 

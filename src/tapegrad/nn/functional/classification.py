@@ -1,0 +1,261 @@
+"""Losses of a choice among classes: the negative log likelihood and the cross entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import elementwise
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.nn.functional.reducing import check_reduction, reduced
+from tapegrad.normalising import log_softmax
+from tapegrad.quiet import quiet
+from tapegrad.selecting import put_along
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tensor import Tensor, array_of, is_recording, wrap
+
+__all__ = ["check_untracked", "cross_entropy", "nll_loss"]
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """The negative of the log probability of each target class, and by default the mean.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, ...) or (c,)
+        Log probabilities, for example from `log_softmax` along dimension 1.
+    target : Tensor of int64, shape (n, ...) or ()
+        Numbers of the classes.
+    weight : Tensor, shape (c,), optional
+        Factors of the classes; the mean is then divided by the sum of the factors used.
+    ignore_index : int
+        Targets that count for nothing.
+    reduction : {"mean", "sum", "none"}
+
+    Returns
+    -------
+    Tensor
+        The mean is nan if there is no target.
+
+    Raises
+    ------
+    IndexError
+        If a target is not a class.
+    ValueError
+        If the batch sizes differ, or `reduction` is none of the three.
+    RuntimeError
+        If the other sizes differ, or the dtype of `target` is wrong.
+
+    Examples
+    --------
+    >>> tg.nn.functional.nll_loss(tg.tensor([[-1.0, -2.0], [-3.0, -4.0]]), tg.tensor([1, 0]))
+    tensor(2.5000)
+    """
+    check_reduction(reduction)
+    for what, tensor in (("input", input), ("target", target)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"nll_loss(): argument '{what}' must be Tensor, not {type(tensor).__name__}")
+    data, classes = array_of(input), array_of(target)
+    if data.ndim == 0:
+        raise ValueError(f"Expected 1 or more dimensions (got {data.ndim})")
+    single = data.ndim == 1
+    if single:
+        data, classes = data[None], classes.reshape(1, -1)[0]
+    _check_sizes(data.shape, classes.shape, single)
+    _check_target(data, classes, weight, "nll_loss_forward")
+    kept = classes != ignore_index
+    where = np.where(kept, classes, 0).astype(np.int64)
+    wrong = where[(where < 0) | (where >= data.shape[1])]
+    if wrong.size:
+        raise IndexError(f"Target {wrong.reshape(-1)[0]} is out of bounds.")
+    if weight is None:
+        factors = kept.astype(data.dtype)
+    else:
+        factors = np.where(kept, array_of(weight)[where], data.dtype.type(0))
+    with quiet():
+        losses = np.where(kept, -np.take_along_axis(data, where[:, None], 1)[:, 0] * factors, data.dtype.type(0))
+        if reduction == "mean":
+            total = factors.sum()
+            result, factors = losses.sum() / total, np.where(kept, factors / total, data.dtype.type(0))
+        else:
+            result = losses.sum() if reduction == "sum" else losses
+    if reduction == "none" and single:
+        result = losses[0]
+    op = _NLL if data.ndim == 2 else _NLL_2D
+    return apply(op, (input,), result, None, (wrap(where), wrap(-factors)))
+
+
+def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    where, factors = ctx.extra
+    shape = ctx.shapes[0]
+    classes = array_of(where)
+    batched = shape if len(shape) > 1 else (1, *shape)
+    if array_of(g).ndim == 0 and classes.ndim:
+        g = g.expand(*classes.shape)
+    spread = elementwise._mul0(g, factors).unsqueeze(1)
+    return (put_along(spread, 1, wrap(classes[:, None]), batched).reshape(shape),)
+
+
+_NLL = Structural("NllLossBackward0", ((),), _nll_vjp)
+_NLL_2D = Structural("NllLoss2DBackward0", ((),), _nll_vjp)
+
+
+def _check_sizes(shape: Shape, target: Shape, single: bool) -> None:
+    if target[:1] != shape[:1]:
+        if not target or single:
+            raise ShapeError(f"size mismatch (got input: {list(shape)}, target: {list(target)})")
+        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({target[0]}).")
+    wanted = (shape[0], *shape[2:])
+    if target == wanted:
+        return
+    if len(shape) == 2:
+        raise ShapeError(f"0D or 1D target tensor expected, multi-target not supported: got {list(target)}")
+    if len(shape) == 4 and len(target) != 3:
+        raise ShapeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(target)}, for input "
+            f"{list(shape)}"
+        )
+    if len(shape) == 4:
+        raise ShapeError(f"size mismatch (got input: {list(shape)} , target: {list(target)}")
+    raise ShapeError(f"Expected target size {list(wanted)}, got {list(target)}")
+
+
+def _check_target(data: Array, classes: Array, weight: Tensor | None, name: str) -> None:
+    if classes.dtype not in (np.int64, np.uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(classes.dtype)}")
+    if data.dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(data.dtype)}'; convert to a floating point dtype")
+    if weight is None:
+        return
+    check_untracked(name, "weight", weight)
+    if array_of(weight).shape != data.shape[1:2]:
+        raise ShapeError(
+            f"weight tensor should be defined either for all {data.shape[1]} classes or no classes but got weight tensor of "
+            f"shape: {list(array_of(weight).shape)}"
+        )
+    if array_of(weight).dtype != data.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(data.dtype)} but found {type_name(array_of(weight).dtype)}")
+
+
+def check_untracked(name: str, what: str, tensor: Tensor) -> None:
+    """Refuse to record an operation that has no derivative for one of its tracked operands."""
+    if tensor.requires_grad and is_recording():
+        raise RuntimeError(
+            f"The function '{name}' is not differentiable with respect to argument '{what}'. This input cannot have requires_grad "
+            "True; detach() it."
+        )
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """The negative log of the softmax probability of each target class, and by default the mean.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, ...) or (c,)
+        One number for each class, unnormalised.
+    target : Tensor
+        Numbers of the classes, of int64 and shape (n, ...) or (); or their probabilities, of the shape of `input`.
+    weight : Tensor, shape (c,), optional
+        Factors of the classes; the mean over numbered classes is then divided by the sum of the factors used.
+    ignore_index : int
+        Numbers that count for nothing.
+    reduction : {"mean", "sum", "none"}
+    label_smoothing : float
+        How much of the target, from 0 to 1, is replaced by the same probability for all classes.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    IndexError
+        If a target is not a class.
+    ValueError
+        If the batch sizes differ, or `reduction` is none of the three.
+    RuntimeError
+        If the other sizes differ, a dtype is wrong, or `label_smoothing` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> tg.nn.functional.cross_entropy(tg.tensor([[0.0, 0.0]]), tg.tensor([1]))
+    tensor(0.6931)
+    """
+    check_reduction(reduction)
+    if not isinstance(target, Tensor):
+        raise TypeError(f"cross_entropy_loss(): argument 'target' (position 2) must be Tensor, not {type(target).__name__}")
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    shape = array_of(input).shape
+    if not shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    along = 0 if len(shape) == 1 else 1
+    if shape == array_of(target).shape:
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return _with_probabilities(input, target, weight, reduction, label_smoothing, along)
+    logs = log_softmax(input, along)
+    loss = nll_loss(logs, target, weight, ignore_index, reduction)
+    if label_smoothing == 0.0:
+        return loss
+    uniform = _uniform(logs, target, weight, ignore_index, reduction, along)
+    return loss * (1.0 - label_smoothing) + uniform * (label_smoothing / shape[along])
+
+
+def _with_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, smoothing: float, along: int
+) -> Tensor:
+    if array_of(target).dtype.kind != "f":
+        raise RuntimeError(
+            f"Expected floating point type for target with class probabilities, got {type_name(array_of(target).dtype)}"
+        )
+    shape = array_of(input).shape
+    if smoothing > 0.0:
+        target = target * (1.0 - smoothing) + smoothing / shape[along]
+    losses = log_softmax(input, along) * target
+    if weight is not None:
+        losses = losses * _along(weight, shape, along)
+    if reduction == "mean":
+        return -losses.sum() / (array_of(input).size / max(shape[along], 1))
+    return -losses.sum() if reduction == "sum" else -losses.sum(along)
+
+
+def _uniform(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, along: int) -> Tensor:
+    """The loss against equal probabilities of all classes."""
+    classes = array_of(target)
+    kept = wrap(classes != ignore_index)
+    weighted = logs if weight is None else logs * _along(weight, array_of(logs).shape, along)
+    losses = (-weighted.sum(along)).reshape(classes.shape).masked_fill(~kept, 0.0)
+    if reduction != "mean":
+        return reduced(losses, reduction)
+    if weight is None:
+        return losses.sum() / float(array_of(kept).sum())
+    return losses.sum() / weight[wrap(classes[array_of(kept)].astype(np.int64))].sum()
+
+
+def _along(weight: Tensor, shape: Shape, along: int) -> Tensor:
+    if array_of(weight).shape != (shape[along],):
+        raise ShapeError(
+            f"cross_entropy: weight tensor should be defined either for all {shape[along]} classes or no classes but got weight "
+            f"tensor of shape: {list(array_of(weight).shape)}"
+        )
+    return weight.reshape((-1,) + (1,) * (len(shape) - 1 - along))

@@ -1,0 +1,189 @@
+"""Losses that ask scores or distances to differ by a margin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad import elementwise
+from tapegrad.nn.functional.reducing import reduced
+from tapegrad.nn.functional.similarity import cosine_similarity, pairwise_distance
+from tapegrad.selecting import gather
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = [
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "multi_margin_loss",
+    "multilabel_soft_margin_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+]
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """``1 - cos`` where the target is 1, and what ``cos`` exceeds `margin` by where it is -1.
+
+    Parameters
+    ----------
+    input1, input2 : Tensor, shape (n, d) or (d,)
+    target : Tensor, shape (n,) or ()
+        1 and -1.
+    margin : float
+    reduction : {"mean", "sum", "none"}
+
+    Raises
+    ------
+    RuntimeError
+        If the ranks do not fit together.
+    ValueError
+        If `reduction` is none of the three.
+    """
+    ranks = array_of(input1).ndim, array_of(input2).ndim, array_of(target).ndim
+    if ranks[0] != ranks[1] or ranks[0] not in (1, 2) or ranks[2] != ranks[0] - 1:
+        raise RuntimeError(
+            f"{ranks[2]}D target tensor expects {ranks[2] + 1}D input tensors, but found inputs with sizes "
+            f"{list(array_of(input1).shape)} and {list(array_of(input2).shape)}."
+        )
+    cosine = cosine_similarity(input1, input2, -1)
+    apart = (cosine - margin).relu()
+    return reduced(_choose(target, 1 - cosine, apart), reduction)
+
+
+def _choose(target: Tensor, same: Tensor, apart: Tensor) -> Tensor:
+    """`same` where the target is 1, `apart` where it is -1, zero elsewhere."""
+    signs = array_of(target)
+    zero = wrap(np.zeros((), array_of(same).dtype))
+    return elementwise.where(wrap(signs == 1), same, zero) + elementwise.where(wrap(signs == -1), apart, zero)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """A distance where the target is 1, and what it falls short of `margin` by where it is -1.
+
+    Parameters
+    ----------
+    input : Tensor
+    target : Tensor
+        1 and -1.
+    margin : float
+    reduction : {"mean", "sum", "none"}
+    """
+    signs = array_of(target)
+    zero = wrap(np.zeros((), array_of(input).dtype))
+    losses = elementwise.where(wrap(signs == 1), zero, (margin - input).relu()) + elementwise.where(wrap(signs == -1), zero, input)
+    return reduced(losses, reduction)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean") -> Tensor:
+    """What ``target * (input1 - input2)`` falls short of `margin` by; 1 asks `input1` to be the larger, -1 `input2`.
+
+    Raises
+    ------
+    RuntimeError
+        If the ranks differ.
+    """
+    shapes = [array_of(t).shape for t in (input1, input2, target)]
+    if len({len(shape) for shape in shapes}) > 1:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {list(shapes[0])}, input2: {list(shapes[1])}, target: {list(shapes[2])}"
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """What the distance to `negative` falls short of the distance to `positive` plus `margin` by.
+
+    Parameters
+    ----------
+    anchor, positive, negative : Tensor, shape (n, d) or (d,)
+    margin : float
+        Positive.
+    p, eps : float
+        Those of `pairwise_distance`.
+    swap : bool
+        Whether the distance from `positive` to `negative` counts if it is the smaller one.
+    reduction : {"mean", "sum", "none"}
+
+    Raises
+    ------
+    ValueError
+        If `margin` is not positive, or `reduction` is none of the three.
+    """
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = elementwise.minimum(far, pairwise_distance(positive, negative, p, eps))
+    return reduced((margin + near - far).clamp(min=0.0), reduction)
+
+
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """``log(1 + exp(-target * input))``, and by default the mean; targets are 1 and -1."""
+    return reduced(-elementwise.logsigmoid(target * input), reduction)
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """What the score of the target class falls short of the others' plus `margin` by, averaged over the classes.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c) or (c,)
+    target : Tensor of int64, shape (n,) or ()
+    p : {1, 2}
+        Power of each shortfall.
+    margin : float
+    weight : Tensor, shape (c,), optional
+        Factors of the target classes.
+    reduction : {"mean", "sum", "none"}
+
+    Raises
+    ------
+    ValueError
+        If `p` is neither 1 nor 2, or `reduction` is none of the three.
+    """
+    if p not in (1, 2):
+        raise ValueError(f"only p == 1 and p == 2 supported, but got {p}")
+    single = array_of(input).ndim == 1
+    scores = input.unsqueeze(0) if single else input
+    classes = array_of(target).reshape(-1, 1)
+    count = array_of(scores).shape[1]
+    short = (margin - gather(scores, 1, wrap(classes)) + scores).clamp(min=0.0)
+    if p == 2:
+        short = short.square()
+    if weight is not None:
+        short = short * weight[wrap(classes[:, 0])].unsqueeze(1)
+    others = np.arange(count) != classes
+    losses = (short * wrap(others.astype(array_of(scores).dtype))).sum(1) / count
+    return reduced(losses.squeeze(0) if single else losses, reduction)
+
+
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The binary cross entropy of every class, averaged over the classes; targets are 0 and 1.
+
+    Parameters
+    ----------
+    input, target : Tensor, shape (n, c) or (c,)
+    weight : Tensor, shape (c,), optional
+    reduction : {"mean", "sum", "none"}
+    """
+    losses = -(target * elementwise.logsigmoid(input) + (1 - target) * elementwise.logsigmoid(-input))
+    if weight is not None:
+        losses = losses * weight
+    return reduced(losses.sum(-1) / array_of(input).shape[-1], reduction)

@@ -1,0 +1,92 @@
+"""Angles and distances between vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.recording import check_broadcast
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Cosine of the angle between the vectors along a dimension.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Broadcast against each other.
+    dim : int
+    eps : float
+        Shorter vectors count as this long.
+
+    Returns
+    -------
+    Tensor, without the dimension
+
+    Examples
+    --------
+    >>> tg.nn.functional.cosine_similarity(tg.tensor([[1.0, 0.0]]), tg.tensor([[1.0, 1.0]]))
+    tensor([0.7071])
+    """
+    a, b = array_of(x1), array_of(x2)
+    check_broadcast(a, b)
+    common = np.broadcast_shapes(a.shape, b.shape)
+    return (_unit(x1.expand(common), dim, eps) * _unit(x2.expand(common), dim, eps)).sum(dim)
+
+
+def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
+    length = x.norm(2, dim, keepdim=True)
+    # As in PyTorch, the derivative is that of the length also where the length is below eps.
+    short = (eps - length.detach()).clamp(min=0.0)
+    return x / (length + short)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """Norm of the differences along the last dimension.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor, shape (n, d) or (d,)
+        Broadcast against each other.
+    p : float
+        Order of the norm.
+    eps : float
+        Added to every difference.
+    keepdim : bool
+        Keep the dimension, with size one.
+
+    Returns
+    -------
+    Tensor, shape (n,) or ()
+
+    Examples
+    --------
+    >>> tg.nn.functional.pairwise_distance(tg.tensor([[3.0, 4.0]]), tg.zeros(1, 2), eps=0.0)
+    tensor([5.])
+    """
+    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along a dimension divided by their norm, or by `eps` if that is larger.
+
+    Parameters
+    ----------
+    input : Tensor
+    p : float
+        Order of the norm.
+    dim : int
+    eps : float
+
+    Returns
+    -------
+    Tensor, of the shape of `input`
+
+    Examples
+    --------
+    >>> tg.nn.functional.normalize(tg.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
