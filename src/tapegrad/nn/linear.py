@@ -1,11 +1,14 @@
 """Linear: an affine map with learned coefficients."""
 
-import math
+from __future__ import annotations
 
-from tapegrad.nn import functional
+import math
+from typing import Any
+
+from tapegrad.factories import empty
+from tapegrad.nn import functional, init
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.random import rand
 from tapegrad.tensor import Tensor
 
 __all__ = ["Linear"]
@@ -44,20 +47,23 @@ class Linear(Module):
     weight: Parameter
     bias: Parameter | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: object = None) -> None:
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        bound = 1.0 / math.sqrt(in_features) if in_features > 0 else 0.0
-
-        def start(*size: int) -> Parameter:
-            return Parameter((rand(*size, dtype=dtype) * 2.0 - 1.0) * bound)
-
-        self.weight = start(out_features, in_features)
+        self.weight = Parameter(empty(out_features, in_features, dtype=dtype))
         if bias:
-            self.bias = start(out_features)
+            self.bias = Parameter(empty(out_features, dtype=dtype))
         else:
             self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the parameters anew."""
+        bound = 1.0 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
         """The map, over the last axis of ``input`` of shape ``(..., in_features)``."""

@@ -1,30 +1,24 @@
-"""Module: a callable with named parameters and named parts."""
+"""Module: a callable with named parameters, buffers and parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, Self
 
-from tapegrad.grad_mode import no_grad
+from tapegrad import dtypes
+from tapegrad.dtypes import DType, as_dtype
+from tapegrad.nn.hooks import Hook, HookHandle, Hooks, call
 from tapegrad.nn.parameter import Parameter
+from tapegrad.nn.state import State
+from tapegrad.nn.tree import Tree
 from tapegrad.tensor import Tensor
 
-__all__ = ["Module"]
+__all__ = ["Module", "laid_out"]
+
+_TABLES = ("_parameters", "_buffers", "_modules")
 
 
-class KeyReport(NamedTuple):
-    """What `Module.load_state_dict` found: names the state lacked, and names the module does not have."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return f"KeyReport(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-
-
-class Module:
+class Module(Tree, State):
     """Base class of everything with parameters.
 
     A subclass calls ``super().__init__()``, assigns `Parameter` and `Module` attributes, which are found by that, and
@@ -52,27 +46,87 @@ class Module:
     """
 
     training: bool
-    _parameters: dict[str, Parameter | None]
-    _modules: dict[str, Module | None]
+    _before: Hooks
+    _after: Hooks
 
-    def __init__(self) -> None:
-        # Written past __setattr__, which needs the two tables.
-        self.__dict__.update(training=True, _parameters={}, _modules={})
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            raise TypeError(f"{type(self).__name__}.__init__() takes no arguments, but got {[*args, *kwargs]}")
+        # Written past __setattr__, which needs the tables.
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _modules={},
+            _before={},
+            _after={},
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The computation; a subclass defines it, a user calls the module itself."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What `forward` returns."""
+        """What `forward` returns, with the hooks around it."""
+        if self._before or self._after:
+            return call(self, self._before, self._after, args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
+        """Call ``hook(module, args)`` before `forward`.
+
+        Parameters
+        ----------
+        hook : callable
+            What it returns, unless None, takes the place of the arguments.
+        prepend : bool
+            Whether it runs before the hooks that are there already.
+        with_kwargs : bool
+            Whether it is called with the keywords as well, and returns ``(args, kwargs)``.
+
+        Returns
+        -------
+        HookHandle
+            Its ``remove()`` takes the hook away.
+        """
+        return HookHandle(self._before, Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> HookHandle:
+        """Call ``hook(module, args, result)`` after `forward`.
+
+        Parameters
+        ----------
+        hook : callable
+            What it returns, unless None, takes the place of the result.
+        prepend : bool
+            Whether it runs before the hooks that are there already.
+        with_kwargs : bool
+            Whether it is called with the keywords too: ``hook(module, args, kwargs, result)``.
+        always_call : bool
+            Whether it runs, with None for the result, also when the computation raises.
+
+        Returns
+        -------
+        HookHandle
+            Its ``remove()`` takes the hook away.
+        """
+        return HookHandle(self._after, Hook(hook, with_kwargs, always_call), prepend)
 
     # Attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, Parameter):
+            self._require_init("parameters")
+            self._clear(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
+            self._require_init("module")
+            self._clear(name, "_modules")
             self.add_module(name, value)
         elif name in self.__dict__.get("_parameters", ()):
             if value is not None:
@@ -82,96 +136,133 @@ class Module:
             if value is not None:
                 raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}' (tg.nn.Module or None expected)")
             self._modules[name] = None
+        elif name in self.__dict__.get("_buffers", ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"cannot assign '{type(value).__name__}' as buffer '{name}' (tg.Tensor or None expected)")
+            self._buffers[name] = value
         else:
             object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        for table in ("_parameters", "_modules"):
+        for table in _TABLES:
             found = self.__dict__.get(table, {})
             if name in found:
                 return found[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
-        for table in (self._parameters, self._modules):
+        for table in (self._parameters, self._buffers, self._modules):
             if name in table:
                 del table[name]
+                self._non_persistent_buffers_set.discard(name)
                 return
         object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._parameters, *self._modules})
+        return sorted({*super().__dir__(), *self._parameters, *self._buffers, *self._modules})
 
-    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
-        """Give the module a parameter, or with None the place for one."""
-        self._register("parameters", self.__dict__.get("_parameters"), name, parameter)
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Give the module a parameter, or with None the place for one.
+
+        Raises
+        ------
+        KeyError
+            If the name is empty, has a dot in it or is taken.
+        TypeError
+            If `param` is no parameter.
+        """
+        self._check_name("parameter", "_parameters", name)
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(
+                f"cannot assign '{type(param).__name__}' object to parameter '{name}' (tg.nn.Parameter or None required)"
+            )
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Compute it in forward() instead.")
+        self._parameters[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Give the module a tensor that is part of its state but no parameter, or with None the place for one.
+
+        Parameters
+        ----------
+        name : str
+        tensor : Tensor or None
+        persistent : bool
+            Whether `state_dict` has it.
+
+        Raises
+        ------
+        KeyError
+            If the name is empty, has a dot in it or is taken.
+        TypeError
+            If `tensor` is no tensor.
+
+        Examples
+        --------
+        >>> module = tg.nn.Module()
+        >>> module.register_buffer("steps", tg.zeros(1))
+        >>> module.steps
+        tensor([0.])
+        """
+        self._check_name("buffer", "_buffers", name)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (tg.Tensor or None required)")
+        self._buffers[name] = tensor
+        self._non_persistent_buffers_set.discard(name)
+        if not persistent:
+            self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Give the module a part."""
-        self._register("modules", self.__dict__.get("_modules"), name, module)
+        """Give the module a part.
 
-    def _register(self, what: str, table: dict[str, Any] | None, name: str, value: Any) -> None:
-        if table is None:
+        Raises
+        ------
+        KeyError
+            If the name is empty, has a dot in it or is taken.
+        TypeError
+            If `module` is no module.
+        """
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+        self._check_name("module", "_modules", name)
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as `add_module`."""
+        self.add_module(name, module)
+
+    def _require_init(self, what: str) -> None:
+        if "_parameters" not in self.__dict__:
             raise AttributeError(f"cannot assign {what} before Module.__init__() call; call super().__init__() first")
-        if not name or "." in name:
-            raise KeyError(f'the name of {what} must not be empty nor contain ".", got "{name}"')
-        for other in (self.__dict__, self._parameters, self._modules):
-            if other is not table:
-                other.pop(name, None)
-        table[name] = value
 
-    # What it is made of
+    def _check_name(self, what: str, table: str, name: str) -> None:
+        self._require_init(what)
+        if not isinstance(name, str):
+            raise TypeError(f"{what} name should be a string. Got {type(name).__name__}")
+        if "." in name:
+            raise KeyError(f'{what} name can\'t contain ".", got: {name}')
+        if not name:
+            raise KeyError(f'{what} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in getattr(self, table):
+            raise KeyError(f"attribute '{name}' already exists")
 
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The parts of this module itself, each once, with their names."""
-        seen: set[int] = set()
-        for name, module in self._modules.items():
-            if module is not None and id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
+    def _clear(self, name: str, keep: str) -> None:
+        """Let a parameter or a part take the place of an attribute of another kind; its own kind it replaces in the order."""
+        for table in _TABLES:
+            if table != keep:
+                getattr(self, table).pop(name, None)
+        self.__dict__.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
 
-    def children(self) -> Iterator[Module]:
-        """The parts of this module itself, each once."""
-        return (module for _, module in self.named_children())
-
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module, its parts, and theirs, each once, with dotted names."""
-        return self._walk(prefix, set())
-
-    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
-        if id(self) in seen:
-            return
-        seen.add(id(self))
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._walk(_join(prefix, name), seen)
-
-    def modules(self) -> Iterator[Module]:
-        """This module, its parts, and theirs, each once."""
-        return (module for _, module in self.named_modules())
-
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters, each once, with dotted names; with ``recurse=False`` those of this module alone."""
-        seen: set[int] = set()
-        for path, module in self.named_modules(prefix) if recurse else ((prefix, self),):
-            for name, parameter in module._parameters.items():
-                if parameter is not None and id(parameter) not in seen:
-                    seen.add(id(parameter))
-                    yield _join(path, name), parameter
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, each once."""
-        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
-
-    # State
+    # Modes and dtypes
 
     def train(self, mode: bool = True) -> Self:
         """Set `training` of this module and all its parts."""
         if not isinstance(mode, bool):
             raise ValueError(f"training mode is expected to be boolean, got {mode!r}")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self) -> Self:
@@ -194,60 +285,54 @@ class Module:
                     parameter.grad = parameter.grad.detach()
                 parameter.grad.zero_()
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """The parameters' values by dotted name; they share memory with the parameters."""
-        return {name: parameter.detach() for name, parameter in self._state("")}
-
-    def _state(self, prefix: str) -> Iterator[tuple[str, Parameter]]:
-        """Like `named_parameters`, but what occurs twice appears under both names."""
-        for name, parameter in self._parameters.items():
-            if parameter is not None:
-                yield _join(prefix, name), parameter
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._state(_join(prefix, name))
-
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], strict: bool = True) -> KeyReport:
-        """Copy values into the parameters.
-
-        Parameters
-        ----------
-        state_dict : mapping of str to Tensor
-            As `state_dict` gives it.
-        strict : bool
-            Whether names on one side only are an error.
-
-        Returns
-        -------
-        tuple of list of str
-            ``missing_keys`` and ``unexpected_keys``.
+    def to(self, *args: Any, dtype: Any = None) -> Self:
+        """Convert floating point parameters and buffers to a dtype, that of a tensor if one is given; in place.
 
         Raises
         ------
-        RuntimeError
-            If shapes differ, or, when strict, names do; then nothing is copied.
+        TypeError
+            If the dtype is no floating point one.
+
+        Examples
+        --------
+        >>> tg.nn.Linear(2, 1).to(tg.float32).weight.dtype
+        dtype('float32')
         """
-        own = dict(self._state(""))
-        report = KeyReport([name for name in own if name not in state_dict], [n for n in state_dict if n not in own])
-        problems = []
-        if strict and report.unexpected_keys:
-            problems.append(f"Unexpected key(s) in state_dict: {_quoted(report.unexpected_keys)}.")
-        if strict and report.missing_keys:
-            problems.append(f"Missing key(s) in state_dict: {_quoted(report.missing_keys)}.")
-        problems += [
-            f"size mismatch for {name}: copying a param with shape {tuple(state_dict[name].shape)} from checkpoint, "
-            f"the shape in current model is {tuple(parameter.shape)}."
-            for name, parameter in own.items()
-            if name in state_dict and tuple(state_dict[name].shape) != tuple(parameter.shape)
-        ]
-        if problems:
-            lines = "\n\t".join(problems)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}")
-        with no_grad():
-            for name, parameter in own.items():
-                if name in state_dict:
-                    parameter.copy_(state_dict[name])
-        return report
+        for given in args:
+            if isinstance(given, str) and given == "cpu":
+                continue  # where everything is
+            dtype = given.dtype if isinstance(given, Tensor) else given
+        if dtype is None:
+            return self
+        wanted = as_dtype(dtype)
+        if wanted.kind != "f":
+            raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={wanted}")
+        return self._convert(wanted)
+
+    def float(self) -> Self:
+        """Convert floating point parameters and buffers to float32."""
+        return self._convert(dtypes.float32)
+
+    def double(self) -> Self:
+        """Convert floating point parameters and buffers to float64."""
+        return self._convert(dtypes.float64)
+
+    def half(self) -> Self:
+        """Convert floating point parameters and buffers to float16."""
+        return self._convert(dtypes.float16)
+
+    def _convert(self, dtype: DType) -> Self:
+        for module in self.modules():
+            for parameter in module._parameters.values():
+                if parameter is not None and parameter.dtype.kind == "f" and parameter.dtype != dtype:
+                    grad = parameter.grad
+                    parameter.data = parameter.detach().to(dtype)
+                    if grad is not None:
+                        parameter.grad = grad.detach().to(dtype)
+            for name, buffer in module._buffers.items():
+                if buffer is not None and buffer.dtype.kind == "f":
+                    module._buffers[name] = buffer.to(dtype)
+        return self
 
     # Text
 
@@ -256,17 +341,13 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
+        about = self.extra_repr().split("\n")
         parts = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
-        about = self.extra_repr()
-        if not parts:
-            return f"{type(self).__name__}({about})"
-        lines = ([about] if about else []) + parts
-        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+        return laid_out(type(self).__name__, [line for line in about if line], parts)
 
 
-def _join(prefix: str, name: str) -> str:
-    return f"{prefix}.{name}" if prefix else name
-
-
-def _quoted(names: list[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+def laid_out(name: str, about: list[str], parts: list[str]) -> str:
+    """The text of a module with these lines about itself and its parts."""
+    if not parts and len(about) <= 1:
+        return f"{name}({''.join(about)})"
+    return f"{name}(\n  " + "\n  ".join(about + parts) + "\n)"

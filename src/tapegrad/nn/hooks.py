@@ -1,0 +1,83 @@
+"""Functions that run before and after a module's computation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+__all__ = ["Hook", "HookHandle", "Hooks"]
+
+_numbers = itertools.count()
+
+
+class Hook(NamedTuple):
+    """A registered function, and how it is called."""
+
+    function: Callable[..., Any]
+    with_kwargs: bool
+    always: bool = False
+
+
+Hooks = dict[int, Hook]
+
+
+class HookHandle:
+    """What registering a hook returns: `remove` takes the hook away; as a context manager it does so at the end."""
+
+    __slots__ = ("_hooks", "_number")
+
+    def __init__(self, hooks: Hooks, hook: Hook, prepend: bool) -> None:
+        self._hooks, self._number = hooks, next(_numbers)
+        others = dict(hooks) if prepend else {}
+        if prepend:
+            hooks.clear()
+        hooks[self._number] = hook
+        hooks.update(others)
+
+    def remove(self) -> None:
+        """Take the hook away; a second time does nothing."""
+        self._hooks.pop(self._number, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+def call(module: Any, before: Hooks, after: Hooks, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What `module.forward` returns, with hooks around it."""
+    done: set[int] = set()
+    try:
+        for hook in list(before.values()):
+            args, kwargs = _prepared(module, hook, args, kwargs)
+        result = module.forward(*args, **kwargs)
+        for number, hook in list(after.items()):
+            done.add(number)
+            result = _finished(module, hook, args, kwargs, result)
+    except Exception:
+        for number, hook in list(after.items()):
+            if hook.always and number not in done:
+                _finished(module, hook, args, kwargs, None)
+        raise
+    return result
+
+
+def _prepared(module: Any, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if hook.with_kwargs:
+        changed = hook.function(module, args, kwargs)
+        if changed is None:
+            return args, kwargs
+        if not isinstance(changed, tuple) or len(changed) != 2:
+            raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+        return changed
+    changed = hook.function(module, args)
+    if changed is None:
+        return args, kwargs
+    return changed if isinstance(changed, tuple) else (changed,), kwargs
+
+
+def _finished(module: Any, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+    changed = hook.function(module, args, kwargs, result) if hook.with_kwargs else hook.function(module, args, result)
+    return result if changed is None else changed
