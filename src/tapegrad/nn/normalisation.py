@@ -167,7 +167,7 @@ class GroupNorm(_Scaled):
 
     def extra_repr(self) -> str:
         """Groups and channels."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
 class _Running(_Scaled):
@@ -212,7 +212,7 @@ class _Running(_Scaled):
         """Channels and options."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 

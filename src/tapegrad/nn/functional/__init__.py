@@ -11,6 +11,7 @@ from tapegrad.nn.functional.adaptive_pooling import (
 )
 from tapegrad.nn.functional.attention import scaled_dot_product_attention
 from tapegrad.nn.functional.binary import binary_cross_entropy, binary_cross_entropy_with_logits
+from tapegrad.nn.functional.checking import checked
 from tapegrad.nn.functional.classification import cross_entropy, nll_loss
 from tapegrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from tapegrad.nn.functional.dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
@@ -111,3 +112,6 @@ def tanh(input: Tensor) -> Tensor:
 def softmax(input: Tensor, dim: int) -> Tensor:
     """Exponentials normalised to a sum of one along the axis `dim`."""
     return input.softmax(dim)
+
+
+globals().update({name: checked(globals()[name]) for name in __all__})
