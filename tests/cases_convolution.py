@@ -50,6 +50,23 @@ def transposed(y: Any, w: Any, bias: Any, stride: Numbers, padding: Numbers, dil
     return result if bias is None else result + bias.reshape((-1,) + (1,) * len(extents))
 
 
+def windows(x: Any) -> np.ndarray:
+    """The elements under every window of size 2x2, two rows apart, of a padded image."""
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    places = [(i, j) for i in range(0, padded.shape[2] - 1, 2) for j in range(padded.shape[3] - 1)]
+    return np.stack([padded[:, :, i : i + 2, j : j + 2].reshape(len(x), -1) for i, j in places], -1)
+
+
+def placed(y: Any) -> np.ndarray:
+    """The matrix of `windows`, applied from the other side."""
+    result = np.zeros((1, 2, 2, 3))
+    for unit in np.ndindex(result.shape):
+        x = np.zeros(result.shape)
+        x[unit] = 1.0
+        result[unit] = (windows(x) * y).sum()
+    return result
+
+
 CASES: list[Case] = [
     Case(
         "conv1d",
@@ -112,5 +129,17 @@ CASES: list[Case] = [
         (sample(1, 2, 2, 2), sample(2, 1, 2, 2)),
         lambda x, w: transposed(x, w, None, (1, 2), (0, 0), (1, 1), (0, 0), 2),
         "groups",
+    ),
+    Case(
+        "unfold",
+        lambda x: functional.unfold(x, 2, padding=1, stride=(2, 1)),
+        (sample(2, 2, 2, 3),),
+        windows,
+    ),
+    Case(
+        "fold",
+        lambda y: functional.fold(y, (2, 3), 2, padding=1, stride=(2, 1)),
+        (sample(1, 8, 8),),
+        placed,
     ),
 ]

@@ -93,7 +93,7 @@ def hindered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, s
 
 
 def loaded_after(code: str) -> set[str]:
-    heavy = ["numba", "llvmlite", "scipy", "torch", "jax", "pandas", "matplotlib"]
+    heavy = ["numba", "llvmlite", "scipy", "torch", "jax", "pandas", "matplotlib", "tapegrad.nn"]
     printed = run(f"{code}\nimport sys\nprint(*[name for name in {heavy!r} if name in sys.modules])", environment()).stdout
     return set(printed.split())
 

@@ -7,7 +7,10 @@
 tensor([2., 4., 6.])
 """
 
-from tapegrad import autograd, descriptors, dtypes, forking, linalg, nn, surface, tape
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from tapegrad import autograd, descriptors, dtypes, forking, surface, tape
 from tapegrad.dtypes import *
 from tapegrad.errors import ShapeError, TapeFullError
 from tapegrad.factories import *
@@ -17,7 +20,19 @@ from tapegrad.ranges import *
 from tapegrad.saving import load, save
 from tapegrad.tensor import Tensor
 
+if _TYPE_CHECKING:
+    from tapegrad import nn
+
 __version__ = "0.1.0"
 
 globals().update(surface.PUBLIC)
 surface.attach()
+
+
+def __getattr__(name: str) -> _Any:
+    # The layers are a fifth of the package, and scripts without networks need not wait for them.
+    if name == "nn":
+        from importlib import import_module
+
+        return import_module("tapegrad.nn")
+    raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")

@@ -17,6 +17,7 @@ from tapegrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_tran
 from tapegrad.nn.functional.dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from tapegrad.nn.functional.embedding import embedding
 from tapegrad.nn.functional.fixed_pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
+from tapegrad.nn.functional.folding import fold, unfold
 from tapegrad.nn.functional.likelihoods import gaussian_nll_loss, kl_div, poisson_nll_loss
 from tapegrad.nn.functional.margins import (
     cosine_embedding_loss,
@@ -30,7 +31,35 @@ from tapegrad.nn.functional.margins import (
 from tapegrad.nn.functional.normalisation import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
 from tapegrad.nn.functional.residuals import huber_loss, l1_loss, mse_loss, smooth_l1_loss
 from tapegrad.nn.functional.similarity import cosine_similarity, normalize, pairwise_distance
-from tapegrad.tensor import Tensor
+from tapegrad.nn.nonlinearities import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_softmax,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    rrelu,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    tanh,
+    tanhshrink,
+    threshold,
+)
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -46,6 +75,7 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -59,22 +89,34 @@ __all__ = [
     "dropout1d",
     "dropout2d",
     "dropout3d",
+    "elu",
     "embedding",
     "feature_alpha_dropout",
+    "fold",
     "gaussian_nll_loss",
+    "gelu",
+    "glu",
     "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
     "kl_div",
     "l1_loss",
     "layer_norm",
+    "leaky_relu",
     "linear",
     "local_response_norm",
+    "log_softmax",
+    "logsigmoid",
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
+    "mish",
     "mse_loss",
     "multi_margin_loss",
     "multilabel_soft_margin_loss",
@@ -82,36 +124,27 @@ __all__ = [
     "normalize",
     "pairwise_distance",
     "poisson_nll_loss",
+    "prelu",
     "relu",
+    "relu6",
     "rms_norm",
+    "rrelu",
     "scaled_dot_product_attention",
+    "selu",
     "sigmoid",
+    "silu",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
     "tanh",
+    "tanhshrink",
+    "threshold",
     "triplet_margin_loss",
+    "unfold",
 ]
-
-
-def relu(input: Tensor) -> Tensor:
-    """``max(x, 0)`` of every element."""
-    return input.relu()
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    """``1 / (1 + exp(-x))`` of every element."""
-    return input.sigmoid()
-
-
-def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent of every element."""
-    return input.tanh()
-
-
-def softmax(input: Tensor, dim: int) -> Tensor:
-    """Exponentials normalised to a sum of one along the axis `dim`."""
-    return input.softmax(dim)
-
 
 globals().update({name: checked(globals()[name]) for name in __all__})
