@@ -70,6 +70,8 @@ def _affine(
 
 
 def _standardised_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    if ctx.inputs[0] is None:  # the bias alone is tracked
+        return _affine_vjp(g, ctx, g, None)
     layout = ctx.attrs[0]
     x = ctx.inputs[0].reshape(layout.inner)
     centred = x - x.mean(layout.over, keepdim=True)
