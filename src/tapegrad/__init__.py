@@ -17,11 +17,11 @@ from tapegrad.factories import *
 from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from tapegrad.random import *
 from tapegrad.ranges import *
-from tapegrad.saving import load, save
 from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
     from tapegrad import nn
+    from tapegrad.saving import load, save
 
 __version__ = "0.1.0"
 
@@ -30,9 +30,11 @@ surface.attach()
 
 
 def __getattr__(name: str) -> _Any:
-    # The layers are a fifth of the package, and scripts without networks need not wait for them.
-    if name == "nn":
-        from importlib import import_module
+    # Layers and files are a quarter of the import, and scripts without networks need not wait for them.
+    from importlib import import_module
 
+    if name == "nn":
         return import_module("tapegrad.nn")
+    if name in ("load", "save"):
+        return getattr(import_module("tapegrad.saving"), name)
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
