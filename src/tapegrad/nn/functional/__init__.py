@@ -1,6 +1,7 @@
 """The modules' computations as functions."""
 
 from tapegrad.affine import linear
+from tapegrad.counting import one_hot
 from tapegrad.nn.functional.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -60,6 +61,7 @@ from tapegrad.nn.nonlinearities import (
     tanhshrink,
     threshold,
 )
+from tapegrad.padding import pad
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -122,6 +124,8 @@ __all__ = [
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
+    "one_hot",
+    "pad",
     "pairwise_distance",
     "poisson_nll_loss",
     "prelu",
