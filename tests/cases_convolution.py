@@ -131,7 +131,7 @@ CASES: list[Case] = [
         "groups",
     ),
     Case(
-        "unfold",
+        "functional.unfold",
         lambda x: functional.unfold(x, 2, padding=1, stride=(2, 1)),
         (sample(2, 2, 2, 3),),
         windows,

@@ -25,7 +25,9 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except AttributeError:
+        except (AttributeError, TypeError) as error:
+            if isinstance(error, TypeError) and not str(error).startswith("expected a Tensor"):
+                raise  # said better where it was found
             for k, name in wanted:
                 value = args[k] if k < len(args) else kwargs.get(name)
                 if not isinstance(value, Tensor) and (value is not None or annotations[name] == "Tensor"):
