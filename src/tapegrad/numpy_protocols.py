@@ -199,7 +199,7 @@ def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
 def check_arguments(known: tuple[str, ...], kwargs: dict[str, Any]) -> None:
     """Raise if a keyword argument that is not known says anything but what NumPy does anyhow."""
     for name, value in kwargs.items():
-        neutral = value is None or name == "subok" or (name, value) in NEUTRAL
+        neutral = value is None or name == "subok" or (isinstance(value, (bool, str)) and (name, value) in NEUTRAL)
         if name not in known and not neutral:
             raise NotCovered(f"its argument {name!r} has no counterpart")
 

@@ -65,7 +65,8 @@ def gradcheck(
     check_batched_grad, check_batched_forward_grad, check_forward_ad : bool
         Must be False: there is neither batched nor forward differentiation of tensors.
     fast_mode : bool
-        Compare one random projection of each Jacobian instead of all its elements.
+        Compare one random projection of each Jacobian instead of all its elements: two calls of `func` for each input, but a small
+        error in few of many elements may stay below `rtol`.
     masked : bool, optional
         Changes nothing; it tells how PyTorch treats sparse tensors.
 
