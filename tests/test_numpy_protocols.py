@@ -35,7 +35,12 @@ def function(text: str) -> Callable[..., Any]:
 def operands(text: str) -> list[np.ndarray]:
     """The arrays that a line is about: ``a`` is the first that fits its comment, ``b`` the second."""
     names = re.findall(r"# (.*)", text)[0].split()
-    return [{"M": M, "V": V, "C": C, "S": S, "NUMBER": NUMBER, "N": M.T[:, :2]}[name] for name in names]
+    return [
+        {"M": M, "V": V, "C": C, "S": S, "NUMBER": NUMBER, "N": M.T[:, :2], "B": np.stack([S, S.T, S + 1.0]), "N3": S[:, ::-1]}[
+            name
+        ]
+        for name in names
+    ]
 
 
 def parts(result: Any) -> tuple[Any, ...]:
@@ -147,6 +152,28 @@ np.outer(a, b) # M V
 np.vdot(a, b) # M M
 np.inner(a, b) # C M
 np.real(a) # V
+np.einsum("ij,j->i", a, b) # M V
+np.einsum("ijk,jk", C, a) # M
+np.tensordot(a, b, axes=1) # C N
+np.kron(a, b) # M V
+np.cross(a[:3], b[:3]) # V V
+np.vecdot(a, b) # M V
+np.linalg.det(a) # S
+np.linalg.inv(a) # S
+np.linalg.slogdet(a)[1] # S
+np.linalg.solve(a, b) # S N3
+np.linalg.solve(a, b[0]) # S N3
+np.linalg.solve(a, b) # B N3
+np.linalg.solve(a, b[0]) # B N3
+np.linalg.cholesky(a @ a.T) # S
+np.linalg.matrix_power(a, 3) # S
+np.linalg.eigvalsh(a + a.T) # S
+np.linalg.svd(a, compute_uv=False) # M
+np.linalg.qr(a, mode="r") # S
+np.linalg.pinv(a) # M
+np.linalg.multi_dot([S, a, b]) # M V
+np.linalg.norm(a, 1) # M
+np.linalg.norm(a, "nuc", axis=(1, 2)) # C
 """.strip()
     .replace("V C.T", "C N")
     .splitlines()
@@ -296,6 +323,18 @@ def test_ufuncs_of_others_are_not_taken_for_numpy_s() -> None:
     sin = np.frompyfunc(lambda x: -1.0, 1, 1)
     with pytest.raises(TypeError, match="is not covered for Tensors"):
         sin(leaf(V))
+
+
+def test_others_that_take_part_in_the_protocols_are_asked() -> None:
+    class Other:
+        def __array_ufunc__(self, *arguments: Any, **options: Any) -> str:
+            return "other"
+
+        def __array_function__(self, *arguments: Any) -> str:
+            return "other"
+
+    for call in (lambda x, y: np.add(x, y), lambda x, y: np.hypot(x, y), lambda x, y: np.concatenate([x, y])):
+        assert call(leaf(V), Other()) == "other"
 
 
 def test_errors_are_those_of_tensors() -> None:

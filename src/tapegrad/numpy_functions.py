@@ -15,7 +15,7 @@ from tapegrad.reductions import count
 from tapegrad.structural import axes as axes_of
 from tapegrad.tensor import Tensor, as_operand
 
-__all__ = ["COUNTERPARTS", "NotCovered", "as_tensors", "named", "one"]
+__all__ = ["COUNTERPARTS", "NotCovered", "as_tensors", "every", "named", "one", "real"]
 
 Axis = int | Sequence[int] | None
 
@@ -46,13 +46,13 @@ def one(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else as_operand(x if isinstance(x, np.ndarray) else np.asarray(x))
 
 
-def _real(x: Any) -> Tensor:
+def real(x: Any) -> Tensor:
     """Integers as floats, as NumPy's means take them."""
     x = one(x)
     return x if x.dtype.kind == "f" else x.to(np.float64)
 
 
-def _every(x: Tensor, axis: Axis) -> tuple[int, ...]:
+def every(x: Tensor, axis: Axis) -> tuple[int, ...]:
     """The axes of a reduction."""
     return tuple(range(x.ndim)) if axis is None else axes_of(axis, x.ndim)
 
@@ -65,7 +65,7 @@ def _sum(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
 
 
 def _mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    return _added(tg.mean, _real(a), axis, dtype, keepdims)
+    return _added(tg.mean, real(a), axis, dtype, keepdims)
 
 
 def _added(function: Any, x: Tensor, axis: Axis, dtype: Any, keepdims: bool) -> Any:
@@ -79,7 +79,7 @@ def _prod(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = Fals
     x = x if dtype is None else x.to(dtype)
     if axis is None and not keepdims:
         return tg.prod(x)
-    for k in sorted(_every(x, axis), reverse=True):
+    for k in sorted(every(x, axis), reverse=True):
         x = tg.prod(x, k, keepdims)
     return x
 
@@ -93,7 +93,7 @@ def _std(a: Any, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepd
 
 
 def _spread(function: Any, a: Any, axis: Axis, dtype: Any, correction: float, keepdims: bool) -> Any:
-    x = _real(a) if dtype is None else one(a).to(dtype)
+    x = real(a) if dtype is None else one(a).to(dtype)
     if axis == ():
         raise NotCovered("it reduces at least one axis")
     return function(x, axis, correction=correction, keepdim=keepdims)
@@ -108,7 +108,7 @@ def _min(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 
 def _extreme(function: Any, x: Tensor, axis: Axis, keepdims: bool) -> Any:
-    if 0 in x.shape and count(x.shape, _every(x, axis)) == 0:
+    if 0 in x.shape and count(x.shape, every(x, axis)) == 0:
         raise ValueError("zero-size array to reduction operation which has no identity")
     return x.clone() if axis == () else function(x, axis, keepdims)
 
@@ -149,18 +149,6 @@ def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any =
     return tg.sum(tg.diagonal(one(a), offset, axis1, axis2), -1, dtype=dtype)
 
 
-def _norm(x: Any, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Any:
-    x = _real(x)
-    axes = _every(x, axis)
-    if ord is None or len(axes) == 1:
-        return tg.norm(x, 2 if ord is None else ord, None if axis is None else axes, keepdims)
-    if len(axes) != 2:
-        raise ValueError("Improper number of dimensions to norm.")
-    if ord == "fro":
-        return tg.norm(x, 2, axes, keepdims)
-    return named("linalg.matrix_norm")(x, ord, axes, keepdims)
-
-
 # Elementwise
 
 
@@ -198,7 +186,7 @@ def _shaped(a: Any) -> tuple[int, ...]:
 
 def _size(a: Any, axis: Axis = None) -> int:
     x = one(a)
-    return count(x.shape, _every(x, axis))
+    return count(x.shape, every(x, axis))
 
 
 def _reshape(a: Any, /, shape: Any) -> Any:
@@ -299,7 +287,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None)
 
 def _flip(m: Any, axis: Axis = None) -> Any:
     x = one(m)
-    return x.flip(*_every(x, axis)) if x.ndim else x.clone()
+    return x.flip(*every(x, axis)) if x.ndim else x.clone()
 
 
 def _fliplr(m: Any) -> Any:
@@ -395,64 +383,11 @@ def _meshgrid(*xi: Any, indexing: str = "xy") -> Any:
     return tg.meshgrid(*(one(x).reshape(-1) for x in xi), indexing=indexing)
 
 
-# Products
-
-
-def _dot(a: Any, b: Any) -> Any:
-    x, y = one(a), one(b)
-    if x.ndim == 0 or y.ndim == 0:
-        return x * y
-    if x.ndim <= 2 and y.ndim <= 2:
-        return x @ y
-    place = -1 if y.ndim == 1 else -2
-    y = y.movedim(place, 0)
-    product = x.reshape(-1, x.shape[-1]) @ y.reshape(y.shape[0], -1)
-    return product.reshape(*x.shape[:-1], *y.shape[1:])
-
-
-def _outer(a: Any, b: Any) -> Any:
-    return tg.outer(one(a).reshape(-1), one(b).reshape(-1))
-
-
-def _vdot(a: Any, b: Any, /) -> Any:
-    return tg.dot(one(a).reshape(-1), one(b).reshape(-1))
-
-
-def _inner(a: Any, b: Any, /) -> Any:
-    x, y = one(a), one(b)
-    return x * y if x.ndim == 0 or y.ndim == 0 else _dot(x, y.movedim(-1, -2) if y.ndim > 1 else y)
-
-
-def _einsum(*operands: Any) -> Any:
-    if not isinstance(operands[0], str):
-        raise NotCovered("give the subscripts as a string, first")
-    return named("einsum")(operands[0], *map(one, operands[1:]))
-
-
-def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    return named("tensordot")(one(a), one(b), axes)
-
-
-def _kron(a: Any, b: Any) -> Any:
-    return named("kron")(one(a), one(b))
-
-
-def _linear_algebra(name: str) -> Callable[..., Any]:
-    """A function of `numpy.linalg` whose arguments are all operands, and the same here."""
-
-    def call(*operands: Any) -> Any:
-        return named(f"linalg.{name}")(*(x if isinstance(x, int) else one(x) for x in operands))
-
-    return call
-
-
 _NAMES = (
-    "append array_split astype average broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto cumprod "
-    "cumsum diag diagflat diagonal diff dot dstack einsum expand_dims flip fliplr flipud full_like hstack inner kron "
-    "matrix_transpose max mean meshgrid min moveaxis nan_to_num outer prod ptp ravel repeat reshape roll rot90 round size sort "
-    "split squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose tril triu var vdot vstack where"
+    "append array_split astype average broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto "
+    "cumprod cumsum diag diagflat diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose "
+    "max mean meshgrid min moveaxis nan_to_num prod ptp ravel repeat reshape roll rot90 round size sort split squeeze "
+    "stack std sum swapaxes take take_along_axis tile trace transpose tril triu var vstack where"
 )
 COUNTERPARTS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
 COUNTERPARTS |= {"amax": _max, "amin": _min, "around": _round, "permute_dims": _transpose, "real": _real_part, "shape": _shaped}
-COUNTERPARTS |= {"linalg.norm": _norm}
-COUNTERPARTS |= {f"linalg.{name}": _linear_algebra(name) for name in ("cholesky", "det", "inv", "matrix_power", "slogdet", "solve")}

@@ -1,8 +1,9 @@
 """NumPy's functions on tensors: what ``np.sin(t)``, ``array + t`` and ``np.concatenate([t, u])`` mean.
 
 NumPy hands its calls over by two protocols, one for ufuncs and one for its other functions. Both look into tables: from ufuncs to
-operators or names of the package, and from functions to those of `tapegrad.numpy_functions`, which take NumPy's arguments. What is
-in no table raises: a tensor is not turned into an array behind the caller's back, since that would lose its gradient.
+operators or names of the package, and from functions to those of `tapegrad.numpy_functions` and `tapegrad.numpy_products`, which
+take NumPy's arguments. What is in no table raises: a tensor is not turned into an array behind the caller's back, since that would
+lose its gradient.
 
 The module is imported by the first such call.
 """
@@ -19,6 +20,7 @@ import numpy as np
 import tapegrad
 from tapegrad.elementwise import deliver_to
 from tapegrad.numpy_functions import COUNTERPARTS, NotCovered, as_tensors, named, one
+from tapegrad.numpy_products import PRODUCTS
 from tapegrad.tensor import Tensor, array_of, as_operand, make
 
 __all__ = ["array_function", "array_ufunc"]
@@ -74,7 +76,8 @@ def _on(convert: Callable[[Tensor], Any], function: Any) -> Callable[..., Any]:
     def changed(value: Any) -> Any:
         if isinstance(value, Tensor):
             return convert(value)
-        return type(value)(map(changed, value)) if isinstance(value, (list, tuple)) else value
+        nested = isinstance(value, (list, tuple)) and any(isinstance(x, (Tensor, list, tuple)) for x in value)
+        return list(map(changed, value)) if nested else value
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*map(changed, args), **{name: changed(value) for name, value in kwargs.items()})
@@ -111,13 +114,16 @@ def _entry(function: Callable[..., Any]) -> Entry:
     return Entry(function, tuple(p.name for p in parameters), float("inf") if many else places)
 
 
-FUNCTIONS: dict[Any, Entry] = {_found(name): _entry(function) for name, function in COUNTERPARTS.items() if _found(name)}
+FUNCTIONS: dict[Any, Entry] = {
+    _found(name): _entry(function) for name, function in (COUNTERPARTS | PRODUCTS).items() if _found(name)
+}
 VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array_of, _found(name))) for name in _OF_VALUES.split()}
 VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
 
 # Arguments spelt out as NumPy would take them by itself.
 NEUTRAL = (("casting", "same_kind"), ("order", "C"), ("order", "K"), ("where", True))
 
+FAMILIAR = frozenset([Tensor, np.ndarray, np.float64, float, int])
 _Float64 = np.float64
 _float64 = np.dtype(np.float64)
 
@@ -134,9 +140,11 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     """
     if method == "__call__" and not kwargs:
         operate = OPERATORS.get(ufunc)
-        if operate is not None:
-            x, y = inputs
+        x, y = inputs if len(inputs) == 2 else (None, None)
+        if operate is not None and not (_is_foreign(x) or _is_foreign(y)):
             return operate(x if isinstance(x, Tensor) else _plain(x), y if isinstance(y, Tensor) else _plain(y))
+    if any(map(_is_foreign, inputs)):
+        return NotImplemented
     out = kwargs.pop("out", (None,))
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     if getattr(np, ufunc.__name__, None) is ufunc:
@@ -169,6 +177,12 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     except NotCovered as why:
         raise TypeError(_advice(f"{function.__module__}.{function.__name__}", str(why))) from None
     return _deliver(out, result)
+
+
+def _is_foreign(x: Any) -> bool:
+    """Whether an operand is of another library that takes part in the protocol: it is asked next."""
+    kind = type(x)
+    return kind not in FAMILIAR and hasattr(kind, "__array_ufunc__") and not isinstance(x, (Tensor, np.ndarray, np.generic))
 
 
 def _plain(x: Any) -> Any:
