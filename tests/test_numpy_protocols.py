@@ -61,6 +61,8 @@ np.power(2.0, a) # V
 np.hypot(a, V) # M
 np.logaddexp(V, a) # M
 np.maximum(a, 0.6) # M
+np.fmax(0.6, a) # M
+np.logaddexp2(2.0, a) # M
 np.divmod(a, 0.2)[1] # V
 M + a # V
 M - a # V
@@ -95,6 +97,8 @@ np.amin(a, axis=-1, keepdims=True) # C
 np.ptp(a, axis=0) # M
 np.prod(a, axis=(0, 2)) # C
 np.cumsum(a) # M
+np.nansum(a, axis=1) # M
+np.nanmean(np.where(M > 0.5, a, np.nan), axis=0) # M
 np.cumprod(a, axis=1) # M
 np.sort(a, axis=0) # M
 np.sort(a, axis=None) # M

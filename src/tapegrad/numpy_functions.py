@@ -68,6 +68,14 @@ def _mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = Fals
     return _added(tg.mean, real(a), axis, dtype, keepdims)
 
 
+def _nansum(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return _added(tg.nansum, one(a), axis, dtype, keepdims)
+
+
+def _nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return _added(tg.nanmean, real(a), axis, dtype, keepdims)
+
+
 def _added(function: Any, x: Tensor, axis: Axis, dtype: Any, keepdims: bool) -> Any:
     if axis == ():
         return x.clone() if dtype is None else x.to(dtype)
@@ -385,9 +393,9 @@ def _meshgrid(*xi: Any, indexing: str = "xy") -> Any:
 
 _NAMES = (
     "append array_split astype average broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto "
-    "cumprod cumsum diag diagflat diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose "
-    "max mean meshgrid min moveaxis nan_to_num prod ptp ravel repeat reshape roll rot90 round size sort split squeeze "
-    "stack std sum swapaxes take take_along_axis tile trace transpose tril triu var vstack where"
+    "cumprod cumsum diag diagflat diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose max "
+    "mean meshgrid min moveaxis nan_to_num nanmean nansum prod ptp ravel repeat reshape roll rot90 round size sort split "
+    "squeeze stack std sum swapaxes take take_along_axis tile trace transpose tril triu var vstack where"
 )
 COUNTERPARTS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
 COUNTERPARTS |= {"amax": _max, "amin": _min, "around": _round, "permute_dims": _transpose, "real": _real_part, "shape": _shaped}

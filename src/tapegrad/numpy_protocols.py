@@ -44,6 +44,7 @@ UFUNCS |= {
     np.degrees: "rad2deg", np.fabs: "abs", np.float_power: "float_power", np.invert: "bitwise_not", np.radians: "deg2rad",
     np.left_shift: "bitwise_left_shift", np.right_shift: "bitwise_right_shift", np.rint: "round", np.vecdot: "linalg.vecdot",
 }  # fmt: skip
+TENSORS_ONLY = frozenset(["fmax", "fmin", "heaviside", "logaddexp2"])  # functions that take no numbers
 UNARY: dict[Any, Callable[[Any], Any]] = {
     np.absolute: operator.abs, np.conjugate: operator.pos, np.negative: operator.neg, np.positive: operator.pos,
 }  # fmt: skip
@@ -228,7 +229,11 @@ def _apply(ufunc: Any, *inputs: Any, **kwargs: Any) -> Any:
         return UNARY[ufunc](as_tensors(*inputs)[0])
     if ufunc not in UFUNCS:
         raise NotCovered
-    return named(UFUNCS[ufunc])(*as_tensors(*inputs))
+    operands = as_tensors(*inputs)
+    if UFUNCS[ufunc] in TENSORS_ONLY:
+        kind = next(x.dtype for x in operands if isinstance(x, Tensor))
+        operands = [x if isinstance(x, Tensor) else tapegrad.full((), x, kind if kind.kind == "f" else None) for x in operands]
+    return named(UFUNCS[ufunc])(*operands)
 
 
 def _reduce(ufunc: Any, x: Any, axis: Any = 0, **kwargs: Any) -> Any:
