@@ -226,12 +226,15 @@ NAMES: dict[str, tuple[Callable[[], tg.Tensor], str]] = {
     "vector @ vector": (lambda: x1() @ x1(), "DotBackward0"),
     "matrix @ vector": (lambda: x2() @ x1(), "MvBackward0"),
     "matrix @ matrix": (lambda: x2() @ x2(), "MmBackward0"),
+    "vector @ matrix": (lambda: x1() @ x2(), "SqueezeBackward4"),
+    "batched @": (lambda: x3() @ x3(), "UnsafeViewBackward0"),
     "mm": (lambda: x2().mm(x2()), "MmBackward0"),
     "mv": (lambda: x2().mv(x1()), "MvBackward0"),
     "dot": (lambda: x1().dot(x1()), "DotBackward0"),
     "bmm": (lambda: tg.bmm(x3(), x3()), "BmmBackward0"),
     "linear with bias": (lambda: tg.nn.Linear(2, 3)(x2()), "AddmmBackward0"),
     "linear without bias": (lambda: tg.nn.Linear(2, 3, bias=False)(x2()), "MmBackward0"),
+    "linear of rank three": (lambda: tg.nn.Linear(2, 3)(x3()), "ViewBackward0"),
     "t": (lambda: x2().t(), "TBackward0"),
     "T": (lambda: x2().T, "PermuteBackward0"),
     "mT": (lambda: x2().mT, "TransposeBackward0"),
@@ -239,6 +242,8 @@ NAMES: dict[str, tuple[Callable[[], tg.Tensor], str]] = {
     "permute": (lambda: x2().permute(1, 0), "PermuteBackward0"),
     "reshape": (lambda: x2().reshape(4), "ViewBackward0"),
     "view": (lambda: x2().view(4), "ViewBackward0"),
+    "reshape of strided": (lambda: x2().t().reshape(4), "UnsafeViewBackward0"),
+    "flatten of strided": (lambda: x2().t().flatten(), "UnsafeViewBackward0"),
     "flatten": (lambda: x2().flatten(), "ViewBackward0"),
     "squeeze": (lambda: x3().squeeze(0), "SqueezeBackward1"),
     "unsqueeze": (lambda: x2().unsqueeze(0), "UnsqueezeBackward0"),
@@ -246,6 +251,8 @@ NAMES: dict[str, tuple[Callable[[], tg.Tensor], str]] = {
     "contiguous": (lambda: x2().t().contiguous(), "CloneBackward0"),
     "clone": (lambda: x2().clone(), "CloneBackward0"),
     "float": (lambda: x2().float(), "ToCopyBackward0"),
+    "double": (lambda: x2().float().double(), "ToCopyBackward0"),
+    "to": (lambda: x2().to(tg.float32), "ToCopyBackward0"),
     "x[0]": (lambda: x2()[0], "SelectBackward0"),
     "x[1:]": (lambda: x2()[1:], "SliceBackward0"),
     "x[None]": (lambda: x2()[None], "UnsqueezeBackward0"),
@@ -266,6 +273,13 @@ NAMES: dict[str, tuple[Callable[[], tg.Tensor], str]] = {
 def test_node_name(operation: str) -> None:
     make, name = NAMES[operation]
     assert node_name(make()) == name
+
+
+@pytest.mark.filterwarnings("ignore:.*reference cycle:UserWarning")
+def test_gradient_of_a_recorded_pass_prints_that_it_is_a_copy() -> None:
+    x = x1()
+    (x * x).sum().backward(create_graph=True)
+    assert "grad_fn=<CopyBackwards>" in repr(x.grad)
 
 
 def test_quotient_of_a_number_stands_on_a_reciprocal() -> None:

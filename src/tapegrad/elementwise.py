@@ -147,7 +147,7 @@ def deliver_to(out: Tensor, result: Tensor) -> Tensor:
     """
     if not isinstance(out, Tensor):
         raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-    if result._row or out._row:
+    if result._row or (out._row and is_recording()):
         raise RuntimeError(
             "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad. "
             "Leave out=... away, or work under no_grad()."

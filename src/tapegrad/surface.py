@@ -7,6 +7,7 @@ operations need of it.
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
 from tapegrad import (
@@ -147,6 +148,17 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "mT": (transposing.mT,),
 }
 
+
+def _by_protocol(name: str) -> Any:
+    """One of NumPy's protocols, which the first call loads."""
+
+    def protocol(t: Tensor, *args: Any, **kwargs: Any) -> Any:
+        importlib.import_module("tapegrad.numpy_protocols")
+        return getattr(t, name)(*args, **kwargs)
+
+    return protocol
+
+
 METHODS_OF_ITS_OWN: dict[str, Any] = {
     "backward": tensor_backward,
     "size": attributes.size,
@@ -189,6 +201,8 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "__int__": attributes.as_int,
     "__index__": attributes.as_index,
     "__array__": attributes.as_array,
+    "__array_ufunc__": _by_protocol("__array_ufunc__"),
+    "__array_function__": _by_protocol("__array_function__"),
     "__copy__": copying.shallow_copy,
     "__deepcopy__": copying.deep_copy,
     "__reduce_ex__": copying.reduce,

@@ -128,8 +128,7 @@ class Tensor:
     _data: Any
     _row: int
     _meta: Meta | None
-    __array_priority__ = 1000.0  # NumPy arrays on the left leave the operation to us
-    __array_ufunc__ = None
+    __array_priority__ = 1000.0  # sparse matrices on the left leave the operation to us
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         """An untracked tensor, without data until the class's initialiser sets it."""

@@ -1,7 +1,21 @@
-"""Differentiation: `backward`, `grad`, gradient modes and the graph seen as nodes."""
+"""Differentiation: `backward`, `grad`, gradient modes, the graph seen as nodes, derivatives of functions, and checks of them."""
 
+from tapegrad.autograd import functional
 from tapegrad.autograd.backward import backward, grad
+from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tapegrad.factories import Variable
 from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 
-__all__ = ["Variable", "backward", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "GradcheckError",
+    "Variable",
+    "backward",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
