@@ -142,6 +142,7 @@ PERMITTED = {
     ("numpy._core.numeric", "_frombuffer"),
 }
 OF_PROTOCOL_2 = {("_codecs", "encode"), ("__builtin__", "bytes")}  # it has no bytes: Python writes them as text
+SETS = {("builtins", "set"), ("__builtin__", "set")}  # modules have one, which protocols 2 and 3 write by name
 LAYERS = {("tapegrad.nn.container", "Sequential"), ("tapegrad.nn.linear", "Linear"), ("tapegrad.nn.activation", "Tanh")}
 
 
@@ -149,7 +150,7 @@ class Restricted(pickle.Unpickler):
     """Imports what is permitted and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in PERMITTED | LAYERS | OF_PROTOCOL_2:
+        if (module, name) not in PERMITTED | LAYERS | SETS | OF_PROTOCOL_2:
             raise pickle.UnpicklingError(f"{module}.{name} is not permitted")
         self.imported = getattr(self, "imported", set()) | {(module, name)}
         return super().find_class(module, name)
