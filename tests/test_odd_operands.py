@@ -107,6 +107,25 @@ def test_a_diagonal_that_is_no_integer_is_a_type_error(function: Callable[..., o
         function(x, x)
 
 
+@pytest.mark.parametrize("dtype", [tg.float32, tg.float64], ids=str)
+def test_singular_values_of_an_infinite_matrix_are_refused(dtype: np.dtype) -> None:
+    infinite = [[1.0, 2.0, 1e-8], [1e-8, 0.0, 1.0], [-np.inf, 0.0, 1e-8]]
+    batch = tg.tensor([infinite, np.eye(3).tolist()], dtype=dtype)
+    with pytest.raises(RuntimeError, match="Batch element 0.*non-finite"):
+        tg.linalg.svdvals(batch)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 1), (1, 1, 1)], ids=str)
+def test_a_tolerance_that_adds_dimensions_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError, match="tolerance of shape"):
+        tg.linalg.pinv(tg.ones(3, 2, 2), rtol=tg.ones(*shape) * 1e-3)
+
+
+def test_windows_of_no_integer_size_are_refused() -> None:
+    with pytest.raises(TypeError, match="integer"):
+        tg.tensor([1.0, 2.0, 3.0]).unfold(0, np.float32(0.5), 1)
+
+
 def test_too_many_pieces_are_refused_before_any_is_made() -> None:
     with pytest.raises(ValueError, match="Overflow when unpacking long long"):
         tg.tensor_split(tg.tensor([1.0, 2.0]), 2**70)
@@ -134,6 +153,7 @@ CASTS: dict[str, Callable[[tg.Tensor], object]] = {
     "comparison": lambda x: x.to(tg.float16) < x,
     "dot": lambda x: x @ (x * tg.tensor([1.0, -1.0])),
     "array": lambda x: np.asarray(x, dtype=np.float16),
+    "matrix exponential": lambda x: tg.linalg.matrix_exp(tg.tensor([[200.0]], dtype=tg.float32)),
 }
 
 

@@ -167,6 +167,7 @@ def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     shape = array_of(x).shape
     position = axis(dimension, len(shape))
     extent = shape[position] if shape else 1
+    size, step = operator.index(size), operator.index(step)
     if size < 0:
         raise ShapeError(f"size is {size} but must be >= 0")
     if size > extent:

@@ -56,7 +56,7 @@ CALLS = (
 # After these a result depends on a leaf in ways that no gradient is meant to see.
 CUTS = frozenset(
     [".detach", ".detach_", "=data", "=grad", ".numpy", ".__array__", ".requires_grad_", ".backward", "copy", "deepcopy", "grad",
-     "autograd.backward", ".new_tensor", ".new_full", ".item", ".tolist"]
+     "autograd.backward", ".new_tensor", ".new_full", ".new_empty", ".item", ".tolist"]
 )  # fmt: skip
 
 SHAPES = [(), (1,), (2,), (3,), (4,), (2, 3), (3, 2), (2, 2), (3, 3), (1, 3), (2, 1), (0,), (2, 0), (2, 1, 3), (2, 2, 2), (1, 1)]

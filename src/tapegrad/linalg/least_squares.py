@@ -102,6 +102,12 @@ class _Tolerance:
             default = np.finfo(values.dtype).eps * max(shape[-2:])
             relative = default if self.absolute is None else np.where(np.asarray(absolute) > 0.0, 0.0, default)
         largest = values.max(-1, initial=0.0)
+        for bound in (absolute, relative):
+            own = np.shape(bound)
+            if len(own) > largest.ndim or any(n not in (1, m) for n, m in zip(own[::-1], largest.shape[::-1], strict=False)):
+                raise ShapeError(
+                    f"a tolerance of shape {list(own)} does not broadcast to matrices in a batch of {list(largest.shape)}"
+                )
         return np.maximum(absolute, np.asarray(relative) * largest)[..., None]
 
 

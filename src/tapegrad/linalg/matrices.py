@@ -89,6 +89,11 @@ def decompose(function: Callable[..., Any], message: str, *arrays: Array, **opti
     ------
     LinAlgError
     """
+    if function is np.linalg.svd:
+        # LAPACK looks for nan before it starts, but loops for ever over some infinite matrices.
+        spoiled = np.isinf(arrays[0]).any(axis=(-2, -1), keepdims=True)
+        if spoiled.any():
+            arrays = (np.where(spoiled, np.nan, arrays[0]).astype(arrays[0].dtype),)
     try:
         with quiet():
             return function(*arrays, **options)
