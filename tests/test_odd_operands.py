@@ -54,6 +54,15 @@ FACTORS: dict[str, Callable[[tg.Tensor, tg.Tensor], object]] = {
     "add_": lambda x, factor: x.clone().add_(x, alpha=factor),
     "addmm": lambda x, factor: tg.addmm(x, x.outer(x), x.outer(x), alpha=factor),
     "addmm's beta": lambda x, factor: tg.addmm(x, x.outer(x), x.outer(x), beta=factor),
+    "addmv": lambda x, factor: tg.addmv(x, x.outer(x), x, alpha=factor),
+    "addr": lambda x, factor: tg.addr(x, x, x, beta=factor),
+    "addbmm": lambda x, factor: tg.addbmm(x, x.outer(x)[None], x.outer(x)[None], alpha=factor),
+    "baddbmm": lambda x, factor: tg.baddbmm(x, x.outer(x)[None], x.outer(x)[None], beta=factor),
+    "addcmul": lambda x, factor: tg.addcmul(x, x, x, value=factor),
+    "addcdiv": lambda x, factor: tg.addcdiv(x, x, x, value=factor),
+    "celu": lambda x, factor: tg.celu(x, factor),
+    "hardshrink": lambda x, factor: tg.hardshrink(x, factor),
+    "threshold": lambda x, factor: tg.threshold(x, 0.5, factor),
     "softplus": lambda x, factor: tg.softplus(x, factor),
     "leaky_relu": lambda x, factor: tg.leaky_relu(x, factor),
 }
@@ -119,6 +128,12 @@ def test_singular_values_of_an_infinite_matrix_are_refused(dtype: np.dtype) -> N
 def test_a_tolerance_that_adds_dimensions_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(RuntimeError, match="tolerance of shape"):
         tg.linalg.pinv(tg.ones(3, 2, 2), rtol=tg.ones(*shape) * 1e-3)
+
+
+def test_number_of_quarter_turns_is_not_written() -> None:
+    k = tg.tensor(7)
+    assert tg.rot90(tg.tensor([[1.0, 2.0], [3.0, 4.0]]), k).tolist() == [[3.0, 1.0], [4.0, 2.0]]
+    assert (k.item(), k._version) == (7, 0)
 
 
 def test_windows_of_no_integer_size_are_refused() -> None:

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from tapegrad import elementwise
+from tapegrad.arithmetic import plain_number
 from tapegrad.inplace import written_by
 from tapegrad.piecewise import curve, floating
 from tapegrad.quiet import quiet
@@ -65,6 +66,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> tg.celu(tg.tensor([-1.0, 2.0]), 0.5)
     tensor([-0.4323,  2.0000])
     """
+    alpha = plain_number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return written_by(celu, input, alpha) if inplace else _exponential(_CELU, input, alpha, 1.0, 1.0 / alpha)
@@ -73,8 +75,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def _exponential(op: Structural, x: Tensor, alpha: float, scale: float, rate: float) -> Tensor:
     """``scale * x`` where positive, else ``scale * alpha * (exp(rate * x) - 1)``."""
     data = floating(x, "elu_cpu")
-    low = np.expm1(np.minimum(data, 0) * data.dtype.type(rate)) * data.dtype.type(alpha * scale)
-    return apply(op, (x,), np.where(data <= 0, low, data * data.dtype.type(scale)), (alpha * scale * rate, scale, rate))
+    with quiet():
+        low = np.expm1(np.minimum(data, 0) * data.dtype.type(rate)) * data.dtype.type(alpha * scale)
+        result = np.where(data <= 0, low, data * data.dtype.type(scale))
+    return apply(op, (x,), result, (alpha * scale * rate, scale, rate))
 
 
 def _exponential_slope(x: Tensor, steepness: float, scale: float, rate: float) -> Tensor:

@@ -122,6 +122,7 @@ def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float 
     >>> tg.addmv(tg.ones(2), tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 1.0]))
     tensor([4., 8.])
     """
+    beta, alpha = plain_number("addmv", "beta", beta), plain_number("addmv", "alpha", alpha)
     mat, vec = as_operand(mat, x), as_operand(vec, x)
     c, a, b = array_of(x), array_of(mat), array_of(vec)
     if (a.ndim, b.ndim) != (2, 1) or c.ndim > 1:
@@ -173,6 +174,7 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float
     tensor([[3., 4.],
             [6., 8.]])
     """
+    beta, alpha = plain_number("addr", "beta", beta), plain_number("addr", "alpha", alpha)
     vec1, vec2 = as_operand(vec1, x), as_operand(vec2, x)
     for name, operand in (("vec1", vec1), ("vec2", vec2)):
         if array_of(operand).ndim != 1:
@@ -225,6 +227,7 @@ def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha:
     tensor([[12., 12.],
             [12., 12.]])
     """
+    beta, alpha = plain_number("addbmm", "beta", beta), plain_number("addbmm", "alpha", alpha)
     batch1, batch2, a, b = _batches(x, batch1, batch2)
     inner = a.shape[0] * a.shape[2]
     total = product(a.transpose(1, 0, 2).reshape(a.shape[1], inner), b.reshape(inner, b.shape[2]))
@@ -259,6 +262,7 @@ def baddbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha
     tensor([[[7., 7.],
              [7., 7.]]])
     """
+    beta, alpha = plain_number("baddbmm", "beta", beta), plain_number("baddbmm", "alpha", alpha)
     batch1, batch2, a, b = _batches(x, batch1, batch2)
     return apply(_BADDBMM, (x, batch1, batch2), _scaled_sum(product(a, b), array_of(x), (beta, alpha)), (beta, alpha))
 

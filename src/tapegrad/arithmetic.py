@@ -212,6 +212,7 @@ def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
     >>> tg.addcmul(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.tensor(2.0), value=10)
     tensor([61., 82.])
     """
+    value = plain_number("addcmul", "value", value)
     return _fused(_ADDCMUL, np.multiply, x, tensor1, tensor2, value)
 
 
@@ -234,6 +235,7 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
     >>> tg.addcdiv(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.tensor(2.0), value=10)
     tensor([16., 22.])
     """
+    value = plain_number("addcdiv", "value", value)
     if dtypes.result_type(tensor1, tensor2).kind != "f":
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported. Convert a tensor, or add trunc(tensor1 / tensor2)."

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import elementwise
+from tapegrad.arithmetic import plain_number
 from tapegrad.dtypes import type_name
 from tapegrad.inplace import written_by
 from tapegrad.quiet import quiet
@@ -106,8 +107,11 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def _threshold(x: Tensor, limit: float, value: float) -> Tensor:
+    limit, value = plain_number("threshold", "threshold", limit), plain_number("threshold", "value", value)
     data = array_of(x)
-    return apply(_THRESHOLD, (x,), np.where(data <= limit, data.dtype.type(value), data), (limit,))
+    with quiet():
+        result = np.where(data <= limit, data.dtype.type(value), data)
+    return apply(_THRESHOLD, (x,), result, (limit,))
 
 
 _THRESHOLD = _lines("ThresholdBackward0", lambda x, limit: ~(x <= limit))
@@ -126,8 +130,11 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> tg.hardshrink(tg.tensor([-2.0, 0.3, 1.0]))
     tensor([-2.,  0.,  1.])
     """
+    lambd = plain_number("hardshrink", "lambd", lambd)
     data = floating(input, "hardshrink_cpu")
-    return apply(_HARDSHRINK, (input,), np.where((data >= -lambd) & (data <= lambd), data.dtype.type(0), data), (lambd,))
+    with quiet():
+        result = np.where((data >= -lambd) & (data <= lambd), data.dtype.type(0), data)
+    return apply(_HARDSHRINK, (input,), result, (lambd,))
 
 
 _HARDSHRINK = _lines("HardshrinkBackward0", lambda x, lambd: ~((x >= -lambd) & (x <= lambd)))
@@ -254,13 +261,16 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     """
     if inplace:
         return written_by(rrelu, input, lower, upper, training)
+    lower, upper = plain_number("rrelu", "lower", lower), plain_number("rrelu", "upper", upper)
     data = floating(input, "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")
     if training:
         slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower
     else:
         slopes = np.full((), 0.5 * (lower + upper))
-    slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
-    return apply(_RRELU, (input,), data * slopes, None, (wrap(slopes),))
+    with quiet():
+        slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
+        result = data * slopes
+    return apply(_RRELU, (input,), result, None, (wrap(slopes),))
 
 
 def _rrelu_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -165,7 +166,9 @@ def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     if plane[0] == plane[1]:
         raise ShapeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
 
+    quarters = operator.index(k)  # NumPy reduces k in place, which would write into a tensor
+
     def turned(array: Array) -> Array:
-        return np.rot90(array, k, plane)
+        return np.rot90(array, quarters, plane)
 
     return strided_copy(x, "Rot90Backward0", turned, turned(array_of(x)).shape)

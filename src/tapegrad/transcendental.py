@@ -154,7 +154,8 @@ def logaddexp2(x: Tensor, other: Any) -> Tensor:
     dtype = dtypes.result_type(x, other)
     if dtype.kind != "f":
         dtype = dtypes.get_default_dtype()
-    a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
+    with quiet():
+        a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
     check_broadcast(a, b)
     with quiet():
         return apply(_LOGADDEXP2, (x, y), np.asarray(np.logaddexp2(a, b)))

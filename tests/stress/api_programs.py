@@ -195,7 +195,7 @@ def function_of(call: str) -> Callable[..., Any]:
     return PUBLIC[call[3:]] if call.startswith("tg.") else MORE[call]
 
 
-def _signature(call: str) -> list[inspect.Parameter]:
+def signature(call: str) -> list[inspect.Parameter]:
     target = getattr(tg.Tensor, call[1:]) if call[0] == "." else function_of(call)
     try:
         found = list(inspect.signature(target).parameters.values())
@@ -215,7 +215,7 @@ def step(rng: np.random.Generator, count: int) -> Step:
         return Step(call, (tensor(),), {})
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for k, parameter in enumerate(_signature(call)):
+    for k, parameter in enumerate(signature(call)):
         optional = parameter.default is not parameter.empty
         if k == 0 and (call[0] == "." or parameter.name not in ("tensors", "operands")):
             args.append(tensor() if call[0] == "." or rng.random() < 0.95 else argument(rng, "any", tensor))
@@ -238,7 +238,7 @@ def step(rng: np.random.Generator, count: int) -> Step:
 def resolve(value: Any, tensors: list[tg.Tensor]) -> Any:
     """The value with tensors in place of their numbers."""
     if isinstance(value, Ref):
-        return tensors[value.number]
+        return tensors[value.number % len(tensors)]  # a program that runs on other values may have made fewer
     if type(value) in (list, tuple):
         return type(value)(resolve(part, tensors) for part in value)
     return copy.deepcopy(value) if isinstance(value, np.ndarray) else value

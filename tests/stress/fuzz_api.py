@@ -10,13 +10,28 @@ import time
 import traceback
 
 import numpy as np
-from api_programs import CUTS, DOCUMENTED, Outcome, Program, begin, perform, run, starts, step
+from api_programs import CUTS, DOCUMENTED, Outcome, Program, begin, perform, run, signature, starts, step
 
 import tapegrad as tg
 
 STEP = 1e-5
 # Ties, bounds that cross, and what is read from one triangle or within matrices of one rank.
-BY_CONVENTION = ("clamp", "clip", "maximum", "minimum", "fmax", "fmin", "chol", "eig", "pinv", "lstsq", "rank", "isclose")
+BY_CONVENTION = (
+    "clamp",
+    "clip",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "chol",
+    "eig",
+    "pinv",
+    "lstsq",
+    "rank",
+    "isclose",
+    "copysign",
+    "svd",
+)
 ORDERING = ("max", "min", "sort", "median", "kthvalue", "topk", "quantile", "mode")  # by convention among equal values
 SLOWEST = 60.0  # seconds after which a program counts as hanging
 
@@ -111,6 +126,7 @@ def make_and_run(seed: int) -> tuple[Program, Outcome]:
         before, known = state(outcome.tensors), list(outcome.tensors)
         perform(made, outcome)
         writes = made.call.endswith("_") and made.call[-2:] != "__"
+        writes |= "inplace" in (parameter.name for parameter in signature(made.call))
         writes |= made.call[:4] == ".__i" or made.call in ("setitem", ".__setitem__") or "out" in made.kwargs
         if outcome.raised[-1] is not None or not writes:
             for (data, count, tracked), (new_data, new_count, now_tracked) in zip(before, state(known), strict=True):
