@@ -73,8 +73,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def _exponential(op: Structural, x: Tensor, alpha: float, scale: float, rate: float) -> Tensor:
     """``scale * x`` where positive, else ``scale * alpha * (exp(rate * x) - 1)``."""
     data = floating(x, "elu_cpu")
-    low = np.expm1(np.minimum(data, 0) * data.dtype.type(rate)) * data.dtype.type(alpha * scale)
-    return apply(op, (x,), np.where(data <= 0, low, data * data.dtype.type(scale)), (alpha * scale * rate, scale, rate))
+    with quiet():
+        low = np.expm1(np.minimum(data, 0) * data.dtype.type(rate)) * data.dtype.type(alpha * scale)
+        value = np.where(data <= 0, low, data * data.dtype.type(scale))
+    return apply(op, (x,), value, (alpha * scale * rate, scale, rate))
 
 
 def _exponential_slope(x: Tensor, steepness: float, scale: float, rate: float) -> Tensor:

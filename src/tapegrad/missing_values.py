@@ -172,7 +172,8 @@ def fmin(x: Tensor, other: Tensor) -> Tensor:
 def _chosen(op: Structural, compare: Any, x: Tensor, other: Any) -> Tensor:
     y = as_operand(other)
     dtype = result_type(x, other)
-    a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
+    with quiet():
+        a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
     check_broadcast(a, b)
     first = compare(a, b) | (b != b)
     return apply(op, (x, y), np.where(first, a, b), None, (wrap(np.asarray(first)),))

@@ -74,7 +74,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if inplace:
         return written_by(hardtanh, input, min_val, max_val)
     data = array_of(input)
-    bounds = data.dtype.type(min_val), data.dtype.type(max_val)
+    with quiet():
+        bounds = data.dtype.type(min_val), data.dtype.type(max_val)
     return apply(_HARDTANH, (input,), np.clip(data, *bounds), bounds)
 
 
@@ -107,7 +108,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def _threshold(x: Tensor, limit: float, value: float) -> Tensor:
     data = array_of(x)
-    return apply(_THRESHOLD, (x,), np.where(data <= limit, data.dtype.type(value), data), (limit,))
+    with quiet():
+        return apply(_THRESHOLD, (x,), np.where(data <= limit, data.dtype.type(value), data), (limit,))
 
 
 _THRESHOLD = _lines("ThresholdBackward0", lambda x, limit: ~(x <= limit))
@@ -170,7 +172,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     if inplace:
         return written_by(hardsigmoid, input)
     data = floating(input, "hardsigmoid_cpu")
-    return apply(_HARDSIGMOID, (input,), np.clip(data + 3, 0, 6) / 6, ())
+    with quiet():
+        return apply(_HARDSIGMOID, (input,), np.clip(data + 3, 0, 6) / 6, ())
 
 
 _HARDSIGMOID = _lines("HardsigmoidBackward0", lambda x: np.where((x > -3) & (x < 3), 1 / 6, 0.0))
@@ -259,8 +262,9 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower
     else:
         slopes = np.full((), 0.5 * (lower + upper))
-    slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
-    return apply(_RRELU, (input,), data * slopes, None, (wrap(slopes),))
+    with quiet():
+        slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
+        return apply(_RRELU, (input,), data * slopes, None, (wrap(slopes),))
 
 
 def _rrelu_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -154,9 +154,9 @@ def logaddexp2(x: Tensor, other: Any) -> Tensor:
     dtype = dtypes.result_type(x, other)
     if dtype.kind != "f":
         dtype = dtypes.get_default_dtype()
-    a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
-    check_broadcast(a, b)
     with quiet():
+        a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
+        check_broadcast(a, b)
         return apply(_LOGADDEXP2, (x, y), np.asarray(np.logaddexp2(a, b)))
 
 

@@ -53,11 +53,12 @@ def floored_quotient(x: Any, y: Any) -> Any:
     a, b = array_of(as_operand(x)), array_of(as_operand(y))
     check_broadcast(a, b)
     dtype = dtypes.result_type(x, y)
-    b = b.astype(dtype)
+    with quiet():
+        a, b = a.astype(dtype), b.astype(dtype)
     if dtype.kind != "f" and not np.all(b):
         raise RuntimeError("ZeroDivisionError: integer division by zero")
     with quiet():
-        return np.asarray(np.floor_divide(a.astype(dtype), b))
+        return np.asarray(np.floor_divide(a, b))
 
 
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
