@@ -228,3 +228,53 @@ def test_larger_of_a_number_and_nan_is_the_number_and_gets_the_gradient() -> Non
     tg.fmax(x, y).sum().backward()
     assert_values(x.grad, [1.0, 0.0, 1.0])
     assert_values(y.grad, [0.0, 1.0, 0.0])
+
+
+HUGE = np.array([1.0, 1.79e308, -1.79e308, math.inf, -math.inf, math.nan])
+SINGLE = tg.tensor([1.0, 2.0], dtype=tg.float32)
+NUMBER = tg.tensor(1e300)  # beyond float32, and without dimensions, so that it does not widen
+
+# Overflow and nan are values here; a warning would be an error in these tests.
+QUIET = {
+    "addcmul": lambda x: tg.addcmul(SINGLE, SINGLE, NUMBER),
+    "logaddexp2": lambda x: tg.logaddexp2(SINGLE, NUMBER),
+    "fmax": lambda x: tg.fmax(SINGLE, NUMBER),
+    "floor_divide": lambda x: SINGLE // NUMBER,
+    "hardtanh with wide bounds": lambda x: F.hardtanh(SINGLE, -1e300, 1e300),
+    "threshold with a huge value": lambda x: F.threshold(SINGLE, 5.0, 1e300),
+    "round": lambda x: tg.round(x, decimals=2),
+    "diff": tg.diff,
+    "trapezoid": tg.trapezoid,
+    "logcumsumexp": lambda x: tg.logcumsumexp(x, 0),
+    "cummax": lambda x: tg.cummax(x, 0).values,
+    "median": tg.median,
+    "mode": lambda x: tg.mode(x).values,
+    "quantile": lambda x: tg.quantile(x, 0.3),
+    "nanquantile": lambda x: tg.nanquantile(x, 0.3),
+    "nansum": tg.nansum,
+    "nanmean": tg.nanmean,
+    "aminmax": lambda x: tg.aminmax(x).max,
+    "var_mean": lambda x: tg.var_mean(x)[0],
+    "dist": lambda x: tg.dist(x, -x),
+    "erfinv": tg.erfinv,
+    "sinc": tg.sinc,
+    "logit": tg.logit,
+    "copysign": lambda x: tg.copysign(x, -1.0),
+    "float_power": lambda x: tg.float_power(x, 3.0),
+    "gelu by tanh": lambda x: F.gelu(x, "tanh"),
+}
+
+
+SHORT = "celu elu gelu hardshrink hardsigmoid hardswish hardtanh mish relu6 rrelu selu softshrink softsign tanhshrink"
+QUIET |= {name: getattr(F, name) for name in SHORT.split()}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", QUIET)
+def test_overflow_and_nan_are_no_warnings(name: str, create_graph: bool) -> None:
+    x = leaf(HUGE)
+    y = QUIET[name](x)
+    assert y.numel()
+    if y.requires_grad:
+        (g,) = tg.autograd.grad(y.sum(), x, create_graph=create_graph)
+        assert g.shape == x.shape

@@ -146,7 +146,8 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     data = array_of(x)
     if data.dtype.kind != "f":
         raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{dtypes.type_name(data.dtype)}' with decimals")
-    return apply(_ROUND, (x,), np.round(data, decimals))
+    with quiet():
+        return apply(_ROUND, (x,), np.round(data, decimals))
 
 
 _ROUND = Structural("RoundBackward1", ((),), lambda g, ctx: (wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0])),))
@@ -192,9 +193,9 @@ def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, 
             name = "addcmul" if op is _ADDCMUL else "addcdiv"
             raise TypeError(f"{name}(): argument 'tensor{place}' (position {place + 1}) must be Tensor, not {type(t).__name__}")
     dtype = dtypes.result_type(x, tensor1, tensor2)
-    a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
-    check_broadcast(a, b, c)
     with quiet():
+        a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
+        check_broadcast(a, b, c)
         return apply(op, (x, tensor1, tensor2), np.asarray(a + dtype.type(value) * combine(b, c), dtype), value)
 
 

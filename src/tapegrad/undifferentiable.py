@@ -54,11 +54,11 @@ def floored_quotient(x: Any, y: Any) -> Any:
     check_broadcast(a, b)
     dtype = dtypes.result_type(x, y)
     with quiet():
-        b = b.astype(dtype)
+        a, b = a.astype(dtype), b.astype(dtype)
     if dtype.kind != "f" and not np.all(b):
         raise RuntimeError("ZeroDivisionError: integer division by zero")
     with quiet():
-        return np.asarray(np.floor_divide(a.astype(dtype), b))
+        return np.asarray(np.floor_divide(a, b))
 
 
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
