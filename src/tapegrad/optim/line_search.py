@@ -7,7 +7,7 @@ The search brackets such a length and then zooms in, with cubic interpolation (J
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ __all__ = ["Trial", "strong_wolfe"]
 DECREASE, CURVATURE = 1e-4, 0.9  # constants of the two conditions
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """What is known at one step length."""
 
     length: float
