@@ -30,7 +30,7 @@ surface.attach()
 
 
 def __getattr__(name: str) -> _Any:
-    # Layers, optimisers and files are a quarter of the import, and scripts without networks need not wait for them.
+    # Layers and files are a quarter of the import, and scripts without networks need not wait for them, nor for optimisers.
     from importlib import import_module
 
     if name in ("nn", "optim"):
