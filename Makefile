@@ -8,9 +8,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DELETE_ON_ERROR:
 .PHONY: demo test stress lint bench table clean
 
-demo: $(VENV)/scipy.stamp
+demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/tour.py
 	$(BIN)/python examples/rosenbrock.py
+	$(BIN)/python examples/digits.py
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2

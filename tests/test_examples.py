@@ -52,6 +52,22 @@ def test_tour():
         assert line in printed
 
 
+def test_digits():
+    *_, trained, fresh, loaded = (float(line.split()[-1].rstrip("%")) for line in output_of("digits.py").splitlines()[1:])
+    assert trained >= 97.0
+    assert fresh < 50.0
+    assert loaded == trained
+
+
+def test_missing_libraries_are_named_with_their_extra(tmp_path: Path):
+    (tmp_path / "sklearn.py").write_text("raise ImportError(name='sklearn')")
+    code = f"import runpy, sys; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path({str(ROOT / 'examples' / 'digits.py')!r})"
+    settings = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip().endswith("needs sklearn; install what the examples need with: pip install 'tapegrad[examples]'")
+
+
 def test_rosenbrock():
     table = output_of("rosenbrock.py").splitlines()[-2:]
     evaluations = {line[:22].strip(): int(line[33:55]) for line in table}

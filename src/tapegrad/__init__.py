@@ -20,7 +20,7 @@ from tapegrad.ranges import *
 from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from tapegrad import nn
+    from tapegrad import nn, optim
     from tapegrad.saving import load, save
 
 __version__ = "0.1.0"
@@ -30,11 +30,11 @@ surface.attach()
 
 
 def __getattr__(name: str) -> _Any:
-    # Layers and files are a quarter of the import, and scripts without networks need not wait for them.
+    # Layers and files are a quarter of the import, and scripts without networks need not wait for them, nor for optimisers.
     from importlib import import_module
 
-    if name == "nn":
-        return import_module("tapegrad.nn")
+    if name in ("nn", "optim"):
+        return import_module(f"tapegrad.{name}")
     if name in ("load", "save"):
         return getattr(import_module("tapegrad.saving"), name)
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")

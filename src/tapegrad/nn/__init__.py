@@ -1,6 +1,6 @@
 """Neural-network building blocks: modules with parameters, layers, losses, starting values."""
 
-from tapegrad.nn import functional, init
+from tapegrad.nn import functional, init, utils
 from tapegrad.nn.activation import (
     CELU,
     ELU,
@@ -186,4 +186,5 @@ __all__ = [
     "Unflatten",
     "functional",
     "init",
+    "utils",
 ]
