@@ -99,12 +99,22 @@ class Structural:
 class Payload:
     """What the row of a structural operation keeps in Python: plain data, no tensors."""
 
-    __slots__ = ("attrs", "dtypes", "inputs", "op", "shapes")
+    __slots__ = ("attrs", "dtypes", "hooks", "inputs", "op", "shapes")
+    hooks: Any  # set when the tensor that had them died
+    runs_itself: ClassVar[bool] = False  # whether it has a `contributions` of its own
 
     def __init__(self, op: Structural, attrs: Any, operands: Sequence[Any], inputs: int) -> None:
         self.op, self.attrs, self.inputs = op, attrs, inputs
         self.shapes = tuple(() if type(a) is float else a.shape for a in operands)
         self.dtypes = tuple(_FLOAT64 if type(a) is float else a.dtype for a in operands)
+
+    def contributions(self, state: Any, slot: int, gradients: Any, wanted: Any) -> Any:
+        """What a row sends to its arguments; only of rows that run themselves."""
+        raise NotImplementedError
+
+    def new_node(self) -> Any:
+        """A view of the row, not yet bound to it; only of rows that run themselves."""
+        raise NotImplementedError
 
 
 _FLOAT64 = np.dtype(np.float64)

@@ -54,6 +54,7 @@ from tapegrad import (
     writing,
 )
 from tapegrad.autograd.backward import tensor_backward
+from tapegrad.autograd.graph import register_hook, register_post_accumulate_grad_hook
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
@@ -161,6 +162,8 @@ def _by_protocol(name: str) -> Any:
 
 METHODS_OF_ITS_OWN: dict[str, Any] = {
     "backward": tensor_backward,
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "size": attributes.size,
     "dim": attributes.ndim,
     "ndimension": attributes.ndim,

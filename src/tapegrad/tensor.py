@@ -65,8 +65,9 @@ class VersionCounter:
 class LeafLink(weakref.ref["Tensor"]):
     """How the row of a leaf finds its tensor. The tensor holds the row, so the row must hold the tensor weakly."""
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "hooks")
     data: Any
+    hooks: Any  # set when the tensor that had them died
 
 
 class Meta:
@@ -75,9 +76,9 @@ class Meta:
     __slots__ = (
         "base",
         "grad",
+        "hooks",
         "leaf",
         "made_without_grad",
-        "node",
         "one_of_many",
         "output_nr",
         "replay",
@@ -97,7 +98,7 @@ class Meta:
         self.made_without_grad = False
         self.output_nr = 0
         self.retained: Any = None
-        self.node: Any = None
+        self.hooks: Any = None  # of the tensor's latest row that has any
 
 
 class Tensor:
@@ -304,6 +305,8 @@ def register_leaf(t: Tensor) -> None:
             TAPE.make_room(8, 128)
         meta.leaf = link
         t._row = handle
+        if meta.hooks is not None:  # the leaf had another row before
+            meta.hooks.move(handle)
 
 
 def meta_of(t: Tensor) -> Meta:
