@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import threading
 import weakref
 from _ctypes import PyObj_FromPtr
 from collections.abc import Callable
@@ -20,10 +21,19 @@ from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, meta_of, register_leaf
 
-__all__ = ["Group", "RemovableHandle", "RowHooks", "hooks_at", "hooks_of", "new_hooks"]
+__all__ = ["Group", "RemovableHandle", "RowHooks", "hooks_at", "hooks_of", "new_hooks", "running"]
 
 Group = dict[int, Callable[..., Any]]  # hooks of one kind, in order of registration
 _numbers = itertools.count()
+
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.passes: list[Any] = []
+
+
+_running = _Running()
+_most = 8  # entries before dead ones are looked for
 
 
 class RowHooks:
@@ -52,6 +62,8 @@ class RowHooks:
         self.outputs: dict[int, Any] = {}
         self.metadata: dict[str, Any] = {}
         self.earlier: RowHooks | None = None  # of the row that the tensor had before it was written in place
+        if len(TAPE.hooks) > _most:
+            _forget_dead()
         self._stand_at(slot)
 
     def _stand_at(self, slot: int) -> None:
@@ -86,6 +98,12 @@ class RowHooks:
         TAPE.drop(TAPE.address, handle)
         if slot >= TAPE.rows and TAPE.hooks.get(slot) is self:
             del TAPE.hooks[slot]  # the row died with its tensor
+
+    def slot(self) -> int:
+        """Where their row stands now; -1 if it is gone."""
+        if self.handle > 0:
+            return TAPE.slot(self.handle)
+        return next((slot for slot in TAPE.hooks if hooks_at(slot) is self), -1)
 
     def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a hook of a kind (the attribute that lists it)."""
@@ -126,10 +144,15 @@ class RemovableHandle:
         self.remove()
 
 
+def running() -> list[Any]:
+    """What the passes of this thread that are calling hooks now remember; the innermost is the last."""
+    return _running.passes
+
+
 def hooks_at(slot: int) -> RowHooks | None:
     """The hooks of a row."""
     # Entries outlive the rows they were made for, so they count only while the row says so.
-    if not TAPE.columns["flags"][slot] & at.HOOKED:
+    if slot >= TAPE.rows or not TAPE.columns["flags"][slot] & at.HOOKED:
         return None
     known = TAPE.hooks.get(slot)
     found: RowHooks | None = known() if type(known) is weakref.ref else known
@@ -172,10 +195,6 @@ def _give_to_row(slot: int, hooks: RowHooks) -> None:
     if not TAPE.columns["opcode"][slot] & at.WIDE:
         # A plain row cannot hold an object; its entry is dropped when it is found to be dead.
         TAPE.hooks[slot] = hooks
-        if len(TAPE.hooks) > 64 and len(TAPE.hooks) & (len(TAPE.hooks) - 1) == 0:
-            rows, flags = TAPE.rows, TAPE.columns["flags"]
-            for other in [s for s in TAPE.hooks if s >= rows or not flags[s] & at.HOOKED]:
-                del TAPE.hooks[other]
         return
     TAPE.hooks[slot] = weakref.ref(hooks)
     side = TAPE.columns["side"]
@@ -186,6 +205,16 @@ def _give_to_row(slot: int, hooks: RowHooks) -> None:
     else:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(hooks))
         side[place] = id(hooks)
+
+
+def _forget_dead() -> None:
+    """Drop entries of rows that are gone; called so often that at most half of the entries are such, and a few."""
+    global _most
+    rows, flags = TAPE.rows, TAPE.columns["flags"]
+    for slot, hooks in list(TAPE.hooks.items()):
+        if slot >= rows or not flags[slot] & at.HOOKED or (type(hooks) is weakref.ref and hooks() is None):
+            del TAPE.hooks[slot]
+    _most = 2 * len(TAPE.hooks) + 8
 
 
 def _follow(new_slot: np.ndarray) -> None:

@@ -153,6 +153,10 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
         return make(value, 0)
     if type(value) is not float and value.dtype not in FLOATS:
         return make(value, 0)
+    if TAPE.packers:
+        packed = _packed(op, inputs, value, attrs, extra)
+        if packed is not None:
+            return make(value, packed)
     everything = (*inputs, *extra)
     data = [t._data for t in everything]
     saved, saves_result = op.saves(inputs)
@@ -172,6 +176,15 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
 
     row = retry(attempt, tuple(inputs), count + 8, 4 * count + 512)
     return make(value, row)
+
+
+def _packed(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:
+    """The row, if hooks of this thread pack what it saves."""
+    from tapegrad.autograd.packed_rows import pack_structural
+    from tapegrad.packing import current_pair
+
+    pair = current_pair()
+    return None if pair is None else pack_structural(pair, op, inputs, value, attrs, extra)
 
 
 def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result: Any) -> Tensor:

@@ -59,7 +59,7 @@ from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.rules import RULES
-from tapegrad.tensor import Tensor, as_operand
+from tapegrad.tensor import Tensor, as_operand, version_count
 
 __all__ = ["PUBLIC", "attach"]
 
@@ -140,7 +140,7 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "grad_fn": (attributes.get_grad_fn,),
     "retains_grad": (attributes.retains_grad,),
     "output_nr": (attributes.output_nr,),
-    "_version": (attributes.version,),
+    "_version": (version_count,),
     "_base": (attributes.base,),
     "data": (attributes.get_data, attributes.set_data),
     "H": (transposing.H,),

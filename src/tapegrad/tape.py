@@ -166,7 +166,7 @@ class Tape:
         "_name_numbers", "address", "claims", "columns", "header", "hooks", "kernel_table", "kernels", "late", "moved", "moving",
         "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "passes", "rules", "versions", "waiting", "watchers", *ENTRIES,
+        "packers", "passes", "rules", "versions", "waiting", "watchers", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -189,6 +189,7 @@ class Tape:
         self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
         self.hooks: dict[int, Any] = {}  # slot: the hooks there, or a weak link to them
         self.moving = False  # whether rows have moved and what knows them by slot has not followed yet
+        self.packers = 0  # how many pairs of hooks are to pack saved values now, in all threads
         self.late: list[Any] = []  # called when they have followed
         for name in ENTRIES:
             setattr(self, name, _loading(name))

@@ -30,6 +30,7 @@ __all__ = [
     "make",
     "promote",
     "retry",
+    "version_count",
     "wrap",
 ]
 
@@ -315,6 +316,11 @@ def meta_of(t: Tensor) -> Meta:
     if meta is None:
         meta = t._meta = Meta()
     return meta
+
+
+def version_count(t: Tensor) -> int:
+    """How often the tensor's memory was written in place."""
+    return 0 if t._meta is None or t._meta.version is None else t._meta.version.count
 
 
 def retry(call: Any, operands: tuple[Tensor, ...], rows: int = 8, words: int = 512) -> int:

@@ -18,6 +18,7 @@ from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode
 from tapegrad.autograd.sweeping import Sweep, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.engine import layout as at
+from tapegrad.packing import Pair, current_pair, pack, unpack
 from tapegrad.structural import Payload, Structural, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, is_recording, make, retry
@@ -25,7 +26,7 @@ from tapegrad.tensor import Tensor, is_recording, make, retry
 if TYPE_CHECKING:
     from tapegrad.autograd.function import FunctionCtx
 
-__all__ = ["FunctionRow", "State", "record_function", "record_output", "saved_tensors"]
+__all__ = ["FunctionRow", "State", "record_function", "record_output", "saved_tensors", "write_host_row"]
 
 _ADDRESS = TAPE.address
 _OUTPUT = Structural("FunctionOutput", ((),), lambda g, ctx: (g,), joins=True)
@@ -158,7 +159,7 @@ def new_ctx(state: State) -> FunctionCtx:
     return ctx
 
 
-def _record(payload: Payload, tensors: Sequence[Tensor], tracked: int, saved: set[int], value: Any) -> int:
+def write_host_row(payload: Payload, tensors: Sequence[Tensor], tracked: int, saved: set[int], value: Any) -> int:
     """Write a row; its handle. The first `tracked` of the tensors are its inputs."""
     data = [t._data for t in tensors]
     count = len(tensors)
@@ -210,10 +211,22 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
         else:
             state.saved.append((OTHER, 0, len(inputs) + len(extra)))
             extra.append(t)
+    pair = current_pair() if TAPE.packers else None
+    if pair is not None:
+        kept, extra = set(), [make(_pack(state, pair, inputs, extra), 0)]
     tensors = [*inputs, *extra]
     kept.update(range(len(inputs), len(tensors)))
     payload = FunctionRow(op, state, [t._data for t in inputs], len(inputs))
-    return _record(payload, tensors, len(inputs), kept, value)
+    return write_host_row(payload, tensors, len(inputs), kept, value)
+
+
+def _pack(state: State, pair: Pair, inputs: list[Tensor], extra: list[Tensor]) -> np.ndarray:
+    """All that was saved, packed, in the order of saving."""
+    tensors = [*inputs, *extra]
+    packed = pack(pair, [tensors[entry[2]] for entry in state.saved if entry is not None])
+    places = iter(range(len(packed)))
+    state.saved = [None if entry is None else (entry[0], entry[1], -1 - next(places)) for entry in state.saved]
+    return packed
 
 
 def _place(t: Tensor, among: Sequence[Any]) -> int:
@@ -222,7 +235,7 @@ def _place(t: Tensor, among: Sequence[Any]) -> int:
 
 def record_output(node: Tensor, number: int, count: int, value: Any) -> int:
     """Write the row of one of several outputs; its handle."""
-    row = _record(OutputRow(_OUTPUT, (number, count), [0.0], 1), [node], 1, set(), value)
+    row = write_host_row(OutputRow(_OUTPUT, (number, count), [0.0], 1), [node], 1, set(), value)
     TAPE.columns["second"][TAPE.slot(row)] = number
     return row
 
@@ -238,22 +251,15 @@ def saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
     with TAPE.claim():
         slot = TAPE.slot(handle)
         record = saved_record_of(slot)
-        serial = int(TAPE.columns["side"][int(TAPE.columns["first"][slot]) + at.SERIAL])
         found: list[Tensor | None] = []
         for entry in state.saved:
             if entry is None:
                 found.append(None)
                 continue
             kind, number, k = entry
-            argument = record.arguments[k]
-            data: Any = as_float(argument.saved)
-            if argument.kind == at.ARRAY:
-                data = object_at(argument.saved)
-                counter = TAPE.versions.get(owner_of(data))
-                if counter is not None and counter.before(serial) != counter.count:
-                    raise explain(at.STALE_ROW, slot)
+            data = unpack(object_at(record.arguments[-1].saved)[-1 - k]) if k < 0 else _saved(record, slot, k)
             if kind == INPUT:
-                found.append(_input(argument.slot, data))
+                found.append(_input(record.arguments[number].slot, data))
             elif kind == OUTPUT and len(state.outputs) == 1:
                 found.append(make(data, TAPE.new_handle(slot)))
             elif kind == OUTPUT and is_recording():
@@ -262,6 +268,18 @@ def saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
             else:
                 found.append(make(data, 0))
         return tuple(found)
+
+
+def _saved(record: Record, slot: int, k: int) -> Any:
+    argument = record.arguments[k]
+    if argument.kind != at.ARRAY:
+        return as_float(argument.saved)
+    data = object_at(argument.saved)
+    serial = int(TAPE.columns["side"][int(TAPE.columns["first"][slot]) + at.SERIAL])
+    counter = TAPE.versions.get(owner_of(data))
+    if counter is not None and counter.before(serial) != counter.count:
+        raise explain(at.STALE_ROW, slot)
+    return data
 
 
 def _input(slot: int, data: Any) -> Tensor:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from tapegrad.autograd.rows import arguments_of, name_of, object_at, opcode_of, origin, record_of
+from tapegrad.autograd.saved_hooks import saved_tensors_hooks
 from tapegrad.engine import layout as at
-from tapegrad.hooks import RemovableHandle, RowHooks, hooks_at, hooks_of, new_hooks
+from tapegrad.hooks import RemovableHandle, RowHooks, hooks_at, hooks_of, new_hooks, running
 from tapegrad.structural import Payload
 from tapegrad.tape import TAPE
 from tapegrad.tensor import LeafLink, Tensor, make, meta_of
 
-__all__ = ["Node", "adopt", "leaf_at", "node_at", "node_of", "register_hook", "register_post_accumulate_grad_hook"]
+__all__ = [
+    "Node",
+    "adopt",
+    "leaf_at",
+    "node_at",
+    "node_of",
+    "register_hook",
+    "register_multi_grad_hook",
+    "register_post_accumulate_grad_hook",
+    "saved_tensors_hooks",
+]
 
 _nodes: dict[int, weakref.ref[Node]] = {}  # by slot
 
@@ -274,6 +286,87 @@ def register_post_accumulate_grad_hook(t: Tensor, hook: Callable[[Tensor], None]
     if t._row > 0 and (t._meta is None or t._meta.leaf is None):
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     return hooks_of(t).add("accumulated", hook)
+
+
+class _Handles:
+    """Takes the hooks on several tensors away."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self._handles = handles
+
+    def remove(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+    def __enter__(self) -> _Handles:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[[Any], None], *, mode: Literal["all", "any"] = "all"
+) -> _Handles:
+    """Call a function once a pass with the gradients of several tensors.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+    fn : callable
+        With mode "all": is given a list of the gradients when the last of those that the pass computes is there, with None for the
+        others. With mode "any": is given the first gradient that is there.
+    mode : {"all", "any"}
+
+    Returns
+    -------
+    object
+        Its ``remove()`` takes the hook away.
+
+    Raises
+    ------
+    ValueError
+        For another mode.
+    RuntimeError
+        If a tensor is not tracked (mode "all").
+
+    Examples
+    --------
+    >>> x = tg.tensor(1.0, requires_grad=True)
+    >>> y, z = 2 * x, 3 * x
+    >>> handle = tg.autograd.graph.register_multi_grad_hook([y, z], print)
+    >>> (y * z).backward()
+    [tensor(3.), tensor(2.)]
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    key = object()
+    rows: list[weakref.ref[RowHooks]] = []
+
+    def note(k: int, g: Tensor | None) -> None:
+        seen = running()[-1]
+        if mode == "any":
+            if seen.notes.setdefault(key, True) is True:
+                seen.notes[key] = False
+                fn(g)
+            return
+        if key not in seen.notes:
+            slots = [hooks.slot() for link in rows if (hooks := link()) is not None]
+            seen.notes[key] = [None] * len(rows), sum(seen.reaches(slot) for slot in slots)
+        gradients, left = seen.notes[key]
+        gradients[k] = g
+        seen.notes[key] = gradients, left - 1
+        if left == 1:
+            fn(gradients)
+
+    if mode == "any":
+        tensors = [t for t in tensors if t.requires_grad]
+    handles = [register_hook(t, partial(note, k)) for k, t in enumerate(tensors)]
+    rows.extend(weakref.ref(hooks_of(t)) for t in tensors)
+    return _Handles(handles)
 
 
 def _follow(new_slot: np.ndarray) -> None:

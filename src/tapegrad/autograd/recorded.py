@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
-from tapegrad.autograd.sweeping import Finished, Sweep, borrow, check_used, saved_record_of
+from tapegrad.autograd.sweeping import Finished, Sweep, Visits, borrow, check_used, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at
@@ -66,6 +66,7 @@ def recorded_sweep(
     if requested is not None and demand:
         check_used(requested, present.__contains__)
     state.accumulates = accumulates
+    state.seen = Visits(present.__contains__)
     adjoints: dict[int, Tensor] = {}
     found: dict[int, Tensor] = {}
     shown: list[tuple[Tensor, Tensor]] = []
@@ -77,7 +78,7 @@ def recorded_sweep(
             g = adjoints.pop(slot, None)
             if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
                 _step(state, slot, g, adjoints, found, shown)
-    return found, shown, state.visits().finished
+    return found, shown, state.seen.finished
 
 
 def call_finished_recorded(finished: list[Finished]) -> None:
@@ -280,6 +281,13 @@ def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> 
         operands, result = _plain_operands(slot), None
     if result is None and (not wide or not record.shape):
         result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
+    return apply_partials(opcode, operands, result, g, wanted)
+
+
+def apply_partials(
+    opcode: int, operands: Sequence[tuple[Argument, Tensor | None]], result: Tensor | None, g: Tensor, wanted: Any
+) -> Contributions:
+    """Contributions of an elementwise operation, given the values that its wanted partials use."""
     values = [t for _, t in operands] + [None] * (3 - len(operands))
     contributions = []
     for (argument, _), text in zip(operands, RULES[opcode].partials, strict=True):

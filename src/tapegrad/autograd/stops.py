@@ -18,8 +18,7 @@ from tapegrad.autograd.rows import Argument, arguments_of, name_of, object_at, o
 from tapegrad.autograd.sweeping import Finished, Sweep
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
-from tapegrad.hooks import Group, RowHooks, hooks_at
-from tapegrad.tape import TAPE
+from tapegrad.hooks import Group, RowHooks, hooks_at, running
 from tapegrad.tensor import Tensor, make
 
 __all__ = ["call_finished", "stop_plain", "stop_recorded"]
@@ -65,11 +64,16 @@ def _checked(before: Tensor | None, result: Any, hook: Any) -> Tensor | None:
     return result
 
 
-def _call_tensor_hooks(hooks: RowHooks, g: Tensor | None) -> Tensor | None:
+def _call_tensor_hooks(state: Sweep, hooks: RowHooks, g: Tensor | None) -> Tensor | None:
     """The gradient that the hooks make of `g`, which may be undefined."""
-    for hook in list(hooks.tensor.values()):
-        result = _checked(g, hook(g), hook)
-        g = g if result is None else result
+    passes = running()
+    passes.append(state.visits())
+    try:
+        for hook in list(hooks.tensor.values()):
+            result = _checked(g, hook(g), hook)
+            g = g if result is None else result
+    finally:
+        passes.pop()
     return g
 
 
@@ -82,7 +86,8 @@ def _call_node_hooks(group: Group, gradients: Gradients, *others: Any) -> Gradie
             raise TypeError(f"expected tuple, but hook returned '{type(results).__name__}'")
         if len(results) != len(gradients):
             raise RuntimeError(
-                f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected {len(gradients)})"
+                f"hook '{_name(hook)}' has returned an incorrect number of values "
+                f"(got {len(results)}, but expected {len(gradients)})"
             )
         gradients = tuple(_checked(g, result, hook) for g, result in zip(gradients, results, strict=True))
     return gradients
@@ -117,7 +122,7 @@ def _gradients_of_node(state: Sweep, slot: int, g: Tensor | None, hooks: RowHook
     for _, link in sorted(hooks.outputs.items()):
         other = link()
         if other is not None and other not in state.visits().called:
-            _call_tensor_hooks(other, None)
+            _call_tensor_hooks(state, other, None)
     return gradients
 
 
@@ -141,7 +146,7 @@ def stop_plain(state: Sweep, slot: int, captured: dict[int, np.ndarray]) -> None
     if hooks is not None:
         if not undefined:
             g = _tensor(state.adjoint(slot))
-        result = without_recording(_call_tensor_hooks, hooks, g)
+        result = without_recording(_call_tensor_hooks, state, hooks, g)
         state.visits().called.add(hooks)
         if result is not None:
             state.adjoint(slot)[...] = result._data
@@ -167,7 +172,7 @@ def _tensor(adjoint: np.ndarray) -> Tensor:
 def _leaf(state: Sweep, slot: int, hooks: RowHooks) -> None:
     undefined = bool(int(state.offsets[slot]) & at.UNWRITTEN)
     place = state.leaf_adjoint(slot)
-    g = _call_tensor_hooks(hooks, None if undefined else _tensor(place))
+    g = _call_tensor_hooks(state, hooks, None if undefined else _tensor(place))
     if state.accumulates:
         (g,) = _call_node_hooks(hooks.before, (g,))
         if hooks.accumulated or hooks.after:
@@ -184,7 +189,7 @@ def stop_recorded(
     """The stop of a recorded pass: contributions of the row."""
     hooks = hooks_at(slot)
     if hooks is not None:
-        g = _call_tensor_hooks(hooks, g)
+        g = _call_tensor_hooks(state, hooks, g)
         state.visits().called.add(hooks)
     if opcode_of(slot)[0] == at.LEAF:
         if hooks is not None and state.accumulates:

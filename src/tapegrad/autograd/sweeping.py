@@ -41,9 +41,11 @@ Finished = tuple[Tensor | None, RowHooks, Tensor | None]
 class Visits:
     """What a pass must remember of the rows with hooks and the outputs of custom functions that it has passed."""
 
-    __slots__ = ("called", "finished", "outputs")
+    __slots__ = ("called", "finished", "notes", "outputs", "reaches")
 
-    def __init__(self) -> None:
+    def __init__(self, reaches: Callable[[int], bool]) -> None:
+        self.reaches = reaches  # whether the pass comes, or came, to a row
+        self.notes: dict[object, Any] = {}  # of hooks that several tensors share
         self.called: set[RowHooks] = set()  # whose tensor hooks were called
         self.outputs: dict[int, list[Tensor | None]] = {}  # row of a node with several outputs: their gradients
         self.finished: list[Finished] = []  # leaves that have hooks, and the gradients that go to them
@@ -206,7 +208,7 @@ class Sweep:
     def visits(self) -> Visits:
         """What this pass remembers."""
         if self.seen is None:
-            self.seen = Visits()
+            self.seen = Visits(lambda slot: bool(self.offsets[slot] != at.UNSEEN))
         return self.seen
 
     def show(self, slot: int, captured: dict[int, np.ndarray]) -> None:
