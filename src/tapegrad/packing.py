@@ -1,7 +1,7 @@
 """Which hooks pack the values that operations save now, a setting of each thread.
 
 Recording costs nothing while nobody uses such hooks: operators do not look. As long as a thread does, compiled operators hand
-tracked operands over to their Python forms, and those come to `tapegrad.recording.record`, which looks.
+their operands over to their Python forms, and in this thread those come to `tapegrad.recording.record`, which looks.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _lock = threading.RLock()
 _ENTRIES = ("array1", "array2", "array3")
 _usual: dict[str, Any] = {}
+
+
+class _Nothing:
+    """A class that no operand has."""
 
 
 class _Thread(threading.local):
@@ -55,11 +59,12 @@ def enter(pair: Pair) -> None:
     TAPE.load()
     with _lock:
         if not TAPE.packers:
-            TAPE.compiled("scalar_row")
             for name in _ENTRIES:
                 _usual[name] = TAPE.compiled(name)
                 setattr(TAPE, name, _guarded(_usual[name]))
-            TAPE.header[at.SCALARS_READY] = TAPE.header[at.ELEMENTWISE_ROW] = 0
+            TAPE.header[at.TENSOR_TYPE] = id(
+                _Nothing
+            )  # compiled operators take nothing for a tensor, and leave all to the Python forms
         TAPE.packers += 1
         _thread.pairs.append(pair)
 
@@ -72,8 +77,7 @@ def leave() -> None:
         if not TAPE.packers:
             for name in _ENTRIES:
                 setattr(TAPE, name, _usual[name])
-            TAPE.header[at.SCALARS_READY] = 1
-            TAPE.header[at.ELEMENTWISE_ROW] = TAPE.kernels.elementwise_row.get()
+            TAPE.header[at.TENSOR_TYPE] = id(Tensor)
 
 
 class Packed:

@@ -113,8 +113,8 @@ class Payload:
         raise NotImplementedError
 
     def new_node(self) -> Any:
-        """A view of the row, not yet bound to it; only of rows that run themselves."""
-        raise NotImplementedError
+        """A view of the row, not yet bound to it, or None for the usual one."""
+        return None
 
 
 _FLOAT64 = np.dtype(np.float64)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tapegrad.autograd.rows import arguments_of, name_of, object_at, opcode_of, origin, record_of
+from tapegrad.autograd.rows import arguments_of, name_of, object_at, opcode_of, origin, payload_at, record_of
 from tapegrad.autograd.saved_hooks import saved_tensors_hooks
 from tapegrad.engine import layout as at
 from tapegrad.hooks import RemovableHandle, RowHooks, hooks_at, hooks_of, new_hooks, running
@@ -151,10 +151,9 @@ def _shared(slot: int) -> int:
     opcode, wide = opcode_of(slot)
     if not wide or opcode not in (at.GATHER, at.HOST):
         return slot
-    record = record_of(slot)
     if opcode == at.HOST:
-        operation = object_at(record.payload).op
-        return _shared(record.arguments[-1].slot) if operation.joins else slot
+        return _shared(record_of(slot).arguments[-1].slot) if payload_at(slot).op.joins else slot
+    record = record_of(slot)
     before = record.arguments[0].slot
     if before < 0 or not opcode_of(before)[1] or record_of(before).name != record.name:
         return slot
@@ -171,12 +170,12 @@ def node_at(slot: int) -> Node:
     node = link() if link is not None else None
     if node is not None and TAPE.slot(node._row) == slot:
         return node
-    name = name_of(slot)
-    payload = object_at(record_of(slot).payload) if opcode_of(slot) == (at.HOST, True) else None
-    if isinstance(payload, Payload) and payload.runs_itself:
+    node = None
+    if opcode_of(slot)[0] == at.HOST:
+        payload: Payload = payload_at(slot)
         node = payload.new_node()
-    else:
-        node = object.__new__(_class(name))
+    if node is None:
+        node = object.__new__(_class(name_of(slot)))
         node._row, node._owner = 0, None
     adopt(node, slot)
     if isinstance(node, AccumulateGrad):

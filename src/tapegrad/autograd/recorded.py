@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
+from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
 from tapegrad.autograd.sweeping import Finished, Sweep, Visits, borrow, check_used, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
@@ -148,8 +148,7 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     """
     opcode, wide = opcode_of(slot)
     if opcode == at.HOST:
-        record = saved_record_of(slot)
-        payload: Payload = object_at(record.payload)
+        payload: Payload = payload_at(slot)
         if payload.runs_itself:
             found: Contributions = payload.contributions(state, slot, gradients, wanted)
             return found

@@ -127,7 +127,7 @@ def _gradients_of_node(state: Sweep, slot: int, g: Tensor | None, hooks: RowHook
 
 
 def _is_on_path(state: Sweep, slot: int) -> bool:
-    return state.marks is None or bool(state.marks[slot] & at.ON_PATH)
+    return state.marks is None or not state.words[at.MARKS] or bool(state.marks[slot] & at.ON_PATH)
 
 
 def _has_node_hooks(hooks: RowHooks) -> bool:
