@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.autograd.faults import explain
 from tapegrad.autograd.graph import leaf_at, node_at
+from tapegrad.autograd.nesting import call_nested
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of
 from tapegrad.autograd.sweeping import Sweep, saved_record_of
 from tapegrad.casting import cast
@@ -88,7 +89,7 @@ class FunctionRow(Payload):
                 for g, kind in zip(gradients, own.outputs, strict=True)
             ]
         ctx: Any = node_at(slot)
-        results = ctx.apply(*gradients)
+        results = call_nested(ctx.apply, *gradients)
         return self._checked(record_of(slot), results, wanted)
 
     def _checked(self, record: Record, results: Any, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
@@ -147,7 +148,10 @@ class OutputRow(Payload):
         """Note the gradient for the node."""
         (argument,) = record_of(slot).arguments
         number, count = self.attrs
-        state.visits().outputs.setdefault(argument.slot, [None] * count)[number] = gradients[0]
+        noted = state.visits().outputs.setdefault(argument.slot, [None] * count)
+        before, g = noted[number], gradients[0]
+        # An output that was saved and unpacked again has another row.
+        noted[number] = g if before is None else before if g is None else before + g
         return [(argument, make(0.0, 0))]
 
 

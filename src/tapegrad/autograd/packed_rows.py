@@ -105,7 +105,7 @@ def pack_rule(
     for k, (t, a, number) in enumerate(zip(operands, data, numbers, strict=True)):
         if not need >> k & 1:
             places.append(None)
-        elif number:
+        elif number and np.ndim(a) == 0:
             places.append(float(a))
         else:
             places.append(len(tensors))
