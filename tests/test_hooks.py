@@ -362,6 +362,18 @@ def test_hooks_of_an_output_without_gradient_are_called_with_none(seen: list[Any
 
 
 @pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("split", [lambda x: x.split(2), lambda x: x.view(2, 2).unbind(0)])
+def test_node_hooks_see_the_gradient_of_each_output(seen: list[Any], recorded: bool, split: Any) -> None:
+    x = tg.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    a, b = split(x * 1.0)
+    a.grad_fn.register_prehook(lambda o: (o[0] * 2, o[1]))
+    b.grad_fn.register_hook(lambda i, o: seen.append([g if g is None else g.tolist() for g in (*i, *o)]))
+    (g,) = tg.autograd.grad((a * a).sum(), x, create_graph=recorded)
+    assert seen[0][1:] == [[4.0, 8.0], None]
+    assert np.ravel(seen[0][0]).tolist() == g.tolist() == [4.0, 8.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
 def test_hooks_below_an_undefined_gradient_are_called_with_none(x: Tensor, seen: list[Any], recorded: bool) -> None:
     y = x * 2
     y.grad_fn.register_hook(lambda i, o: seen.append((i, o)))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -215,3 +218,27 @@ def test_other_threads_are_not_concerned(x: Tensor, counted: Counted) -> None:
         thread.join()
     assert counted.packed == []
     np.testing.assert_allclose(results[0], np.cos([0.5, 2.0]) * [0.5, 2.0] + np.sin([0.5, 2.0]))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_forked_process_has_only_its_own_hooks() -> None:
+    code = """
+import os, threading, tapegrad as tg
+tape = tg.tape.default_tape()
+entered, done = threading.Event(), threading.Event()
+def run():
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        entered.set()
+        done.wait()
+thread = threading.Thread(target=run)
+thread.start()
+entered.wait()
+before = tape.packers
+child = os.fork()
+if child == 0:
+    os._exit(10 * before + tape.packers)
+done.set()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "10"

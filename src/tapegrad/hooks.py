@@ -51,7 +51,7 @@ class RowHooks:
         For a node with several outputs: number of an output and a weak link to the hooks of its row.
     """
 
-    __slots__ = ("__weakref__", "accumulated", "after", "before", "earlier", "handle", "metadata", "outputs", "tensor")
+    __slots__ = ("__weakref__", "accumulated", "after", "before", "earlier", "handle", "metadata", "outputs", "reports", "tensor")
 
     def __init__(self, slot: int) -> None:
         self.handle = 0
@@ -61,6 +61,7 @@ class RowHooks:
         self.accumulated: Group = {}
         self.outputs: dict[int, Any] = {}
         self.metadata: dict[str, Any] = {}
+        self.reports = False  # whether the hooks of the node want the gradient of this row, which is one of its outputs
         self.earlier: RowHooks | None = None  # of the row that the tensor had before it was written in place
         if len(TAPE.hooks) > _most:
             _forget_dead()
@@ -93,7 +94,7 @@ class RowHooks:
         handle, self.handle = self.handle, 0
         with TAPE.claim():
             slot = TAPE.slot(handle)
-            if keeps or any((self.tensor, self.before, self.after, self.accumulated, self.outputs, self.metadata)):
+            if keeps or any((self.tensor, self.before, self.after, self.accumulated, self.outputs, self.metadata, self.reports)):
                 _give_to_row(slot, self)
         TAPE.drop(TAPE.address, handle)
         if slot >= TAPE.rows and TAPE.hooks.get(slot) is self:

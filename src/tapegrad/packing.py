@@ -16,7 +16,7 @@ from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, version_count
 
-__all__ = ["Pair", "current_pair", "enter", "leave", "pack", "unpack", "usual_entry"]
+__all__ = ["Pair", "current_pair", "enter", "forget_other_threads", "leave", "pack", "unpack", "usual_entry"]
 
 Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _lock = threading.RLock()
@@ -78,6 +78,14 @@ def leave() -> None:
             for name in _ENTRIES:
                 setattr(TAPE, name, _usual[name])
             TAPE.header[at.TENSOR_TYPE] = id(Tensor)
+
+
+def forget_other_threads() -> None:
+    """In a forked process, only this thread's hooks count."""
+    if TAPE.packers > len(_thread.pairs):
+        TAPE.packers = len(_thread.pairs) + 1
+        _thread.pairs.append((lambda t: t, lambda made: made))
+        leave()
 
 
 class Packed:

@@ -115,7 +115,10 @@ class Node:
             owner = None if self._owner is None else self._owner()
             if owner is not None and (owner._row <= 0 or _shared(TAPE.slot(owner._row)) != slot):
                 owner = None  # it was written in place
-            return hooks_at(slot) or new_hooks(slot, owner)
+            hooks = hooks_at(slot) or new_hooks(slot, owner)
+            for piece in _pieces(slot):
+                (hooks_at(piece) or new_hooks(piece, None)).reports = True
+            return hooks
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {hex(id(self))}>"
@@ -159,8 +162,18 @@ def _shared(slot: int) -> int:
         return slot
     if opcode_of(before)[0] == at.HOST:
         return before if object_at(record_of(before).payload).op.packs else slot
-    shared = record.name in ("SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0")
-    return before if shared and opcode_of(before)[0] == at.GATHER else slot
+    return before if record.name in _PIECES and opcode_of(before)[0] == at.GATHER else slot
+
+
+_PIECES = ("SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0")  # operations whose outputs are parts of one row
+
+
+def _pieces(slot: int) -> list[int]:
+    """Rows of the outputs of a node that has a row for all of them."""
+    if opcode_of(slot)[0] != at.GATHER or name_of(slot) not in _PIECES:
+        return []
+    above = np.flatnonzero(TAPE.columns["opcode"][slot + 1 : TAPE.rows] == at.GATHER | at.WIDE) + slot + 1
+    return [piece for piece in above.tolist() if arguments_of(piece)[0].slot == slot and name_of(piece) in _PIECES]
 
 
 def node_at(slot: int) -> Node:

@@ -19,6 +19,7 @@ from tapegrad.autograd.sweeping import Finished, Sweep
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
 from tapegrad.hooks import Group, RowHooks, hooks_at, running
+from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, make
 
 __all__ = ["call_finished", "stop_plain", "stop_recorded"]
@@ -98,7 +99,9 @@ def _run_node(
 ) -> list[tuple[Argument, Tensor]]:
     """Contributions of a row, with the hooks before and after its node."""
     gradients = _call_node_hooks(hooks.before, gradients)
-    found = contributions(state, slot, gradients, wanted) if any(g is not None for g in gradients) else []
+    parts = state.visits().pieces.get(slot)
+    inner = gradients if parts is None else (_joined(state, parts, gradients),)
+    found = contributions(state, slot, inner, wanted) if any(g is not None for g in inner) else []
     if not hooks.after:
         return found
     sent = iter([*found, (None, None)])
@@ -113,6 +116,27 @@ def _run_node(
             inputs.append(None)
     results = _call_node_hooks(hooks.after, tuple(inputs), gradients)
     return [(one, result) for one, result in zip(arguments, results, strict=True) if result is not None]
+
+
+def _report(state: Sweep, slot: int, g: Tensor | None) -> None:
+    """Note the gradient of a row that is part of its node's row."""
+    node = arguments_of(slot)[0].slot
+    seen = state.visits()
+    gradients = seen.outputs.setdefault(node, [None] * int(TAPE.columns["second"][node]))
+    number = int(TAPE.columns["second"][slot])
+    gradients[number] = g
+    seen.pieces.setdefault(node, {})[number] = slot
+
+
+def _joined(state: Sweep, pieces: dict[int, int], gradients: Gradients) -> Tensor | None:
+    """The gradient of the row that outputs are parts of, from theirs."""
+    total: Tensor | None = None
+    for number, slot in pieces.items():
+        g = gradients[number]
+        if g is not None:
+            ((_, part),) = contributions(state, slot, (g,), lambda _: True)
+            total = part if total is None else total + part
+    return total
 
 
 def _gradients_of_node(state: Sweep, slot: int, g: Tensor | None, hooks: RowHooks) -> Gradients:
@@ -151,6 +175,8 @@ def stop_plain(state: Sweep, slot: int, captured: dict[int, np.ndarray]) -> None
         if result is not None:
             state.adjoint(slot)[...] = result._data
             g = result
+        if hooks.reports:
+            _report(state, slot, g)
     if not undefined:
         state.show(slot, captured)
     if hooks is None or not _has_node_hooks(hooks) or not _is_on_path(state, slot):
@@ -191,6 +217,8 @@ def stop_recorded(
     if hooks is not None:
         g = _call_tensor_hooks(state, hooks, g)
         state.visits().called.add(hooks)
+        if hooks.reports:
+            _report(state, slot, g)
     if opcode_of(slot)[0] == at.LEAF:
         if hooks is not None and state.accumulates:
             (g,) = _call_node_hooks(hooks.before, (g,))
