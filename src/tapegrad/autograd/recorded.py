@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
-from tapegrad.autograd.sweeping import Finished, Sweep, Visits, borrow, check_used, saved_record_of
+from tapegrad.autograd.sweeping import Sweep, borrow, check_used, saved_record_of
+from tapegrad.autograd.visits import Finished, Visits
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at

@@ -17,39 +17,22 @@ import numpy as np
 from tapegrad import tape as tapes
 from tapegrad.autograd.faults import explain
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
+from tapegrad.autograd.visits import Finished, Visits
 from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
-from tapegrad.hooks import RowHooks
 from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
 
-__all__ = ["Finished", "Sweep", "borrow", "check_used", "release", "sweep", "sweep_from"]
+__all__ = ["Sweep", "borrow", "check_used", "release", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
 MOST_WAITING = 64  # passes that wait to release objects before lost claims are looked for
 _pool: list[Sweep] = []
 _grad_lock = threading.RLock()  # the collector may run a finaliser, and that a pass, anywhere
-
-
-Finished = tuple[Tensor | None, RowHooks, Tensor | None]
-
-
-class Visits:
-    """What a pass must remember of the rows with hooks and the outputs of custom functions that it has passed."""
-
-    __slots__ = ("called", "finished", "notes", "outputs", "pieces", "reaches")
-
-    def __init__(self, reaches: Callable[[int], bool]) -> None:
-        self.reaches = reaches  # whether the pass comes, or came, to a row
-        self.notes: dict[object, Any] = {}  # of hooks that several tensors share
-        self.called: set[RowHooks] = set()  # whose tensor hooks were called
-        self.outputs: dict[int, list[Tensor | None]] = {}  # row of a node with several outputs: their gradients
-        self.pieces: dict[int, dict[int, int]] = {}  # row of a node that its outputs are parts of: their rows by number
-        self.finished: list[Finished] = []  # leaves that have hooks, and the gradients that go to them
 
 
 def words_of(array: Any) -> memoryview[int]:
