@@ -10,7 +10,7 @@ tensor([2., 4., 6.])
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, tape
+from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, tape, utils
 from tapegrad.dtypes import *
 from tapegrad.errors import ShapeError, TapeFullError
 from tapegrad.factories import *

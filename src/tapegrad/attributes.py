@@ -207,11 +207,6 @@ def output_nr(t: Tensor) -> int:
     return 0 if t._meta is None else t._meta.output_nr
 
 
-def version(t: Tensor) -> int:
-    """How often the tensor's memory was written in place."""
-    return 0 if t._meta is None or t._meta.version is None else t._meta.version.count
-
-
 def base(t: Tensor) -> Tensor | None:
     """The tensor that this one is a view of."""
     return None if t._meta is None else t._meta.base

@@ -12,13 +12,20 @@ import threading
 from types import FrameType
 from typing import Any
 
-from tapegrad import grad_mode, tape, tensor
+from tapegrad import grad_mode, packing, tape, tensor
 from tapegrad.autograd import sweeping
 
 __all__: list[str] = []
 
 # In the order in which they are taken one inside the other.
-_LOCKS: tuple[Any, ...] = (sweeping._grad_lock, tensor._leaf_lock, tape._changing, tape._loading_lock, grad_mode._lock)
+_LOCKS: tuple[Any, ...] = (
+    sweeping._grad_lock,
+    tensor._leaf_lock,
+    packing._lock,
+    tape._changing,
+    tape._loading_lock,
+    grad_mode._lock,
+)
 
 
 def _hold() -> None:
@@ -51,6 +58,7 @@ def _start_child() -> None:
             tape.TAPE.passes.discard(link)
     tape.TAPE.claims = {link for link in tape.TAPE.claims if (claim := link()) is not None and claim.thread == thread}
     tape.TAPE.count_pins()
+    packing.forget_other_threads()
 
 
 if hasattr(os, "register_at_fork"):

@@ -20,6 +20,7 @@ from tapegrad.indexing import getitem, index_put, select_again
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
 from tapegrad.quiet import quiet
+from tapegrad.packing import current_pair
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.rules import RULES
 from tapegrad.shaping import expanded, reshape
@@ -211,6 +212,10 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
             return overwrite(t, z, None)
         if _dtype(t) not in FLOATS:
             raise RuntimeError(f"{name}_: cannot record a result of dtype {_dtype(t)}; only float32 and float64 are tracked")
+        if TAPE.packers and current_pair() is not None:
+            # What is packed must be there before the memory is written.
+            made = cast(apply_rule(opcode, *operands), z.dtype if type(z) is not float else dtypes.float64)
+            return overwrite(t, z, lambda: take_row(made))
         # The derivative may need the value that is overwritten, so it is kept apart, as a copy or as a row of its own.
         if type(t._data) is float:
             data = tuple(o._data if type(o._data) is float else float(o._data.item()) for o in operands)

@@ -5,6 +5,7 @@ The operators in `tapegrad.elementwise` take short cuts for the common cases; th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tapegrad.casting import cast
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
+from tapegrad.packing import current_pair, usual_entry
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.rules import RULES
 from tapegrad.sizes import check_count
@@ -146,11 +148,19 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
         finally:
             leave(token)
     tracked = any(t._row for t in operands) and is_recording()
-    row = record(opcode, operands, data, z) if tracked else 0
+    numbers = [not isinstance(value, Tensor) for value in values] if TAPE.packers else None
+    row = record(opcode, operands, data, z, 0, numbers) if tracked else 0
     return make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
 
 
-def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, in_place: int = 0) -> int:
+def record(
+    opcode: int,
+    operands: tuple[Tensor, ...],
+    data: tuple[Any, ...],
+    z: Any,
+    in_place: int = 0,
+    numbers: Sequence[bool] | None = None,
+) -> int:
     """Write the row of an elementwise operation whose value is known; its handle.
 
     Parameters
@@ -159,6 +169,8 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
         What the operands are in the computation: floats or arrays.
     in_place : int
         1 if `z` overwrites the first operand.
+    numbers : sequence of bool, optional
+        Which operands are plain numbers. By default, untracked floats.
     """
     for t, text in zip(operands, RULES[opcode].partials, strict=True):
         if text is None and t._row:
@@ -172,12 +184,20 @@ def record(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: 
             cast(t, dtypes.float64) if t._row and type(t._data) is not float and t._data.dtype != dtypes.float64 else t
             for t in operands
         )
+    if TAPE.packers and RULES[opcode].name != "_alias" and (pair := current_pair()) is not None:
+        from tapegrad.autograd.packed_rows import pack_rule
+
+        if numbers is None:
+            numbers = [type(a) is float and not t._row for t, a in zip(operands, data, strict=True)]
+        packed = pack_rule(pair, opcode, operands, data, z, numbers)
+        if packed is not None:
+            return packed
     if type(z) is float and len(operands) < 3:
         return retry(lambda: _scalar_row(opcode, operands, data, z), operands)
 
     def attempt() -> Any:
         words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
-        return (TAPE.array1, TAPE.array2, TAPE.array3)[len(operands) - 1](_ADDRESS, opcode, *words, id(z), in_place)
+        return usual_entry(("array1", "array2", "array3")[len(operands) - 1])(_ADDRESS, opcode, *words, id(z), in_place)
 
     row = retry(attempt, operands)
     if row == UNSUPPORTED:

@@ -99,12 +99,22 @@ class Structural:
 class Payload:
     """What the row of a structural operation keeps in Python: plain data, no tensors."""
 
-    __slots__ = ("attrs", "dtypes", "inputs", "op", "shapes")
+    __slots__ = ("attrs", "dtypes", "hooks", "inputs", "op", "shapes")
+    hooks: Any  # set when the tensor that had them died
+    runs_itself: ClassVar[bool] = False  # whether it has a `contributions` of its own
 
     def __init__(self, op: Structural, attrs: Any, operands: Sequence[Any], inputs: int) -> None:
         self.op, self.attrs, self.inputs = op, attrs, inputs
         self.shapes = tuple(() if type(a) is float else a.shape for a in operands)
         self.dtypes = tuple(_FLOAT64 if type(a) is float else a.dtype for a in operands)
+
+    def contributions(self, state: Any, slot: int, gradients: Any, wanted: Any) -> Any:
+        """What a row sends to its arguments; only of rows that run themselves."""
+        raise NotImplementedError
+
+    def new_node(self) -> Any:
+        """A view of the row, not yet bound to it, or None for the usual one."""
+        return None
 
 
 _FLOAT64 = np.dtype(np.float64)
@@ -143,6 +153,10 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
         return make(value, 0)
     if type(value) is not float and value.dtype not in FLOATS:
         return make(value, 0)
+    if TAPE.packers:
+        packed = _packed(op, inputs, value, attrs, extra)
+        if packed is not None:
+            return make(value, packed)
     everything = (*inputs, *extra)
     data = [t._data for t in everything]
     saved, saves_result = op.saves(inputs)
@@ -162,6 +176,15 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
 
     row = retry(attempt, tuple(inputs), count + 8, 4 * count + 512)
     return make(value, row)
+
+
+def _packed(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:
+    """The row, if hooks of this thread pack what it saves."""
+    from tapegrad.autograd.packed_rows import pack_structural
+    from tapegrad.packing import current_pair
+
+    pair = current_pair()
+    return None if pair is None else pack_structural(pair, op, inputs, value, attrs, extra)
 
 
 def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result: Any) -> Tensor:

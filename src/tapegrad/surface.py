@@ -54,11 +54,12 @@ from tapegrad import (
     writing,
 )
 from tapegrad.autograd.backward import tensor_backward
+from tapegrad.autograd.graph import register_hook, register_post_accumulate_grad_hook
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.rules import RULES
-from tapegrad.tensor import Tensor, as_operand
+from tapegrad.tensor import Tensor, as_operand, version_count
 
 __all__ = ["PUBLIC", "attach"]
 
@@ -139,7 +140,7 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "grad_fn": (attributes.get_grad_fn,),
     "retains_grad": (attributes.retains_grad,),
     "output_nr": (attributes.output_nr,),
-    "_version": (attributes.version,),
+    "_version": (version_count,),
     "_base": (attributes.base,),
     "data": (attributes.get_data, attributes.set_data),
     "H": (transposing.H,),
@@ -161,6 +162,8 @@ def _by_protocol(name: str) -> Any:
 
 METHODS_OF_ITS_OWN: dict[str, Any] = {
     "backward": tensor_backward,
+    "register_hook": register_hook,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "size": attributes.size,
     "dim": attributes.ndim,
     "ndimension": attributes.ndim,

@@ -163,9 +163,10 @@ class Tape:
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "address", "claims", "columns", "header", "kernel_table", "kernels", "moved", "names", "on_load",
+        "_name_numbers", "address", "claims", "columns", "header", "hooks", "kernel_table", "kernels", "late", "moved", "moving",
+        "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "passes", "rules", "versions", "waiting", "watchers", *ENTRIES,
+        "packers", "passes", "rules", "versions", "waiting", "watchers", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -186,6 +187,10 @@ class Tape:
         self.on_load: list[Any] = []  # called once the engine is loaded
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
+        self.hooks: dict[int, Any] = {}  # slot: the hooks there, or a weak link to them
+        self.moving = False  # whether rows have moved and what knows them by slot has not followed yet
+        self.packers = 0  # how many pairs of hooks are to pack saved values now, in all threads
+        self.late: list[Any] = []  # called when they have followed
         for name in ENTRIES:
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}
@@ -383,22 +388,32 @@ class Tape:
             self.count_pins()
         if not self.rows or self.header[at.PINS]:
             return
+        try:
+            trash, count = self._move_rows()
+        finally:
+            self.moving = False
+        while self.late:
+            self.late.pop()()
+        self._set_limit()
+        if count > 0:
+            self.release_all(trash.ctypes.data, count)
+
+    def _move_rows(self) -> tuple[np.ndarray, int]:
+        """Mark and compact; the objects to release, and how many."""
         while True:
             # Rows may be recorded while this allocates; then there is too little room and the next try has more.
             slots = self.rows + 64
             words = int(self.header[at.SIDE_ROWS]) + 1024
             new_slot, trash = np.zeros(slots, np.int32), np.empty(words, np.int64)
+            self.moving = True
             count = self.collect_rows(self.address, new_slot.ctypes.data, slots, trash.ctypes.data, words)
             if count != -2:
                 break
-        if count < 0:
-            self._set_limit()
-            return
-        self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
-        for follow in self.moved:
-            follow(new_slot)
-        self._set_limit()
-        self.release_all(trash.ctypes.data, count)
+        if count >= 0:
+            self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
+            for follow in self.moved:
+                follow(new_slot)
+        return trash, int(count)
 
     def _set_limit(self, pinned: bool = False) -> None:
         """Allow as many rows as are alive now before dead ones are looked for again.

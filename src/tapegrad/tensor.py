@@ -30,6 +30,7 @@ __all__ = [
     "make",
     "promote",
     "retry",
+    "version_count",
     "wrap",
 ]
 
@@ -65,8 +66,9 @@ class VersionCounter:
 class LeafLink(weakref.ref["Tensor"]):
     """How the row of a leaf finds its tensor. The tensor holds the row, so the row must hold the tensor weakly."""
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "hooks")
     data: Any
+    hooks: Any  # set when the tensor that had them died
 
 
 class Meta:
@@ -75,9 +77,9 @@ class Meta:
     __slots__ = (
         "base",
         "grad",
+        "hooks",
         "leaf",
         "made_without_grad",
-        "node",
         "one_of_many",
         "output_nr",
         "replay",
@@ -97,7 +99,7 @@ class Meta:
         self.made_without_grad = False
         self.output_nr = 0
         self.retained: Any = None
-        self.node: Any = None
+        self.hooks: Any = None  # of the tensor's latest row that has any
 
 
 class Tensor:
@@ -304,6 +306,8 @@ def register_leaf(t: Tensor) -> None:
             TAPE.make_room(8, 128)
         meta.leaf = link
         t._row = handle
+        if meta.hooks is not None:  # the leaf had another row before
+            meta.hooks.move(handle)
 
 
 def meta_of(t: Tensor) -> Meta:
@@ -312,6 +316,11 @@ def meta_of(t: Tensor) -> Meta:
     if meta is None:
         meta = t._meta = Meta()
     return meta
+
+
+def version_count(t: Tensor) -> int:
+    """How often the tensor's memory was written in place."""
+    return 0 if t._meta is None or t._meta.version is None else t._meta.version.count
 
 
 def retry(call: Any, operands: tuple[Tensor, ...], rows: int = 8, words: int = 512) -> int:

@@ -169,6 +169,8 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
     """Views that are the outputs of one operation: they share its node."""
     recording = is_recording()
     node = _identity(x, name) if x._row and recording else x
+    if node is not x:
+        TAPE.columns["second"][TAPE.slot(node._row)] = len(takes)  # wide rows have no other use for this column
     outputs = []
     for number, take in enumerate(takes):
         z = take(promote(x))
@@ -177,7 +179,7 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
         meta = _adopt(t, x, take, recording)
         meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
         if row > 0:
-            TAPE.columns["second"][TAPE.slot(row)] = number  # wide rows have no other use for this column
+            TAPE.columns["second"][TAPE.slot(row)] = number
         outputs.append(t)
     return tuple(outputs)
 

@@ -12,6 +12,7 @@ import resource
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -186,12 +187,60 @@ def cycles_through_grad_fn() -> Iterator[None]:
         yield
 
 
+class Scaled(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: tg.Tensor, factor: float) -> tuple[tg.Tensor, tg.Tensor]:
+        ctx.factor, ctx.x = factor, x
+        y = x * factor
+        ctx.save_for_backward(x, y)
+        return y, x + factor
+
+    @staticmethod
+    def backward(ctx: Any, g: tg.Tensor, h: tg.Tensor) -> tuple[tg.Tensor, None]:
+        x, y = ctx.saved_tensors
+        return g * ctx.factor + h * (y / x) / ctx.factor, None
+
+
+def custom_functions() -> Iterator[None]:
+    w, v = leaves()
+    k = 0
+    while True:
+        y, z = Scaled.apply(v * 1.0, 2.0)
+        a, _ = Scaled.apply(w, 3.0)
+        loss = (y * z).sum() * a
+        if k % 3 == 0:
+            loss.backward()
+        elif k % 3 == 1:
+            tg.autograd.grad(loss, (w, v), create_graph=True)
+        w.grad = v.grad = None
+        k += 1
+        yield
+
+
+def hooks_that_hold_their_tensor() -> Iterator[None]:
+    w, v = leaves()
+    k = 0
+    while True:
+        leaf = tg.tensor(1.0, requires_grad=True)
+        leaf.register_post_accumulate_grad_hook(lambda p, leaf=leaf: None)
+        for inner in (w * leaf, v * 2.0):
+            inner.register_hook(lambda g, inner=inner: g * 1.0)
+            inner.grad_fn.register_hook(lambda i, o, inner=inner: None)
+            inner.grad_fn.register_prehook(lambda o, inner=inner: None)
+            loss = tg.sin(inner).sum()
+            if k % 2:
+                loss.backward()
+        w.grad = v.grad = None
+        k += 1
+        yield
+
+
 LOOPS: dict[str, Loop] = {
     loop.__name__: loop
     for loop in (
         train, evaluate_and_drop, keep_every_loss, keep_every_detached_prediction, keep_graphs_and_run_them_later, retain_and_drop,
         recorded_gradient_and_drop, exception_before_backward, views_and_writes, retained_gradients, abandoned_generators,
-        cycles_through_grad_fn,
+        cycles_through_grad_fn, custom_functions, hooks_that_hold_their_tensor,
     )
 }  # fmt: skip
 

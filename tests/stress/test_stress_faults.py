@@ -97,10 +97,40 @@ def writes(leaves: Leaves) -> None:
     (out * out).sum().backward()
 
 
+def hooks(leaves: Leaves) -> None:
+    w, v, _ = leaves
+    inner = v * w
+    inner.register_hook(lambda g: g * 2.0)
+    inner.grad_fn.register_hook(lambda i, o: None)
+    w.register_hook(lambda g: g * 3.0)
+    (inner * inner).sum().backward()
+
+
+class Squares(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: tg.Tensor) -> tuple[tg.Tensor, tg.Tensor]:
+        ctx.save_for_backward(x)
+        return x * x, x + 1.0
+
+    @staticmethod
+    def backward(ctx: Any, g: tg.Tensor, h: tg.Tensor) -> tg.Tensor:
+        (x,) = ctx.saved_tensors
+        return 2.0 * g * x + h
+
+
+def custom_function(leaves: Leaves) -> None:
+    w, v, _ = leaves
+    y, z = Squares.apply(v * w)
+    (y * z).sum().backward()
+
+
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
-    for program in (scalars, arrays, host_rows, several_leaves, retained, chosen_inputs, recorded, recorded_backward, writes)
-}
+    for program in (
+        scalars, arrays, host_rows, several_leaves, retained, chosen_inputs, recorded, recorded_backward, writes, hooks,
+        custom_function,
+    )
+}  # fmt: skip
 
 
 def make_leaves(with_grad: bool) -> Leaves:

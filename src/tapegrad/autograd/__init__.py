@@ -1,20 +1,24 @@
 """Differentiation: `backward`, `grad`, gradient modes, the graph seen as nodes, derivatives of functions, and checks of them."""
 
-from tapegrad.autograd import functional
+from tapegrad.autograd import function, functional, graph
 from tapegrad.autograd.backward import backward, grad
+from tapegrad.autograd.function import Function
 from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tapegrad.factories import Variable
 from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 
 __all__ = [
+    "Function",
     "GradcheckError",
     "Variable",
     "backward",
     "enable_grad",
+    "function",
     "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "is_grad_enabled",
     "no_grad",
     "set_grad_enabled",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.autograd.recorded import recorded_sweep, replace_gradients
-from tapegrad.autograd.rows import object_at, origin, record_of, shape_of
-from tapegrad.autograd.sweeping import check_used, sweep, sweep_from
+from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
+from tapegrad.autograd.rows import object_at, origin, record_of
+from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
 from tapegrad.tape import TAPE
@@ -187,11 +187,12 @@ def backward(
         if chosen is not None:
             _backward_to(chosen, slots, seeds, retain, create_graph)
         elif create_graph:
-            found, shown = recorded_sweep(slots, seeds, None)
+            found, shown, finished = recorded_sweep(slots, seeds, None)
             leaves = [(object_at(record_of(slot).payload)(), g) for slot, g in found.items()]
             replace_gradients([*shown, *((t, g) for t, g in leaves if t is not None)])
             if not retain:
                 _release(slots, list(found))
+            call_finished_recorded(finished)
         else:
             sweep(slots, [seed._data for seed in seeds], None, retain)
 
@@ -203,10 +204,11 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
         (t, slot) for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values() if not t.retains_grad
     ]
     if create_graph:
-        recorded, shown = recorded_sweep(slots, seeds, wanted)
+        recorded, shown, finished = recorded_sweep(slots, seeds, wanted)
         replace_gradients([*shown, *((t, recorded[slot]) for t, slot in targets if slot in recorded)])
         if not retain:
             _release(slots, wanted)
+        call_finished_recorded(finished)
         return
     sweep(slots, [seed._data for seed in seeds], wanted, retain, into=targets)
 
@@ -214,7 +216,7 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
 def _release(slots: list[int], wanted: list[int]) -> None:
     """Free what a plain pass between these rows would have freed."""
     if slots and wanted:
-        sweep(slots, [np.zeros(shape) if (shape := shape_of(slot)) else 0.0 for slot in slots], wanted, False)
+        release(slots, wanted)
 
 
 def grad(
@@ -277,7 +279,7 @@ def grad(
         wanted = [origin(slot) for slot in _slots(chosen)]
         if slots:
             if create_graph:
-                found, shown = recorded_sweep(slots, seeds, wanted, demand)
+                found, shown, _ = recorded_sweep(slots, seeds, wanted, demand, accumulates=False)
                 replace_gradients(shown)
             else:
                 found = sweep(slots, [seed._data for seed in seeds], wanted, retain, demand) or {}

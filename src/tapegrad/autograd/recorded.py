@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
+from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
 from tapegrad.autograd.sweeping import Sweep, borrow, check_used, saved_record_of
+from tapegrad.autograd.visits import Finished, Visits
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at
@@ -20,10 +21,11 @@ from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, 
 from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import Tensor, array_of, make, meta_of
 
-__all__ = ["recorded_sweep", "replace_gradients"]
+__all__ = ["apply_node", "call_finished_recorded", "contributions", "recorded_sweep", "replace_gradients"]
 
 _ADDRESS = TAPE.address
 NAMES: dict[str, Any] = FUNCTIONS | {"mul0": FUNCTIONS["_mul0"], "__builtins__": {}}
+Contributions = list[tuple[Argument, Tensor]]
 _partials: dict[str, Callable[..., Any]] = {}
 
 
@@ -37,9 +39,11 @@ def partial(text: str) -> Callable[..., Any]:
 
 
 def recorded_sweep(
-    slots: Sequence[int], seeds: Sequence[Tensor], requested: Sequence[int] | None, demand: bool = False
-) -> tuple[dict[int, Tensor], list[tuple[Tensor, Tensor]]]:
-    """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached; tensors and gradients they retain.
+    slots: Sequence[int], seeds: Sequence[Tensor], requested: Sequence[int] | None, demand: bool = False, accumulates: bool = True
+) -> tuple[dict[int, Tensor], list[tuple[Tensor, Tensor]], list[Finished]]:
+    """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached.
+
+    With them come the tensors that retain their gradients, and those; and the leaves whose hooks are to be called at the end.
 
     Parameters
     ----------
@@ -49,6 +53,8 @@ def recorded_sweep(
         Rows whose adjoints are wanted; None wants all leaves.
     demand : bool
         Raise, before anything runs, if a requested row is not reached.
+    accumulates : bool
+        Whether leaves get what is contributed to them.
     """
     state = borrow()
     if requested is not None:
@@ -60,17 +66,29 @@ def recorded_sweep(
     TAPE.clear(_ADDRESS, state.address, low)
     if requested is not None and demand:
         check_used(requested, present.__contains__)
+    state.accumulates = accumulates
+    state.seen = Visits(present.__contains__)
     adjoints: dict[int, Tensor] = {}
     found: dict[int, Tensor] = {}
     shown: list[tuple[Tensor, Tensor]] = []
     with enable_grad():
         for slot, seed in zip(slots, seeds, strict=True):
-            _add(adjoints, slot, seed)
+            if slot in present:
+                _add(adjoints, slot, seed)
         for slot in reached.tolist():
             g = adjoints.pop(slot, None)
-            if g is not None:
+            if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
                 _step(state, slot, g, adjoints, found, shown)
-    return found, shown
+    return found, shown, state.seen.finished
+
+
+def call_finished_recorded(finished: list[Finished]) -> None:
+    """The hooks of leaves after a recorded pass, which are recorded too."""
+    if finished:
+        from tapegrad.autograd.stops import call_finished
+
+        with enable_grad():
+            call_finished(finished)
 
 
 def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
@@ -79,35 +97,65 @@ def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
 
 
 def _step(
-    state: Sweep, slot: int, g: Tensor, adjoints: dict[int, Tensor], found: dict[int, Tensor], shown: list[tuple[Tensor, Tensor]]
+    state: Sweep,
+    slot: int,
+    g: Tensor | None,
+    adjoints: dict[int, Tensor],
+    found: dict[int, Tensor],
+    shown: list[tuple[Tensor, Tensor]],
 ) -> None:
     marks = state.marks
     opcode, _ = opcode_of(slot)
-    if TAPE.columns["flags"][slot] & at.WATCHED:
-        shown += [(t, g) for link in TAPE.watchers.get(slot, ()) if (t := link()) is not None]
-    if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
-        found[slot] = g
-    if opcode == at.LEAF or (marks is not None and not marks[slot] & at.ON_PATH):
-        return
+    flags = int(TAPE.columns["flags"][slot])
+
+    def show(g: Tensor) -> None:
+        if flags & at.WATCHED:
+            shown.extend((t, g) for link in TAPE.watchers.get(slot, ()) if (t := link()) is not None)
+        if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
+            found[slot] = g
 
     def wanted(argument: Argument) -> bool:
         return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
 
-    for argument, c in _contributions(slot, g, wanted):
+    runs = opcode != at.LEAF and (marks is None or bool(marks[slot] & at.ON_PATH))
+    sent: Contributions = []
+    if flags & at.HOOKED:
+        from tapegrad.autograd.stops import stop_recorded
+
+        sent = stop_recorded(state, slot, g, show, wanted, runs)
+    elif g is not None:
+        show(g)
+        if runs:
+            sent = contributions(state, slot, (g,), wanted)
+    for argument, c in sent:
         _add(adjoints, argument.slot, _fit(argument.slot, c))
 
 
-def apply_node(slot: int, g: Tensor) -> Any:
-    """What a row sends to its arguments for the gradient `g`: one tensor, or a tuple with None for untracked arguments."""
+def apply_node(slot: int, gradients: Sequence[Tensor | None]) -> Any:
+    """What a row sends to its arguments for the gradients of its outputs: one tensor, or a tuple with None where there is none."""
     with enable_grad():
-        sent: dict[int, Tensor] = {id(a): c for a, c in _contributions(slot, g, lambda argument: argument.slot >= 0)}
-        results = tuple(sent.values())
+        sent = contributions(borrow(), slot, gradients, lambda argument: argument.slot >= 0)
+        results = tuple(c for _, c in sent)
     return results[0] if len(results) == 1 else results
 
 
-def _contributions(slot: int, g: Tensor, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
-    """Contributions of a row to those of its arguments that are wanted."""
+def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]) -> Contributions:
+    """Contributions of a row to those of its arguments that are wanted.
+
+    Parameters
+    ----------
+    gradients : sequence of Tensor or None
+        Of the outputs of the node; a row of an operation of ours has one.
+    """
     opcode, wide = opcode_of(slot)
+    if opcode == at.HOST:
+        payload: Payload = payload_at(slot)
+        if payload.runs_itself:
+            found: Contributions = payload.contributions(state, slot, gradients, wanted)
+            return found
+    (g,) = gradients
+    if g is None:
+        return []
     if opcode < at.STRUCTURAL:
         return _elementwise(slot, opcode, wide, g, wanted)
     record = saved_record_of(slot)
@@ -233,6 +281,13 @@ def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> 
         operands, result = _plain_operands(slot), None
     if result is None and (not wide or not record.shape):
         result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
+    return apply_partials(opcode, operands, result, g, wanted)
+
+
+def apply_partials(
+    opcode: int, operands: Sequence[tuple[Argument, Tensor | None]], result: Tensor | None, g: Tensor, wanted: Any
+) -> Contributions:
+    """Contributions of an elementwise operation, given the values that its wanted partials use."""
     values = [t for _, t in operands] + [None] * (3 - len(operands))
     contributions = []
     for (argument, _), text in zip(operands, RULES[opcode].partials, strict=True):

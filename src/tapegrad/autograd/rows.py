@@ -12,7 +12,18 @@ from tapegrad.rules import RULES
 from tapegrad.structural import Payload
 from tapegrad.tape import TAPE
 
-__all__ = ["Argument", "Record", "arguments_of", "name_of", "object_at", "opcode_of", "origin", "record_of", "shape_of"]
+__all__ = [
+    "Argument",
+    "Record",
+    "arguments_of",
+    "name_of",
+    "object_at",
+    "opcode_of",
+    "origin",
+    "payload_at",
+    "record_of",
+    "shape_of",
+]
 
 _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
 
@@ -47,6 +58,12 @@ def opcode_of(slot: int) -> tuple[int, bool]:
 def object_at(address: int) -> Any:
     """The Python object that a row owns."""
     return PyObj_FromPtr(address)
+
+
+def payload_at(slot: int) -> Any:
+    """The payload of a leaf or host row, without decoding the rest."""
+    columns = TAPE.columns
+    return PyObj_FromPtr(int(columns["side"][int(columns["first"][slot]) + at.PAYLOAD]))
 
 
 def record_of(slot: int) -> Record:

@@ -16,7 +16,8 @@ import numpy as np
 
 from tapegrad import tape as tapes
 from tapegrad.autograd.faults import explain
-from tapegrad.autograd.rows import Record, as_float, object_at, opcode_of, record_of
+from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
+from tapegrad.autograd.visits import Finished, Visits
 from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
@@ -25,7 +26,7 @@ from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
 
-__all__ = ["Sweep", "borrow", "check_used", "sweep", "sweep_from"]
+__all__ = ["Sweep", "borrow", "check_used", "release", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -63,6 +64,8 @@ class Sweep:
         self.marks: np.ndarray | None = None
         self.targets: list[np.ndarray] = []
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
+        self.accumulates = True  # whether leaves get what is contributed to them
+        self.seen: Visits | None = None
         TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
 
     def __del__(self) -> None:
@@ -161,37 +164,59 @@ class Sweep:
         found: list[list[int]] = self.reached[: int(self.header[at.REACHED_COUNT])].tolist()
         return found
 
-    def run(self, releases: bool, captured: dict[int, np.ndarray]) -> None:
-        """Walk the planned rows; requested rows' adjoints are copied to `captured`."""
-        self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
+    def run(self, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
+        """Walk the planned rows; requested rows' adjoints are copied to `captured`. Leaves with hooks to call at the end."""
+        return self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
 
-    def resume(self, status: int, releases: bool, captured: dict[int, np.ndarray]) -> None:
-        """Go on with a walk that stopped at a row for Python."""
+    def resume(self, status: int, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
+        """Go on with a walk that stopped at a row for Python; leaves with hooks to call at the end."""
         words = self.words
         while status != at.DONE:
             slot = words[at.CURRENT]
             if status == at.FREED_ROW:
                 raise explain(status, slot)
             if status == at.WATCHED_ROW:
-                self._show(slot, captured)
+                if TAPE.columns["flags"][slot] & at.HOOKED:
+                    from tapegrad.autograd.stops import stop_plain
+
+                    stop_plain(self, slot, captured)
+                else:
+                    self.show(slot, captured)
             else:
                 self._host(slot)
                 words[at.CURRENT] = slot - 1
             status = TAPE.run(_ADDRESS, self.address, int(releases))
+        seen, self.seen = self.seen, None
+        return [] if seen is None else seen.finished
 
-    def _show(self, slot: int, captured: dict[int, np.ndarray]) -> None:
+    def visits(self) -> Visits:
+        """What this pass remembers."""
+        if self.seen is None:
+            self.seen = Visits(lambda slot: bool(self.offsets[slot] != at.UNSEEN))
+        return self.seen
+
+    def show(self, slot: int, captured: dict[int, np.ndarray]) -> None:
+        """Take the adjoint of a row for those who want it."""
         adjoint = self.adjoint(slot)
         if self.marks is not None and slot < len(self.marks) and self.marks[slot] & at.REQUESTED:
             captured[slot] = adjoint.copy()
-        for link in TAPE.watchers.get(slot, ()):
-            t = link()
-            if t is not None:
-                self.shown.append((t, adjoint.copy()))
+        if TAPE.columns["flags"][slot] & at.WATCHED:
+            for link in TAPE.watchers.get(slot, ()):
+                t = link()
+                if t is not None:
+                    self.shown.append((t, adjoint.copy()))
 
     def _host(self, slot: int) -> None:
         """The step of a row whose derivative is Python."""
         record = saved_record_of(slot)
         payload: Payload = object_at(record.payload)
+        adjoint = self.adjoint(slot)
+        g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
+        if payload.runs_itself:
+            g = make(g._data if type(g._data) is float else g._data.copy(), 0)  # it may be kept
+            for argument, c in without_recording(payload.contributions, self, slot, (g,), self.is_wanted):
+                self.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
+            return
         values = [
             make(object_at(a.saved), 0) if a.kind == at.ARRAY else make(as_float(a.saved), 0) if a.kind == at.NUMBER else None
             for a in record.arguments
@@ -200,8 +225,6 @@ class Sweep:
         result = make(object_at(record.result), 0) if record.result else None
         if result is None and not record.shape and record.dtype.itemsize == 8:
             result = make(float(TAPE.columns["value"][slot]), 0)
-        adjoint = self.adjoint(slot)
-        g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
         context = Context(
             tuple(values[: payload.inputs]),
             result,
@@ -214,14 +237,37 @@ class Sweep:
         cotangents = without_recording(payload.op.vjp, g, context)
         for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
             if wanted and cotangent is not None:
-                data = cotangent._data
-                if type(data) is not float and data.dtype not in FLOATS:
-                    data = data.astype(np.float64)
-                if np.shape(data) != shape or TAPE.add_to_adjoint(_ADDRESS, self.address, argument.slot, id(data)) < 0:
-                    raise RuntimeError(
-                        f"Function {payload.op.name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
-                        f"shape compatible with {list(shape)}"
-                    )
+                self.contribute(argument.slot, cotangent, shape, payload.op.name)
+
+    def is_wanted(self, argument: Argument) -> bool:
+        """Whether this pass needs the adjoint of an argument."""
+        return bool(TAPE.wants(_ADDRESS, self.address, argument.slot))
+
+    def contribute(self, slot: int, cotangent: Tensor, shape: tuple[int, ...], name: str) -> None:
+        """Add to the adjoint of a row.
+
+        Raises
+        ------
+        RuntimeError
+            If the shape is another one.
+        """
+        data = cotangent._data
+        if type(data) is not float and data.dtype not in FLOATS:
+            data = data.astype(np.float64)
+        if np.shape(data) != shape or TAPE.add_to_adjoint(_ADDRESS, self.address, slot, id(data)) < 0:
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
+                f"shape compatible with {list(shape)}"
+            )
+
+    def leaf_adjoint(self, slot: int) -> np.ndarray:
+        """The adjoint of a leaf, which may stand in an array of its own."""
+        count = int(self.header[at.REACHED_COUNT])
+        k = int(np.flatnonzero(self.reached[:count, at.LEAF_SLOT] == slot)[0])
+        if self.reached[k, at.LEAF_MODE] == at.IN_PLACE:
+            target: np.ndarray = object_at(int(self.reached[k, at.LEAF_TARGET]))
+            return target
+        return self.adjoint(slot)
 
     def abandon(self) -> bool:
         """Let rows move again though the pass is not over; whether it had kept them from it."""
@@ -264,6 +310,16 @@ def saved_record_of(slot: int) -> Record:
     if TAPE.columns["flags"][slot] & at.FREED:
         raise explain(at.FREED_ROW, slot)
     return record
+
+
+def release(slots: Sequence[int], requested: Sequence[int]) -> None:
+    """Free what a pass between these rows would free, without walking them."""
+    state = borrow()
+    state.request(requested, max(slots))
+    state.plan(slots)
+    state.allocate()
+    commit(state, [], 1)
+    state.finish()
 
 
 def borrow() -> Sweep:
@@ -408,13 +464,22 @@ def sweep_from(handle: int, seed: float) -> None:
             leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
         fresh = aim_leaves(state, leaves)
         status = TAPE.run(_ADDRESS, state.address, 1)
+        finished = None
         if status != at.DONE:
-            state.resume(status, True, {})
+            finished = state.resume(status, True, {})
         commit(state, written(state, fresh) + state.shown if fresh or state.shown else [], 1)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
         raise
     state.finish()
+    if finished:
+        _call_finished(finished)
+
+
+def _call_finished(finished: list[Finished]) -> None:
+    from tapegrad.autograd.stops import call_finished
+
+    without_recording(call_finished, finished)
 
 
 def _make_room(state: Sweep, handle: int) -> None:
@@ -496,13 +561,17 @@ def sweep(
     for slot, seed in zip(slots, seeds, strict=True):
         if TAPE.wants(_ADDRESS, state.address, slot):
             TAPE.add_to_adjoint(_ADDRESS, state.address, slot, id(seed))
+    state.accumulates = requested is None or bool(into)
     try:
-        state.run(not retain, captured)
+        finished = state.run(not retain, captured)
         captured.update({slot: array for k, slot, array in targets if state.leaf_words[LEAF_WORDS * k + LEAF_MODE] != at.IGNORE})
         pairs = [(t, captured[slot].copy()) for t, slot in into if slot in captured]
         commit(state, [*state.shown, *written(state, fresh), *pairs], int(not retain))
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
         raise
+    state.accumulates = True
     state.finish()
+    if finished:
+        _call_finished(finished)
     return None if requested is None else captured

@@ -25,6 +25,7 @@ from tapegrad.engine.layout import (
     FREE_COUNT,
     FREED,
     FREED_ROW,
+    HOOKED,
     HOST,
     IGNORE,
     LEAF,
@@ -388,6 +389,8 @@ def decide(tape, sweep):
         pending -= 1
         opcode = load_u16(opcodes + 2 * slot)
         if opcode == LEAF | WIDE:
+            if load_u8(flags + slot) & HOOKED:
+                stops += 1
             continue
         mark = ON_PATH if marks == 0 else load_u8(marks + slot)
         runs = mark & ON_PATH != 0
@@ -395,7 +398,7 @@ def decide(tape, sweep):
         if runs and flag & FREED:
             put(sweep, STOPPED_AT, slot)
             return FREED_ROW
-        if flag & WATCHED or mark & REQUESTED:
+        if flag & (WATCHED | HOOKED) or mark & REQUESTED:
             stops += 1
         if opcode & WIDE == 0:
             a, b = load_i32(first + 4 * slot), load_i32(second + 4 * slot)

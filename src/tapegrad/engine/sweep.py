@@ -22,6 +22,7 @@ from tapegrad.engine.layout import (
     GATHER,
     GATHER_BLOCK,
     GATHER_STEP,
+    HOOKED,
     HOST,
     HOST_ROW,
     IGNORE,
@@ -289,13 +290,20 @@ def run(tape, sweep, releases):
         word = load_i64(offsets + 8 * slot)
         opcode = load_u16(opcodes + 2 * slot)
         if word & UNWRITTEN or opcode == LEAF | WIDE:  # not reached, or nothing was contributed
-            if early and word != UNSEEN and opcode != LEAF | WIDE:
-                release_wide(tape, sweep, slot, opcode)
-                store_i64(offsets + 8 * slot, UNSEEN)
+            if early:
+                if word != UNSEEN and opcode != LEAF | WIDE:
+                    release_wide(tape, sweep, slot, opcode)
+                    store_i64(offsets + 8 * slot, UNSEEN)
+            elif word != UNSEEN and slot != stopped and load_u8(flags + slot) & HOOKED:
+                if word & UNIFORM:
+                    spread(tape, sweep, slot)
+                put(sweep, CURRENT, slot)
+                put(sweep, STOPPED_AT, slot)
+                return WATCHED_ROW
             slot -= 1
             continue
         flag = load_u8(flags + slot)
-        if slot != stopped and (flag & WATCHED or (marks != 0 and load_u8(marks + slot) & REQUESTED)):
+        if slot != stopped and (flag & (WATCHED | HOOKED) or (marks != 0 and load_u8(marks + slot) & REQUESTED)):
             if word & UNIFORM:
                 spread(tape, sweep, slot)
             put(sweep, CURRENT, slot)

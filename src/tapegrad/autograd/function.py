@@ -1,0 +1,300 @@
+"""Custom functions: operations whose value and derivative the user writes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tapegrad.autograd.custom_rows import State, new_ctx, record_function, record_output, saved_tensors
+from tapegrad.autograd.graph import Node, adopt
+from tapegrad.engine.layout import CLOCK
+from tapegrad.grad_mode import is_grad_enabled, without_recording
+from tapegrad.inplace import is_leaf, replace
+from tapegrad.structural import Context, Structural, apply
+from tapegrad.tape import TAPE
+from tapegrad.tensor import FLOATS, Tensor, is_recording, make, meta_of
+from tapegrad.views import alias, version_of, view
+
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+
+class FunctionCtx(Node):
+    """The ``ctx`` of a custom function: what ``forward`` leaves for ``backward``, and the node that ``grad_fn`` shows.
+
+    Attributes that ``forward`` sets on it live as long as the recorded operation. Don't set outputs as attributes: they would keep
+    themselves alive. `save_for_backward` has no such restriction.
+
+    Attributes
+    ----------
+    needs_input_grad : tuple of bool
+        For each argument of ``forward``, whether it is a tracked tensor.
+    saved_tensors : tuple of Tensor or None
+        What `save_for_backward` was given.
+    """
+
+    __slots__ = ("__dict__", "_state")
+    _state: State
+    _forward_cls: ClassVar[type[Function]]
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For each argument of ``forward``, whether it is a tracked tensor."""
+        return self._state.needs
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What `save_for_backward` was given.
+
+        Raises
+        ------
+        RuntimeError
+            If it was released by a backward pass, or overwritten.
+        """
+        return saved_tensors(self._row, self._state) if self._row > 0 else ()
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep inputs, outputs and other tensors for ``backward``; checked for in-place writes, released by a backward pass."""
+        self._state.to_save = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs ``forward`` writes in place; each of them must be returned."""
+        self._state.dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs are not differentiable: they are untracked."""
+        self._state.untracked = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether ``backward`` is given zeros (the default) or None for outputs without gradient."""
+        self._state.materialize = bool(value)
+
+    def apply(self, *gradients: Tensor | None) -> Any:
+        """Call the ``backward`` of the function."""
+        function = self._forward_cls
+        if function.vjp is not Function.vjp:
+            if function.backward is not Function.backward:
+                raise RuntimeError(
+                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of "
+                    "them."
+                )
+            return function.vjp(self, *gradients)
+        return function.backward(self, *gradients)
+
+    def _count_outputs(self) -> int:
+        return len(self._state.outputs)
+
+
+class Function:
+    """Base class of custom functions.
+
+    A subclass has static methods ``forward(ctx, *args)`` (or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``) and
+    ``backward(ctx, *gradients)``, and is called by ``apply``. Both run with recording off; in a pass with ``create_graph=True``
+    ``backward`` is recorded.
+
+    Examples
+    --------
+    >>> class Exp(tg.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         y = tg.exp(x)
+    ...         ctx.save_for_backward(y)
+    ...         return y
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (y,) = ctx.saved_tensors
+    ...         return g * y
+    >>> x = tg.tensor(0.0, requires_grad=True)
+    >>> Exp.apply(x).backward()
+    >>> x.grad
+    tensor(1.)
+    """
+
+    _ctx: ClassVar[type[FunctionCtx]]
+    _op: ClassVar[Structural]
+    _binds: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        name = f"{cls.__name__}Backward"
+        cls._ctx = type(name, (FunctionCtx,), {"__slots__": (), "_forward_cls": cls, "__doc__": f"The ctx of `{cls.__name__}`."})
+        cls._op = Structural(name, ((),), lambda g, ctx: ())
+        cls._binds = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Not for use: functions are called by ``apply``."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+            f"static forward method: {type(self).__name__}.apply(...)"
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Prepare `ctx`, if ``forward`` is not given it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Compute a gradient, or None, for each argument of ``forward``."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode "
+            "AD."
+        )
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the function.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of ``forward``. Tensors among them are tracked, those inside lists and other containers are not.
+
+        Returns
+        -------
+        object
+            What ``forward`` returned; tensors, alone or in a tuple, are tracked if an argument is.
+        """
+        separate = cls.setup_context is not Function.setup_context
+        if kwargs:
+            args = cls._bind(separate, args, kwargs)
+        state = State(cls._ctx, args)
+        ctx = new_ctx(state)
+        if separate:
+            output = without_recording(cls.forward, *args)
+            without_recording(cls.setup_context, ctx, args, output)
+        else:
+            output = without_recording(cls.forward, ctx, *args)
+        outputs = output if isinstance(output, tuple) else (output,)
+        try:
+            made = _record(cls._op, ctx, args, outputs)
+        finally:
+            state.to_save = state.dirty = state.untracked = ()
+        return made if isinstance(output, tuple) else made[0]
+
+    @classmethod
+    def _bind(cls, separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments by position."""
+        if cls._binds is None:
+            import inspect
+
+            cls._binds = inspect.signature(cls.forward)
+        bound = cls._binds.bind(*(() if separate else (None,)), *args, **kwargs)
+        bound.apply_defaults()
+        if bound.kwargs:
+            names = ", ".join(bound.kwargs)
+            raise TypeError(f"{cls.__name__}.apply(): keyword-only arguments of forward are not supported: {names}")
+        return tuple(bound.args if separate else bound.args[1:])
+
+
+def _dtype(t: Tensor) -> np.dtype[Any]:
+    return np.dtype(np.float64) if type(t._data) is float else t._data.dtype
+
+
+def _is_in(t: Any, among: tuple[Any, ...]) -> bool:
+    return any(other is t for other in among)
+
+
+def _record(op: Structural, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The outputs as they are handed out, and the rows for them."""
+    state = ctx._state
+    inputs = [args[k] for k in state.positions]
+    tracked = any(state.needs) and is_recording()
+    for t in state.dirty:
+        if not _is_in(t, outputs):
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+                "inplace must all be outputs of the Function."
+            )
+        if tracked and t._row and is_leaf(t):
+            raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if not isinstance(t._data, float):
+            TAPE.note_written(t._data)
+        version_of(t).note(int(TAPE.header[CLOCK]))
+    state.outputs = [(np.shape(o._data), _dtype(o)) if isinstance(o, Tensor) else None for o in outputs]
+    state.untracked += tuple(o for o in outputs if isinstance(o, Tensor) and _dtype(o) not in FLOATS)
+    leaving = [k for k, o in enumerate(outputs) if isinstance(o, Tensor) and not _is_in(o, state.untracked)]
+    if not tracked or not leaving:
+        return tuple(_untracked(o, inputs, state, tracked) if isinstance(o, Tensor) else o for o in outputs)
+    only = outputs[0] if len(outputs) == 1 else None
+    node = make(0.0, record_function(op, state, inputs, outputs, 0.0 if only is None else only._data))
+    adopt(ctx, TAPE.slot(node._row))
+    made = []
+    for number, o in enumerate(outputs):
+        if number not in leaving:
+            made.append(_untracked(o, inputs, state, True) if isinstance(o, Tensor) else o)
+            continue
+        if only is None:
+            row = record_output(node, number, len(outputs), o._data)
+        else:
+            row, node._row = node._row, 0
+        made.append(_tracked(o, row, number, op.name.removesuffix("Backward"), inputs, state))
+    return tuple(made)
+
+
+def _untracked(o: Tensor, inputs: list[Any], state: State, recording: bool) -> Tensor:
+    if _is_in(o, tuple(inputs)) and not _is_in(o, state.dirty):
+        return alias(o, shares_version=True) if o._row and recording else without_recording(_same, o)
+    return o
+
+
+def _same(x: Tensor) -> Tensor:
+    """A view of the whole."""
+    return view(x, "AliasBackward0", lambda array: array[...])
+
+
+def _tracked(o: Tensor, row: int, number: int, name: str, inputs: list[Any], state: State) -> Tensor:
+    """An output with its row."""
+    is_input = _is_in(o, tuple(inputs))
+    if is_input and _is_in(o, state.dirty):
+        replace(o, row)
+        return o
+    if is_input:
+        o = without_recording(_same, o)
+    elif o._row:
+        o = alias(o, shares_version=True)
+    o._row = row
+    if o._meta is not None and o._meta.base is not None:
+        # A write to it, or to what it is a view of, would override the derivative given for it.
+        o._meta.one_of_many, o._meta.made_without_grad = name, False
+    if number:
+        meta_of(o).output_nr = number
+    return o
+
+
+def _refuse(g: Tensor, ctx: Context) -> tuple[Tensor, ...]:
+    raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+_ERROR = Structural("Error", ((),), _refuse)
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator for a ``backward`` that cannot be differentiated itself.
+
+    It runs with recording off; whoever differentiates its results gets an error and not a wrong derivative.
+    """
+
+    @functools.wraps(function)
+    def call(ctx: Any, *gradients: Any) -> Any:
+        results = without_recording(function, ctx, *gradients)
+        tracked = [g for g in gradients if isinstance(g, Tensor) and g._row]
+        if not tracked or not is_grad_enabled():
+            return results
+        marked = tuple(
+            apply(_ERROR, tracked, r._data if type(r._data) is float else r._data.copy()) if isinstance(r, Tensor) else r
+            for r in (results if isinstance(results, tuple) else (results,))
+        )
+        return marked if isinstance(results, tuple) else marked[0]
+
+    return call

@@ -1,0 +1,162 @@
+"""Rows recorded while hooks pack saved values: they keep what the hooks made, and run in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.custom_rows import write_host_row
+from tapegrad.autograd.recorded import apply_partials
+from tapegrad.autograd.rows import Argument, Record, object_at
+from tapegrad.autograd.sweeping import Sweep, saved_record_of
+from tapegrad.kernels import USES
+from tapegrad.packing import Pair, pack, unpack
+from tapegrad.rules import RULES
+from tapegrad.structural import Context, Payload, Structural
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, is_recording, make
+
+__all__ = ["pack_rule", "pack_structural"]
+
+RESULT = 8  # bit of the result among the values that partials use
+
+
+def _value(data: Any, slot: int) -> Tensor:
+    """An unpacked value, on its row if that can matter."""
+    if type(data) is not float and data.ndim == 0 and data.dtype == np.float64:
+        data = data.item()
+    return make(data, TAPE.new_handle(slot) if slot >= 0 and is_recording() else 0)
+
+
+class PackedRule(Payload):
+    """Payload of an elementwise operation.
+
+    `attrs` are the opcode, for each operand its place among the packed or its number, and the place of the result.
+    """
+
+    __slots__ = ()
+    runs_itself = True
+
+    def contributions(
+        self, state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]
+    ) -> list[tuple[Argument, Tensor]]:
+        """The rule's partials at the unpacked values."""
+        (g,) = gradients
+        if g is None:
+            return []
+        record = saved_record_of(slot)
+        opcode, places, place_of_result = self.attrs
+        packed = object_at(record.arguments[-1].saved)
+        operands: list[tuple[Argument, Tensor | None]] = []
+        for argument, place in zip(record.arguments[: self.inputs], places, strict=True):
+            if place is None or isinstance(place, float):
+                operands.append((argument, None if place is None else make(place, 0)))
+            else:
+                operands.append((argument, _value(unpack(packed[place]), argument.slot)))
+        result = None if place_of_result is None else _value(unpack(packed[place_of_result]), slot)
+        return apply_partials(opcode, operands, result, g, wanted)
+
+
+class PackedStructural(Payload):
+    """Payload of a structural operation: `attrs` are its own, the places of its inputs among the packed, and that of its result."""
+
+    __slots__ = ()
+    runs_itself = True
+
+    def contributions(
+        self, state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]
+    ) -> list[tuple[Argument, Tensor]]:
+        """The operation's vjp at the unpacked values."""
+        (g,) = gradients
+        if g is None:
+            return []
+        record: Record = saved_record_of(slot)
+        attrs, places, place_of_result = self.attrs
+        packed = object_at(record.arguments[-1].saved)
+        inputs = record.arguments[: self.inputs]
+        needs = tuple(argument.slot >= 0 and wanted(argument) for argument in inputs)
+        context = Context(
+            tuple(
+                None if place is None else _value(unpack(packed[place]), argument.slot)
+                for argument, place in zip(inputs, places, strict=True)
+            ),
+            None if place_of_result is None else _value(unpack(packed[place_of_result]), slot),
+            tuple(make(object_at(a.saved), 0) for a in record.arguments[self.inputs : -1]),
+            attrs,
+            needs,
+            self.shapes[: self.inputs],
+            self.dtypes[: self.inputs],
+        )
+        sent = self.op.vjp(g, context)
+        return [(a, c) for a, needed, c in zip(inputs, needs, sent, strict=False) if needed and c is not None]
+
+
+def pack_rule(
+    pair: Pair, opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, numbers: Sequence[bool]
+) -> int | None:
+    """Write the row of an elementwise operation with packed values; its handle, None if it saves nothing."""
+    need = 0
+    for t, uses in zip(operands, USES[opcode], strict=True):
+        need |= uses if t._row else 0
+    tensors: list[Tensor] = []
+    places: list[int | float | None] = []
+    for k, (t, a, number) in enumerate(zip(operands, data, numbers, strict=True)):
+        if not need >> k & 1:
+            places.append(None)
+        elif number and np.ndim(a) == 0:
+            places.append(float(a))
+        else:
+            places.append(len(tensors))
+            kept = t if t._data is a else make(a, 0)
+            tensors.append(kept)
+    place_of_result = None
+    if need & RESULT:
+        place_of_result = len(tensors)
+        tensors.append(make(z, 0))
+    if not tensors:
+        return None
+    name = _name(opcode, numbers)
+    packed = make(pack(pair, tensors), 0)
+    payload = PackedRule(_operation(name), (opcode, tuple(places), place_of_result), [t._data for t in operands], len(operands))
+    return write_host_row(payload, [*operands, packed], len(operands), {len(operands)}, z)
+
+
+_operations: dict[str, Structural] = {}
+
+
+def _operation(name: str) -> Structural:
+    found = _operations.get(name)
+    if found is None:
+        found = _operations[name] = Structural(name, ((),), lambda g, ctx: ())
+    return found
+
+
+def _name(opcode: int, numbers: Sequence[bool]) -> str:
+    names = RULES[opcode].node.split()
+    if len(names) == 1:
+        return names[0]
+    return names[2] if numbers[-1] else names[1] if numbers[0] else names[0]
+
+
+def pack_structural(
+    pair: Pair, op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]
+) -> int | None:
+    """Write the row of a structural operation with packed values; its handle, None if it saves nothing."""
+    saved, saves_result = op.saves(inputs)
+    tensors: list[Tensor] = []
+    places: list[int | None] = []
+    for k, t in enumerate(inputs):
+        places.append(len(tensors) if k in saved else None)
+        if k in saved:
+            tensors.append(t)
+    place_of_result = len(tensors) if saves_result else None
+    if saves_result:
+        tensors.append(make(value, 0))
+    if not tensors:
+        return None
+    packed = make(pack(pair, tensors), 0)
+    everything = [*inputs, *(t if type(t._data) is not float else make(np.array(t._data), 0) for t in extra), packed]
+    payload = PackedStructural(op, (attrs, tuple(places), place_of_result), [t._data for t in inputs], len(inputs))
+    return write_host_row(payload, everything, len(inputs), set(range(len(inputs), len(everything))), value)

@@ -1,0 +1,230 @@
+"""Hooks and who keeps them: functions that a reverse pass calls with the gradient of a row.
+
+Hooks belong to a value, that is, to a row. Python's collector cannot see what rows hold, so hooks that refer to their own
+tensor would never die if the row held them. As long as the tensor lives, it holds them (the row is found from them by a
+handle), and when it dies before its row, they are handed over to the row.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import weakref
+from _ctypes import PyObj_FromPtr
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.engine import layout as at
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, meta_of, register_leaf
+
+__all__ = ["Group", "RemovableHandle", "RowHooks", "hooks_at", "hooks_of", "new_hooks", "running"]
+
+Group = dict[int, Callable[..., Any]]  # hooks of one kind, in order of registration
+_numbers = itertools.count()
+
+
+class _Running(threading.local):
+    def __init__(self) -> None:
+        self.passes: list[Any] = []
+
+
+_running = _Running()
+_most = 8  # entries before dead ones are looked for
+
+
+class RowHooks:
+    """The hooks of one row.
+
+    Attributes
+    ----------
+    tensor : dict
+        Called with the row's complete gradient.
+    before, after : dict
+        Of the node: called with the gradients of its outputs before it runs, and with those of its inputs too when it has run.
+    accumulated : dict
+        Called with a leaf when its gradient is in place.
+    outputs : dict
+        For a node with several outputs: number of an output and a weak link to the hooks of its row.
+    """
+
+    __slots__ = ("__weakref__", "accumulated", "after", "before", "earlier", "handle", "metadata", "outputs", "reports", "tensor")
+
+    def __init__(self, slot: int) -> None:
+        self.handle = 0
+        self.tensor: Group = {}
+        self.before: Group = {}
+        self.after: Group = {}
+        self.accumulated: Group = {}
+        self.outputs: dict[int, Any] = {}
+        self.metadata: dict[str, Any] = {}
+        self.reports = False  # whether the hooks of the node want the gradient of this row, which is one of its outputs
+        self.earlier: RowHooks | None = None  # of the row that the tensor had before it was written in place
+        if len(TAPE.hooks) > _most:
+            _forget_dead()
+        self._stand_at(slot)
+
+    def _stand_at(self, slot: int) -> None:
+        self.handle, before = TAPE.new_handle(slot), self.handle
+        TAPE.hooks[slot] = weakref.ref(self)
+        TAPE.columns["flags"][slot] |= at.HOOKED
+        if before > 0:
+            TAPE.drop(TAPE.address, before)
+
+    def move(self, handle: int) -> None:
+        """Belong to another row: that of a leaf which was registered anew."""
+        with TAPE.claim():
+            if self.handle > 0:
+                TAPE.columns["flags"][TAPE.slot(self.handle)] &= ~at.HOOKED & 255
+            self._stand_at(TAPE.slot(handle))
+
+    def __del__(self) -> None:
+        if self.handle <= 0:
+            return
+        if TAPE.moving:
+            TAPE.late.append(self.hand_over)
+        else:
+            self.hand_over()
+
+    def hand_over(self, keeps: bool = False) -> None:
+        """Let the row hold the hooks from now on, if there are any or `keeps`."""
+        handle, self.handle = self.handle, 0
+        with TAPE.claim():
+            slot = TAPE.slot(handle)
+            if keeps or any((self.tensor, self.before, self.after, self.accumulated, self.outputs, self.metadata, self.reports)):
+                _give_to_row(slot, self)
+        TAPE.drop(TAPE.address, handle)
+        if slot >= TAPE.rows and TAPE.hooks.get(slot) is self:
+            del TAPE.hooks[slot]  # the row died with its tensor
+
+    def slot(self) -> int:
+        """Where their row stands now; -1 if it is gone."""
+        if self.handle > 0:
+            return TAPE.slot(self.handle)
+        return next((slot for slot in TAPE.hooks if hooks_at(slot) is self), -1)
+
+    def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
+        """Register a hook of a kind (the attribute that lists it)."""
+        handle = RemovableHandle(self, kind)
+        getattr(self, kind)[handle.id] = hook
+        return handle
+
+
+class RemovableHandle:
+    """Takes a hook away again: by `remove`, or at the end of a ``with`` block.
+
+    Examples
+    --------
+    >>> x = tg.tensor(2.0, requires_grad=True)
+    >>> with x.register_hook(lambda g: 10 * g):
+    ...     (3 * x).backward()
+    >>> x.grad
+    tensor(30.)
+    """
+
+    __slots__ = ("_hooks", "_kind", "id")
+
+    def __init__(self, hooks: RowHooks, kind: str) -> None:
+        self.id = next(_numbers)
+        self._hooks = weakref.ref(hooks)
+        self._kind = kind
+
+    def remove(self) -> None:
+        """Take the hook away; nothing happens the second time."""
+        hooks = self._hooks()
+        if hooks is not None:
+            getattr(hooks, self._kind).pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.remove()
+
+
+def running() -> list[Any]:
+    """What the passes of this thread that are calling hooks now remember; the innermost is the last."""
+    return _running.passes
+
+
+def hooks_at(slot: int) -> RowHooks | None:
+    """The hooks of a row."""
+    # Entries outlive the rows they were made for, so they count only while the row says so.
+    if slot >= TAPE.rows or not TAPE.columns["flags"][slot] & at.HOOKED:
+        return None
+    known = TAPE.hooks.get(slot)
+    found: RowHooks | None = known() if type(known) is weakref.ref else known
+    return found
+
+
+def new_hooks(slot: int, owner: Tensor | None) -> RowHooks:
+    """Hooks for a row that has none, held by a tensor or, if there is none, by the row."""
+    hooks = RowHooks(slot)
+    if owner is None:
+        hooks.hand_over(True)
+    else:
+        meta = meta_of(owner)
+        hooks.earlier, meta.hooks = meta.hooks, hooks
+    return hooks
+
+
+def hooks_of(t: Tensor) -> RowHooks:
+    """The hooks of a tensor's present row.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is not tracked.
+    """
+    if t._row == 0:
+        raise RuntimeError(
+            "cannot register a hook on a tensor that doesn't require gradient. Set requires_grad=True before computing it, and "
+            "check that it was not computed under no_grad()."
+        )
+    if t._row < 0:
+        register_leaf(t)
+    with TAPE.claim():
+        slot = TAPE.slot(t._row)
+        return hooks_at(slot) or new_hooks(slot, t)
+
+
+def _give_to_row(slot: int, hooks: RowHooks) -> None:
+    """Let a row hold hooks, so that they die with it."""
+    if not TAPE.columns["opcode"][slot] & at.WIDE:
+        # A plain row cannot hold an object; its entry is dropped when it is found to be dead.
+        TAPE.hooks[slot] = hooks
+        return
+    TAPE.hooks[slot] = weakref.ref(hooks)
+    side = TAPE.columns["side"]
+    place = int(TAPE.columns["first"][slot]) + at.PAYLOAD
+    payload = int(side[place])
+    if payload:
+        PyObj_FromPtr(payload).hooks = hooks
+    else:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(hooks))
+        side[place] = id(hooks)
+
+
+def _forget_dead() -> None:
+    """Drop entries of rows that are gone; called so often that at most half of the entries are such, and a few."""
+    global _most
+    rows, flags = TAPE.rows, TAPE.columns["flags"]
+    for slot, hooks in list(TAPE.hooks.items()):
+        if slot >= rows or not flags[slot] & at.HOOKED or (type(hooks) is weakref.ref and hooks() is None):
+            del TAPE.hooks[slot]
+    _most = 2 * len(TAPE.hooks) + 8
+
+
+def _follow(new_slot: np.ndarray) -> None:
+    """Rows moved: hooks are known by their new slots."""
+    if TAPE.hooks:
+        known, TAPE.hooks = TAPE.hooks, {}
+        for slot, hooks in known.items():
+            if slot < len(new_slot) and new_slot[slot] >= 0 and (type(hooks) is not weakref.ref or hooks() is not None):
+                TAPE.hooks[int(new_slot[slot])] = hooks
+
+
+TAPE.moved.append(_follow)

@@ -1,0 +1,141 @@
+"""Which hooks pack the values that operations save now, a setting of each thread.
+
+Recording costs nothing while nobody uses such hooks: operators do not look. As long as a thread does, compiled operators hand
+their operands over to their Python forms, and in this thread those come to `tapegrad.recording.record`, which looks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.engine import layout as at
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, version_count
+
+__all__ = ["Pair", "current_pair", "enter", "forget_other_threads", "leave", "pack", "unpack", "usual_entry"]
+
+Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
+_lock = threading.RLock()
+_ENTRIES = ("array1", "array2", "array3")
+_usual: dict[str, Any] = {}
+
+
+class _Nothing:
+    """A class that no operand has."""
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.pairs: list[Pair] = []
+
+
+_thread = _Thread()
+
+
+def current_pair() -> Pair | None:
+    """The innermost pair of hooks of this thread."""
+    pairs = _thread.pairs
+    return pairs[-1] if pairs else None
+
+
+def usual_entry(name: str) -> Any:
+    """An entry that records, whoever packs."""
+    return _usual[name] if TAPE.packers else getattr(TAPE, name)
+
+
+def _guarded(entry: Any) -> Any:
+    def call(*arguments: Any) -> Any:
+        return at.UNSUPPORTED if _thread.pairs else entry(*arguments)
+
+    return call
+
+
+def enter(pair: Pair) -> None:
+    """Let a pair of hooks pack what this thread saves from now on."""
+    TAPE.load()
+    with _lock:
+        if not TAPE.packers:
+            for name in _ENTRIES:
+                _usual[name] = TAPE.compiled(name)
+                setattr(TAPE, name, _guarded(_usual[name]))
+            TAPE.header[at.TENSOR_TYPE] = id(
+                _Nothing
+            )  # compiled operators take nothing for a tensor, and leave all to the Python forms
+        TAPE.packers += 1
+        _thread.pairs.append(pair)
+
+
+def leave() -> None:
+    """End what `enter` began."""
+    with _lock:
+        _thread.pairs.pop()
+        TAPE.packers -= 1
+        if not TAPE.packers:
+            for name in _ENTRIES:
+                setattr(TAPE, name, _usual[name])
+            TAPE.header[at.TENSOR_TYPE] = id(Tensor)
+
+
+def forget_other_threads() -> None:
+    """In a forked process, only this thread's hooks count."""
+    if TAPE.packers > len(_thread.pairs):
+        TAPE.packers = len(_thread.pairs) + 1
+        _thread.pairs.append((lambda t: t, lambda made: made))
+        leave()
+
+
+class Packed:
+    """What a hook made of a saved tensor, and how to get the tensor back."""
+
+    __slots__ = ("made", "unpack", "version")
+
+    def __init__(self, made: Any, unpack: Callable[[Any], Tensor]) -> None:
+        self.made, self.unpack = made, unpack
+        self.version = version_count(made) if isinstance(made, Tensor) else 0
+
+
+def pack(pair: Pair, tensors: list[Tensor]) -> np.ndarray:
+    """Packed tensors as one object, which a row can keep and release like an array.
+
+    Raises
+    ------
+    RuntimeError
+        If a hook writes to a tensor in place.
+    """
+    from tapegrad.grad_mode import without_recording
+
+    packed = np.empty(len(tensors), object)
+    for k, t in enumerate(tensors):
+        before = version_count(t)
+        packed[k] = Packed(without_recording(pair[0], t), pair[1])
+        if version_count(t) != before:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+                "modified by in-place operations as this can lead to unexpected side-effects; write to a clone()."
+            )
+    return packed
+
+
+def unpack(packed: Packed) -> Any:
+    """Values of a packed tensor.
+
+    Raises
+    ------
+    TypeError
+        If the hook does not return a tensor.
+    RuntimeError
+        If what was packed is a tensor that has been written in place since.
+    """
+    if isinstance(packed.made, Tensor) and version_count(packed.made) != packed.version:
+        raise RuntimeError(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: a pack hook returned "
+            "a tensor that was written to afterwards. Return a clone() from it."
+        )
+    t = packed.unpack(packed.made)
+    if not isinstance(t, Tensor):
+        raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(t).__name__}")
+    return t._data
