@@ -19,8 +19,8 @@ from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put, select_again
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
-from tapegrad.quiet import quiet
 from tapegrad.packing import current_pair
+from tapegrad.quiet import quiet
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.rules import RULES
 from tapegrad.shaping import expanded, reshape
