@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import sys
 import threading
 import weakref
 from _ctypes import PyObj_FromPtr
@@ -81,8 +82,8 @@ class RowHooks:
                 TAPE.columns["flags"][TAPE.slot(self.handle)] &= ~at.HOOKED & 255
             self._stand_at(TAPE.slot(handle))
 
-    def __del__(self) -> None:
-        if self.handle <= 0:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self.handle <= 0 or is_finalizing():
             return
         if TAPE.moving:
             TAPE.late.append(self.hand_over)

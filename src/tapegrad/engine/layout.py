@@ -38,7 +38,7 @@ DEAD = 2  # every way down from here ends in freed rows: its references need not
 WATCHED = 4  # the sweep stops here and shows the adjoint to Python (retained gradients)
 CUT = 16  # a row that this one refers to is gone, so what it depended on is not known any more
 OVERWRITTEN = 8  # the scalar was changed in place after this row was recorded
-HOOKED = 16  # the same for hooks, at leaves and where nothing was contributed too
+HOOKED = 32  # the sweep stops here for hooks, at leaves and where nothing was contributed too
 
 # Record of a wide row: words in the side column.
 LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 3, 4, 5, 6, 7, 8
