@@ -287,8 +287,3 @@ def test_out_may_be_an_operand_or_overlap_one() -> None:
     assert t.tolist() == [1.0, 3.0, 5.0, 7.0, 9.0]
     tg.mul(t, t, out=t)
     assert t.tolist() == [1.0, 9.0, 25.0, 49.0, 81.0]
-
-
-def test_numpys_out_does_not_take_a_tensor() -> None:
-    with pytest.raises(TypeError, match="Tensor"):
-        np.add(VECTOR, VECTOR, out=tg.tensor(VECTOR))

@@ -21,6 +21,7 @@ import tapegrad
 from tapegrad.elementwise import deliver_to
 from tapegrad.numpy_functions import COUNTERPARTS, NotCovered, as_tensors, named, one
 from tapegrad.numpy_products import PRODUCTS
+from tapegrad.surface import OnTheClass
 from tapegrad.tensor import Tensor, array_of, as_operand, make
 
 __all__ = ["array_function", "array_ufunc"]
@@ -190,12 +191,12 @@ def _plain(x: Any) -> Any:
     """An operand that is no tensor as one that Python's operators hand on to the tensor and not back to NumPy."""
     kind = type(x)
     if kind is np.ndarray and x.dtype is _float64 and x.ndim:
-        return make(x, 0)
+        return make(x.copy(), 0)  # the caller may write into it before the derivative is taken
     if kind is _Float64:
         return float(x)
     if kind is float or kind is int or kind is bool:
         return x
-    return as_operand(x if isinstance(x, np.generic) else np.asarray(x))
+    return as_operand(x if isinstance(x, (np.generic, np.ndarray)) else np.asarray(x))
 
 
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -283,4 +284,4 @@ def _advice(name: str, why: str) -> str:
 
 
 for _protocol in (array_ufunc, array_function):
-    setattr(Tensor, f"__{_protocol.__name__}__", _protocol)
+    setattr(Tensor, f"__{_protocol.__name__}__", OnTheClass(_protocol))

@@ -150,14 +150,27 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
 }
 
 
+class OnTheClass:
+    """A method that is found on the class, where NumPy looks for its protocols, and is None on a tensor.
+
+    Masked arrays ask the tensor. They would compute with its data alone, and None tells them to leave the operation to us.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __get__(self, t: Any, owner: Any) -> Any:
+        return self.function if t is None else None
+
+
 def _by_protocol(name: str) -> Any:
     """One of NumPy's protocols, which the first call loads."""
 
     def protocol(t: Tensor, *args: Any, **kwargs: Any) -> Any:
         importlib.import_module("tapegrad.numpy_protocols")
-        return getattr(t, name)(*args, **kwargs)
+        return getattr(Tensor, name)(t, *args, **kwargs)
 
-    return protocol
+    return OnTheClass(protocol)
 
 
 METHODS_OF_ITS_OWN: dict[str, Any] = {

@@ -423,7 +423,7 @@ class Tape:
         """
         rows = self.rows
         allowed = rows + max(at.LEAST_ROWS, rows // 8) if pinned else 2 * rows + 64
-        least = max(FIRST_ROWS, int(self.header[at.HANDLE_CAPACITY]) // 4)
+        least = max(FIRST_ROWS, int(self.header[at.HANDLE_CAPACITY]) // 16)
         self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(least, allowed))
 
     def note_written(self, array: np.ndarray) -> None:
