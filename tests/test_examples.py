@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -33,7 +35,8 @@ def printed_by_readme() -> tuple[list[str], list[str]]:
     return printed.getvalue().splitlines(), promised
 
 
-def test_readme():
+def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     printed, promised = printed_by_readme()
     assert printed == promised
 
