@@ -565,3 +565,21 @@ def test_hooks_at_moved_rows(x: Tensor, seen: list[Any]) -> None:
     tape.collect()
     z.sum().backward()
     assert seen == ["ran"]
+
+
+def test_hooks_of_rows_that_are_gone_do_not_replace_those_of_the_first_row() -> None:
+    tape = tg.tape.default_tape()
+    gc.collect()
+    tape.collect()
+    w = tg.tensor(1.0, requires_grad=True)
+    seen: list[str] = []
+    w.register_hook(lambda g: seen.append("leaf"))
+    a = w * 2.0
+    c = w * 3.0 * 2.0
+    y = c * 2.0
+    y.register_hook(lambda g: seen.append("gone"))
+    z = y * 2.0
+    del y, z, a
+    tape.collect()
+    c.backward()
+    assert seen == ["leaf"]

@@ -186,3 +186,9 @@ def test_a_negative_tolerance_is_a_runtime_error(given: dict[str, float]) -> Non
 def test_a_tolerance_that_is_no_number_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="rtol must be a number"):
         tg.allclose(tg.tensor([1.0]), tg.tensor([1.0]), rtol="x")
+
+
+def test_a_tracked_order_of_a_distance_is_refused() -> None:
+    x = leaf([1.0, 2.0])
+    with pytest.raises(TypeError, match="'p' must be a number"):
+        x.dist(tg.tensor([0.0, 1.0]), leaf(2.0))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
+from tapegrad.arithmetic import plain_number
 from tapegrad.casting import cast
 from tapegrad.dtypes import type_name
 from tapegrad.quiet import quiet
@@ -100,7 +101,7 @@ def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
     >>> tg.dist(tg.tensor([1.0, 2.0]), tg.tensor([4.0, 6.0]))
     tensor(5.)
     """
-    return _norm(_DIST, elementwise.sub(x, other), float(p), None, False)
+    return _norm(_DIST, elementwise.sub(x, other), plain_number("dist", "p", p), None, False)
 
 
 def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:

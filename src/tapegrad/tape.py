@@ -406,10 +406,12 @@ class Tape:
             words = int(self.header[at.SIDE_ROWS]) + 1024
             new_slot, trash = np.zeros(slots, np.int32), np.empty(words, np.int64)
             self.moving = True
-            count = self.collect_rows(self.address, new_slot.ctypes.data, slots, trash.ctypes.data, words)
+            collect = partial(self.collect_rows, self.address, new_slot.ctypes.data, slots, trash.ctypes.data, words)
+            before, count = map(partial.__call__, (partial(self.header.__getitem__, at.ROWS), collect))  # nobody records between
             if count != -2:
                 break
         if count >= 0:
+            new_slot[before:] = -1  # slots of rows that were taken off the end before
             self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
             for follow in self.moved:
                 follow(new_slot)

@@ -14,11 +14,12 @@ __all__ = ["move_watch", "unwatch", "watch"]
 def watch(t: Tensor) -> None:
     """Retain the gradient of a tensor's present row for it."""
     meta_of(t).retained = True
-    slot = TAPE.slot(t._row)
-    # Entries outlive the rows they were made for, so they count only while the row says so.
-    known = TAPE.watchers.get(slot, ()) if TAPE.columns["flags"][slot] & WATCHED else ()
-    TAPE.columns["flags"][slot] |= WATCHED
-    TAPE.watchers[slot] = [*(link for link in known if link() is not None), weakref.ref(t)]
+    with TAPE.claim():
+        slot = TAPE.slot(t._row)
+        # Entries outlive the rows they were made for, so they count only while the row says so.
+        known = TAPE.watchers.get(slot, ()) if TAPE.columns["flags"][slot] & WATCHED else ()
+        TAPE.columns["flags"][slot] |= WATCHED
+        TAPE.watchers[slot] = [*(link for link in known if link() is not None), weakref.ref(t)]
     if len(TAPE.watchers) > 1024 and len(TAPE.watchers) & 1023 == 0:
         TAPE.watchers = {s: w for s, w in TAPE.watchers.items() if any(link() is not None for link in w)}
 

@@ -228,7 +228,8 @@ def _record(op: Structural, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tu
         return tuple(_untracked(o, inputs, state, tracked) if isinstance(o, Tensor) else o for o in outputs)
     only = outputs[0] if len(outputs) == 1 else None
     node = make(0.0, record_function(op, state, inputs, outputs, 0.0 if only is None else only._data))
-    adopt(ctx, TAPE.slot(node._row))
+    with TAPE.claim():  # a further handle may need room, and the row must not move while room is made
+        adopt(ctx, TAPE.slot(node._row))
     made = []
     for number, o in enumerate(outputs):
         if number not in leaving:

@@ -202,8 +202,8 @@ def adopt(node: Node, slot: int) -> None:
     node._row = TAPE.new_handle(slot)
     _nodes[slot] = weakref.ref(node)
     if len(_nodes) > 64 and len(_nodes) & (len(_nodes) - 1) == 0:
-        for key in [key for key, held in _nodes.items() if held() is None]:
-            del _nodes[key]
+        for key in [key for key, held in list(_nodes.items()) if held() is None]:
+            _nodes.pop(key, None)
 
 
 def leaf_at(slot: int) -> Tensor:
@@ -384,7 +384,7 @@ def register_multi_grad_hook(
 def _follow(new_slot: np.ndarray) -> None:
     """Rows moved: nodes are known by their new slots."""
     living = {}
-    for link in _nodes.values():
+    for link in list(_nodes.values()):  # other threads may add nodes
         node = link()
         if node is not None and node._row > 0:
             living[TAPE.slot(node._row)] = link

@@ -70,6 +70,7 @@ class Sweep:
 
     def __del__(self) -> None:
         # Lost in an exception: what it freed is released all the same.
+        self.abandon()
         if self.words[at.TRASH_COUNT]:
             TAPE.waiting.append(self.drop_trash)
             TAPE.release_waiting()
