@@ -20,6 +20,7 @@ __all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
 FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES = 2 * at.LEAST_ROWS, 32768, 4096
+HANDLES_A_ROW = 64  # that may be read, when dead rows are looked for, for each row recorded since the last time
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
 
 # Column: header word of its address, dtype.
@@ -425,7 +426,7 @@ class Tape:
         """
         rows = self.rows
         allowed = rows + max(at.LEAST_ROWS, rows // 8) if pinned else 2 * rows + 64
-        least = max(FIRST_ROWS, int(self.header[at.HANDLE_CAPACITY]) // 16)
+        least = max(FIRST_ROWS, int(self.header[at.HANDLE_CAPACITY]) // HANDLES_A_ROW)
         self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(least, allowed))
 
     def note_written(self, array: np.ndarray) -> None:
