@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from operator import methodcaller
 from types import FrameType
 from typing import Any
 
-from tapegrad import grad_mode, packing, tape, tensor
+from tapegrad import grad_mode, hooks, packing, tape, tensor
 from tapegrad.autograd import sweeping
 
 __all__: list[str] = []
@@ -20,6 +21,7 @@ __all__: list[str] = []
 # In the order in which they are taken one inside the other.
 _LOCKS: tuple[Any, ...] = (
     sweeping._grad_lock,
+    hooks._registering,
     tensor._leaf_lock,
     packing._lock,
     tape._changing,
@@ -28,14 +30,25 @@ _LOCKS: tuple[Any, ...] = (
 )
 
 
+_held: dict[int, list[bool]] = {}  # by thread: an entry for each lock that it holds, for the time of a fork
+
+
 def _hold() -> None:
     """Wait until no other thread is between two steps that belong together."""
-    for lock in _LOCKS:
-        lock.acquire()
+    held = _held.setdefault(threading.get_ident(), [])
+    interrupts: list[BaseException] = []
+    while len(held) < len(_LOCKS):
+        try:
+            # No bytecode between taking a lock and noting it.
+            held.extend(map(methodcaller("acquire"), _LOCKS[len(held) :]))
+        except BaseException as error:
+            interrupts.append(error)  # the fork goes on whatever is raised here, so the locks are needed all the same
+    if interrupts:
+        raise interrupts[0]
 
 
 def _let_go() -> None:
-    for lock in reversed(_LOCKS):
+    for _, lock in reversed(list(zip(_held.pop(threading.get_ident()), _LOCKS, strict=True))):
         lock.release()
 
 

@@ -16,13 +16,12 @@ from _ctypes import PyObj_FromPtr
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tapegrad.engine import layout as at
+from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, meta_of, register_leaf
 
-__all__ = ["Group", "RemovableHandle", "RowHooks", "hooks_at", "hooks_of", "new_hooks", "running"]
+__all__ = ["Group", "RemovableHandle", "RowHooks", "hooks_at", "hooks_of", "leave_to_rows", "new_hooks", "running"]
 
 Group = dict[int, Callable[..., Any]]  # hooks of one kind, in order of registration
 _numbers = itertools.count()
@@ -34,7 +33,7 @@ class _Running(threading.local):
 
 
 _running = _Running()
-_most = 8  # entries before dead ones are looked for
+_registering = threading.RLock()  # held while a row is given hooks that had none
 
 
 class RowHooks:
@@ -64,30 +63,22 @@ class RowHooks:
         self.metadata: dict[str, Any] = {}
         self.reports = False  # whether the hooks of the node want the gradient of this row, which is one of its outputs
         self.earlier: RowHooks | None = None  # of the row that the tensor had before it was written in place
-        if len(TAPE.hooks) > _most:
-            _forget_dead()
         self._stand_at(slot)
 
     def _stand_at(self, slot: int) -> None:
         self.handle, before = TAPE.new_handle(slot), self.handle
-        TAPE.hooks[slot] = weakref.ref(self)
-        TAPE.columns["flags"][slot] |= at.HOOKED
+        _hooks.set(slot, weakref.ref(self))
+        TAPE.flag(slot, at.HOOKED)
         if before > 0:
             TAPE.drop(TAPE.address, before)
 
     def move(self, handle: int) -> None:
-        """Belong to another row: that of a leaf which was registered anew."""
+        """Belong to another row too: that of a leaf which was registered anew. Graphs on the row before go on calling them."""
         with TAPE.claim():
-            if self.handle > 0:
-                TAPE.columns["flags"][TAPE.slot(self.handle)] &= ~at.HOOKED & 255
             self._stand_at(TAPE.slot(handle))
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.handle <= 0 or is_finalizing():
-            return
-        if TAPE.moving:
-            TAPE.late.append(self.hand_over)
-        else:
+        if self.handle > 0 and not is_finalizing():
             self.hand_over()
 
     def hand_over(self, keeps: bool = False) -> None:
@@ -98,17 +89,25 @@ class RowHooks:
             if keeps or any((self.tensor, self.before, self.after, self.accumulated, self.outputs, self.metadata, self.reports)):
                 _give_to_row(slot, self)
         TAPE.drop(TAPE.address, handle)
-        if slot >= TAPE.rows and TAPE.hooks.get(slot) is self:
-            del TAPE.hooks[slot]  # the row died with its tensor
+        if slot >= TAPE.rows:  # the row died with its tensor
+            _hooks.discard(slot, self)
 
     def slot(self) -> int:
         """Where their row stands now; -1 if it is gone."""
         if self.handle > 0:
             return TAPE.slot(self.handle)
-        return next((slot for slot in TAPE.hooks if hooks_at(slot) is self), -1)
+        return next((slot for slot, _ in _hooks.items() if hooks_at(slot) is self), -1)
 
     def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
-        """Register a hook of a kind (the attribute that lists it)."""
+        """Register a hook of a kind (the attribute that lists it).
+
+        Raises
+        ------
+        TypeError
+            If it cannot be called.
+        """
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, but got {type(hook).__name__}")
         handle = RemovableHandle(self, kind)
         getattr(self, kind)[handle.id] = hook
         return handle
@@ -154,9 +153,7 @@ def running() -> list[Any]:
 def hooks_at(slot: int) -> RowHooks | None:
     """The hooks of a row."""
     # Entries outlive the rows they were made for, so they count only while the row says so.
-    if slot >= TAPE.rows or not TAPE.columns["flags"][slot] & at.HOOKED:
-        return None
-    known = TAPE.hooks.get(slot)
+    known = _hooks.get(slot) if TAPE.flags(slot) & at.HOOKED else None
     found: RowHooks | None = known() if type(known) is weakref.ref else known
     return found
 
@@ -187,18 +184,30 @@ def hooks_of(t: Tensor) -> RowHooks:
         )
     if t._row < 0:
         register_leaf(t)
-    with TAPE.claim():
+    with _registering, TAPE.claim():
         slot = TAPE.slot(t._row)
         return hooks_at(slot) or new_hooks(slot, t)
+
+
+def leave_to_rows(t: Tensor) -> None:
+    """Let the rows that a tensor had go on with their hooks without it."""
+    if t._meta is None:
+        return
+    hooks, t._meta.hooks = t._meta.hooks, None
+    while hooks is not None:
+        earlier, hooks.earlier = hooks.earlier, None
+        if hooks.handle > 0:
+            hooks.hand_over()
+        hooks = earlier
 
 
 def _give_to_row(slot: int, hooks: RowHooks) -> None:
     """Let a row hold hooks, so that they die with it."""
     if not TAPE.columns["opcode"][slot] & at.WIDE:
         # A plain row cannot hold an object; its entry is dropped when it is found to be dead.
-        TAPE.hooks[slot] = hooks
+        _hooks.set(slot, hooks)
         return
-    TAPE.hooks[slot] = weakref.ref(hooks)
+    _hooks.set(slot, weakref.ref(hooks))
     side = TAPE.columns["side"]
     place = int(TAPE.columns["first"][slot]) + at.PAYLOAD
     payload = int(side[place])
@@ -209,23 +218,9 @@ def _give_to_row(slot: int, hooks: RowHooks) -> None:
         side[place] = id(hooks)
 
 
-def _forget_dead() -> None:
-    """Drop entries of rows that are gone; called so often that at most half of the entries are such, and a few."""
-    global _most
-    rows, flags = TAPE.rows, TAPE.columns["flags"]
-    for slot, hooks in list(TAPE.hooks.items()):
-        if slot >= rows or not flags[slot] & at.HOOKED or (type(hooks) is weakref.ref and hooks() is None):
-            del TAPE.hooks[slot]
-    _most = 2 * len(TAPE.hooks) + 8
+def _useless(slot: int, hooks: Any) -> bool:
+    """Whether the row is gone, or nobody holds its hooks."""
+    return slot < 0 or not TAPE.flags(slot) & at.HOOKED or (type(hooks) is weakref.ref and hooks() is None)
 
 
-def _follow(new_slot: np.ndarray) -> None:
-    """Rows moved: hooks are known by their new slots."""
-    if TAPE.hooks:
-        known, TAPE.hooks = TAPE.hooks, {}
-        for slot, hooks in known.items():
-            if slot < len(new_slot) and new_slot[slot] >= 0 and (type(hooks) is not weakref.ref or hooks() is not None):
-                TAPE.hooks[int(new_slot[slot])] = hooks
-
-
-TAPE.moved.append(_follow)
+_hooks: RowObjects[Any] = RowObjects(_useless)  # the hooks of rows, or weak links to them

@@ -19,7 +19,7 @@ from tapegrad.errors import TapeFullError
 __all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
-FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES = 2 * at.LEAST_ROWS, 32768, 4096
+FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS = 2 * at.LEAST_ROWS, 32768, 4096, 64
 HANDLES_A_ROW = 64  # that may be read, when dead rows are looked for, for each row recorded since the last time
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
 
@@ -78,6 +78,9 @@ ENTRIES = [
     "collect_rows",
     "move_column",
     "move_handles",
+    "new_anchor",
+    "drop_anchor",
+    "change_flags",
     "release_all",
     "pin",
     "correct_pins",
@@ -164,10 +167,9 @@ class Tape:
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "address", "claims", "columns", "header", "hooks", "kernel_table", "kernels", "late", "moved", "moving",
-        "names", "on_load",
+        "_name_numbers", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "packers", "passes", "rules", "versions", "waiting", "watchers", *ENTRIES,
+        "packers", "passes", "rules", "versions", "waiting", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -181,17 +183,13 @@ class Tape:
         self.kernels: Any = None
         self.ready = False
         self.kernel_table = np.zeros(at.KERNEL_COUNT, np.int64)
-        self.moved: list[Any] = []  # called with the new slot of each row (-1: gone) after compaction
         self.claims: set[Any] = set()  # weak references to claims
         self.passes: set[Any] = set()  # weak references to the working memory of passes
-        self.waiting: list[Any] = []  # called when no pass can be looking at the objects that they release
+        self.waiting: list[partial[Any]] = []  # called when no pass can be looking at the objects that they release
+        self._releases = map(partial.__call__, iter(self.waiting.pop, None))  # no bytecode between taking one and calling it
         self.on_load: list[Any] = []  # called once the engine is loaded
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
-        self.watchers: dict[int, list[Any]] = {}  # slot: weak links to the tensors whose gradient is retained there
-        self.hooks: dict[int, Any] = {}  # slot: the hooks there, or a weak link to them
-        self.moving = False  # whether rows have moved and what knows them by slot has not followed yet
         self.packers = 0  # how many pairs of hooks are to pack saved values now, in all threads
-        self.late: list[Any] = []  # called when they have followed
         for name in ENTRIES:
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}
@@ -225,11 +223,12 @@ class Tape:
         header[at.RULES] = self.rules.ctypes.data
         header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)
         header[at.SAVED_LIMIT] = SMALLEST_SAVED_LIMIT
-        header[at.HANDLE_FREE] = -1
+        header[at.HANDLE_FREE] = header[at.ANCHOR_FREE] = -1
         self._grow_rows(FIRST_ROWS)
         self._grow_side(FIRST_WORDS)
         self._grow_constants(FIRST_ROWS)
-        self._grow_handles(FIRST_HANDLES)
+        self._grow_handles("handle", at.HANDLE, FIRST_HANDLES)
+        self._grow_handles("anchor", at.ANCHOR, FIRST_ANCHORS)
         self._set_written(np.zeros((256, 2), np.int64))
         for follow in self.on_load:
             follow()
@@ -285,11 +284,13 @@ class Tape:
             at_once(move, partial(self.columns.__setitem__, "constant", grown))
             self.header[at.CONSTANT_CAPACITY] = capacity
 
-    def _grow_handles(self, capacity: int) -> None:
+    def _grow_handles(self, name: str, word: int, capacity: int) -> None:
+        before = int(self.header[word + 1])
         grown = _allocate(_padded(capacity), np.int32)
         address = grown.ctypes.data
-        if capacity > self.header[at.HANDLE_CAPACITY]:
-            at_once(partial(self.move_handles, self.address, address, capacity), partial(self.columns.__setitem__, "handle", grown))
+        if capacity > self.header[word + 1] == before:
+            move = partial(self.move_handles, self.address, word, address, before, capacity)
+            at_once(move, partial(self.columns.__setitem__, name, grown))
 
     def _set_written(self, table: np.ndarray) -> None:
         self.columns["written"] = table
@@ -313,6 +314,7 @@ class Tape:
         """
         with _changing:
             self._make_room(rows, words)
+        self.release_waiting()
 
     def _make_room(self, rows: int, words: int) -> None:
         header = self.header
@@ -320,7 +322,7 @@ class Tape:
             self.count_pins()
         pinned = bool(header[at.PINS])
         if not pinned:
-            self.collect()
+            self._collect()
         header[at.SAVED_LIMIT] = max(SMALLEST_SAVED_LIMIT, 2 * int(header[at.SAVED_BYTES]))
         # Looking for dead rows again after as many rows as are alive now keeps its cost constant a row, and growing while less
         # than half is free that of growing.
@@ -340,7 +342,7 @@ class Tape:
         if 2 * (used + rows) > header[at.CONSTANT_CAPACITY]:
             self._grow_constants(max(2 * int(header[at.CONSTANT_CAPACITY]), used + 2 * rows))
         if header[at.HANDLE_FREE] < 0 or self._free_handles_are_few():
-            self._grow_handles(2 * int(header[at.HANDLE_CAPACITY]))
+            self._grow_handles("handle", at.HANDLE, 2 * int(header[at.HANDLE_CAPACITY]))
 
     def claim(self) -> Claim:
         """Keep rows from moving, and what they saved alive, until `unclaim` or the end of a ``with`` block."""
@@ -360,20 +362,20 @@ class Tape:
         """Release what passes have freed, unless other passes may be looking at it."""
         while self.waiting and not self.header[at.PINS]:
             try:
-                release = self.waiting.pop()
+                next(self._releases)
             except IndexError:  # another thread was first
                 return
-            release()
 
     def count_pins(self) -> None:
         """Count anew: an exception may have ended a pass between two steps, and then nobody is left who would unpin."""
         header = self.header
-        clock = int(header[at.PIN_CLOCK])
-        passes = [state for link in list(self.passes) if (state := link()) is not None]
-        right = sum(link() is not None for link in list(self.claims)) + sum(state.words[at.PINNED] for state in passes)
-        right += int(header[at.RELEASING])
-        if right < header[at.PINS]:
-            self.correct_pins(self.address, clock, right)
+        for _ in range(8):  # others may pin and unpin while this counts
+            clock = int(header[at.PIN_CLOCK])
+            passes = [state for link in list(self.passes) if (state := link()) is not None]
+            right = sum(link() is not None for link in list(self.claims)) + sum(state.words[at.PINNED] for state in passes)
+            right += int(header[at.RELEASING])
+            if right >= header[at.PINS] or self.correct_pins(self.address, clock, right) == right:
+                break
 
     def _free_handles_are_few(self) -> bool:
         handles = self.columns["handle"][: int(self.header[at.HANDLE_CAPACITY])]
@@ -383,40 +385,30 @@ class Tape:
         """Drop every row that no handle can reach, and move the others together."""
         with _changing:
             self._collect()
+        self.release_waiting()
 
     def _collect(self) -> None:
         if self.header[at.PINS]:
             self.count_pins()
         if not self.rows or self.header[at.PINS]:
             return
-        try:
-            trash, count = self._move_rows()
-        finally:
-            self.moving = False
-        while self.late:
-            self.late.pop()()
-        self._set_limit()
-        if count > 0:
-            self.release_all(trash.ctypes.data, count)
-
-    def _move_rows(self) -> tuple[np.ndarray, int]:
-        """Mark and compact; the objects to release, and how many."""
-        while True:
+        count = -2
+        while count == -2:
             # Rows may be recorded while this allocates; then there is too little room and the next try has more.
             slots = self.rows + 64
             words = int(self.header[at.SIDE_ROWS]) + 1024
-            new_slot, trash = np.zeros(slots, np.int32), np.empty(words, np.int64)
-            self.moving = True
+            new_slot, trash = np.zeros(slots, np.int32), np.zeros(words, np.int64)
             collect = partial(self.collect_rows, self.address, new_slot.ctypes.data, slots, trash.ctypes.data, words)
-            before, count = map(partial.__call__, (partial(self.header.__getitem__, at.ROWS), collect))  # nobody records between
-            if count != -2:
-                break
-        if count >= 0:
-            new_slot[before:] = -1  # slots of rows that were taken off the end before
-            self.watchers = {int(new_slot[s]): w for s, w in self.watchers.items() if s < slots and new_slot[s] > -1 and w}
-            for follow in self.moved:
-                follow(new_slot)
-        return trash, int(count)
+            # Destructors may run any code, so they are called when nobody is waiting for the lock.
+            release = partial(self.waiting.append, partial(self._release, trash))
+            count, _ = map(partial.__call__, (collect, release))
+        self._set_limit()
+
+    def _release(self, trash: np.ndarray) -> None:
+        """Release the objects that a collection found; their addresses come first, then zeros."""
+        count = int(np.count_nonzero(trash))
+        if count:
+            self.release_all(trash.ctypes.data, count)
 
     def _set_limit(self, pinned: bool = False) -> None:
         """Allow as many rows as are alive now before dead ones are looked for again.
@@ -464,6 +456,13 @@ class Tape:
         """Where the row of a handle stands now."""
         return int(self.columns["handle"][handle])
 
+    def anchor(self, slot: int) -> int:
+        """A new anchor at a row, for the time of a claim: where it stands is ``columns["anchor"]``, negative if the row is gone."""
+        while not (anchor := int(self.new_anchor(self.address, slot))):
+            with _changing:
+                self._grow_handles("anchor", at.ANCHOR, 2 * int(self.header[at.ANCHOR_CAPACITY]))
+        return anchor
+
     def name_number(self, name: str) -> int:
         """The number under which a node name is recorded."""
         number = self._name_numbers.get(name)
@@ -480,6 +479,14 @@ class Tape:
             self.make_room()
             handle = int(self.another_handle(self.address, slot))
         return handle
+
+    def flag(self, slot: int, flags: int = 0, clear: int = 0) -> None:
+        """Set and clear flags of a row."""
+        self.change_flags(self.address, slot, clear, flags)
+
+    def flags(self, slot: int) -> int:
+        """Flags of a row; none for a slot without a row."""
+        return int(self.columns["flags"][slot]) if slot < self.rows else 0
 
     def memory(self) -> dict[str, int]:
         """What the tape holds.

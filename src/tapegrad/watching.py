@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 
 from tapegrad.engine.layout import WATCHED
+from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, meta_of
 
-__all__ = ["move_watch", "unwatch", "watch"]
+__all__ = ["move_watch", "unwatch", "watch", "watchers_of"]
 
 
 def watch(t: Tensor) -> None:
@@ -16,30 +17,43 @@ def watch(t: Tensor) -> None:
     meta_of(t).retained = True
     with TAPE.claim():
         slot = TAPE.slot(t._row)
-        # Entries outlive the rows they were made for, so they count only while the row says so.
-        known = TAPE.watchers.get(slot, ()) if TAPE.columns["flags"][slot] & WATCHED else ()
-        TAPE.columns["flags"][slot] |= WATCHED
-        TAPE.watchers[slot] = [*(link for link in known if link() is not None), weakref.ref(t)]
-    if len(TAPE.watchers) > 1024 and len(TAPE.watchers) & 1023 == 0:
-        TAPE.watchers = {s: w for s, w in TAPE.watchers.items() if any(link() is not None for link in w)}
+        _watchers.set(slot, [weakref.ref(one) for one in (*watchers_of(slot), t)])
+        TAPE.flag(slot, WATCHED)
+
+
+def watchers_of(slot: int) -> list[Tensor]:
+    """The tensors for which the gradient of a row is retained."""
+    # Entries outlive the rows they were made for, so they count only while the row says so.
+    links = _watchers.get(slot) if TAPE.flags(slot) & WATCHED else None
+    return [t for link in links or () if (t := link()) is not None]
 
 
 def unwatch(t: Tensor) -> None:
     """Stop retaining the gradient of a tensor's present row for it."""
     if t._meta is not None and t._meta.retained:
         t._meta.retained = None
-        _unwatch(t, TAPE.slot(t._row))
+        _unwatch(t, t._row)
 
 
-def _unwatch(t: Tensor, slot: int) -> None:
-    others = [link for link in TAPE.watchers.pop(slot, ()) if link() is not None and link() is not t]
-    if others:
-        TAPE.watchers[slot] = others
-    else:
-        TAPE.columns["flags"][slot] &= ~WATCHED & 255
+def _unwatch(t: Tensor, handle: int) -> None:
+    with TAPE.claim():
+        slot = TAPE.slot(handle)
+        others = [weakref.ref(one) for one in watchers_of(slot) if one is not t]
+        if others:
+            _watchers.set(slot, others)
+        else:
+            TAPE.flag(slot, clear=WATCHED)
+            _watchers.pop(slot)
 
 
 def move_watch(t: Tensor, before: int) -> None:
     """A retained gradient is that of the newest value."""
-    _unwatch(t, TAPE.slot(before))
+    _unwatch(t, before)
     watch(t)
+
+
+def _useless(slot: int, links: list[weakref.ref[Tensor]]) -> bool:
+    return slot < 0 or not TAPE.flags(slot) & WATCHED or all(link() is None for link in links)
+
+
+_watchers: RowObjects[list[weakref.ref[Tensor]]] = RowObjects(_useless)

@@ -13,6 +13,7 @@ from tapegrad.autograd.rows import arguments_of, name_of, object_at, opcode_of, 
 from tapegrad.autograd.saved_hooks import saved_tensors_hooks
 from tapegrad.engine import layout as at
 from tapegrad.hooks import RemovableHandle, RowHooks, hooks_at, hooks_of, new_hooks, running
+from tapegrad.row_objects import RowObjects
 from tapegrad.structural import Payload
 from tapegrad.tape import TAPE
 from tapegrad.tensor import LeafLink, Tensor, make, meta_of
@@ -29,7 +30,7 @@ __all__ = [
     "saved_tensors_hooks",
 ]
 
-_nodes: dict[int, weakref.ref[Node]] = {}  # by slot
+_nodes: RowObjects[weakref.ref[Node]] = RowObjects(lambda slot, link: slot < 0 or link() is None)
 
 
 class Node:
@@ -181,7 +182,7 @@ def node_at(slot: int) -> Node:
     slot = _shared(slot)
     link = _nodes.get(slot)
     node = link() if link is not None else None
-    if node is not None and TAPE.slot(node._row) == slot:
+    if node is not None and TAPE.slot(node._row) == slot:  # it may have been made for a row that is gone
         return node
     node = None
     if opcode_of(slot)[0] == at.HOST:
@@ -200,10 +201,7 @@ def node_at(slot: int) -> Node:
 def adopt(node: Node, slot: int) -> None:
     """Make a node the view of a row."""
     node._row = TAPE.new_handle(slot)
-    _nodes[slot] = weakref.ref(node)
-    if len(_nodes) > 64 and len(_nodes) & (len(_nodes) - 1) == 0:
-        for key in [key for key, held in list(_nodes.items()) if held() is None]:
-            _nodes.pop(key, None)
+    _nodes.set(slot, weakref.ref(node))
 
 
 def leaf_at(slot: int) -> Tensor:
@@ -379,17 +377,3 @@ def register_multi_grad_hook(
     handles = [register_hook(t, partial(note, k)) for k, t in enumerate(tensors)]
     rows.extend(weakref.ref(hooks_of(t)) for t in tensors)
     return _Handles(handles)
-
-
-def _follow(new_slot: np.ndarray) -> None:
-    """Rows moved: nodes are known by their new slots."""
-    living = {}
-    for link in list(_nodes.values()):  # other threads may add nodes
-        node = link()
-        if node is not None and node._row > 0:
-            living[TAPE.slot(node._row)] = link
-    _nodes.clear()
-    _nodes.update(living)
-
-
-TAPE.moved.append(_follow)

@@ -20,6 +20,7 @@ from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, strided_scatter, sum_to
 from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import Tensor, array_of, make, meta_of
+from tapegrad.watching import watchers_of
 
 __all__ = ["apply_node", "call_finished_recorded", "contributions", "recorded_sweep", "replace_gradients"]
 
@@ -110,7 +111,7 @@ def _step(
 
     def show(g: Tensor) -> None:
         if flags & at.WATCHED:
-            shown.extend((t, g) for link in TAPE.watchers.get(slot, ()) if (t := link()) is not None)
+            shown.extend((t, g) for t in watchers_of(slot))
         if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
             found[slot] = g
 

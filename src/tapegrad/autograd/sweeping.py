@@ -25,6 +25,7 @@ from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
+from tapegrad.watching import watchers_of
 
 __all__ = ["Sweep", "borrow", "check_used", "release", "sweep", "sweep_from"]
 
@@ -72,7 +73,7 @@ class Sweep:
         # Lost in an exception: what it freed is released all the same.
         self.abandon()
         if self.words[at.TRASH_COUNT]:
-            TAPE.waiting.append(self.drop_trash)
+            TAPE.waiting.append(partial(self.drop_trash))
             TAPE.release_waiting()
 
     def drop_trash(self) -> None:
@@ -202,10 +203,7 @@ class Sweep:
         if self.marks is not None and slot < len(self.marks) and self.marks[slot] & at.REQUESTED:
             captured[slot] = adjoint.copy()
         if TAPE.columns["flags"][slot] & at.WATCHED:
-            for link in TAPE.watchers.get(slot, ()):
-                t = link()
-                if t is not None:
-                    self.shown.append((t, adjoint.copy()))
+            self.shown.extend((t, adjoint.copy()) for t in watchers_of(slot))
 
     def _host(self, slot: int) -> None:
         """The step of a row whose derivative is Python."""
@@ -292,7 +290,7 @@ class Sweep:
             _pool.append(self)
             return
         # Another thread's pass may have just read where these objects are.
-        TAPE.waiting.append(self.settle)
+        TAPE.waiting.append(partial(self.settle))
         if len(TAPE.waiting) > MOST_WAITING:
             TAPE.count_pins()
         TAPE.release_waiting()
@@ -378,6 +376,7 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
     fresh = []
     words = state.leaf_words
     at_leaf = 0
+    adds = not state.words[at.STOPS]  # Python that runs on the way may give a leaf another gradient
     for k in range(count):
         t = object_at(words[at_leaf + LEAF_PAYLOAD])()
         if t is not None and t._row:  # else the leaf was dropped or its flag cleared: nobody wants its gradient
@@ -385,7 +384,7 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
             data = None if grad is None else grad._data
             if TAPE.reshaped:
                 check_leaf(t, record_of(words[at_leaf]), data)
-            if type(data) is ndarray:
+            if adds and type(data) is ndarray:
                 if not (data.flags.c_contiguous and data.flags.writeable):
                     check_memory(data)
                 state.targets.append(data)  # lives until the pass is over, whatever others do with the gradient meanwhile

@@ -23,7 +23,10 @@ TENSOR_TYPE, INT_TYPE, DATA_AT, ROW_AT, META_AT, NONE, TRUE = 32, 33, 34, 35, 36
 RECORDING_OFF, IS_RECORDING, SCALARS_READY, FALLBACKS, NEW_ARRAY = 39, 40, 41, 42, 43
 PRIMAL, OPERATE, FINALIZE, GIVE_BACK = 44, 45, 46, 47
 PIN_CLOCK, RELEASING = 48, 49  # how often the number of pins has changed; pins of objects that are being released
-HEADER_WORDS = 50
+ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE = 50, 51, 52  # like the handles, but rows do not live for them
+MOVES = 53  # how often rows have moved
+HEADER_WORDS = 54
+GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
 LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for
 

@@ -202,11 +202,11 @@ def result(tape, opcode, count, x, y):
     0 if this is not a common case, -1 if an exception is set.
     """
     x_is_number, y_is_number = type_of(x) == get(tape, FLOAT_TYPE), type_of(y) == get(tape, FLOAT_TYPE)
-    if not (x_is_number or is_tensor(tape, x)) or not (y_is_number or is_tensor(tape, y)):
-        return 0
-    tracking = recording(tape)
+    tracking = recording(tape)  # first, because this may run Python, which may change what tensors are
     if tracking < 0:
         return -1
+    if not (x_is_number or is_tensor(tape, x)) or not (y_is_number or is_tensor(tape, y)):
+        return 0
     t = new_tensor(tape)  # first, because destructors that the collector runs may change the operands
     if t == 0:
         clear_error()

@@ -6,6 +6,9 @@ any Python code, and that code may record.
 """
 
 from tapegrad.engine.layout import (
+    ANCHOR,
+    ANCHOR_CAPACITY,
+    ANCHOR_FREE,
     ARGUMENTS,
     ARRAY,
     CONSTANT,
@@ -15,6 +18,7 @@ from tapegrad.engine.layout import (
     FIRST,
     FLAGS,
     FREED,
+    GONE,
     HANDLE,
     HANDLE_CAPACITY,
     HANDLE_FREE,
@@ -24,6 +28,7 @@ from tapegrad.engine.layout import (
     LEAVES,
     LENGTH,
     LIMIT,
+    MOVES,
     NAME,
     OPCODE,
     OVERWRITTEN,
@@ -327,6 +332,17 @@ def all_saved_bytes(tape):
 
 
 @inline
+def move_anchors(tape, new_slot, rows):
+    """Let anchors follow their rows."""
+    anchors = get(tape, ANCHOR)
+    for anchor in range(1, get(tape, ANCHOR_CAPACITY)):
+        slot = load_i32(anchors + 4 * anchor)
+        if slot >= 0:
+            moved = load_i32(new_slot + 4 * slot) if slot < rows else -1  # it may have been taken off the end before
+            store_i32(anchors + 4 * anchor, moved if moved >= 0 else GONE)
+
+
+@inline
 def compact(tape, new_slot, trash):
     """Move the living rows together, keeping their order. Owned objects of dead rows are listed in `trash`; their number.
 
@@ -396,12 +412,14 @@ def compact(tape, new_slot, trash):
             store_i32(handles + 4 * handle, moved)
             number = load_u8(held + moved)
             store_u8(held + moved, min(number + 1, 255))
+    move_anchors(tape, new_slot, rows)
     put(tape, ROWS, to)
     put(tape, SIDE_ROWS, words)
     put(tape, CONSTANTS, constants)
     put(tape, LEAVES, leaves)
     put(tape, OVERWRITTEN_ROWS, overwritten)
     put(tape, SAVED_BYTES, all_saved_bytes(tape))
+    put(tape, MOVES, get(tape, MOVES) + 1)
     return count
 
 
@@ -437,20 +455,54 @@ def move_column(tape, word, item, used_word, target):
     return 0
 
 
-@entry("int64(int64,int64,int64)")
-def move_handles(tape, target, capacity):
-    """The same for the table of handles, whose new entries are free."""
-    source, before = get(tape, HANDLE), get(tape, HANDLE_CAPACITY)
+@entry("int64(int64,int64,int64,int64,int64)")
+def move_handles(tape, word, target, before, capacity):
+    """The same for the table of handles or of anchors, whose new entries are free.
+
+    Capacity and the first free entry stand in the words after that of the address. Nothing happens, and the answer is 0, if the
+    capacity is not `before` any more.
+    """
+    source = get(tape, word)
+    if get(tape, word + 1) != before:
+        return 0
     for k in range(before):
         store_i32(target + 4 * k, load_i32(source + 4 * k))
     start = max(before, 1)
-    store_i32(target, -1)  # handle 0 means untracked
+    store_i32(target, -1)  # 0 means none
     for k in range(start, capacity - 1):
         store_i32(target + 4 * k, -2 - (k + 1))
-    store_i32(target + 4 * (capacity - 1), -2 - get(tape, HANDLE_FREE))
-    put(tape, HANDLE, target)
-    put(tape, HANDLE_CAPACITY, capacity)
-    put(tape, HANDLE_FREE, start)
+    store_i32(target + 4 * (capacity - 1), -2 - get(tape, word + 2))
+    put(tape, word, target)
+    put(tape, word + 1, capacity)
+    put(tape, word + 2, start)
+    return capacity
+
+
+@entry("int64(int64,int64)")
+def new_anchor(tape, slot):
+    """An anchor at a row, which lets the row die and follows it when it moves; 0 if the table is full."""
+    anchor = get(tape, ANCHOR_FREE)
+    if anchor < 0:
+        return 0
+    place = get(tape, ANCHOR) + 4 * anchor
+    put(tape, ANCHOR_FREE, -2 - load_i32(place))
+    store_i32(place, slot)
+    return anchor
+
+
+@entry("int64(int64,int64)")
+def drop_anchor(tape, anchor):
+    """An anchor is not needed any more."""
+    store_i32(get(tape, ANCHOR) + 4 * anchor, -2 - get(tape, ANCHOR_FREE))
+    put(tape, ANCHOR_FREE, anchor)
+    return 0
+
+
+@entry("int64(int64,int64,int64,int64)")
+def change_flags(tape, slot, clear, flags):
+    """Clear and set flags of a row in one step."""
+    place = get(tape, FLAGS) + slot
+    store_u8(place, (load_u8(place) & ~clear) | flags)
     return 0
 
 
