@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
+from tapegrad.hooks import leave_to_rows
 from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.quiet import quiet
@@ -231,6 +232,7 @@ def detach_(t: Tensor) -> Tensor:
         set_requires_grad(t, False)
         return t
     unwatch(t)
+    leave_to_rows(t)
     t._row, before = 0, t._row
     TAPE.drop(TAPE.address, before)
     return t  # views taken before keep their rows until the memory is written

@@ -154,6 +154,8 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
     try:
         if method not in _METHODS:
             raise NotCovered
+        if len(out) > 1 and any(place is not None for place in out):
+            raise NotCovered("out= of several results")
         result = _METHODS[method](ufunc, *inputs, **kwargs)
     except NotCovered as why:
         raise TypeError(_advice(name, str(why))) from None

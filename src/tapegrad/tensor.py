@@ -228,8 +228,6 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
 
     Raises
     ------
-    OverflowError
-        For an integer that does not fit in int64.
     TypeError
         For anything else (strings, lists, None), and for dtypes that tensors cannot have.
     OverflowError

@@ -28,9 +28,6 @@ NOT_CALLED = frozenset(
         "__del__",
         "__getattr__",
         "__class__",
-        # A hook that holds a result of its tensor is a cycle through the graph, which nobody can collect, as in PyTorch.
-        "register_hook",
-        "register_post_accumulate_grad_hook",
         "__hash__",
         "__copy__",
         "__deepcopy__",

@@ -110,7 +110,8 @@ def _run_node(
     arguments = arguments_of(slot)
     inputs: list[Tensor | None] = []
     for one in arguments:
-        if argument is not None and one == argument:
+        # By slot: what an argument saved may have been freed by another pass meanwhile.
+        if argument is not None and one.slot == argument.slot:
             inputs.append(c)
             argument, c = next(sent)
         else:
