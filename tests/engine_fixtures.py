@@ -1,5 +1,6 @@
 """Builders, comparisons and readings of the tape that the engine's tests share."""
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,6 +27,16 @@ def assert_values(tensor: tg.Tensor, expected: Any, rtol: float = 1e-12, atol: f
 
 def live_rows() -> int:
     return tg.tape.default_tape().rows
+
+
+def settled_rows() -> int:
+    """Rows that stay when everything dead is gone: what dies in one collection may hold what can only die in the next."""
+    before, rows = -1, live_rows()
+    while rows != before:
+        gc.collect()
+        tg.tape.default_tape().collect()
+        before, rows = rows, live_rows()
+    return rows
 
 
 def node_name(tensor: tg.Tensor) -> str:

@@ -583,3 +583,73 @@ def test_hooks_of_rows_that_are_gone_do_not_replace_those_of_the_first_row() -> 
     tape.collect()
     c.backward()
     assert seen == ["leaf"]
+
+
+def test_hooks_are_found_when_a_collection_was_interrupted(x: Tensor, seen: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = tg.tape.default_tape()
+    dead = [x * float(k) for k in range(5)]
+    y = x * 3.0
+    y.register_hook(note(seen, "ran"))
+    y.retain_grad()
+    node = y.grad_fn
+    del dead
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(tape), "_set_limit", interrupt)  # the first step after the rows have moved
+    with pytest.raises(KeyboardInterrupt):
+        tape.collect()
+    monkeypatch.undo()
+    y.sum().backward()
+    assert (seen, y.grad.tolist(), y.grad_fn is node) == (["ran"], [1.0, 1.0], True)
+
+
+# Tensors that leave their rows
+
+
+def test_hooks_of_a_leaf_run_in_the_graph_that_was_made_before_its_flag_was_cleared(x: Tensor, seen: list[Any]) -> None:
+    x.register_hook(note(seen, "ran"))
+    before = (x * 2.0).sum()
+    x.requires_grad_(False)
+    x.requires_grad_(True)
+    assert x.requires_grad
+    tg.autograd.backward(before)
+    assert seen == ["ran"]
+
+
+def test_detach_in_place_gives_the_graph_of_a_hooked_tensor_back(x: Tensor) -> None:
+    array = np.ones(2)
+    link = weakref.ref(array)
+    y = x * tg.from_numpy(array)
+    y.register_hook(lambda g: None)
+    del array
+    y.detach_()
+    assert link() is None
+
+
+def test_hooks_run_in_the_graph_above_a_tensor_that_was_detached_in_place(x: Tensor, seen: list[Any]) -> None:
+    y = x * 2.0
+    y.register_hook(note(seen, "ran"))
+    z = (y * 3.0).sum()
+    y.detach_()
+    z.backward()
+    assert (seen, x.grad.tolist()) == (["ran"], [6.0, 6.0])
+
+
+def test_gradient_that_a_hook_takes_away_starts_anew(x: Tensor) -> None:
+    x.grad = tg.tensor([100.0, 100.0])
+
+    def reset(g: Tensor) -> None:
+        x.grad = None
+
+    y = x * 2.0
+    y.register_hook(reset)
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_must_be_callable(x: Tensor, register: str) -> None:
+    with pytest.raises(TypeError, match="a hook must be callable, but got int"):
+        getattr(x, register)(3)

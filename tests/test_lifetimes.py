@@ -1,17 +1,19 @@
 """What dies when: saved arrays at backward and with their graph, everything else by reference count."""
 
 import gc
+import threading
 import tracemalloc
 import weakref
 from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_fixtures import assert_values, leaf, live_rows, numbers
+from engine_fixtures import assert_values, leaf, numbers, settled_rows
 
 import tapegrad as tg
 
 ROUNDS = 4000
+TAPE = tg.tape.default_tape()
 
 
 def big() -> tuple[tg.Tensor, "weakref.ref[np.ndarray]"]:
@@ -210,8 +212,29 @@ def test_recorded_gradients_leave_no_handles_behind(function: Callable[[tg.Tenso
     def rows_after(calls: int) -> int:
         for _ in range(calls):
             tg.autograd.grad(function(v).sum(), v, create_graph=True)
-        gc.collect()
-        tg.tape.default_tape().collect()
-        return live_rows()
+        return settled_rows()
 
+    rows_after(1)
     assert rows_after(20) == rows_after(1)
+
+
+def test_what_dies_in_a_collection_may_wait_for_another_thread() -> None:
+    w = leaf(np.ones(1000))
+    c, watched = big()
+    y = (w * c).sum()
+    newer = w * 2.0
+    done: list[bool] = []
+
+    def work() -> None:
+        TAPE.collect()
+        done.append(True)
+
+    def wait_for_another() -> None:
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(10.0)
+
+    weakref.finalize(watched(), wait_for_another)
+    del c, y
+    TAPE.collect()
+    assert done == [True] and newer.requires_grad

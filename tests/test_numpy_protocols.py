@@ -388,3 +388,9 @@ def test_tables_are_loaded_when_they_are_needed() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split(maxsplit=1) == ["False", "[2.0, 2.0]\n"]
+
+
+def test_places_for_several_results_are_refused() -> None:
+    places = np.zeros(2), np.zeros(2)
+    with pytest.raises(TypeError, match="out= of several results"):
+        np.divmod(tg.tensor([5.0, 7.0]), 2.0, out=places)

@@ -1,0 +1,129 @@
+"""Objects known by rows: they follow compaction, and what is not needed any more goes."""
+
+import gc
+from typing import Any
+
+import pytest
+from engine_fixtures import leaf
+
+import tapegrad as tg
+from tapegrad.row_objects import RowObjects
+
+TAPE = tg.tape.default_tape()
+
+
+def slot_of(t: tg.Tensor) -> int:
+    return TAPE.slot(t._row)
+
+
+def dead(slot: int, obj: Any) -> bool:
+    return slot < 0
+
+
+@pytest.fixture
+def objects() -> RowObjects[str]:
+    return RowObjects(dead)
+
+
+def test_object_follows_its_row(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    before = [w * float(k) for k in range(10)]
+    y = w * 2.0
+    objects.set(slot_of(y), "y")
+    old = slot_of(y)
+    del before
+    TAPE.collect()
+    assert slot_of(y) < old
+    assert objects.get(slot_of(y)) == "y"
+
+
+def test_slot_left_by_a_row_has_no_object(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    before = [w * float(k) for k in range(10)]
+    y = w * 2.0
+    objects.set(slot_of(y), "y")
+    old = slot_of(y)
+    del before
+    TAPE.collect()
+    assert objects.get(old) is None
+
+
+def test_object_of_a_dead_row_is_at_no_slot(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    y, last = w * 2.0, w * 3.0
+    objects.set(slot_of(y), "y")
+    del y
+    gc.collect()
+    TAPE.collect()
+    assert [slot for slot, _ in objects.items() if slot >= 0] == []
+    assert last.requires_grad
+
+
+def test_newest_object_of_a_row_counts(objects: RowObjects[str]) -> None:
+    y = leaf(1.0) * 2.0
+    objects.set(slot_of(y), "old")
+    objects.set(slot_of(y), "new")
+    TAPE.collect()
+    assert [obj for _, obj in objects.items()] == ["new"]
+
+
+def test_other_objects_are_not_discarded(objects: RowObjects[str]) -> None:
+    y = leaf(1.0) * 2.0
+    objects.set(slot_of(y), "y")
+    objects.discard(slot_of(y), "z")
+    assert objects.get(slot_of(y)) == "y"
+
+
+def test_popped_object_is_gone(objects: RowObjects[str]) -> None:
+    y = leaf(1.0) * 2.0
+    objects.set(slot_of(y), "y")
+    assert (objects.pop(slot_of(y)), objects.get(slot_of(y))) == ("y", None)
+
+
+def test_object_set_while_the_index_is_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects: RowObjects[str] = RowObjects(dead)
+    w = leaf(1.0)
+    gone, y, z = w * 1.0, w * 2.0, w * 3.0
+    objects.set(slot_of(y), "y")
+    del gone
+    TAPE.collect()
+    enter_all, others = RowObjects._enter_all, [z]
+
+    def enter_and_be_disturbed(self: Any, index: dict[int, int]) -> None:
+        enter_all(self, index)
+        if others:  # another thread, or a destructor
+            objects.set(slot_of(others.pop()), "z")
+
+    monkeypatch.setattr(RowObjects, "_enter_all", enter_and_be_disturbed)
+    assert (objects.get(slot_of(y)), objects.get(slot_of(z))) == ("y", "z")
+
+
+def test_objects_of_dead_rows_are_forgotten(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    for _ in range(200):
+        y, last = w * 2.0, w * 3.0
+        objects.set(slot_of(y), "y")
+        del y
+        TAPE.collect()
+        assert last.requires_grad
+    assert len(objects.items()) < 20
+
+
+def test_anchors_are_given_back(objects: RowObjects[str]) -> None:
+    y = leaf(1.0) * 2.0
+    for _ in range(3):
+        objects.set(slot_of(y), "y")
+    before = len(TAPE.columns["anchor"])
+    for _ in range(10_000):
+        objects.set(slot_of(y), "y")
+    assert len(TAPE.columns["anchor"]) == before
+
+
+def test_many_objects(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    rows = [w * float(k) for k in range(1000)]
+    for k, y in enumerate(rows):
+        objects.set(slot_of(y), str(k))
+    del rows[::2], y
+    TAPE.collect()
+    assert [objects.get(slot_of(y)) for y in rows] == [str(k) for k in range(1, 1000, 2)]
