@@ -263,8 +263,14 @@ def pick_only(op: Structural, x: Tensor) -> ValuesIndices:
 
 
 def pick_along(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> ValuesIndices:
-    """One element along a dimension of a tensor that has dimensions, and its index; `op` is made with `to_the_picked`."""
-    values = _take(array_of(x), where, position)
+    """The elements at `where` along a dimension, which is dropped unless it is to be kept, and `where`.
+
+    `op` is made with `to_the_picked`.
+    """
+    data = array_of(x)
+    if not data.ndim:
+        return pick_only(op, x)
+    values = _take(data, where, position)
     shown = where if keepdim else where.squeeze(position)
     if not keepdim:
         values = values.squeeze(position)

@@ -5,15 +5,12 @@ nan counts as larger than everything. Each value carries its gradient back to th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.extremes import ValuesIndices
-from tapegrad.selecting import put_along
-from tapegrad.shaping import reshape
-from tapegrad.structural import Context, Structural, apply, axis
+from tapegrad.extremes import ValuesIndices, pick_along, to_the_picked
+from tapegrad.structural import Structural, axis
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["argsort", "kthvalue", "msort", "sort", "topk"]
@@ -52,7 +49,7 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | N
     """
     position = axis(dim, array_of(x).ndim)
     op = _SORT if stable is None else _STABLE_SORT
-    return _taken(op, x, position, _order(array_of(x), position, descending), True)
+    return pick_along(op, x, position, _order(array_of(x), position, descending), True)
 
 
 def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
@@ -103,7 +100,7 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     position = axis(dim, data.ndim)
     if not 0 <= k <= (data.shape[position] if data.ndim else 1):
         raise RuntimeError(f"selected index k out of range: k is {k} and dimension {position} of {list(data.shape)} is shorter")
-    return _taken(_TOPK, x, position, _first(data, position, k, largest), True)
+    return pick_along(_TOPK, x, position, _first(data, position, k, largest), True)
 
 
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
@@ -142,9 +139,9 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesI
     if not 1 <= k <= extent:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}: {k} of {extent}")
     if not data.ndim:
-        return _taken(_KTHVALUE, x, 0, np.zeros((), np.int64), True)
+        return pick_along(_KTHVALUE, x, 0, np.zeros((), np.int64), True)
     where = np.take(_order(data, position, False), [k - 1], position)
-    return _taken(_KTHVALUE, x, position, where, keepdim)
+    return pick_along(_KTHVALUE, x, position, where, keepdim)
 
 
 def _order(data: Array, position: int, descending: bool) -> Array:
@@ -174,27 +171,7 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
 MANY = 64  # elements from which choosing some is faster than sorting all
 
 
-def _taken(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> ValuesIndices:
-    """The elements at `where` along a dimension, which is dropped unless it is to be kept."""
-    data = array_of(x)
-    if not data.ndim:
-        return ValuesIndices(apply(op, (x,), data.copy(), None), wrap(where))
-    values = np.take_along_axis(data, where, position)
-    shown = where if keepdim else where.squeeze(position)
-    # The caller may write into the indices; the saved ones must not change.
-    saved = wrap(where.copy() if x.requires_grad else where)
-    result = apply(op, (x,), values if keepdim else values.squeeze(position), position, (saved,))
-    return ValuesIndices(result, wrap(shown))
-
-
-def _taken_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    if ctx.attrs is None:
-        return (g,)
-    (where,) = ctx.extra
-    return (put_along(reshape(g, array_of(where).shape), ctx.attrs, where, ctx.shapes[0]),)
-
-
-_SORT = Structural("SortBackward0", ((),), _taken_vjp)
-_STABLE_SORT = Structural("SortBackward1", ((),), _taken_vjp)
-_TOPK = Structural("TopkBackward0", ((),), _taken_vjp)
-_KTHVALUE = Structural("KthvalueBackward0", ((),), _taken_vjp)
+_SORT = Structural("SortBackward0", ((),), to_the_picked)
+_STABLE_SORT = Structural("SortBackward1", ((),), to_the_picked)
+_TOPK = Structural("TopkBackward0", ((),), to_the_picked)
+_KTHVALUE = Structural("KthvalueBackward0", ((),), to_the_picked)

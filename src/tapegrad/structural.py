@@ -7,7 +7,7 @@ a vjp written with differentiable operations, which therefore serves the plain p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "strided_place",
     "strided_scatter",
     "sum_to",
+    "write_host_row",
 ]
 
 _ADDRESS = TAPE.address
@@ -158,24 +159,45 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
         if packed is not None:
             return make(value, packed)
     everything = (*inputs, *extra)
-    data = [t._data for t in everything]
     saved, saves_result = op.saves(inputs)
-    payload = Payload(op, attrs, data, len(inputs))
-    count = len(everything)
+    payload = Payload(op, attrs, [t._data for t in everything], len(inputs))
+    return make(value, write_host_row(payload, everything, len(inputs), saved, value, saves_result))
+
+
+def write_host_row(
+    payload: Payload, tensors: Sequence[Tensor], tracked: int, saved: Collection[int], value: Any, saves_result: bool = False
+) -> int:
+    """Write a row whose derivative is Python; its handle.
+
+    Parameters
+    ----------
+    payload : Payload
+        What its step needs.
+    tensors : sequence of Tensor
+        The inputs, and then what is saved besides them.
+    tracked : int
+        Number of inputs.
+    saved : collection of int
+        Which of the inputs are saved.
+    value : ndarray or float
+        The result.
+    saves_result : bool
+        Whether that is saved too.
+    """
+    data = [t._data for t in tensors]
+    count = len(tensors)
     words = np.zeros((3, count), np.int64)
     words[1] = [id(a) for a in data]
-    for k in range(count):
-        words[2, k] = k in saved or k >= len(inputs)
+    words[2] = [k in saved or k >= tracked for k in range(count)]
     at = words.ctypes.data
 
     def attempt() -> Any:
-        words[0] = [t._row for t in inputs] + [0] * len(extra)
+        words[0] = [t._row for t in tensors[:tracked]] + [0] * (count - tracked)
         return TAPE.host_row(
-            _ADDRESS, op.number, count, at, at + 8 * count, at + 16 * count, id(payload), int(saves_result), id(value)
+            _ADDRESS, payload.op.number, count, at, at + 8 * count, at + 16 * count, id(payload), int(saves_result), id(value)
         )
 
-    row = retry(attempt, tuple(inputs), count + 8, 4 * count + 512)
-    return make(value, row)
+    return retry(attempt, tuple(tensors[:tracked]), count + 8, 4 * count + 512)
 
 
 def _packed(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:

@@ -20,14 +20,14 @@ from tapegrad.autograd.sweeping import Sweep, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.engine import layout as at
 from tapegrad.packing import Pair, current_pair, pack, unpack
-from tapegrad.structural import Payload, Structural, sum_to
+from tapegrad.structural import Payload, Structural, sum_to, write_host_row
 from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import Tensor, is_recording, make, retry
+from tapegrad.tensor import Tensor, is_recording, make
 
 if TYPE_CHECKING:
     from tapegrad.autograd.function import FunctionCtx
 
-__all__ = ["FunctionRow", "State", "record_function", "record_output", "saved_tensors", "write_host_row"]
+__all__ = ["FunctionRow", "State", "record_function", "record_output", "saved_tensors"]
 
 _ADDRESS = TAPE.address
 _OUTPUT = Structural("FunctionOutput", ((),), lambda g, ctx: (g,), joins=True)
@@ -161,24 +161,6 @@ def new_ctx(state: State) -> FunctionCtx:
     ctx._row, ctx._owner, ctx._state = 0, None, state
     ctx.__dict__ = state.attributes
     return ctx
-
-
-def write_host_row(payload: Payload, tensors: Sequence[Tensor], tracked: int, saved: set[int], value: Any) -> int:
-    """Write a row; its handle. The first `tracked` of the tensors are its inputs."""
-    data = [t._data for t in tensors]
-    count = len(tensors)
-    words = np.zeros((3, count), np.int64)
-    words[1] = [id(a) for a in data]
-    words[2, list(saved)] = 1
-    start = words.ctypes.data
-
-    def attempt() -> Any:
-        words[0] = [t._row for t in tensors[:tracked]] + [0] * (count - tracked)
-        return TAPE.host_row(
-            _ADDRESS, payload.op.number, count, start, start + 8 * count, start + 16 * count, id(payload), 0, id(value)
-        )
-
-    return retry(attempt, tuple(tensors[:tracked]), count + 8, 4 * count + 512)
 
 
 def record_function(op: Structural, state: State, inputs: list[Tensor], outputs: Sequence[Any], value: Any) -> int:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.custom_rows import write_host_row
 from tapegrad.autograd.recorded import apply_partials
 from tapegrad.autograd.rows import Argument, Record, object_at
 from tapegrad.autograd.sweeping import Sweep, saved_record_of
 from tapegrad.kernels import USES
 from tapegrad.packing import Pair, pack, unpack
 from tapegrad.rules import RULES
-from tapegrad.structural import Context, Payload, Structural
+from tapegrad.structural import Context, Payload, Structural, write_host_row
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, is_recording, make
 
