@@ -7,7 +7,6 @@ handle), and when it dies before its row, they are handed over to the row.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import sys
 import threading
@@ -208,14 +207,9 @@ def _give_to_row(slot: int, hooks: RowHooks) -> None:
         _hooks.set(slot, hooks)
         return
     _hooks.set(slot, weakref.ref(hooks))
-    side = TAPE.columns["side"]
-    place = int(TAPE.columns["first"][slot]) + at.PAYLOAD
-    payload = int(side[place])
+    payload = TAPE.own_payload(TAPE.address, slot, id(hooks))
     if payload:
         PyObj_FromPtr(payload).hooks = hooks
-    else:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(hooks))
-        side[place] = id(hooks)
 
 
 def _useless(slot: int, hooks: Any) -> bool:

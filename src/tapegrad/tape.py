@@ -71,6 +71,8 @@ ENTRIES = [
     "host_row",
     "leaf_row",
     "another_handle",
+    "number_output",
+    "own_payload",
     "mark_overwritten",
     "mark_written",
     "move_written",

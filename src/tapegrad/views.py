@@ -170,7 +170,7 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
     recording = is_recording()
     node = _identity(x, name) if x._row and recording else x
     if node is not x:
-        TAPE.columns["second"][TAPE.slot(node._row)] = len(takes)  # wide rows have no other use for this column
+        TAPE.number_output(TAPE.address, node._row, len(takes))
     outputs = []
     for number, take in enumerate(takes):
         z = take(promote(x))
@@ -179,7 +179,7 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
         meta = _adopt(t, x, take, recording)
         meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
         if row > 0:
-            TAPE.columns["second"][TAPE.slot(row)] = number
+            TAPE.number_output(TAPE.address, row, number)
         outputs.append(t)
     return tuple(outputs)
 

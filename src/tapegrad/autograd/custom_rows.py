@@ -222,9 +222,7 @@ def _place(t: Tensor, among: Sequence[Any]) -> int:
 def record_output(node: Tensor, number: int, count: int, value: Any) -> int:
     """Write the row of one of several outputs; its handle."""
     row = write_host_row(OutputRow(_OUTPUT, (number, count), [0.0], 1), [node], 1, set(), value)
-    with TAPE.claim():
-        slot = TAPE.slot(row)
-        TAPE.columns["second"][slot] = number
+    TAPE.number_output(TAPE.address, row, number)
     return row
 
 

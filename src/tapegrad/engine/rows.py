@@ -12,15 +12,17 @@ from tapegrad.engine.layout import (
     HELD,
     LIMIT,
     OPCODE,
+    PAYLOAD,
     PIN_CLOCK,
     PINS,
     ROWS,
     SECOND,
+    SIDE,
     SIDE_CAPACITY,
     SIDE_ROWS,
     VALUE,
 )
-from tapegrad.engine.memory import get, load_i32, load_u8, put, store_f64, store_i32, store_u8, store_u16
+from tapegrad.engine.memory import get, load_i32, load_u8, put, retain, store_f64, store_i32, store_u8, store_u16
 from tapegrad.jit import entry, inline
 
 
@@ -87,6 +89,24 @@ def refuse(tape, rows, words):
         or get(tape, SIDE_ROWS) + words > get(tape, SIDE_CAPACITY)
         or get(tape, CONSTANTS) + rows > get(tape, CONSTANT_CAPACITY)
     )
+
+
+@entry("int64(int64,int64,int64)")
+def number_output(tape, handle, number):
+    """Note which output of its node a wide row is, or for a node how many it has: it has no second reference."""
+    store_i32(get(tape, SECOND) + 4 * slot_of(tape, handle), number)
+    return 0
+
+
+@entry("int64(int64,int64,int64)")
+def own_payload(tape, slot, obj):
+    """Let the record of a wide row own an object, if it owns none yet; the address of what it owned."""
+    record = get(tape, SIDE) + 8 * load_i32(get(tape, FIRST) + 4 * slot)
+    before = get(record, PAYLOAD)
+    if before == 0:
+        retain(obj)
+        put(record, PAYLOAD, obj)
+    return before
 
 
 @entry("int64(int64,int64)")

@@ -89,4 +89,4 @@ def number_output(output: Tensor, number: int) -> None:
     """Say which output of its node a tensor is."""
     meta_of(output).output_nr = number
     if output._row > 0:
-        TAPE.columns["second"][TAPE.slot(output._row)] = number  # wide rows have no other use for this column
+        TAPE.number_output(TAPE.address, output._row, number)
