@@ -16,7 +16,7 @@ import numpy as np
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
 
-__all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of"]
+__all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of", "words_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
 FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS = 2 * at.LEAST_ROWS, 32768, 4096, 64
@@ -50,6 +50,11 @@ def at_once(*steps: partial[Any]) -> None:
     is not the engine's, as long as the steps are compiled entries and methods of builtins.
     """
     tuple(map(partial.__call__, steps))
+
+
+def words_of(array: Any) -> memoryview[int]:
+    """Single words of an int64 array, read twice as fast as from the array."""
+    return memoryview(array)
 
 
 def _padded(length: int) -> int:

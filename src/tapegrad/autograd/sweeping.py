@@ -22,7 +22,7 @@ from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
 from tapegrad.structural import Context, Payload
-from tapegrad.tape import TAPE, at_once
+from tapegrad.tape import TAPE, at_once, words_of
 from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
 from tapegrad.watching import watchers_of
@@ -34,11 +34,6 @@ LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back afte
 MOST_WAITING = 64  # passes that wait to release objects before lost claims are looked for
 _pool: list[Sweep] = []
 _grad_lock = threading.RLock()  # the collector may run a finaliser, and that a pass, anywhere
-
-
-def words_of(array: Any) -> memoryview[int]:
-    """Single words of an int64 array, read twice as fast as from the array."""
-    return memoryview(array)
 
 
 class Sweep:
