@@ -260,6 +260,9 @@ def growth(name: str, iterations: int) -> tuple[int, int]:
     memory: list[int] = []
     rows: list[int] = []
     every = max(1, iterations // 60)
+    next(LOOPS[name]())  # loads what is compiled
+    gc.collect()
+    gc.freeze()  # collections need not look at the modules again and again
     for k, _ in zip(range(iterations), LOOPS[name](), strict=False):
         if k % every == every - 1:
             gc.collect()
