@@ -27,7 +27,7 @@ __all__ = ["FORMS", "FUNCTIONS", "METHODS", "REFLECTED", "use_compiled"]
 _array = np.array
 _T = TAPE
 _ADDRESS = TAPE.address
-ndarray = np.ndarray
+ndarray, float64 = np.ndarray, np.float64
 F64, F32 = dtypes.float64, dtypes.float32
 
 Form = Callable[..., Tensor]
@@ -93,8 +93,14 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
     def form(x: Tensor, y: Any) -> Tensor:
         a, x_handle = x._data, x._row
         kind = type(y)
+        doubles = type(a) is float or a.dtype is F64
+        if kind is float64 and doubles:
+            y, kind = float(y), float
         if kind is Tensor:
             b, y_handle = y._data, y._row
+        elif kind is ndarray and doubles and y.dtype is F64 and y.ndim:
+            # The row may keep its operand, and the caller may write into the array before a derivative is taken.
+            b, y_handle = (y.copy("K") if is_recording() else y), 0
         elif (kind is float or kind is int) and (type(a) is float or a.dtype is F64 or a.dtype is F32):
             if y in powers:
                 return powers[y](x)

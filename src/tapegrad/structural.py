@@ -7,6 +7,7 @@ a vjp written with differentiable operations, which therefore serves the plain p
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
@@ -184,20 +185,19 @@ def write_host_row(
     saves_result : bool
         Whether that is saved too.
     """
-    data = [t._data for t in tensors]
     count = len(tensors)
-    words = np.zeros((3, count), np.int64)
-    words[1] = [id(a) for a in data]
-    words[2] = [k in saved or k >= tracked for k in range(count)]
-    at = words.ctypes.data
+    data = [t._data for t in tensors]
+    rest = [*map(id, data), *(k in saved or k >= tracked for k in range(count))]
+    inputs = tuple(tensors[:tracked])
 
     def attempt() -> Any:
-        words[0] = [t._row for t in tensors[:tracked]] + [0] * (count - tracked)
+        words = array("q", [*(t._row for t in inputs), *[0] * (count - tracked), *rest])
+        at, _ = words.buffer_info()
         return TAPE.host_row(
             _ADDRESS, payload.op.number, count, at, at + 8 * count, at + 16 * count, id(payload), int(saves_result), id(value)
         )
 
-    return retry(attempt, tuple(tensors[:tracked]), count + 8, 4 * count + 512)
+    return retry(attempt, inputs, count + 8, 4 * count + 512)
 
 
 def _packed(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:
