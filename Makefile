@@ -14,7 +14,7 @@ demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # The stress suite at its full sizes; ends with a table of scenario, iterations, figure and limit.
 stress: $(VENV)/dev.stamp

@@ -13,8 +13,6 @@ import pytest
 
 import tapegrad as tg
 
-pytestmark = pytest.mark.xdist_group("cold start")  # its fixtures compile everything, so one process runs them all
-
 PACKAGE = Path(tg.__file__).parent
 GRADIENT = """
 import tapegrad as tg
