@@ -173,6 +173,124 @@ def test_a_hook_with_keywords_returns_both():
         net(tg.ones(1))
 
 
+class Scaled(nn.Module):
+    def forward(self, a, b=None):
+        return 3.0 * a if b is None else (3.0 * a * b, "and words")
+
+
+def gradients_seen(seen):
+    def hook(module, grad_input, grad_output):
+        seen.append([None if g is None else g.tolist() for g in (*grad_input, *grad_output)])
+
+    return hook
+
+
+def test_a_backward_hook_sees_the_gradients_on_both_sides():
+    net, seen = Scaled(), []
+    net.register_full_backward_hook(gradients_seen(seen))
+    net(tg.ones(2, requires_grad=True)).sum().backward()
+    assert seen == [[[3.0, 3.0], [1.0, 1.0]]]
+
+
+def test_a_backward_hook_has_none_for_what_is_not_tracked():
+    net, seen = Scaled(), []
+    net.register_full_backward_hook(gradients_seen(seen))
+    product, _ = net(tg.ones(1, requires_grad=True), 2.0 * tg.ones(1))
+    product.backward()
+    assert seen == [[[6.0], None, [1.0], None]]
+
+
+def test_a_backward_hook_replaces_the_gradients_of_the_arguments():
+    net, x = Scaled(), tg.ones(2, requires_grad=True)
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: (10.0 * grad_input[0],))
+    net(x).sum().backward()
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_a_backward_pre_hook_replaces_the_gradients_of_the_results():
+    net, x = Scaled(), tg.ones(2, requires_grad=True)
+    net.register_full_backward_pre_hook(lambda module, grad_output: (10.0 * grad_output[0],))
+    net(x).sum().backward()
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_backward_hooks_get_what_those_before_returned():
+    net, seen = Scaled(), []
+    net.register_full_backward_pre_hook(lambda module, grad_output: 2.0 * grad_output[0])
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: 5.0 * grad_input[0])
+    net.register_full_backward_hook(gradients_seen(seen))
+    net(tg.ones(1, requires_grad=True)).backward()
+    assert seen == [[[30.0], [2.0]]]
+
+
+def test_backward_hooks_of_nested_modules_run_from_the_outside_in():
+    order = []
+    inner = Scaled()
+    net = nn.Sequential(inner, Scaled())
+    net.register_full_backward_pre_hook(lambda *_: order.append("net before"))
+    net.register_full_backward_hook(lambda *_: order.append("net after"))
+    inner.register_full_backward_pre_hook(lambda *_: order.append("inner before"))
+    inner.register_full_backward_hook(lambda *_: order.append("inner after"))
+    net(tg.ones(1, requires_grad=True)).backward()
+    assert order == ["net before", "inner before", "inner after", "net after"]
+
+
+def test_parameters_get_the_gradient_that_a_backward_pre_hook_made():
+    net = nn.Linear(2, 1, bias=False)
+    net.register_full_backward_pre_hook(lambda module, grad_output: 10.0 * grad_output[0])
+    net(tg.ones(1, 2)).sum().backward()
+    assert net.weight.grad.tolist() == [[10.0, 10.0]]
+
+
+def test_a_backward_hook_without_tracked_arguments_warns_and_has_none():
+    net, seen = nn.Linear(2, 1), []
+    net.register_full_backward_hook(gradients_seen(seen))
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        net(tg.ones(1, 2)).sum().backward()
+    assert seen == [[None, [[1.0]]]]
+
+
+def test_a_backward_hook_without_tracked_arguments_returns_none():
+    net = nn.Linear(2, 1)
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: (tg.ones(1, 2),))
+    result = net(tg.ones(1, 2)).sum()
+    with pytest.warns(UserWarning, match="no inputs"), pytest.raises(RuntimeError, match="should always return None"):
+        result.backward()
+    assert net.weight.grad is None
+
+
+@pytest.mark.parametrize("register", ["register_full_backward_hook", "register_full_backward_pre_hook"])
+def test_backward_hooks_return_as_many_gradients_as_they_get(register):
+    net, x = Scaled(), tg.ones(1, requires_grad=True)
+    getattr(net, register)(lambda module, *gradients: (tg.ones(1), tg.ones(1)))
+    result = net(x)
+    with pytest.raises(RuntimeError, match="returned an invalid number of grad_.*put, got 2, but expected 1"):
+        result.backward()
+    assert x.grad is None
+
+
+def test_a_removed_backward_hook_does_not_run():
+    net, seen = Scaled(), []
+    net.register_full_backward_hook(gradients_seen(seen)).remove()
+    net(tg.ones(1, requires_grad=True)).backward()
+    assert seen == []
+
+
+def test_backward_hooks_leave_what_is_not_recorded_alone():
+    net, seen = Scaled(), []
+    net.register_full_backward_hook(gradients_seen(seen))
+    with tg.no_grad():
+        assert net(tg.ones(1, requires_grad=True)).tolist() == [3.0]
+
+
+def test_gradients_of_backward_hooks_can_be_differentiated():
+    net, x = Scaled(), tg.tensor(2.0, requires_grad=True)
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: (x * grad_input[0],))
+    (first,) = tg.autograd.grad(net(x), x, create_graph=True)
+    (second,) = tg.autograd.grad(first, x)
+    assert (first.item(), second.item()) == (6.0, 3.0)
+
+
 # State and dtypes
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from tapegrad.nn.backward_hooks import Passage
 
 __all__ = ["Hook", "HookHandle", "Hooks"]
 
@@ -46,12 +49,21 @@ class HookHandle:
         self.remove()
 
 
-def call(module: Any, before: Hooks, after: Hooks, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(
+    module: Any,
+    before: Hooks,
+    after: Hooks,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    passage: Passage | None = None,
+) -> Any:
     """What `module.forward` returns, with hooks around it."""
     done: set[int] = set()
     try:
         for hook in list(before.values()):
             args, kwargs = _prepared(module, hook, args, kwargs)
+        if passage is not None:
+            args = passage.enter(args)
         result = module.forward(*args, **kwargs)
         for number, hook in list(after.items()):
             done.add(number)
@@ -61,7 +73,7 @@ def call(module: Any, before: Hooks, after: Hooks, args: tuple[Any, ...], kwargs
             if hook.always and number not in done:
                 _finished(module, hook, args, kwargs, None)
         raise
-    return result
+    return result if passage is None else passage.leave(result)
 
 
 def _prepared(module: Any, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

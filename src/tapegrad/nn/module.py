@@ -48,6 +48,8 @@ class Module(Tree, State):
     training: bool
     _before: Hooks
     _after: Hooks
+    _backward_before: Hooks
+    _backward_after: Hooks
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args or kwargs:
@@ -61,6 +63,8 @@ class Module(Tree, State):
             _modules={},
             _before={},
             _after={},
+            _backward_before={},
+            _backward_after={},
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -69,6 +73,11 @@ class Module(Tree, State):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What `forward` returns, with the hooks around it."""
+        if self._backward_before or self._backward_after:
+            from tapegrad.nn.backward_hooks import Passage
+
+            passage = Passage(self, self._backward_before, self._backward_after)
+            return call(self, self._before, self._after, args, kwargs, passage)
         if self._before or self._after:
             return call(self, self._before, self._after, args, kwargs)
         return self.forward(*args, **kwargs)
@@ -116,6 +125,62 @@ class Module(Tree, State):
             Its ``remove()`` takes the hook away.
         """
         return HookHandle(self._after, Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> HookHandle:
+        """Call ``hook(module, grad_output)`` when a reverse pass comes to the module's results.
+
+        Only tensors that are results themselves, or in a tuple of results, count; others have None.
+
+        Parameters
+        ----------
+        hook : callable
+            What it returns, unless None, takes the place of the gradients of the results: a tensor or a tuple.
+        prepend : bool
+            Whether it runs before the hooks that are there already.
+
+        Returns
+        -------
+        HookHandle
+            Its ``remove()`` takes the hook away from calls that are still to come.
+
+        Raises
+        ------
+        RuntimeError
+            In the pass, if it returns another number of gradients.
+        """
+        return HookHandle(self._backward_before, Hook(hook, False), prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> HookHandle:
+        """Call ``hook(module, grad_input, grad_output)`` when a reverse pass has gone through the module.
+
+        Arguments given by keyword, or inside containers, are not looked at; those that are not tracked have None. Arguments and
+        results of a module with such a hook must not be written in place.
+
+        Parameters
+        ----------
+        hook : callable
+            What it returns, unless None, takes the place of the gradients of the arguments: a tensor or a tuple.
+        prepend : bool
+            Whether it runs before the hooks that are there already.
+
+        Returns
+        -------
+        HookHandle
+            Its ``remove()`` takes the hook away from calls that are still to come.
+
+        Raises
+        ------
+        RuntimeError
+            In the pass, if it returns another number of gradients.
+
+        Examples
+        --------
+        >>> net = tg.nn.Tanh()
+        >>> handle = net.register_full_backward_hook(lambda module, grad_input, grad_output: print(grad_output))
+        >>> net(tg.tensor([0.0], requires_grad=True)).sum().backward()
+        (tensor([1.]),)
+        """
+        return HookHandle(self._backward_after, Hook(hook, False), prepend)
 
     # Attributes
 
