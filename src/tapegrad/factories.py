@@ -170,6 +170,7 @@ def _array_or_none(data: Any) -> np.ndarray | None:
 
 
 def cast(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """An array of another dtype, in C order."""
     with quiet():  # beyond float32 is inf, as in PyTorch
         return array.astype(as_dtype(dtype), order="C")
 

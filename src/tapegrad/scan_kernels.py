@@ -6,7 +6,8 @@ __all__ = ["solve_recurrence"]
 
 
 @entry("void(float64[:, :, ::1], float64[:, :, ::1], float64[:, :, ::1], boolean)")
-def solve_recurrence(a, b, r, backwards):  # shapes (outer, n, inner); r[:, i] = b[:, i] + a[:, i] * r[:, i-1]
+def solve_recurrence(a, b, r, backwards):
+    """Shapes (outer, n, inner): ``r[:, i] = b[:, i] + a[:, i] * r[:, i-1]``, or with ``i+1`` for `backwards`."""
     outer, n, inner = b.shape
     step = -1 if backwards else 1
     for o in range(outer):

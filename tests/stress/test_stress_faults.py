@@ -19,6 +19,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.engine.layout import PINS
+from tapegrad.entries import ENTRIES
 
 try:
     import _testcapi
@@ -242,7 +243,7 @@ def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     for program in PROGRAMS.values():
         program(make_leaves(True))
     guard = Boundary(request.param)
-    for name in tg.tape.ENTRIES:
+    for name in ENTRIES:
         if name not in UNTOUCHED:
             monkeypatch.setattr(TAPE, name, guard.around(getattr(TAPE, name)))
     monkeypatch.setattr(tg.tape, "_allocate", guard.around(tg.tape._allocate))

@@ -26,6 +26,7 @@ from tapegrad.jit import inline
 
 @inline
 def target_type(tape, slot):
+    """NumPy type number of a row's adjoint."""
     if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
         return get(record_of(tape, slot), DTYPE) & 255
     return FLOAT64
@@ -33,6 +34,7 @@ def target_type(tape, slot):
 
 @inline
 def target_size(tape, slot):
+    """Number of elements of a row's adjoint."""
     if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
         return get(record_of(tape, slot), SIZE)
     return 1
@@ -52,6 +54,7 @@ def read_first(address, number):
 
 @inline
 def fill(sweep, address, number, value, count):
+    """Fill so many elements with a value."""
     call4(get(get(sweep, KERNELS), FILL_BLOCK), address, number, bits_of(value), count)
 
 

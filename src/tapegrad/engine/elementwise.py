@@ -98,6 +98,7 @@ def dense_strides(out, rank, dimensions, own_rank, own_dimensions, item):
 
 @inline
 def describe_constant(sweep, q, value, size):
+    """Describe an operand that is one number: a block of it, written once."""
     count = min(BLOCK, size)
     block = f64(get(sweep, SCRATCH) + 8 * BLOCK * q, count)
     for j in range(count):
@@ -107,6 +108,7 @@ def describe_constant(sweep, q, value, size):
 
 @inline
 def describe_array(sweep, q, obj, size, rank, dimensions):
+    """Describe an operand that is an array: how its blocks are read."""
     description = get(sweep, WORK) + 8 * DESCRIPTION * q
     number, own = array_type_number(obj), array_size(obj)
     put(description, POINTER, array_data(obj))
@@ -224,6 +226,7 @@ def settle(tape, sweep, slot, target, partial, uses, adjoint):
 
 @inline
 def send_block(sweep, k, source, start, count, rank, dimensions):
+    """Add a block of contributions to the k-th argument's adjoint."""
     description = get(sweep, WORK) + 8 * DESCRIPTION * (5 + k)
     address, number = get(description, ADDRESS), get(description, TARGET_TYPE)
     if get(description, LANDING) == SCATTERED:

@@ -43,12 +43,14 @@ def is_dense(rank, dimensions, strides):
 
 @inline
 def byte_strides(out, strides, rank, item):
+    """Strides in bytes from strides in elements."""
     for d in range(rank):
         store_i64(out + 8 * d, item * load_i64(strides + 8 * d))
 
 
 @inline
 def map_elements(rank, dimensions):
+    """Number of elements of these dimensions."""
     elements = 1
     for d in range(rank):
         elements *= load_i64(dimensions + 8 * d)

@@ -171,16 +171,19 @@ def float_of(context, value):
 
 @inline
 def f64(address, n):
+    """The float64 numbers at an address as an array."""
     return carray(_f64_pointer(address), (n,))
 
 
 @inline
 def f32(address, n):
+    """The float32 numbers at an address as an array."""
     return carray(_f32_pointer(address), (n,))
 
 
 @inline
 def u8(address, n):
+    """The bytes at an address as an array."""
     return carray(_u8_pointer(address), (n,))
 
 
@@ -192,36 +195,43 @@ def is_float(tape, obj):
 
 @inline
 def float_value(obj):
+    """Value of a Python float."""
     return load_f64(obj + OBJECT)
 
 
 @inline
 def array_data(obj):
+    """Address of an array's first element."""
     return load_i64(obj + OBJECT)
 
 
 @inline
 def array_rank(obj):
+    """Number of an array's dimensions."""
     return load_i32(obj + OBJECT + 8)
 
 
 @inline
 def array_dimensions(obj):
+    """Address of an array's lengths."""
     return load_i64(obj + OBJECT + 16)
 
 
 @inline
 def array_strides(obj):
+    """Address of an array's strides in bytes."""
     return load_i64(obj + OBJECT + 24)
 
 
 @inline
 def array_base(obj):
+    """Address of the object that an array is a view of; 0 if it owns its memory."""
     return load_i64(obj + OBJECT + 32)
 
 
 @inline
 def array_is_contiguous(obj):
+    """Whether an array is one block in C order."""
     return load_i32(obj + OBJECT + 48) & 1 != 0
 
 
@@ -234,6 +244,7 @@ def array_type_number(obj):
 
 @inline
 def array_size(obj):
+    """Number of an array's elements."""
     dimensions = array_dimensions(obj)
     size = 1
     for d in range(array_rank(obj)):
@@ -243,6 +254,7 @@ def array_size(obj):
 
 @inline
 def item_bytes(number):
+    """Bytes of an element of this type number."""
     if number == 12 or number == 7:
         return 8
     if number == 11 or number == 5:

@@ -102,11 +102,13 @@ def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, is_
 
 @inline
 def type_of(obj):
+    """Address of an object's type."""
     return load_i64(obj + OBJECT - 8)
 
 
 @inline
 def is_tensor(tape, obj):
+    """Whether an object is a tensor, or of a subclass."""
     kind = type_of(obj)
     return kind == get(tape, TENSOR_TYPE) or (kind != get(tape, FLOAT_TYPE) and is_subtype(kind, get(tape, TENSOR_TYPE)) != 0)
 

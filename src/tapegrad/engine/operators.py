@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from tapegrad.engine.handles import free_handle
 from tapegrad.engine.layout import (
     DATA_AT,
     ELEMENTWISE_ROW,
@@ -72,7 +73,7 @@ from tapegrad.engine.objects import (
     set_handle,
     type_of,
 )
-from tapegrad.engine.reclaim import free_handle, truncate
+from tapegrad.engine.reclaim import truncate
 from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.jit import entry, inline, kernel
 
@@ -105,6 +106,7 @@ def is_block(tape, obj):
 
 @inline
 def same_shape(obj, other):
+    """Whether two arrays have the same lengths."""
     if array_rank(obj) != array_rank(other):
         return False
     for d in range(array_rank(obj)):
@@ -141,6 +143,7 @@ def deliver_tensor(tape, t, data, handle):
 
 @inline
 def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle):
+    """Compute and record on two floats, or one; as `deliver_tensor` answers."""
     tracked = x_handle != 0 or y_handle != 0
     if forms_of(tape, opcode) & HAS_SCALAR == 0 or (tracked and get(tape, SCALARS_READY) == 0):
         return deliver_tensor(tape, t, 0, 0)
@@ -155,6 +158,7 @@ def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle):
 
 @inline
 def start_of(tape, obj):
+    """Address of the first number of a float or an array."""
     return obj + OBJECT if is_float(tape, obj) else array_data(obj)
 
 

@@ -7,6 +7,7 @@ that can make a sweep impossible (released or overwritten values) is found here,
 A row that works element by element hands its place on to an argument, so a chain of such rows needs one place.
 """
 
+from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
     ARGUMENTS,
     ARRAY,
@@ -20,8 +21,6 @@ from tapegrad.engine.layout import (
     FIRST,
     FLAGS,
     FLOAT32,
-    FREE,
-    FREE_CAPACITY,
     FREE_COUNT,
     FREED,
     FREED_ROW,
@@ -92,96 +91,16 @@ from tapegrad.engine.memory import (
     store_i64,
     store_u8,
 )
+from tapegrad.engine.places import bump, give_scalar, give_words, take_scalar, take_words
 from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
-from tapegrad.engine.rows import change_pins, slot_of
+from tapegrad.engine.rows import change_pins
 from tapegrad.engine.written import find_written
 from tapegrad.jit import always_inline, entry, inline
 
 
 @inline
-def take_scalar(sweep):
-    count = get(sweep, STACK_COUNT)
-    if count > 0:
-        put(sweep, STACK_COUNT, count - 1)
-        return load_i64(get(sweep, STACK) + 8 * (count - 1))
-    return bump(sweep, 1)
-
-
-@inline
-def bump(sweep, words):
-    place = get(sweep, PEAK)
-    put(sweep, PEAK, place + words)
-    return place
-
-
-@inline
-def give_scalar(sweep, place):
-    count = get(sweep, STACK_COUNT)
-    if count < STACK_CAPACITY:  # beyond that the word stays unused: it costs eight bytes until the sweep ends
-        store_i64(get(sweep, STACK) + 8 * count, place)
-        put(sweep, STACK_COUNT, count + 1)
-
-
-@inline
-def take_words(sweep, words):
-    """Best fit among the free pieces (place, length), else from the end of the buffer."""
-    table, count = get(sweep, FREE), get(sweep, FREE_COUNT)
-    best, best_length = -1, 0
-    for k in range(count):
-        length = load_i64(table + 16 * k + 8)
-        if length >= words and (best < 0 or length < best_length):
-            best, best_length = k, length
-            if length == words:
-                break
-    if best >= 0:
-        place = load_i64(table + 16 * best)
-        if best_length == words:
-            remove_piece(sweep, best)
-        else:
-            store_i64(table + 16 * best, place + words)
-            store_i64(table + 16 * best + 8, best_length - words)
-        return place
-    for k in range(count):
-        place, length = load_i64(table + 16 * k), load_i64(table + 16 * k + 8)
-        if place + length == get(sweep, PEAK):  # the last piece grows instead of being left behind
-            remove_piece(sweep, k)
-            bump(sweep, words - length)
-            return place
-    return bump(sweep, words)
-
-
-@inline
-def remove_piece(sweep, k):
-    table, last = get(sweep, FREE), get(sweep, FREE_COUNT) - 1
-    store_i64(table + 16 * k, load_i64(table + 16 * last))
-    store_i64(table + 16 * k + 8, load_i64(table + 16 * last + 8))
-    put(sweep, FREE_COUNT, last)
-
-
-@inline
-def give_words(sweep, place, words):
-    """Return a piece, joined with its free neighbours."""
-    table = get(sweep, FREE)
-    k = 0
-    while k < get(sweep, FREE_COUNT):
-        other, length = load_i64(table + 16 * k), load_i64(table + 16 * k + 8)
-        if other + length == place:
-            place, words = other, words + length
-            remove_piece(sweep, k)
-        elif place + words == other:
-            words += length
-            remove_piece(sweep, k)
-        else:
-            k += 1
-    count = get(sweep, FREE_COUNT)
-    if count < FREE_CAPACITY and words > 0:
-        store_i64(table + 16 * count, place)
-        store_i64(table + 16 * count + 8, words)
-        put(sweep, FREE_COUNT, count + 1)
-
-
-@inline
 def record_of(tape, slot):
+    """Address of a wide row's record."""
     return get(tape, SIDE) + 8 * load_i32(get(tape, FIRST) + 4 * slot)
 
 
@@ -259,6 +178,7 @@ def wanted(sweep, slot):
 
 @inline
 def overwritten(tape, slot):
+    """Whether the scalar of a row was changed in place after it was recorded."""
     return slot >= 0 and load_u8(get(tape, FLAGS) + slot) & OVERWRITTEN != 0
 
 
@@ -278,6 +198,7 @@ def uses_of(tape, sweep, opcode, first, second, third):
 
 @inline
 def scalar_is_stale(tape, sweep, slot, opcode, a, b):
+    """Whether a value that the wanted derivatives of a plain row read was overwritten."""
     need = uses_of(tape, sweep, opcode, a, b, -1)
     return (
         (need & 1 != 0 and overwritten(tape, a))
@@ -288,6 +209,7 @@ def scalar_is_stale(tape, sweep, slot, opcode, a, b):
 
 @inline
 def written_since(tape, obj, serial):
+    """Whether the memory of an array was written after a moment of the tape's clock."""
     if get(tape, WRITTEN_COUNT) == 0:
         return False
     place = find_written(tape, owner(get(tape, ARRAY_TYPE), obj))
@@ -450,6 +372,7 @@ def plan(tape, sweep):
 
 @inline
 def forget(sweep, low, top):
+    """Note that nothing was contributed to these rows."""
     offsets = get(sweep, OFFSET)
     for slot in range(low, top + 1):
         store_i64(offsets + 8 * slot, UNSEEN)
@@ -457,6 +380,7 @@ def forget(sweep, low, top):
 
 @inline
 def has_room(tape, sweep):
+    """Whether the working memory is large enough for a pass over the tape as it is."""
     return (
         get(tape, ROWS) <= get(sweep, OFFSET_CAPACITY)
         and get(tape, LEAVES) <= get(sweep, REACHED_CAPACITY)

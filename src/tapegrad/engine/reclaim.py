@@ -5,10 +5,8 @@ always point downwards. Objects that rows own are released last, when the tape i
 any Python code, and that code may record.
 """
 
+from tapegrad.engine.handles import free_handle, hold, move_anchors, slot_of, unhold
 from tapegrad.engine.layout import (
-    ANCHOR,
-    ANCHOR_CAPACITY,
-    ANCHOR_FREE,
     ARGUMENTS,
     ARRAY,
     CONSTANT,
@@ -18,10 +16,8 @@ from tapegrad.engine.layout import (
     FIRST,
     FLAGS,
     FREED,
-    GONE,
     HANDLE,
     HANDLE_CAPACITY,
-    HANDLE_FREE,
     HELD,
     LEAF,
     LEAST_ROWS,
@@ -63,22 +59,25 @@ from tapegrad.engine.memory import (
     store_u8,
     store_u16,
 )
-from tapegrad.engine.rows import change_pins, hold, slot_of, unhold
+from tapegrad.engine.rows import change_pins
 from tapegrad.jit import entry, inline
 
 
 @inline
 def argument_count(record):
+    """Number of a record's arguments."""
     return get(record, NAME) >> 32
 
 
 @inline
 def argument_kind(record, k):
+    """What an argument saved."""
     return get(record, ARGUMENTS + 2 * k) >> 32
 
 
 @inline
 def argument_row(record, k):
+    """Row of an argument; negative if it is none."""
     return ((get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000  # sign of an int32
 
 
@@ -94,6 +93,7 @@ def object_count(record):
 
 @inline
 def array_bytes(obj):
+    """Bytes of an array's elements."""
     return array_size(obj) * item_bytes(array_type_number(obj))
 
 
@@ -130,16 +130,6 @@ def discard_values(record, trash, count):
             put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
             count += 1
     return count
-
-
-@inline
-def free_handle(tape, handle):
-    handles = get(tape, HANDLE)
-    slot = load_i32(handles + 4 * handle)
-    store_i32(handles + 4 * handle, (-get(tape, HANDLE_FREE) - 2))
-    put(tape, HANDLE_FREE, handle)
-    unhold(tape, slot)
-    return slot
 
 
 @inline
@@ -323,23 +313,13 @@ def mark(tape, new_slot):
 
 @inline
 def all_saved_bytes(tape):
+    """Bytes of the arrays that all rows keep alive, counted once a use."""
     total = 0
     opcodes, first, side = get(tape, OPCODE), get(tape, FIRST), get(tape, SIDE)
     for slot in range(get(tape, ROWS)):
         if load_u16(opcodes + 2 * slot) & WIDE:
             total += saved_bytes(side + 8 * load_i32(first + 4 * slot))
     return total
-
-
-@inline
-def move_anchors(tape, new_slot, rows):
-    """Let anchors follow their rows."""
-    anchors = get(tape, ANCHOR)
-    for anchor in range(1, get(tape, ANCHOR_CAPACITY)):
-        slot = load_i32(anchors + 4 * anchor)
-        if slot >= 0:
-            moved = load_i32(new_slot + 4 * slot) if slot < rows else -1  # it may have been taken off the end before
-            store_i32(anchors + 4 * anchor, moved if moved >= 0 else GONE)
 
 
 @inline
@@ -452,49 +432,6 @@ def move_column(tape, word, item, used_word, target):
     for k in range(count // 8 * 8, count):
         store_u8(target + k, load_u8(source + k))
     put(tape, word, target)
-    return 0
-
-
-@entry("int64(int64,int64,int64,int64,int64)")
-def move_handles(tape, word, target, before, capacity):
-    """The same for the table of handles or of anchors, whose new entries are free.
-
-    Capacity and the first free entry stand in the words after that of the address. Nothing happens, and the answer is 0, if the
-    capacity is not `before` any more.
-    """
-    source = get(tape, word)
-    if get(tape, word + 1) != before:
-        return 0
-    for k in range(before):
-        store_i32(target + 4 * k, load_i32(source + 4 * k))
-    start = max(before, 1)
-    store_i32(target, -1)  # 0 means none
-    for k in range(start, capacity - 1):
-        store_i32(target + 4 * k, -2 - (k + 1))
-    store_i32(target + 4 * (capacity - 1), -2 - get(tape, word + 2))
-    put(tape, word, target)
-    put(tape, word + 1, capacity)
-    put(tape, word + 2, start)
-    return capacity
-
-
-@entry("int64(int64,int64)")
-def new_anchor(tape, slot):
-    """An anchor at a row, which lets the row die and follows it when it moves; 0 if the table is full."""
-    anchor = get(tape, ANCHOR_FREE)
-    if anchor < 0:
-        return 0
-    place = get(tape, ANCHOR) + 4 * anchor
-    put(tape, ANCHOR_FREE, -2 - load_i32(place))
-    store_i32(place, slot)
-    return anchor
-
-
-@entry("int64(int64,int64)")
-def drop_anchor(tape, anchor):
-    """An anchor is not needed any more."""
-    store_i32(get(tape, ANCHOR) + 4 * anchor, -2 - get(tape, ANCHOR_FREE))
-    put(tape, ANCHOR_FREE, anchor)
     return 0
 
 

@@ -1,5 +1,6 @@
 """Recording elementwise operations on arrays: one wide row each, and what their partials will read is kept."""
 
+from tapegrad.engine.handles import take_handle
 from tapegrad.engine.layout import (
     ARGUMENTS,
     ARRAY_TYPE,
@@ -37,7 +38,7 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
-from tapegrad.engine.rows import refuse, take_handle, write_row
+from tapegrad.engine.rows import refuse, write_row
 from tapegrad.jit import entry, inline, kernel
 
 
@@ -74,6 +75,7 @@ def is_known(tape, obj):
 
 @kernel("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
 def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
+    """Record an elementwise operation on up to three operands, arrays or floats; its handle or why not."""
     number = FLOAT64 if is_float(tape, pz) else array_type_number(pz)
     if number != FLOAT64 and number != FLOAT32:
         return UNSUPPORTED

@@ -4,6 +4,7 @@ Every recording entry first makes sure that nothing can fail, then writes; a ref
 the tape as it was. An accepted row is answered with its handle.
 """
 
+from tapegrad.engine.handles import hold, slot_of, take_handle, unhold
 from tapegrad.engine.layout import (
     CONSTANT,
     CONSTANTS,
@@ -36,7 +37,7 @@ from tapegrad.engine.memory import (
     store_f64,
     store_i32,
 )
-from tapegrad.engine.rows import hold, refuse, slot_of, take_handle, unhold, write_row
+from tapegrad.engine.rows import refuse, write_row
 from tapegrad.jit import entry, inline
 
 

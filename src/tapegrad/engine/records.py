@@ -74,11 +74,13 @@ def primal_of(tape, result):
 
 @inline
 def load_f64_at(address):
+    """The float64 number at an address."""
     return float_of(load_i64(address))
 
 
 @inline
 def put_argument(record, k, reference, kind, saved):
+    """Write the two words of a record's argument."""
     put(record, ARGUMENTS + 2 * k, (reference & 0xFFFFFFFF) | (kind << 32))
     put(record, ARGUMENTS + 2 * k + 1, saved)
 

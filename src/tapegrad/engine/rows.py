@@ -1,13 +1,12 @@
-"""Writing rows and the handles on them. The interpreter lock is held throughout, so a row appears whole or not at all."""
+"""Writing rows. The interpreter lock is held throughout, so a row appears whole or not at all."""
 
+from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
     CLOCK,
     CONSTANT_CAPACITY,
     CONSTANTS,
     FIRST,
     FLAGS,
-    FULL,
-    HANDLE,
     HANDLE_FREE,
     HELD,
     LIMIT,
@@ -22,41 +21,8 @@ from tapegrad.engine.layout import (
     SIDE_ROWS,
     VALUE,
 )
-from tapegrad.engine.memory import get, load_i32, load_u8, put, retain, store_f64, store_i32, store_u8, store_u16
+from tapegrad.engine.memory import get, load_i32, put, retain, store_f64, store_i32, store_u8, store_u16
 from tapegrad.jit import entry, inline
-
-
-@inline
-def slot_of(tape, handle):
-    """Where the row of a handle stands now; -1 for an untracked operand."""
-    return load_i32(get(tape, HANDLE) + 4 * handle) if handle > 0 else -1
-
-
-@inline
-def take_handle(tape, slot):
-    """A fresh handle on a row; free handles are chained through the table."""
-    handles = get(tape, HANDLE)
-    handle = get(tape, HANDLE_FREE)
-    put(tape, HANDLE_FREE, -load_i32(handles + 4 * handle) - 2)
-    store_i32(handles + 4 * handle, slot)
-    hold(tape, slot)
-    return handle
-
-
-@inline
-def hold(tape, slot):
-    held = get(tape, HELD) + slot
-    count = load_u8(held)
-    if count < 255:  # 255 stays until the next compaction counts anew
-        store_u8(held, (count + 1))
-
-
-@inline
-def unhold(tape, slot):
-    held = get(tape, HELD) + slot
-    count = load_u8(held)
-    if count < 255:
-        store_u8(held, (count - 1))
 
 
 @inline
@@ -68,6 +34,7 @@ def change_pins(tape, change):
 
 @inline
 def write_row(tape, opcode, first, second, value):
+    """Append a row; its slot."""
     slot = get(tape, ROWS)
     store_u16(get(tape, OPCODE) + 2 * slot, opcode)
     store_u8(get(tape, FLAGS) + slot, 0)
@@ -107,11 +74,3 @@ def own_payload(tape, slot, obj):
         retain(obj)
         put(record, PAYLOAD, obj)
     return before
-
-
-@entry("int64(int64,int64)")
-def another_handle(tape, slot):
-    """A further handle on a row."""
-    if get(tape, HANDLE_FREE) < 0:
-        return FULL
-    return take_handle(tape, slot)

@@ -127,6 +127,7 @@ def block_sum(values, start, count):
 
 @inline
 def add_at(address, number, value):
+    """Add to the number at an address."""
     if number == FLOAT64:
         store_f64(address, load_f64(address) + value)
     else:

@@ -48,7 +48,6 @@ from tapegrad.engine.layout import (
     RESULT,
     RULES,
     SAVED_BYTES,
-    SCALAR_PARTIALS,
     SCALAR_RUN,
     SCATTER,
     SCATTER_BLOCK,
@@ -83,7 +82,6 @@ from tapegrad.engine.memory import (
     call4_word,
     call5,
     call9,
-    call_scalar,
     float_value,
     get,
     is_float,
@@ -349,6 +347,7 @@ def run(tape, sweep, releases):
 
 @inline
 def end_pin(tape, sweep):
+    """Let rows move again as far as this pass is concerned."""
     if get(sweep, PINNED) != 0:
         change_pins(tape, -1)
         put(sweep, PINNED, 0)

@@ -20,6 +20,7 @@ def find_written(tape, key):
 
 @inline
 def note_written(tape, obj):
+    """Note that the memory of an array was written now."""
     key = owner(get(tape, ARRAY_TYPE), obj)
     place = find_written(tape, key)
     if load_i64(place) == 0:

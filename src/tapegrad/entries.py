@@ -1,0 +1,79 @@
+"""The compiled entries that the tape calls, and the kernels that these need; each is loaded when it is first used."""
+
+from __future__ import annotations
+
+from tapegrad.engine import layout as at
+
+__all__ = ["ENTRIES", "KERNELS_OF", "KERNEL_WORDS"]
+
+ENTRIES = [
+    "scalar_row",
+    "operators",
+    "array1",
+    "array2",
+    "array3",
+    "view_row",
+    "map_row",
+    "reduce_row",
+    "join_row",
+    "host_row",
+    "leaf_row",
+    "another_handle",
+    "number_output",
+    "own_payload",
+    "mark_overwritten",
+    "mark_written",
+    "move_written",
+    "drop",
+    "collect_rows",
+    "move_column",
+    "move_handles",
+    "new_anchor",
+    "drop_anchor",
+    "change_flags",
+    "release_all",
+    "pin",
+    "correct_pins",
+    "mark_paths",
+    "add_root",
+    "plan",
+    "clear",
+    "run",
+    "conclude",
+    "drop_trash",
+    "give_up",
+    "add_to_adjoint",
+    "place_leaf",
+    "wants",
+    "start",
+    "primal_block",
+]
+
+KERNEL_WORDS = {
+    "partial_block": at.PARTIAL_BLOCK,
+    "scalar_partials": at.SCALAR_PARTIALS,
+    "gather_block": at.GATHER_BLOCK,
+    "scatter_block": at.SCATTER_BLOCK,
+    "deliver": at.DELIVER,
+    "elementwise_step": at.ELEMENTWISE_STEP,
+    "gather_step": at.GATHER_STEP,
+    "scatter_step": at.SCATTER_STEP,
+    "join_step": at.JOIN_STEP,
+    "fill_block": at.FILL_BLOCK,
+    "scalar_run": at.SCALAR_RUN,
+}
+
+# Which kernels the sweep needs for rows that an entry records (or what the entry itself calls).
+KERNELS_OF = {
+    "scalar_row": ("scalar_partials",),
+    "array1": ("partial_block", "elementwise_step"),
+    "array2": ("partial_block", "elementwise_step"),
+    "array3": ("partial_block", "elementwise_step"),
+    "view_row": ("gather_step",),
+    "map_row": ("gather_step", "scatter_step"),
+    "reduce_row": ("scatter_step",),
+    "join_row": ("join_step",),
+    "run": ("scalar_run", "gather_block", "scatter_block", "deliver", "fill_block"),
+    "conclude": ("gather_block", "scatter_block", "deliver"),
+    "add_to_adjoint": ("gather_block", "deliver", "fill_block"),
+}
