@@ -127,3 +127,30 @@ def test_many_objects(objects: RowObjects[str]) -> None:
     del rows[::2], y
     TAPE.collect()
     assert [objects.get(slot_of(y)) for y in rows] == [str(k) for k in range(1, 1000, 2)]
+
+
+def test_destructors_may_set_objects_while_dead_ones_are_looked_for() -> None:
+    """The collector may run while entries are listed."""
+    objects: RowObjects[Any] = RowObjects(lambda slot, obj: slot < 0)
+    w = leaf(1.0)
+    late = w * 3.0
+
+    class Dying:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            objects.set(slot_of(late), "late")
+
+    rows = [w * float(k) for k in range(100)]
+    for k, row in enumerate(rows):
+        objects.set(slot_of(row), k)
+    before = gc.get_threshold()
+    gc.set_threshold(50)
+    try:
+        for _ in range(200):
+            Dying()
+            assert len(objects.items()) >= 100
+    finally:
+        gc.set_threshold(*before)
+    assert [objects.get(slot_of(row)) for row in (*rows[:3], late)] == [0, 1, 2, "late"]

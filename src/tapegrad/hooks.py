@@ -77,7 +77,7 @@ class RowHooks:
             self._stand_at(TAPE.slot(handle))
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.handle > 0 and not is_finalizing():
+        if getattr(self, "handle", 0) > 0 and not is_finalizing():  # an exception may have come before it had one
             self.hand_over()
 
     def hand_over(self, keeps: bool = False) -> None:

@@ -93,7 +93,7 @@ class RowObjects(Generic[T]):
 
     def _located(self) -> Iterable[tuple[int, int, T]]:
         """Slots, keys and objects."""
-        entries = list(self._entries.items())
+        entries = list(self._entries.copy().items())  # the collector may run while pairs are made, and destructors add entries
         anchors = [anchor for _, (anchor, _) in entries]
         slots = TAPE.columns["anchor"][anchors].tolist() if anchors else []
         return [(slot, key, obj) for slot, (key, (_, obj)) in zip(slots, entries, strict=True)]

@@ -44,7 +44,7 @@ class Node:
     _owner: weakref.ref[Tensor] | None  # a tensor that the operation made: it keeps the hooks
 
     def __del__(self) -> None:
-        if self._row > 0:
+        if getattr(self, "_row", 0) > 0:  # an exception may have come before it had one
             TAPE.drop(TAPE.address, self._row)
 
     def name(self) -> str:

@@ -65,6 +65,8 @@ class Sweep:
         TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
 
     def __del__(self) -> None:
+        if not hasattr(self, "words"):
+            return  # an exception came before it had any
         # Lost in an exception: what it freed is released all the same.
         self.abandon()
         if self.words[at.TRASH_COUNT]:
