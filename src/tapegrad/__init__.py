@@ -14,7 +14,14 @@ from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, ta
 from tapegrad.dtypes import *
 from tapegrad.errors import ShapeError, TapeFullError
 from tapegrad.factories import *
-from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from tapegrad.random import *
 from tapegrad.ranges import *
 from tapegrad.tensor import Tensor

@@ -13,7 +13,7 @@ from operator import methodcaller
 from types import FrameType
 from typing import Any
 
-from tapegrad import grad_mode, hooks, packing, tape, tensor
+from tapegrad import hooks, operand_type, packing, tape, tensor
 from tapegrad.autograd import sweeping
 
 __all__: list[str] = []
@@ -26,7 +26,7 @@ _LOCKS: tuple[Any, ...] = (
     packing._lock,
     tape._changing,
     tape._loading_lock,
-    grad_mode._lock,
+    operand_type.choosing,
 )
 
 

@@ -17,6 +17,7 @@ from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put, select_again
+from tapegrad.inference_tensors import check_inference_write
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
 from tapegrad.packing import current_pair
@@ -62,8 +63,9 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
     ------
     RuntimeError
         For leaves that require grad and their views while recording, read-only or expanded memory, and views that may not be
-        written.
+        written; for inference tensors outside inference mode.
     """
+    check_inference_write(t)
     data = t._data
     meta = t._meta
     if is_recording():
@@ -81,7 +83,8 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
                 )
             if meta.made_without_grad:
                 raise RuntimeError(
-                    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+                    f"A view was created in {meta.made_without_grad} mode and is being modified inplace "
+                    f"{'with grad mode enabled' if meta.made_without_grad == 'no_grad' else 'in normal mode'}. "
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
         if base is not None and base._row and is_leaf(base):

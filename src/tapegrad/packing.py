@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.engine import layout as at
+from tapegrad.operand_type import choosing, operand_type
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, version_count
 
@@ -22,10 +23,6 @@ Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _lock = threading.RLock()
 _ENTRIES = ("array1", "array2", "array3")
 _usual: dict[str, Any] = {}
-
-
-class _Nothing:
-    """A class that no operand has."""
 
 
 class _Thread(threading.local):
@@ -54,6 +51,12 @@ def _guarded(entry: Any) -> Any:
     return call
 
 
+def _count(more: int) -> None:
+    with choosing:
+        TAPE.packers += more
+        TAPE.header[at.TENSOR_TYPE] = operand_type(TAPE.packers, TAPE.inferring)
+
+
 def enter(pair: Pair) -> None:
     """Let a pair of hooks pack what this thread saves from now on."""
     TAPE.load()
@@ -62,10 +65,7 @@ def enter(pair: Pair) -> None:
             for name in _ENTRIES:
                 _usual[name] = TAPE.compiled(name)
                 setattr(TAPE, name, _guarded(_usual[name]))
-            TAPE.header[at.TENSOR_TYPE] = id(
-                _Nothing
-            )  # compiled operators take nothing for a tensor, and leave all to the Python forms
-        TAPE.packers += 1
+        _count(1)
         _thread.pairs.append(pair)
 
 
@@ -73,11 +73,10 @@ def leave() -> None:
     """End what `enter` began."""
     with _lock:
         _thread.pairs.pop()
-        TAPE.packers -= 1
+        _count(-1)
         if not TAPE.packers:
             for name in _ENTRIES:
                 setattr(TAPE, name, _usual[name])
-            TAPE.header[at.TENSOR_TYPE] = id(Tensor)
 
 
 def forget_other_threads() -> None:

@@ -24,6 +24,7 @@ from tapegrad import (
     extremes,
     grids,
     indexing,
+    inference_tensors,
     inplace,
     joining,
     missing_values,
@@ -59,7 +60,7 @@ from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.rules import RULES
-from tapegrad.tensor import Tensor, as_operand, version_count
+from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["PUBLIC", "attach"]
 
@@ -140,7 +141,7 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "grad_fn": (attributes.get_grad_fn,),
     "retains_grad": (attributes.retains_grad,),
     "output_nr": (attributes.output_nr,),
-    "_version": (version_count,),
+    "_version": (attributes.version,),
     "_base": (attributes.base,),
     "data": (attributes.get_data, attributes.set_data),
     "H": (transposing.H,),
@@ -183,6 +184,7 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "numel": attributes.numel,
     "nelement": attributes.numel,
     "stride": attributes.stride,
+    "is_inference": inference_tensors.is_inference,
     "is_contiguous": attributes.is_contiguous,
     "requires_grad_": attributes.requires_grad_,
     "retain_grad": attributes.retain_grad,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.inference_tensors import InferenceTensor, make_like
 from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
@@ -128,7 +129,9 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     z = take(promote(x))
     recording = is_recording()
     row = _record(x, name, take, z) if x._row and recording else 0
-    t = make(z, row)
+    t = make_like(x, z, row)
+    if type(t) is InferenceTensor:
+        return t
     own = _adopt(t, x, take, recording)
     if x._meta is not None and x._meta.one_of_many:
         own.one_of_many = name.removesuffix("Backward0")
@@ -141,7 +144,7 @@ def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
     A view may be written only where what it is a view of may be.
     """
     own, theirs = meta_of(t), meta_of(x)
-    own.made_without_grad = theirs.made_without_grad or not recording
+    own.made_without_grad = theirs.made_without_grad or ("" if recording else _mode())
     own.version = version_of(x)
     if theirs.base is None:
         own.base, own.replay = x, Replay(None, take)
@@ -157,9 +160,16 @@ def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
     return own
 
 
+def _mode() -> str:
+    """The mode of this thread, which does not record."""
+    from tapegrad.grad_mode import is_inference_mode_enabled
+
+    return "inference" if is_inference_mode_enabled() else "no_grad"
+
+
 def alias(x: Tensor, shares_version: bool) -> Tensor:
     """An untracked tensor on the same memory: `detach` shares the version counter, `data` does not."""
-    t = make(promote(x), 0)
+    t = make_like(x, promote(x), 0)
     if shares_version:
         meta_of(t).version = version_of(x)
     return t
@@ -175,12 +185,14 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
     for number, take in enumerate(takes):
         z = take(promote(x))
         row = _record(node, name, take, z) if node._row and node is not x else 0
-        t = make(z, row)
-        meta = _adopt(t, x, take, recording)
-        meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
+        t = make_like(x, z, row)
+        outputs.append(t)
         if row > 0:
             TAPE.number_output(TAPE.address, row, number)
-        outputs.append(t)
+        if type(t) is InferenceTensor:
+            continue
+        meta = _adopt(t, x, take, recording)
+        meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
     return tuple(outputs)
 
 
@@ -202,10 +214,10 @@ def _record_again(base: Tensor, replay: Take, z: np.ndarray) -> int:
     a = promote(base)
     if a.flags.c_contiguous or is_strided(replay, a.shape):
         return _record(base, "AsStridedBackward0", replay, z)
-    from tapegrad.grad_mode import enable_grad
+    from tapegrad.grad_mode import inference_mode
     from tapegrad.indexing import select_again
 
-    with enable_grad():
+    with inference_mode(False):
         again = select_again(base, replay, z)
     row, again._row = again._row, 0
     return row

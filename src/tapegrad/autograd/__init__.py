@@ -5,7 +5,7 @@ from tapegrad.autograd.backward import backward, grad
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tapegrad.factories import Variable
-from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 
 __all__ = [
     "Function",
@@ -19,6 +19,7 @@ __all__ = [
     "gradcheck",
     "gradgradcheck",
     "graph",
+    "inference_mode",
     "is_grad_enabled",
     "no_grad",
     "set_grad_enabled",
