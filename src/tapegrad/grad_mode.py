@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tapegrad import tensor as tensors
 from tapegrad.engine import layout as at
 from tapegrad.inference_tensors import new_inference_tensor
-from tapegrad.operand_type import choosing, operand_type
+from tapegrad.routes import choosing, operand_type
 from tapegrad.tape import TAPE
 
 __all__ = [
@@ -104,7 +104,7 @@ def _counting_steps(off: int, inferring: int) -> tuple[partial[Any], ...]:
     return (
         *steps,
         partial(setattr, TAPE, "inferring", count),
-        partial(TAPE.header.__setitem__, at.TENSOR_TYPE, operand_type(TAPE.packers, count)),
+        partial(TAPE.header.__setitem__, at.TENSOR_TYPE, operand_type(count)),
         partial(setattr, tensors, "_new", _new_by_mode if count else _new_tensor),
     )
 

@@ -17,8 +17,9 @@ from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor, check_saved
 from tapegrad.kernels import USES
-from tapegrad.packing import current_pair, usual_entry
+from tapegrad.packing import current_pair
 from tapegrad.quiet import IGNORING, enter, leave, quiet
+from tapegrad.routes import usual_entry
 from tapegrad.rules import RULES
 from tapegrad.sizes import check_count
 from tapegrad.tape import TAPE

@@ -1,6 +1,7 @@
 """Differentiation: `backward`, `grad`, gradient modes, the graph seen as nodes, derivatives of functions, and checks of them."""
 
 from tapegrad.autograd import function, functional, graph
+from tapegrad.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from tapegrad.autograd.backward import backward, grad
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -12,6 +13,7 @@ __all__ = [
     "GradcheckError",
     "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
     "functional",
@@ -22,5 +24,6 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]

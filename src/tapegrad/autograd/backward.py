@@ -194,7 +194,7 @@ def backward(
                 _release(slots, list(found))
             call_finished_recorded(finished)
         else:
-            sweep(slots, [seed._data for seed in seeds], None, retain)
+            _plain_pass(slots, seeds, None, retain)
 
 
 def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], retain: bool, create_graph: bool) -> None:
@@ -210,7 +210,15 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
             _release(slots, wanted)
         call_finished_recorded(finished)
         return
-    sweep(slots, [seed._data for seed in seeds], wanted, retain, into=targets)
+    _plain_pass(slots, seeds, wanted, retain, into=targets)
+
+
+def _plain_pass(slots: list[int], seeds: list[Tensor], wanted: list[int] | None, retain: bool, **options: Any) -> Any:
+    if TAPE.anomalies:
+        from tapegrad.autograd.anomalies import walk
+
+        return walk(slots, seeds, wanted, retain, **options)
+    return sweep(slots, [seed._data for seed in seeds], wanted, retain, **options)
 
 
 def _release(slots: list[int], wanted: list[int]) -> None:
@@ -282,7 +290,7 @@ def grad(
                 found, shown, _ = recorded_sweep(slots, seeds, wanted, demand, accumulates=False)
                 replace_gradients(shown)
             else:
-                found = sweep(slots, [seed._data for seed in seeds], wanted, retain, demand) or {}
+                found = _plain_pass(slots, seeds, wanted, retain, demand=demand) or {}
         if demand:
             check_used(wanted, found.__contains__)
         if create_graph and not retain:
@@ -303,7 +311,7 @@ def tensor_backward(
     self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves; see `tapegrad.autograd.backward`."""
-    if not retain_graph and not create_graph and inputs is None and self._row > 0:
+    if not retain_graph and not create_graph and inputs is None and self._row > 0 and not TAPE.anomalies:
         data = self._data
         if gradient is None:
             if type(data) is float or data.size == 1:

@@ -27,7 +27,7 @@ from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
 from tapegrad.watching import watchers_of
 
-__all__ = ["Sweep", "borrow", "check_used", "release", "sweep", "sweep_from"]
+__all__ = ["Sweep", "add_gradients", "borrow", "call_finished", "check_leaf", "check_used", "release", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -354,12 +354,16 @@ def _distinct(pairs: list[tuple[Tensor, np.ndarray]]) -> Iterable[tuple[Tensor, 
     return sums.values()
 
 
+def add_gradients(pairs: list[tuple[Tensor, np.ndarray]], *others: partial[Any]) -> None:
+    """Add arrays (owned) to the gradients of tensors, all at once and together with other calls."""
+    with _grad_lock:  # another thread may be adding to the same gradients
+        at_once(*others, *(step for t, array in _distinct(pairs) for step in additions(t, array)))
+
+
 def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) -> None:
     """Hand the gradients over and end the pass: all gradients are as before if an exception comes first, else all are new."""
     if pairs:
-        with _grad_lock:  # another thread may be adding to the same gradients
-            steps = [step for t, array in _distinct(pairs) for step in additions(t, array)]
-            at_once(partial(TAPE.conclude, _ADDRESS, state.address, releases), *steps)
+        add_gradients(pairs, partial(TAPE.conclude, _ADDRESS, state.address, releases))
     else:
         TAPE.conclude(_ADDRESS, state.address, releases)
     if state.words[at.TRASH_COUNT] and not TAPE.header[at.PINS]:
@@ -468,13 +472,14 @@ def sweep_from(handle: int, seed: float) -> None:
         raise
     state.finish()
     if finished:
-        _call_finished(finished)
+        call_finished(finished)
 
 
-def _call_finished(finished: list[Finished]) -> None:
-    from tapegrad.autograd.stops import call_finished
+def call_finished(finished: list[Finished]) -> None:
+    """The hooks of leaves after a plain pass."""
+    from tapegrad.autograd import stops
 
-    without_recording(call_finished, finished)
+    without_recording(stops.call_finished, finished)
 
 
 def _make_room(state: Sweep, handle: int) -> None:
@@ -568,5 +573,5 @@ def sweep(
     state.accumulates = True
     state.finish()
     if finished:
-        _call_finished(finished)
+        call_finished(finished)
     return None if requested is None else captured
