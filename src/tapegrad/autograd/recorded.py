@@ -19,7 +19,7 @@ from tapegrad.kernels import OPCODES, names_in
 from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, strided_scatter, sum_to
 from tapegrad.tape import TAPE, at_once
-from tapegrad.tensor import Tensor, array_of, make, meta_of
+from tapegrad.tensor import Tensor, array_of, is_recording, make, meta_of
 from tapegrad.watching import watchers_of
 
 __all__ = ["apply_node", "call_finished_recorded", "contributions", "recorded_sweep", "replace_gradients"]
@@ -115,6 +115,8 @@ def _step(
     marks = state.marks
     opcode, _ = opcode_of(slot)
     flags = int(TAPE.columns["flags"][slot])
+    if g is not None and type(g._data) is not float and not is_recording():
+        g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
 
     def show(g: Tensor) -> None:
         if flags & at.WATCHED:
