@@ -32,6 +32,7 @@ from tapegrad.views import Replay, check_memory, is_strided, refresh, version_of
 from tapegrad.watching import move_watch
 
 __all__ = [
+    "check_graph",
     "check_writable",
     "copy_",
     "fill_",
@@ -65,8 +66,14 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
         For leaves that require grad and their views while recording, read-only or expanded memory, and views that may not be
         written; for inference tensors outside inference mode.
     """
+    check_graph(t, tracked)
+    if type(t._data) is not float:
+        check_memory(t._data, repeats)
+
+
+def check_graph(t: Tensor, tracked: bool) -> None:
+    """The part of `check_writable` that does not concern the memory."""
     check_inference_write(t)
-    data = t._data
     meta = t._meta
     if is_recording():
         base = meta.base if meta is not None else None
@@ -92,8 +99,6 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place operation. "
                 "Do it under no_grad(), or on a clone()."
             )
-    if type(data) is not float:
-        check_memory(data, repeats)
 
 
 def is_leaf(t: Tensor) -> bool:

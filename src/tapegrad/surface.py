@@ -50,6 +50,7 @@ from tapegrad import (
     transcendental,
     transposing,
     triangles,
+    turning,
     undifferentiable,
     vectors,
     writing,
@@ -345,7 +346,7 @@ def attach() -> None:
         "clamp_": _clamp_in_place,
         "clip_": _clamp_in_place,
     }
-    table |= writing.FORMS | METHODS_OF_ITS_OWN
+    table |= writing.FORMS | METHODS_OF_ITS_OWN | {name: getattr(turning, name) for name in turning.__all__}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
         table[f"__{operation}__"] = METHODS[operation]

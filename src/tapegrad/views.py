@@ -18,7 +18,18 @@ from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
 
-__all__ = ["Replay", "alias", "check_memory", "is_strided", "refresh", "separate", "split_views", "version_of", "view"]
+__all__ = [
+    "Replay",
+    "alias",
+    "check_memory",
+    "is_strided",
+    "record_view",
+    "refresh",
+    "separate",
+    "split_views",
+    "version_of",
+    "view",
+]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -90,7 +101,7 @@ def version_of(t: Tensor) -> VersionCounter:
     return meta.version
 
 
-def _record(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
+def record_view(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
     """Row of the view `z` of `x`."""
     a = promote(x)
     # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
@@ -128,7 +139,7 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     """
     z = take(promote(x))
     recording = is_recording()
-    row = _record(x, name, take, z) if x._row and recording else 0
+    row = record_view(x, name, take, z) if x._row and recording else 0
     t = make_like(x, z, row)
     if type(t) is InferenceTensor:
         return t
@@ -184,7 +195,7 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
     outputs = []
     for number, take in enumerate(takes):
         z = take(promote(x))
-        row = _record(node, name, take, z) if node._row and node is not x else 0
+        row = record_view(node, name, take, z) if node._row and node is not x else 0
         t = make_like(x, z, row)
         outputs.append(t)
         if row > 0:
@@ -199,7 +210,7 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
 def _identity(x: Tensor, name: str) -> Tensor:
     """The row that stands for a multi-output operation: the whole of `x`."""
     a = promote(x)
-    return make(a, _record(x, name, lambda array: array[...], a[...]))
+    return make(a, record_view(x, name, lambda array: array[...], a[...]))
 
 
 def is_strided(replay: Take, shape: tuple[int, ...]) -> bool:
@@ -213,7 +224,7 @@ def _record_again(base: Tensor, replay: Take, z: np.ndarray) -> int:
     """Row of the view `z`, taken anew from its base."""
     a = promote(base)
     if a.flags.c_contiguous or is_strided(replay, a.shape):
-        return _record(base, "AsStridedBackward0", replay, z)
+        return record_view(base, "AsStridedBackward0", replay, z)
     from tapegrad.grad_mode import inference_mode
     from tapegrad.indexing import select_again
 

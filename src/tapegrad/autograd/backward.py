@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
 from tapegrad.autograd.rows import object_at, origin, record_of
-from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
+from tapegrad.autograd.sweeping import check_leaf, check_used, release, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
 from tapegrad.tape import TAPE
@@ -188,6 +188,8 @@ def backward(
             _backward_to(chosen, slots, seeds, retain, create_graph)
         elif create_graph:
             found, shown, finished = recorded_sweep(slots, seeds, None)
+            if TAPE.reshaped:
+                _check_leaves(found)
             leaves = [(object_at(record_of(slot).payload)(), g) for slot, g in found.items()]
             replace_gradients([*shown, *((t, g) for t, g in leaves if t is not None)])
             if not retain:
@@ -195,6 +197,14 @@ def backward(
             call_finished_recorded(finished)
         else:
             _plain_pass(slots, seeds, None, retain)
+
+
+def _check_leaves(slots: Iterable[int]) -> None:
+    for slot in slots:
+        record = record_of(slot)
+        t = object_at(record.payload)()
+        if t is not None and t._row:
+            check_leaf(t, record, None)
 
 
 def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], retain: bool, create_graph: bool) -> None:

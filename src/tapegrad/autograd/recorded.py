@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
-from tapegrad.autograd.sweeping import Sweep, borrow, check_used, saved_record_of
+from tapegrad.autograd.sweeping import Sweep, borrow, check_shapes, check_used, saved_record_of
 from tapegrad.autograd.visits import Finished, Visits
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
@@ -229,6 +229,8 @@ def replace_gradients(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
     for t, g in pairs:
         meta = meta_of(t)
         before = fresh[id(t)][1] if id(t) in fresh else meta.grad
+        if before is not None:
+            check_shapes(before._data, g._data)
         fresh[id(t)] = (meta, own_copy(g) if before is None else before + g)
     at_once(*(partial_call(setattr, meta, "grad", grad) for meta, grad in fresh.values()))
 

@@ -337,12 +337,28 @@ def additions(t: Tensor, array: np.ndarray) -> list[partial[Any]]:
     if type(data) is float:
         steps = [partial(setattr, grad, "_data", data + array.item())]
     else:
+        check_shapes(data, array)
         check_memory(data)
         TAPE.note_written(data)
         steps = [partial(np.add, data, array, data)]
     if grad._meta is not None and grad._meta.version is not None:
         steps.append(partial(setattr, grad._meta.version, "count", grad._meta.version.count + 1))
     return steps
+
+
+def check_shapes(gradient: Any, more: Any) -> None:
+    """Raise if what is to be added to a gradient has another shape: the leaf was given one in place.
+
+    Raises
+    ------
+    RuntimeError
+        Names both shapes.
+    """
+    if np.shape(gradient) != np.shape(more):
+        raise RuntimeError(
+            f"output with shape {list(np.shape(gradient))} doesn't match the broadcast shape {list(np.shape(more))}: the gradient "
+            "of a leaf has the shape that the leaf had before. Set it to None."
+        )
 
 
 def _distinct(pairs: list[tuple[Tensor, np.ndarray]]) -> Iterable[tuple[Tensor, np.ndarray]]:
@@ -401,13 +417,18 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
 
 
 def check_leaf(t: Tensor, record: Record, grad: Any) -> None:
-    """Raise if a leaf, or its gradient, was given data of another shape or dtype since the row was recorded.
+    """Raise if a leaf, or its gradient, was given another shape or dtype since the row was recorded.
 
     Raises
     ------
     RuntimeError
         Names both shapes.
     """
+    if getattr(object_at(record.payload), "turned", False):
+        raise RuntimeError(
+            f"the shape of a leaf was changed in place after it was used: it is {list(np.shape(t._data))} now, and was "
+            f"{list(record.shape)}. Compute the result again."
+        )
     for data in (t._data, grad):
         if data is None:
             continue
