@@ -19,7 +19,7 @@ from tapegrad.shaping import dropping, inserting
 from tapegrad.structural import axis
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, is_recording, promote
-from tapegrad.transposing import reordering, swapped
+from tapegrad.transposing import Reordering, swapped
 from tapegrad.views import Replay, record_view, refresh, version_of
 from tapegrad.watching import move_watch
 
@@ -45,7 +45,7 @@ def transpose_(x: Tensor, dim0: int, dim1: int) -> Tensor:
     (tapegrad.Size([3, 2]), tapegrad.Size([3, 2]))
     """
     ndim = promote(x).ndim
-    take = reordering(swapped(ndim, axis(dim0, ndim), axis(dim1, ndim)))
+    take = Reordering(swapped(ndim, axis(dim0, ndim), axis(dim1, ndim)))
     return _turn(x, "TransposeBackward1", take, take)
 
 
@@ -70,7 +70,7 @@ def t_(x: Tensor) -> Tensor:
     ndim = promote(x).ndim
     if ndim > 2:
         raise ShapeError(f"t_() expects a tensor with <= 2 dimensions, but self is {ndim}D; use transpose_")
-    take = reordering(tuple(reversed(range(ndim))))
+    take = Reordering(tuple(reversed(range(ndim))))
     return _turn(x, "TBackward1", take, take)
 
 

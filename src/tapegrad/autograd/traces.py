@@ -14,7 +14,7 @@ from tapegrad.routes import RECORDING, surround
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 
-__all__ = ["Trace", "frames_of_package", "keep_traces", "running", "trace_at"]
+__all__ = ["Trace", "described", "frames_of_package", "keep_traces", "running", "trace_at"]
 
 TRACED = 64  # flag of a row; the engine has no use for it, and hands it on when rows move
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
