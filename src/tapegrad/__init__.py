@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, tape, utils
+from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from tapegrad.dtypes import *
 from tapegrad.errors import ShapeError, TapeFullError
 from tapegrad.factories import *
-from tapegrad.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from tapegrad.random import *
 from tapegrad.ranges import *
 from tapegrad.tensor import Tensor

@@ -12,11 +12,12 @@ from tapegrad import dtypes
 from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
 from tapegrad.hooks import leave_to_rows
+from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, meta_of, promote
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, meta_of, promote, version_count
 from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 
@@ -111,6 +112,7 @@ def _set_flag(t: Tensor, wanted: bool, message: str) -> None:
         raise RuntimeError(f"{message}, but this one is {dtypes.type_name(dtype(t))}; convert it with .double() or .float()")
     if wanted:
         if t._row == 0:
+            check_inference_flag(t)
             meta_of(t)  # made before threads share the leaf: each would make its own, and one gradient would be lost
             t._row = -1
     elif t._row:
@@ -206,6 +208,19 @@ def get_grad_fn(t: Tensor) -> Node | None:
 def output_nr(t: Tensor) -> int:
     """Which output of its operation the tensor is."""
     return 0 if t._meta is None else t._meta.output_nr
+
+
+def version(t: Tensor) -> int:
+    """How often the tensor's memory was written in place.
+
+    Raises
+    ------
+    RuntimeError
+        For inference tensors.
+    """
+    if type(t) is InferenceTensor:
+        raise RuntimeError("Inference tensors do not track version counter.")
+    return version_count(t)
 
 
 def base(t: Tensor) -> Tensor | None:

@@ -14,6 +14,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from tapegrad.attributes import requires_grad_
 from tapegrad.factories import as_tensor
+from tapegrad.inference_tensors import class_of
 from tapegrad.inplace import is_leaf
 from tapegrad.tensor import Tensor, meta_of, promote
 from tapegrad.views import version_of
@@ -52,7 +53,7 @@ def set_state(t: Tensor, state: tuple[dict[str, Any], dict[str, Any]]) -> None:
 
 def shallow_copy(t: Tensor) -> Tensor:
     """A leaf on the same memory, with the same flag and without gradient."""
-    copied = _blank(type(t), promote(t), t._row != 0)
+    copied = _blank(class_of(t), promote(t), t._row != 0)
     meta_of(copied).version = version_of(t)
     set_state(copied, _attributes(t))
     return copied
@@ -92,7 +93,7 @@ def deep_copy(t: Tensor, memo: dict[Any, Any], with_gradient: bool = True) -> Te
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
             "detach() it first."
         )
-    copied = _blank(type(t), t._data if type(t._data) is float else _copy_memory(t._data, memo), t._row != 0)
+    copied = _blank(class_of(t), t._data if type(t._data) is float else _copy_memory(t._data, memo), t._row != 0)
     memo[id(t)] = copied
     if with_gradient and t._meta is not None and t._meta.grad is not None:
         meta_of(copied).grad = copy.deepcopy(t._meta.grad, memo)
@@ -124,4 +125,4 @@ def reduce(t: Tensor, protocol: int) -> Any:
     if type(data) is not float and not data.flags.writeable:
         data = data.copy()  # what is loaded is the reader's own
     state = _attributes(t)
-    return (rebuild, (type(t), data, t._row != 0), *((state,) if any(state) else ()))
+    return (rebuild, (class_of(t), data, t._row != 0), *((state,) if any(state) else ()))

@@ -17,8 +17,9 @@ from tapegrad import numpy_api
 from tapegrad.elementwise import FORMS, FUNCTIONS, REFLECTED, use_compiled
 from tapegrad.engine import layout as at
 from tapegrad.forward import forward
-from tapegrad.grad_mode import is_grad_enabled
+from tapegrad.grad_mode import is_recording_on
 from tapegrad.jit import Lazy
+from tapegrad.routes import operand_type
 from tapegrad.rules import RULES
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor
@@ -74,9 +75,9 @@ def _offset(slot: str) -> int:
 def _prepare_header() -> None:
     """Tell the compiled operators where everything is."""
     header, kernels = TAPE.header, TAPE.kernels
-    header[at.TENSOR_TYPE], header[at.INT_TYPE] = id(Tensor), id(int)
+    header[at.TENSOR_TYPE], header[at.INT_TYPE] = operand_type(TAPE.inferring), id(int)
     header[at.DATA_AT], header[at.ROW_AT], header[at.META_AT] = _offset("_data"), _offset("_row"), _offset("_meta")
-    header[at.NONE], header[at.TRUE], header[at.IS_RECORDING] = id(None), id(True), id(is_grad_enabled)
+    header[at.NONE], header[at.TRUE], header[at.IS_RECORDING] = id(None), id(True), id(is_recording_on)
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
     fallbacks = np.zeros((len(RULES), 2), np.int64)
     for opcode in range(len(RULES)):

@@ -15,6 +15,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.buffers import SMALL, large_empty
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
+from tapegrad.inference_tensors import InferenceTensor
 from tapegrad.kernels import OPCODES
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.recording import apply_rule, check_broadcast
@@ -43,7 +44,9 @@ def _unary(opcode: int) -> Form:
         except AttributeError:
             return form(as_operand(x))
         if type(a) is float:
-            return apply_rule(opcode, x) if handle else make(_value(scalar, opcode, a), 0)
+            if handle and (not _T.recording_off or is_recording()):
+                return apply_rule(opcode, x)
+            return make(_value(scalar, opcode, a), 0)
         token = enter(IGNORING)
         try:
             z = array(a, out=large_empty(a.shape, F64)) if is_ufunc and a.size > SMALL and a.dtype is F64 else array(a)
@@ -53,6 +56,8 @@ def _unary(opcode: int) -> Form:
             return apply_rule(opcode, x)
         if not handle or (_T.recording_off and not is_recording()):
             return make(z, 0)
+        if type(x) is InferenceTensor:
+            return apply_rule(opcode, x)
         row = _T.array1(_ADDRESS, opcode, handle, id(a), id(z), 0)
         return make(z, row) if row >= 0 else apply_rule(opcode, x)
 
@@ -96,7 +101,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         doubles = type(a) is float or a.dtype is F64
         if kind is float64 and doubles:
             y, kind = float(y), float
-        if kind is Tensor:
+        if kind is Tensor or kind is InferenceTensor:
             b, y_handle = y._data, y._row
         elif kind is ndarray and doubles and y.dtype is F64 and y.ndim:
             # The row may keep its operand, and the caller may write into the array before a derivative is taken.
@@ -110,7 +115,9 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         if exchanged:
             a, b, x_handle, y_handle = b, a, y_handle, x_handle
         if type(a) is float and type(b) is float:
-            return general(x, y) if x_handle or y_handle else make(_value(scalar, opcode, a, b), 0)
+            if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
+                return general(x, y)
+            return make(_value(scalar, opcode, a, b), 0)
         token = enter(IGNORING)
         try:
             z = value(a, b)
@@ -122,6 +129,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         if type(z) is not ndarray:
             return general(x, y)
         if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
+            if kind is InferenceTensor or type(x) is InferenceTensor:
+                return general(x, y)
             row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
             return make(z, row) if row >= 0 else general(x, y)
         same = type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype and z.dtype is a.dtype

@@ -13,8 +13,8 @@ from operator import methodcaller
 from types import FrameType
 from typing import Any
 
-from tapegrad import grad_mode, hooks, packing, tape, tensor
-from tapegrad.autograd import sweeping
+from tapegrad import hooks, packing, routes, tape, tensor
+from tapegrad.autograd import anomaly_mode, sweeping
 
 __all__: list[str] = []
 
@@ -23,10 +23,12 @@ _LOCKS: tuple[Any, ...] = (
     sweeping._grad_lock,
     hooks._registering,
     tensor._leaf_lock,
+    anomaly_mode._lock,
     packing._lock,
+    routes._lock,
     tape._changing,
     tape._loading_lock,
-    grad_mode._lock,
+    routes.choosing,
 )
 
 

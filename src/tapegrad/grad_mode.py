@@ -1,4 +1,4 @@
-"""Whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`; a setting of each thread."""
+"""Whether operations are recorded: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`; settings of each thread."""
 
 from __future__ import annotations
 
@@ -8,29 +8,43 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, TypeVar
 
+from tapegrad import tensor as tensors
+from tapegrad.engine import layout as at
+from tapegrad.inference_tensors import new_inference_tensor
+from tapegrad.routes import choosing, operand_type
 from tapegrad.tape import TAPE
 
-__all__ = ["enable_grad", "is_grad_enabled", "no_grad", "set_grad_enabled", "without_recording"]
+__all__ = [
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_recording_on",
+    "no_grad",
+    "set_grad_enabled",
+    "without_recording",
+]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-_lock = threading.RLock()  # the collector may end a thread's state anywhere
+Modes = tuple[bool, bool]  # gradient mode, inference mode
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 
 class _State:
-    """The mode of one thread; dies with the thread."""
+    """The modes of one thread; dies with the thread."""
 
-    __slots__ = ("enabled",)
+    __slots__ = ("enabled", "inference")
 
     def __init__(self) -> None:
         self.enabled = True
+        self.inference = False
 
     def __del__(self) -> None:
-        # A thread that ends while its mode is off no longer counts.
-        if not self.enabled:
-            with _lock:
-                for step in TAPE.recording_off_steps(TAPE.recording_off - 1):
+        # A thread that ends while a mode is on or off no longer counts.
+        if self.inference or not self.enabled:
+            with choosing:
+                for step in _counting_steps(-1, -int(self.inference)):
                     step()
 
 
@@ -54,47 +68,96 @@ def is_grad_enabled() -> bool:
     return _thread.state.enabled
 
 
-def _switch(enabled: bool) -> bool:
-    """Set this thread's mode; the mode before."""
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode.
+
+    Examples
+    --------
+    >>> with tg.inference_mode():
+    ...     tg.is_inference_mode_enabled()
+    True
+    """
+    return _thread.state.inference
+
+
+def is_recording_on() -> bool:
+    """Whether this thread records, which in inference mode it never does."""
     state = _thread.state
-    before = state.enabled
-    if before != enabled:
-        # Operators look at the counter first: while no thread has recording off, they need not find their thread's mode.
-        with _lock:
-            count = TAPE.recording_off + (-1 if enabled else 1)
-            # No bytecode between these steps, so no interrupt comes between them.
-            tuple(map(partial.__call__, (*TAPE.recording_off_steps(count), partial(setattr, state, "enabled", enabled))))
+    return state.enabled and not state.inference
+
+
+_new_tensor = object.__new__
+
+
+def _new_by_mode(kind: type[tensors.Tensor]) -> tensors.Tensor:
+    """A tensor, while some thread is in inference mode."""
+    return new_inference_tensor() if kind is tensors.Tensor and _thread.state.inference else _new_tensor(kind)
+
+
+def _counting_steps(off: int, inferring: int) -> tuple[partial[Any], ...]:
+    """Calls that count further threads that do not record, and that are in inference mode."""
+    # Operators look at the counter first: while no thread has recording off, they need not find their thread's mode.
+    steps = TAPE.recording_off_steps(TAPE.recording_off + off)
+    if not inferring:
+        return steps
+    count = TAPE.inferring + inferring
+    return (
+        *steps,
+        partial(setattr, TAPE, "inferring", count),
+        partial(TAPE.header.__setitem__, at.TENSOR_TYPE, operand_type(count)),
+        partial(setattr, tensors, "_new", _new_by_mode if count else _new_tensor),
+    )
+
+
+def _switch(enabled: bool, inference: bool | None = None) -> Modes:
+    """Set this thread's modes, by default only gradient mode; the modes before."""
+    state = _thread.state
+    before = state.enabled, state.inference
+    same = inference is None or inference == before[1]
+    if same and enabled == before[0]:
+        return before
+    with choosing:
+        own = partial(setattr, state, "enabled", enabled)
+        if same:
+            steps = (*TAPE.recording_off_steps(TAPE.recording_off + (0 if before[1] else -1 if enabled else 1)), own)
+        else:
+            off = (inference or not enabled) - (before[1] or not before[0])
+            count = _counting_steps(off, 1 if inference else -1)
+            steps = (*count, own, partial(setattr, state, "inference", inference))
+        # No bytecode between these steps, so no interrupt comes between them.
+        tuple(map(partial.__call__, steps))
     return before
 
 
 def without_recording(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording off in this thread."""
-    before = _thread.state.enabled
+    state = _thread.state
+    before = state.enabled, state.inference
     try:
         _switch(False)
         return function(*arguments)
     finally:
         try:
-            _switch(before)
+            _switch(*before)
         except BaseException:  # an interrupt hit the way back
-            _switch(before)
+            _switch(*before)
             raise
 
 
 class _Mode:
-    """A context manager, and a decorator for functions and generators, that sets the mode inside."""
+    """A context manager, and a decorator for functions and generators, that sets modes inside."""
 
     __slots__ = ("_before", "_wanted")
 
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-        self._before: list[bool] = []
+    def __init__(self, enabled: bool, inference: bool | None = None) -> None:
+        self._wanted = enabled, inference
+        self._before: list[Modes] = []
 
     def __enter__(self) -> None:
-        self._before.append(_switch(self._wanted))
+        self._before.append(_switch(*self._wanted))
 
     def __exit__(self, *exception: object) -> None:
-        _switch(self._before.pop())
+        _switch(*self._before.pop())
 
     def __call__(self, function: F) -> F:
         wanted = self._wanted
@@ -103,11 +166,11 @@ class _Mode:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            before = _switch(wanted)
+            before = _switch(*wanted)
             try:
                 return function(*args, **kwargs)
             finally:
-                _switch(before)
+                _switch(*before)
 
         return call  # type: ignore[return-value]
 
@@ -116,33 +179,33 @@ def _is_generator(function: Any) -> bool:
     return bool(getattr(getattr(function, "__code__", None), "co_flags", 0) & GENERATOR)
 
 
-def _wrap_generator(function: Callable[..., Generator[Any, Any, Any]], wanted: bool) -> Callable[..., Any]:
+def _wrap_generator(function: Callable[..., Generator[Any, Any, Any]], wanted: tuple[bool, bool | None]) -> Callable[..., Any]:
     """The mode holds only while the generator itself runs."""
 
     @functools.wraps(function)
     def generate(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        before = _switch(wanted)
+        before = _switch(*wanted)
         try:
             source = function(*args, **kwargs)
         finally:
-            _switch(before)
+            _switch(*before)
         step: Callable[[], Any] = functools.partial(next, source)
         while True:
-            before = _switch(wanted)
+            before = _switch(*wanted)
             try:
                 item = step()
             except StopIteration as stop:
                 return stop.value
             finally:
-                _switch(before)
+                _switch(*before)
             try:
                 sent = yield item
             except GeneratorExit:
-                before = _switch(wanted)
+                before = _switch(*wanted)
                 try:
                     source.close()
                 finally:
-                    _switch(before)
+                    _switch(*before)
                 raise
             except BaseException as error:
                 step = functools.partial(source.throw, error)
@@ -219,13 +282,62 @@ class set_grad_enabled(_Mode):  # noqa: N801 - PyTorch's name
 
     def __init__(self, mode: bool) -> None:
         super().__init__(bool(mode))
-        self._outside = _switch(self._wanted)
+        self._outside = _switch(*self._wanted)
 
     def __enter__(self) -> None:
         self._before.append(self._outside)
-        _switch(self._wanted)
+        _switch(*self._wanted)
 
     def __call__(self, function: F) -> F:
         """Decorate a function; the mode of the surroundings is restored first."""
-        _switch(self._outside)
+        _switch(*self._outside)
         return super().__call__(function)
+
+
+class inference_mode(_Mode):  # noqa: N801 - PyTorch's name
+    """Switch recording off inside a ``with`` block or a decorated function, and let what is made there stay out of graphs.
+
+    Parameters
+    ----------
+    mode : bool, or callable
+        Whether to be in inference mode; False records as usual, inside of inference mode too. Given a function, that is decorated.
+
+    Notes
+    -----
+    What operations and factories make inside are inference tensors: outside they are values for operations like others, but
+    cannot be written in place, cannot be saved for a derivative, and have no ``_version``. Their views are inference tensors
+    too, and a ``clone()`` made outside is an ordinary tensor. Views of ordinary tensors stay ordinary. So do parameters, wherever
+    they are made. A tracked leaf that was made inside can be used outside as long as no derivative needs its value.
+
+    While any thread is in inference mode, operations on small operands take the longer way through Python: `no_grad` is faster.
+
+    Examples
+    --------
+    >>> w = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> with tg.inference_mode():
+    ...     y = w * w
+    >>> y.requires_grad, y.is_inference()
+    (False, True)
+    >>> w * y
+    Traceback (most recent call last):
+    RuntimeError: Inference tensors cannot be saved for backward. ...
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, mode: Any = True) -> Any:
+        """The context manager, or, given a function, the function decorated.
+
+        Raises
+        ------
+        TypeError
+            If `mode` is neither a bool nor a function.
+        """
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        if not callable(mode):
+            raise TypeError(f"inference_mode() takes a bool, or a function to decorate, but got {type(mode).__name__}")
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__(not mode, mode)

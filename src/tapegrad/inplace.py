@@ -17,6 +17,7 @@ from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import getitem, index_put, select_again
+from tapegrad.inference_tensors import check_inference_write
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
 from tapegrad.packing import current_pair
@@ -31,6 +32,7 @@ from tapegrad.views import Replay, check_memory, is_strided, refresh, version_of
 from tapegrad.watching import move_watch
 
 __all__ = [
+    "check_graph",
     "check_writable",
     "copy_",
     "fill_",
@@ -62,9 +64,16 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
     ------
     RuntimeError
         For leaves that require grad and their views while recording, read-only or expanded memory, and views that may not be
-        written.
+        written; for inference tensors outside inference mode.
     """
-    data = t._data
+    check_graph(t, tracked)
+    if type(t._data) is not float:
+        check_memory(t._data, repeats)
+
+
+def check_graph(t: Tensor, tracked: bool) -> None:
+    """The part of `check_writable` that does not concern the memory."""
+    check_inference_write(t)
     meta = t._meta
     if is_recording():
         base = meta.base if meta is not None else None
@@ -81,7 +90,8 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
                 )
             if meta.made_without_grad:
                 raise RuntimeError(
-                    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+                    f"A view was created in {meta.made_without_grad} mode and is being modified inplace "
+                    f"{'with grad mode enabled' if meta.made_without_grad == 'no_grad' else 'in normal mode'}. "
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
         if base is not None and base._row and is_leaf(base):
@@ -89,8 +99,6 @@ def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
                 "a view of a leaf Variable that requires grad is being used in an in-place operation. "
                 "Do it under no_grad(), or on a clone()."
             )
-    if type(data) is not float:
-        check_memory(data, repeats)
 
 
 def is_leaf(t: Tensor) -> bool:

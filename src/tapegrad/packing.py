@@ -13,19 +13,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.engine import layout as at
+from tapegrad.routes import count, surround
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, version_count
 
-__all__ = ["Pair", "current_pair", "enter", "forget_other_threads", "leave", "pack", "unpack", "usual_entry"]
+__all__ = ["Pair", "current_pair", "enter", "forget_other_threads", "leave", "pack", "unpack"]
 
 Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _lock = threading.RLock()
 _ENTRIES = ("array1", "array2", "array3")
-_usual: dict[str, Any] = {}
-
-
-class _Nothing:
-    """A class that no operand has."""
 
 
 class _Thread(threading.local):
@@ -42,11 +38,6 @@ def current_pair() -> Pair | None:
     return pairs[-1] if pairs else None
 
 
-def usual_entry(name: str) -> Any:
-    """An entry that records, whoever packs."""
-    return _usual[name] if TAPE.packers else getattr(TAPE, name)
-
-
 def _guarded(entry: Any) -> Any:
     def call(*arguments: Any) -> Any:
         return at.UNSUPPORTED if _thread.pairs else entry(*arguments)
@@ -59,13 +50,8 @@ def enter(pair: Pair) -> None:
     TAPE.load()
     with _lock:
         if not TAPE.packers:
-            for name in _ENTRIES:
-                _usual[name] = TAPE.compiled(name)
-                setattr(TAPE, name, _guarded(_usual[name]))
-            TAPE.header[at.TENSOR_TYPE] = id(
-                _Nothing
-            )  # compiled operators take nothing for a tensor, and leave all to the Python forms
-        TAPE.packers += 1
+            surround("packers", _ENTRIES, _guarded)
+        count("packers", 1)
         _thread.pairs.append(pair)
 
 
@@ -73,11 +59,8 @@ def leave() -> None:
     """End what `enter` began."""
     with _lock:
         _thread.pairs.pop()
-        TAPE.packers -= 1
-        if not TAPE.packers:
-            for name in _ENTRIES:
-                setattr(TAPE, name, _usual[name])
-            TAPE.header[at.TENSOR_TYPE] = id(Tensor)
+        if not count("packers", -1):
+            surround("packers", _ENTRIES, None)
 
 
 def forget_other_threads() -> None:

@@ -15,8 +15,11 @@ from tapegrad.casting import cast
 from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
-from tapegrad.packing import current_pair, usual_entry
+from tapegrad.inference_tensors import InferenceTensor, check_saved
+from tapegrad.kernels import USES
+from tapegrad.packing import current_pair
 from tapegrad.quiet import IGNORING, enter, leave, quiet
+from tapegrad.routes import usual_entry
 from tapegrad.rules import RULES
 from tapegrad.sizes import check_count
 from tapegrad.tape import TAPE
@@ -178,6 +181,8 @@ def record(
                 f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
                 f"{operands.index(t)}; detach() it."
             )
+    if InferenceTensor in map(type, operands):
+        _check_saved(opcode, operands)
     if type(z) is float:
         # A tracked float32 scalar has a float32 adjoint, which rows of float64 scalars do not know.
         operands = tuple(
@@ -203,6 +208,13 @@ def record(
     if row == UNSUPPORTED:
         raise RuntimeError(f"{RULES[opcode].name}: cannot record a result of dtype {z.dtype}; only float32 and float64 are tracked")
     return row
+
+
+def _check_saved(opcode: int, operands: tuple[Tensor, ...]) -> None:
+    uses = 0
+    for t, bits in zip(operands, USES[opcode], strict=True):
+        uses |= bits if t._row else 0
+    check_saved(t for k, t in enumerate(operands) if uses >> k & 1)
 
 
 def _scalar_row(opcode: int, operands: tuple[Tensor, ...], data: tuple[float, ...], z: float) -> Any:

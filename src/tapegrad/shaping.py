@@ -214,10 +214,14 @@ def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     -------
     Tensor
     """
-    shape = array_of(x).shape
-    drop = tuple(k for k in axes(dim, len(shape)) if k < len(shape) and shape[k] == 1)
+    take = dropping(array_of(x).shape, dim)
     name = "SqueezeBackward0" if dim is None else "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2"
-    return views.view(x, name, _Squeeze(drop))
+    return views.view(x, name, take)
+
+
+def dropping(shape: Shape, dim: int | Sequence[int] | None) -> _Squeeze:
+    """The map of `squeeze`."""
+    return _Squeeze(tuple(k for k in axes(dim, len(shape)) if k < len(shape) and shape[k] == 1))
 
 
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
@@ -231,7 +235,12 @@ def unsqueeze(x: Tensor, dim: int) -> Tensor:
     tapegrad.Size([2, 1])
     """
     position = axis(dim, array_of(x).ndim + 1)
-    return views.view(x, "UnsqueezeBackward0", operator.itemgetter((slice(None),) * position + (None, Ellipsis)))
+    return views.view(x, "UnsqueezeBackward0", inserting(position))
+
+
+def inserting(position: int) -> Any:
+    """The map of `unsqueeze`."""
+    return operator.itemgetter((slice(None),) * position + (None, Ellipsis))
 
 
 def expand(x: Tensor, *shape: int | Sequence[int]) -> Tensor:

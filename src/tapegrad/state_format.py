@@ -19,6 +19,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tapegrad.copying import rebuild
+from tapegrad.inference_tensors import class_of
 from tapegrad.inplace import is_leaf
 from tapegrad.nn.parameter import Parameter
 from tapegrad.tensor import Tensor
@@ -94,7 +95,7 @@ class _Encoder:
         return {CONTAINERS[type(value)]: items}
 
     def array(self, value: Any, place: Place) -> dict[str, Any]:
-        kind = type(value)
+        kind = class_of(value)
         if kind in TENSORS:
             body = {"requires_grad": value._row != 0 and is_leaf(value)}
             if type(value._data) is float:

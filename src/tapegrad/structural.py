@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tapegrad.inference_tensors import InferenceTensor, check_saved
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, retry, wrap
 
@@ -155,12 +156,14 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
         return make(value, 0)
     if type(value) is not float and value.dtype not in FLOATS:
         return make(value, 0)
+    everything = (*inputs, *extra)
+    saved, saves_result = op.saves(inputs)
+    if InferenceTensor in map(type, everything):
+        check_saved((*(inputs[k] for k in saved), *extra))
     if TAPE.packers:
         packed = _packed(op, inputs, value, attrs, extra)
         if packed is not None:
             return make(value, packed)
-    everything = (*inputs, *extra)
-    saved, saves_result = op.saves(inputs)
     payload = Payload(op, attrs, [t._data for t in everything], len(inputs))
     return make(value, write_host_row(payload, everything, len(inputs), saved, value, saves_result))
 

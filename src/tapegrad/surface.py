@@ -24,6 +24,7 @@ from tapegrad import (
     extremes,
     grids,
     indexing,
+    inference_tensors,
     inplace,
     joining,
     missing_values,
@@ -49,6 +50,7 @@ from tapegrad import (
     transcendental,
     transposing,
     triangles,
+    turning,
     undifferentiable,
     vectors,
     writing,
@@ -59,7 +61,7 @@ from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.rules import RULES
-from tapegrad.tensor import Tensor, as_operand, version_count
+from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["PUBLIC", "attach"]
 
@@ -140,7 +142,7 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "grad_fn": (attributes.get_grad_fn,),
     "retains_grad": (attributes.retains_grad,),
     "output_nr": (attributes.output_nr,),
-    "_version": (version_count,),
+    "_version": (attributes.version,),
     "_base": (attributes.base,),
     "data": (attributes.get_data, attributes.set_data),
     "H": (transposing.H,),
@@ -183,6 +185,7 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "numel": attributes.numel,
     "nelement": attributes.numel,
     "stride": attributes.stride,
+    "is_inference": inference_tensors.is_inference,
     "is_contiguous": attributes.is_contiguous,
     "requires_grad_": attributes.requires_grad_,
     "retain_grad": attributes.retain_grad,
@@ -343,7 +346,7 @@ def attach() -> None:
         "clamp_": _clamp_in_place,
         "clip_": _clamp_in_place,
     }
-    table |= writing.FORMS | METHODS_OF_ITS_OWN
+    table |= writing.FORMS | METHODS_OF_ITS_OWN | {name: getattr(turning, name) for name in turning.__all__}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
         table[f"__{operation}__"] = METHODS[operation]

@@ -104,7 +104,7 @@ class Tape:
     __slots__ = (
         "_name_numbers", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "packers", "passes", "rules", "versions", "waiting", *ENTRIES,
+        "anomalies", "inferring", "packers", "passes", "rules", "versions", "waiting", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -112,6 +112,8 @@ class Tape:
         self.address = self.header.ctypes.data
         self.row_limit = MAXIMUM_ROWS
         self.recording_off = 0
+        self.anomalies = 0  # 1 while they are looked for
+        self.inferring = 0  # number of threads in inference mode now
         self.reshaped = False  # whether a tensor was ever given data of another shape or dtype
         self.names: list[str] = [""]
         self._name_numbers: dict[str, int] = {"": 0}

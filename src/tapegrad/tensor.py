@@ -66,8 +66,9 @@ class VersionCounter:
 class LeafLink(weakref.ref["Tensor"]):
     """How the row of a leaf finds its tensor. The tensor holds the row, so the row must hold the tensor weakly."""
 
-    __slots__ = ("data", "hooks")
+    __slots__ = ("data", "hooks", "turned")
     data: Any
+    turned: bool  # set when the tensor got another shape in place, so that the row is no longer its own
     hooks: Any  # set when the tensor that had them died
 
 
@@ -96,7 +97,7 @@ class Meta:
         self.replay: Any = None  # how to take the view again
         self.views: list[weakref.ref[Tensor]] | None = None
         self.one_of_many = ""  # name of the multi-output operation that made this view
-        self.made_without_grad = False
+        self.made_without_grad = ""  # in which mode a view was made
         self.output_nr = 0
         self.retained: Any = None
         self.hooks: Any = None  # of the tensor's latest row that has any
@@ -134,7 +135,7 @@ class Tensor:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         """An untracked tensor, without data until the class's initialiser sets it."""
-        self = object.__new__(cls)
+        self = _new(cls)
         self._row = 0
         self._meta = None
         return self
@@ -178,7 +179,7 @@ class Tensor:
         def __setitem__(self, key: Any, value: Any) -> None: ...
 
 
-_new = object.__new__
+_new: Any = object.__new__  # another one while a thread is in inference mode
 
 
 def make(data: Any, row: int) -> Tensor:
@@ -259,9 +260,9 @@ def is_recording() -> bool:
     """Whether this thread records."""
     if not TAPE.recording_off:
         return True
-    from tapegrad.grad_mode import is_grad_enabled
+    from tapegrad.grad_mode import is_recording_on
 
-    return is_grad_enabled()
+    return is_recording_on()
 
 
 def check_adjoint(size: int) -> None:

@@ -18,7 +18,7 @@ __all__ = ["H", "T", "adjoint", "mT", "moveaxis", "movedim", "permute", "swapaxe
 Array = np.ndarray[Any, Any]
 
 
-class _Transpose:
+class Reordering:
     """The map of a view that reorders dimensions."""
 
     __slots__ = ("order",)
@@ -30,7 +30,7 @@ class _Transpose:
         return array.transpose(self.order)
 
 
-def _swapped(ndim: int, first: int, second: int) -> tuple[int, ...]:
+def swapped(ndim: int, first: int, second: int) -> tuple[int, ...]:
     order = list(range(ndim))
     if ndim:
         order[first], order[second] = second, first
@@ -46,7 +46,7 @@ def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
     tapegrad.Size([4, 3, 2])
     """
     ndim = array_of(x).ndim
-    return view(x, "TransposeBackward0", _Transpose(_swapped(ndim, axis(dim0, ndim), axis(dim1, ndim))))
+    return view(x, "TransposeBackward0", Reordering(swapped(ndim, axis(dim0, ndim), axis(dim1, ndim))))
 
 
 def swapaxes(x: Tensor, axis0: int, axis1: int) -> Tensor:
@@ -77,7 +77,7 @@ def permute(x: Tensor, *dims: int | Sequence[int]) -> Tensor:
     order = tuple(axis(dim, ndim) for dim in wanted)
     if len(set(order)) != ndim:
         raise ShapeError(f"permute(): duplicate dims are not allowed, got {list(wanted)}")
-    return view(x, "PermuteBackward0", _Transpose(order))
+    return view(x, "PermuteBackward0", Reordering(order))
 
 
 def t(x: Tensor) -> Tensor:
@@ -91,12 +91,12 @@ def t(x: Tensor) -> Tensor:
     ndim = array_of(x).ndim
     if ndim > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D; use transpose or mT")
-    return view(x, "TBackward0", _Transpose(tuple(reversed(range(ndim)))))
+    return view(x, "TBackward0", Reordering(tuple(reversed(range(ndim)))))
 
 
 def T(x: Tensor) -> Tensor:
     """A view with all dimensions in reverse order."""
-    return view(x, "PermuteBackward0", _Transpose(tuple(reversed(range(array_of(x).ndim)))))
+    return view(x, "PermuteBackward0", Reordering(tuple(reversed(range(array_of(x).ndim)))))
 
 
 def mT(x: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ def mT(x: Tensor) -> Tensor:
     ndim = array_of(x).ndim
     if ndim < 2:
         raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor.")
-    return view(x, "TransposeBackward0", _Transpose(_swapped(ndim, ndim - 2, ndim - 1)))
+    return view(x, "TransposeBackward0", Reordering(swapped(ndim, ndim - 2, ndim - 1)))
 
 
 def adjoint(x: Tensor) -> Tensor:
@@ -159,11 +159,11 @@ def movedim(x: Tensor, source: int | Sequence[int], destination: int | Sequence[
         if len(set(dims)) != len(dims):
             raise ShapeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     if ndim == 0:
-        return view(x, "PermuteBackward0", _Transpose(()))
+        return view(x, "PermuteBackward0", Reordering(()))
     order = [k for k in range(ndim) if k not in origin]
     for place, dim in sorted(zip(target, origin, strict=True)):
         order.insert(place, dim)
-    return view(x, "PermuteBackward0", _Transpose(tuple(order)))
+    return view(x, "PermuteBackward0", Reordering(tuple(order)))
 
 
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:

@@ -13,11 +13,23 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.inference_tensors import InferenceTensor, make_like
 from tapegrad.tape import TAPE
 from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
 
-__all__ = ["Replay", "alias", "check_memory", "is_strided", "refresh", "separate", "split_views", "version_of", "view"]
+__all__ = [
+    "Replay",
+    "alias",
+    "check_memory",
+    "is_strided",
+    "record_view",
+    "refresh",
+    "separate",
+    "split_views",
+    "version_of",
+    "view",
+]
 
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
@@ -89,7 +101,7 @@ def version_of(t: Tensor) -> VersionCounter:
     return meta.version
 
 
-def _record(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
+def record_view(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
     """Row of the view `z` of `x`."""
     a = promote(x)
     # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
@@ -127,8 +139,10 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     """
     z = take(promote(x))
     recording = is_recording()
-    row = _record(x, name, take, z) if x._row and recording else 0
-    t = make(z, row)
+    row = record_view(x, name, take, z) if x._row and recording else 0
+    t = make_like(x, z, row)
+    if type(t) is InferenceTensor:
+        return t
     own = _adopt(t, x, take, recording)
     if x._meta is not None and x._meta.one_of_many:
         own.one_of_many = name.removesuffix("Backward0")
@@ -141,7 +155,7 @@ def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
     A view may be written only where what it is a view of may be.
     """
     own, theirs = meta_of(t), meta_of(x)
-    own.made_without_grad = theirs.made_without_grad or not recording
+    own.made_without_grad = theirs.made_without_grad or ("" if recording else _mode())
     own.version = version_of(x)
     if theirs.base is None:
         own.base, own.replay = x, Replay(None, take)
@@ -157,9 +171,16 @@ def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
     return own
 
 
+def _mode() -> str:
+    """The mode of this thread, which does not record."""
+    from tapegrad.grad_mode import is_inference_mode_enabled
+
+    return "inference" if is_inference_mode_enabled() else "no_grad"
+
+
 def alias(x: Tensor, shares_version: bool) -> Tensor:
     """An untracked tensor on the same memory: `detach` shares the version counter, `data` does not."""
-    t = make(promote(x), 0)
+    t = make_like(x, promote(x), 0)
     if shares_version:
         meta_of(t).version = version_of(x)
     return t
@@ -174,20 +195,22 @@ def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ..
     outputs = []
     for number, take in enumerate(takes):
         z = take(promote(x))
-        row = _record(node, name, take, z) if node._row and node is not x else 0
-        t = make(z, row)
-        meta = _adopt(t, x, take, recording)
-        meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
+        row = record_view(node, name, take, z) if node._row and node is not x else 0
+        t = make_like(x, z, row)
+        outputs.append(t)
         if row > 0:
             TAPE.number_output(TAPE.address, row, number)
-        outputs.append(t)
+        if type(t) is InferenceTensor:
+            continue
+        meta = _adopt(t, x, take, recording)
+        meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
     return tuple(outputs)
 
 
 def _identity(x: Tensor, name: str) -> Tensor:
     """The row that stands for a multi-output operation: the whole of `x`."""
     a = promote(x)
-    return make(a, _record(x, name, lambda array: array[...], a[...]))
+    return make(a, record_view(x, name, lambda array: array[...], a[...]))
 
 
 def is_strided(replay: Take, shape: tuple[int, ...]) -> bool:
@@ -201,11 +224,11 @@ def _record_again(base: Tensor, replay: Take, z: np.ndarray) -> int:
     """Row of the view `z`, taken anew from its base."""
     a = promote(base)
     if a.flags.c_contiguous or is_strided(replay, a.shape):
-        return _record(base, "AsStridedBackward0", replay, z)
-    from tapegrad.grad_mode import enable_grad
+        return record_view(base, "AsStridedBackward0", replay, z)
+    from tapegrad.grad_mode import inference_mode
     from tapegrad.indexing import select_again
 
-    with enable_grad():
+    with inference_mode(False):
         again = select_again(base, replay, z)
     row, again._row = again._row, 0
     return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
 from tapegrad.autograd.rows import object_at, origin, record_of
-from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
+from tapegrad.autograd.sweeping import check_leaf, check_used, release, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
 from tapegrad.tape import TAPE
@@ -188,13 +188,23 @@ def backward(
             _backward_to(chosen, slots, seeds, retain, create_graph)
         elif create_graph:
             found, shown, finished = recorded_sweep(slots, seeds, None)
+            if TAPE.reshaped:
+                _check_leaves(found)
             leaves = [(object_at(record_of(slot).payload)(), g) for slot, g in found.items()]
             replace_gradients([*shown, *((t, g) for t, g in leaves if t is not None)])
             if not retain:
                 _release(slots, list(found))
             call_finished_recorded(finished)
         else:
-            sweep(slots, [seed._data for seed in seeds], None, retain)
+            _plain_pass(slots, seeds, None, retain)
+
+
+def _check_leaves(slots: Iterable[int]) -> None:
+    for slot in slots:
+        record = record_of(slot)
+        t = object_at(record.payload)()
+        if t is not None and t._row:
+            check_leaf(t, record, None)
 
 
 def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], retain: bool, create_graph: bool) -> None:
@@ -210,7 +220,15 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
             _release(slots, wanted)
         call_finished_recorded(finished)
         return
-    sweep(slots, [seed._data for seed in seeds], wanted, retain, into=targets)
+    _plain_pass(slots, seeds, wanted, retain, into=targets)
+
+
+def _plain_pass(slots: list[int], seeds: list[Tensor], wanted: list[int] | None, retain: bool, **options: Any) -> Any:
+    if TAPE.anomalies:
+        from tapegrad.autograd.anomalies import walk
+
+        return walk(slots, seeds, wanted, retain, **options)
+    return sweep(slots, [seed._data for seed in seeds], wanted, retain, **options)
 
 
 def _release(slots: list[int], wanted: list[int]) -> None:
@@ -282,7 +300,7 @@ def grad(
                 found, shown, _ = recorded_sweep(slots, seeds, wanted, demand, accumulates=False)
                 replace_gradients(shown)
             else:
-                found = sweep(slots, [seed._data for seed in seeds], wanted, retain, demand) or {}
+                found = _plain_pass(slots, seeds, wanted, retain, demand=demand) or {}
         if demand:
             check_used(wanted, found.__contains__)
         if create_graph and not retain:
@@ -303,7 +321,7 @@ def tensor_backward(
     self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves; see `tapegrad.autograd.backward`."""
-    if not retain_graph and not create_graph and inputs is None and self._row > 0:
+    if not retain_graph and not create_graph and inputs is None and self._row > 0 and not TAPE.anomalies:
         data = self._data
         if gradient is None:
             if type(data) is float or data.size == 1:

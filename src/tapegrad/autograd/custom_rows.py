@@ -19,6 +19,7 @@ from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode
 from tapegrad.autograd.sweeping import Sweep, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.engine import layout as at
+from tapegrad.inference_tensors import check_saved
 from tapegrad.packing import Pair, current_pair, pack, unpack
 from tapegrad.structural import Payload, Structural, sum_to, write_host_row
 from tapegrad.tape import TAPE, owner_of
@@ -175,6 +176,8 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
     ------
     TypeError
         If something else than tensors was saved.
+    RuntimeError
+        If an inference tensor was saved.
     """
     kept: set[int] = set()
     extra: list[Tensor] = []
@@ -197,6 +200,7 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
         else:
             state.saved.append((OTHER, 0, len(inputs) + len(extra)))
             extra.append(t)
+    check_saved(t for t in state.to_save if t is not None)
     pair = current_pair() if TAPE.packers else None
     if pair is not None:
         kept, extra = set(), [make(_pack(state, pair, inputs, extra), 0)]

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.autograd.custom_rows import State, new_ctx, record_function, record_output, saved_tensors
 from tapegrad.autograd.graph import Node, adopt
 from tapegrad.engine.layout import CLOCK
-from tapegrad.grad_mode import is_grad_enabled, without_recording
+from tapegrad.grad_mode import is_recording_on, without_recording
 from tapegrad.inplace import is_leaf, replace
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tape import TAPE
@@ -267,7 +267,7 @@ def _tracked(o: Tensor, row: int, number: int, name: str, inputs: list[Any], sta
     o._row = row
     if o._meta is not None and o._meta.base is not None:
         # A write to it, or to what it is a view of, would override the derivative given for it.
-        o._meta.one_of_many, o._meta.made_without_grad = name, False
+        o._meta.one_of_many, o._meta.made_without_grad = name, ""
     if number:
         meta_of(o).output_nr = number
     return o
@@ -290,7 +290,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(ctx: Any, *gradients: Any) -> Any:
         results = without_recording(function, ctx, *gradients)
         tracked = [g for g in gradients if isinstance(g, Tensor) and g._row]
-        if not tracked or not is_grad_enabled():
+        if not tracked or not is_recording_on():
             return results
         marked = tuple(
             apply(_ERROR, tracked, r._data if type(r._data) is float else r._data.copy()) if isinstance(r, Tensor) else r

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.grad_mode import is_grad_enabled, set_grad_enabled
+from tapegrad.grad_mode import inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
 from tapegrad.packing import current_pair, enter, leave
 
 __all__ = ["call_nested"]
@@ -37,13 +37,13 @@ def call_nested(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _call_in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    enabled, pair = is_grad_enabled(), current_pair()
+    enabled, inference, pair = is_grad_enabled(), is_inference_mode_enabled(), current_pair()
     results: list[Any] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            with set_grad_enabled(enabled):
+            with inference_mode(inference), set_grad_enabled(enabled):
                 if pair is not None:
                     enter(pair)
                 try:

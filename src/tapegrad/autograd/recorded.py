@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
-from tapegrad.autograd.sweeping import Sweep, borrow, check_used, saved_record_of
+from tapegrad.autograd.sweeping import Sweep, borrow, check_shapes, check_used, saved_record_of
 from tapegrad.autograd.visits import Finished, Visits
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at
-from tapegrad.grad_mode import enable_grad
+from tapegrad.grad_mode import enable_grad, set_grad_enabled
 from tapegrad.kernels import OPCODES, names_in
 from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, strided_scatter, sum_to
 from tapegrad.tape import TAPE, at_once
-from tapegrad.tensor import Tensor, array_of, make, meta_of
+from tapegrad.tensor import Tensor, array_of, is_recording, make, meta_of
 from tapegrad.watching import watchers_of
 
 __all__ = ["apply_node", "call_finished_recorded", "contributions", "recorded_sweep", "replace_gradients"]
@@ -40,7 +40,12 @@ def partial(text: str) -> Callable[..., Any]:
 
 
 def recorded_sweep(
-    slots: Sequence[int], seeds: Sequence[Tensor], requested: Sequence[int] | None, demand: bool = False, accumulates: bool = True
+    slots: Sequence[int],
+    seeds: Sequence[Tensor],
+    requested: Sequence[int] | None,
+    demand: bool = False,
+    accumulates: bool = True,
+    records: bool = True,
 ) -> tuple[dict[int, Tensor], list[tuple[Tensor, Tensor]], list[Finished]]:
     """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached.
 
@@ -56,6 +61,8 @@ def recorded_sweep(
         Raise, before anything runs, if a requested row is not reached.
     accumulates : bool
         Whether leaves get what is contributed to them.
+    records : bool
+        Whether the pass is recorded, if this thread records; else it only walks as a recorded one does.
     """
     state = borrow()
     if requested is not None:
@@ -72,7 +79,7 @@ def recorded_sweep(
     adjoints: dict[int, Tensor] = {}
     found: dict[int, Tensor] = {}
     shown: list[tuple[Tensor, Tensor]] = []
-    with enable_grad():
+    with set_grad_enabled(records):
         for slot, seed in zip(slots, seeds, strict=True):
             if slot in present:
                 _add(adjoints, slot, seed)
@@ -108,6 +115,8 @@ def _step(
     marks = state.marks
     opcode, _ = opcode_of(slot)
     flags = int(TAPE.columns["flags"][slot])
+    if g is not None and type(g._data) is not float and not is_recording():
+        g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
 
     def show(g: Tensor) -> None:
         if flags & at.WATCHED:
@@ -119,17 +128,25 @@ def _step(
         return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
 
     runs = opcode != at.LEAF and (marks is None or bool(marks[slot] & at.ON_PATH))
-    sent: Contributions = []
-    if flags & at.HOOKED:
-        from tapegrad.autograd.stops import stop_recorded
 
-        sent = stop_recorded(state, slot, g, show, wanted, runs)
-    elif g is not None:
+    def send() -> Contributions:
+        if flags & at.HOOKED:
+            from tapegrad.autograd.stops import stop_recorded
+
+            return stop_recorded(state, slot, g, show, wanted, runs)
+        if g is None:
+            return []
         show(g)
-        if runs:
-            sent = contributions(state, slot, (g,), wanted)
-    for argument, c in sent:
+        return contributions(state, slot, (g,), wanted) if runs else []
+
+    for argument, c in _observed(slot, send) if TAPE.anomalies else send():
         _add(adjoints, argument.slot, _fit(argument.slot, c))
+
+
+def _observed(slot: int, send: Callable[[], Contributions]) -> Contributions:
+    from tapegrad.autograd.anomalies import observed
+
+    return observed(slot, send)
 
 
 def apply_node(slot: int, gradients: Sequence[Tensor | None]) -> Any:
@@ -212,6 +229,8 @@ def replace_gradients(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
     for t, g in pairs:
         meta = meta_of(t)
         before = fresh[id(t)][1] if id(t) in fresh else meta.grad
+        if before is not None:
+            check_shapes(before._data, g._data)
         fresh[id(t)] = (meta, own_copy(g) if before is None else before + g)
     at_once(*(partial_call(setattr, meta, "grad", grad) for meta, grad in fresh.values()))
 

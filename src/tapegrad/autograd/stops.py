@@ -21,7 +21,7 @@ from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
 from tapegrad.hooks import Group, RowHooks, hooks_at, running
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, make
+from tapegrad.tensor import Tensor, is_recording, make
 
 __all__ = ["call_finished", "stop_plain", "stop_recorded"]
 
@@ -217,7 +217,10 @@ def stop_recorded(
     """The stop of a recorded pass: contributions of the row."""
     hooks = hooks_at(slot)
     if hooks is not None:
-        g = _call_tensor_hooks(state, hooks, g)
+        # What hooks write to the gradient of a pass that is not recorded changes nothing.
+        given = g if g is None or type(g._data) is float or is_recording() else make(g._data.copy(), 0)
+        result = _call_tensor_hooks(state, hooks, given)
+        g = g if result is given else result
         state.visits().called.add(hooks)
         if hooks.reports:
             _report(state, slot, g)

@@ -27,7 +27,7 @@ from tapegrad.tensor import FLOATS, Tensor, make, meta_of
 from tapegrad.views import check_memory
 from tapegrad.watching import watchers_of
 
-__all__ = ["Sweep", "borrow", "check_used", "release", "sweep", "sweep_from"]
+__all__ = ["Sweep", "add_gradients", "borrow", "call_finished", "check_leaf", "check_used", "release", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -339,12 +339,28 @@ def additions(t: Tensor, array: np.ndarray) -> list[partial[Any]]:
     if type(data) is float:
         steps = [partial(setattr, grad, "_data", data + array.item())]
     else:
+        check_shapes(data, array)
         check_memory(data)
         TAPE.note_written(data)
         steps = [partial(np.add, data, array, data)]
     if grad._meta is not None and grad._meta.version is not None:
         steps.append(partial(setattr, grad._meta.version, "count", grad._meta.version.count + 1))
     return steps
+
+
+def check_shapes(gradient: Any, more: Any) -> None:
+    """Raise if what is to be added to a gradient has another shape: the leaf was given one in place.
+
+    Raises
+    ------
+    RuntimeError
+        Names both shapes.
+    """
+    if np.shape(gradient) != np.shape(more):
+        raise RuntimeError(
+            f"output with shape {list(np.shape(gradient))} doesn't match the broadcast shape {list(np.shape(more))}: the gradient "
+            "of a leaf has the shape that the leaf had before. Set it to None."
+        )
 
 
 def _distinct(pairs: list[tuple[Tensor, np.ndarray]]) -> Iterable[tuple[Tensor, np.ndarray]]:
@@ -356,12 +372,16 @@ def _distinct(pairs: list[tuple[Tensor, np.ndarray]]) -> Iterable[tuple[Tensor, 
     return sums.values()
 
 
+def add_gradients(pairs: list[tuple[Tensor, np.ndarray]], *others: partial[Any]) -> None:
+    """Add arrays (owned) to the gradients of tensors, all at once and together with other calls."""
+    with _grad_lock:  # another thread may be adding to the same gradients
+        at_once(*others, *(step for t, array in _distinct(pairs) for step in additions(t, array)))
+
+
 def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) -> None:
     """Hand the gradients over and end the pass: all gradients are as before if an exception comes first, else all are new."""
     if pairs:
-        with _grad_lock:  # another thread may be adding to the same gradients
-            steps = [step for t, array in _distinct(pairs) for step in additions(t, array)]
-            at_once(partial(TAPE.conclude, _ADDRESS, state.address, releases), *steps)
+        add_gradients(pairs, partial(TAPE.conclude, _ADDRESS, state.address, releases))
     else:
         TAPE.conclude(_ADDRESS, state.address, releases)
     if state.words[at.TRASH_COUNT] and not TAPE.header[at.PINS]:
@@ -399,13 +419,18 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
 
 
 def check_leaf(t: Tensor, record: Record, grad: Any) -> None:
-    """Raise if a leaf, or its gradient, was given data of another shape or dtype since the row was recorded.
+    """Raise if a leaf, or its gradient, was given another shape or dtype since the row was recorded.
 
     Raises
     ------
     RuntimeError
         Names both shapes.
     """
+    if getattr(object_at(record.payload), "turned", False):
+        raise RuntimeError(
+            f"the shape of a leaf was changed in place after it was used: it is {list(np.shape(t._data))} now, and was "
+            f"{list(record.shape)}. Compute the result again."
+        )
     for data in (t._data, grad):
         if data is None:
             continue
@@ -470,13 +495,14 @@ def sweep_from(handle: int, seed: float) -> None:
         raise
     state.finish()
     if finished:
-        _call_finished(finished)
+        call_finished(finished)
 
 
-def _call_finished(finished: list[Finished]) -> None:
-    from tapegrad.autograd.stops import call_finished
+def call_finished(finished: list[Finished]) -> None:
+    """The hooks of leaves after a plain pass."""
+    from tapegrad.autograd import stops
 
-    without_recording(call_finished, finished)
+    without_recording(stops.call_finished, finished)
 
 
 def _make_room(state: Sweep, handle: int) -> None:
@@ -570,5 +596,5 @@ def sweep(
     state.accumulates = True
     state.finish()
     if finished:
-        _call_finished(finished)
+        call_finished(finished)
     return None if requested is None else captured

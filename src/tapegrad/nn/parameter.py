@@ -4,6 +4,7 @@ from typing import Any
 
 from tapegrad.copying import deep_copy
 from tapegrad.factories import empty
+from tapegrad.inference_tensors import check_inference_flag
 from tapegrad.tensor import Tensor
 
 __all__ = ["Parameter"]
@@ -32,6 +33,8 @@ class Parameter(Tensor):
         source = empty(0) if data is None else data
         if not isinstance(source, Tensor):
             raise TypeError(f"Parameter data has to be a tensor, but got {type(source).__name__}; use tg.tensor(...)")
+        if requires_grad:
+            check_inference_flag(source)
         self._data = source.detach()._data
         self.requires_grad_(requires_grad)
 

@@ -1,0 +1,104 @@
+"""Where rows were recorded: the stacks of Python that anomaly detection shows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from types import CodeType, FrameType
+from typing import Any
+
+from tapegrad.autograd.rows import name_of
+from tapegrad.routes import RECORDING, surround
+from tapegrad.row_objects import RowObjects
+from tapegrad.tape import TAPE
+
+__all__ = ["Trace", "described", "frames_of_package", "keep_traces", "running", "trace_at"]
+
+TRACED = 64  # flag of a row; the engine has no use for it, and hands it on when rows move
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+class Trace:
+    """The stack on which a row was recorded, and the row whose derivative recorded it, if any."""
+
+    __slots__ = ("parent", "stack")
+
+    def __init__(self, stack: list[tuple[CodeType, int]], parent: tuple[str, Trace | None] | None) -> None:
+        self.stack = stack
+        self.parent = parent
+
+    def __str__(self) -> str:
+        frames = [traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in self.stack]
+        return "".join(traceback.StackSummary.from_list(frames).format())
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, Trace | None]] = []
+
+
+_thread = _Thread()
+
+
+def running() -> list[tuple[str, Trace | None]]:
+    """Names and traces of the rows whose derivatives this thread is computing; the innermost is the last."""
+    return _thread.rows
+
+
+def frames_of_package() -> int:
+    """How many of the innermost frames of the stack belong to this package."""
+    frame: FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def _present() -> Trace:
+    frame: FrameType | None = sys._getframe(frames_of_package())
+    stack = []
+    while frame is not None:
+        stack.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return Trace(stack[::-1], _thread.rows[-1] if _thread.rows else None)
+
+
+def _noting(entry: Any) -> Any:
+    """An entry that records, with the place noted."""
+
+    def call(*arguments: Any) -> Any:
+        handle = entry(*arguments)
+        if handle > 0:
+            trace = _present()
+            with TAPE.claim():
+                slot = TAPE.slot(handle)
+                _traces.set(slot, trace)
+                TAPE.flag(slot, TRACED)
+        return handle
+
+    return call
+
+
+def keep_traces(wanted: bool) -> None:
+    """Note for each row where it is recorded, or stop it; rows keep what is noted."""
+    surround("anomalies", RECORDING, _noting if wanted else None)
+
+
+def trace_at(slot: int) -> Trace | None:
+    """Where a row was recorded, None if nobody noted it."""
+    # Entries outlive the rows they were made for, so they count only while the row says so.
+    return _traces.get(slot) if TAPE.flags(slot) & TRACED else None
+
+
+def described(slot: int) -> tuple[str, Trace | None]:
+    """Name and trace of a row."""
+    return name_of(slot), trace_at(slot)
+
+
+def _useless(slot: int, trace: Trace) -> bool:
+    return slot < 0 or not TAPE.flags(slot) & TRACED
+
+
+_traces: RowObjects[Trace] = RowObjects(_useless)
