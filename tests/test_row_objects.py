@@ -142,15 +142,15 @@ def test_destructors_may_set_objects_while_dead_ones_are_looked_for() -> None:
         def __del__(self) -> None:
             objects.set(slot_of(late), "late")
 
-    rows = [w * float(k) for k in range(100)]
+    rows = [w * float(k) for k in range(5000)]  # more pairs than Python keeps in reserve
     for k, row in enumerate(rows):
         objects.set(slot_of(row), k)
     before = gc.get_threshold()
     gc.set_threshold(50)
     try:
-        for _ in range(200):
+        for _ in range(20):
             Dying()
-            assert len(objects.items()) >= 100
+            assert len(objects.items()) >= 5000
     finally:
         gc.set_threshold(*before)
     assert [objects.get(slot_of(row)) for row in (*rows[:3], late)] == [0, 1, 2, "late"]
