@@ -267,7 +267,7 @@ def test_the_gradient_of_nothing_is_written_nowhere(monkeypatch: pytest.MonkeyPa
         return memory[:length]
 
     monkeypatch.setattr(tg.tape, "_allocate", with_guard)
-    importlib.import_module("tapegrad.autograd.sweeping")._pool.clear()
+    importlib.import_module("tapegrad.autograd.working_memory")._pool.clear()
     nothing = tg.tensor(np.ones(0), requires_grad=True)
     for size in (1500, 3000):
         w = tg.tensor(np.ones(size), requires_grad=True)

@@ -14,7 +14,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
-from tapegrad.autograd import sweeping
+from tapegrad.autograd import working_memory
 from tapegrad.engine import layout
 
 ROUNDS = 4000
@@ -369,7 +369,7 @@ def test_dropped_leaves_release_their_rows() -> None:
 @pytest.fixture
 def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts as a large graph has some thousand rows."""
-    monkeypatch.setattr(sweeping, "LARGEST_KEPT_BUFFER", 1000)
+    monkeypatch.setattr(working_memory, "LARGEST_KEPT_BUFFER", 1000)
 
 
 def long_chain(x: tg.Tensor, rows: int) -> tg.Tensor:
@@ -398,9 +398,9 @@ def test_small_passes_beside_a_large_graph_use_the_memory_again(small_buffers: N
     x = leaf(1.0)
     alive = long_chain(x, 50_000)
     (x * 2.0).backward()
-    before = sweeping._pool[-1].offsets
+    before = working_memory._pool[-1].offsets
     (x * 2.0).backward()
-    assert sweeping._pool[-1].offsets is before
+    assert working_memory._pool[-1].offsets is before
     assert alive.requires_grad
 
 

@@ -14,13 +14,13 @@ from types import FrameType
 from typing import Any
 
 from tapegrad import hooks, packing, routes, tape, tensor
-from tapegrad.autograd import anomaly_mode, sweeping
+from tapegrad.autograd import anomaly_mode, handing_over, working_memory
 
 __all__: list[str] = []
 
 # In the order in which they are taken one inside the other.
 _LOCKS: tuple[Any, ...] = (
-    sweeping._grad_lock,
+    handing_over._grad_lock,
     hooks._registering,
     tensor._leaf_lock,
     anomaly_mode._lock,
@@ -59,7 +59,7 @@ def _own_passes() -> set[int]:
     found: set[int] = set()
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        found.update(id(value) for value in frame.f_locals.values() if isinstance(value, sweeping.Sweep))
+        found.update(id(value) for value in frame.f_locals.values() if isinstance(value, working_memory.Sweep))
         frame = frame.f_back
     return found
 

@@ -74,7 +74,7 @@ def _loading(name: str) -> Any:
 
 
 class Claim:
-    """A claim that rows keep their slots; it ends with `Tape.unclaim`, or with the object."""
+    """A claim that rows keep their slots; it ends with the ``with`` block, or with the object."""
 
     __slots__ = ("__weakref__", "thread")
 
@@ -85,7 +85,13 @@ class Claim:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        TAPE.unclaim(self)
+        try:
+            TAPE.pin(TAPE.address, -1)
+        except BaseException:
+            del self  # pins are counted anew by the claims that are left; the frames of an exception must not keep this one
+            raise
+        if TAPE.waiting:
+            TAPE.release_waiting()
 
 
 class Tape:
@@ -282,18 +288,11 @@ class Tape:
             self._grow_handles("handle", at.HANDLE, 2 * int(header[at.HANDLE_CAPACITY]))
 
     def claim(self) -> Claim:
-        """Keep rows from moving, and what they saved alive, until `unclaim` or the end of a ``with`` block."""
+        """Keep rows from moving, and what they saved alive, until the end of a ``with`` block."""
         claim = Claim()
         self.claims.add(weakref.ref(claim, self.claims.discard))
         self.pin(self.address, 1)
         return claim
-
-    def unclaim(self, claim: Claim) -> None:
-        """Let rows move again."""
-        self.pin(self.address, -1)
-        self.claims.discard(weakref.ref(claim, self.claims.discard))
-        if self.waiting:
-            self.release_waiting()
 
     def release_waiting(self) -> None:
         """Release what passes have freed, unless other passes may be looking at it."""
@@ -351,11 +350,12 @@ class Tape:
         """Allow as many rows as are alive now before dead ones are looked for again.
 
         While a pass pins the tape nobody knows what is alive, so only a few more rows are allowed before the next look. A look
-        reads all handles there ever were at once, so it must not come often after a graph with many.
+        reads all handles and anchors there ever were at once, so it must not come often after a graph with many.
         """
         rows = self.rows
         allowed = rows + max(at.LEAST_ROWS, rows // 8) if pinned else 2 * rows + 64
-        least = max(FIRST_ROWS, int(self.header[at.HANDLE_CAPACITY]) // HANDLES_A_ROW)
+        numbers = int(self.header[at.HANDLE_CAPACITY]) + int(self.header[at.ANCHOR_CAPACITY])
+        least = max(FIRST_ROWS, numbers // HANDLES_A_ROW)
         self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(least, allowed))
 
     def note_written(self, array: np.ndarray) -> None:

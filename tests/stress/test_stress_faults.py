@@ -35,7 +35,7 @@ pytestmark = [
 
 PACKAGE = str(Path(tg.__file__).parent)
 TAPE = tg.tape.default_tape()
-SWEEPS = importlib.import_module("tapegrad.autograd.sweeping")
+SWEEPS = importlib.import_module("tapegrad.autograd.working_memory")
 
 Leaves = tuple[tg.Tensor, ...]
 Program = Callable[[Leaves], None]

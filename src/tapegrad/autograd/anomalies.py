@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tapegrad.autograd.handing_over import add_gradients, check_leaf
 from tapegrad.autograd.recorded import Contributions, recorded_sweep
 from tapegrad.autograd.rows import Argument, arguments_of, object_at, opcode_of, record_of
-from tapegrad.autograd.sweeping import add_gradients, call_finished, check_leaf, release
+from tapegrad.autograd.sweeping import call_finished, release
 from tapegrad.autograd.traces import Trace, described, frames_of_package, running
 from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE

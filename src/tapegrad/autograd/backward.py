@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.autograd.handing_over import check_leaf
 from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
 from tapegrad.autograd.rows import object_at, origin, record_of
-from tapegrad.autograd.sweeping import check_leaf, check_used, release, sweep, sweep_from
+from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
-from tapegrad.tape import TAPE
+from tapegrad.tape import TAPE, Claim
 from tapegrad.tensor import Tensor, array_of, make, register_leaf
 
 __all__ = ["backward", "grad", "tensor_backward"]
@@ -93,23 +94,13 @@ def _inputs(inputs: Any, function: str) -> list[Tensor]:
     return found
 
 
-class _Pinned:
-    """Rows do not move inside; handles of leaves exist."""
-
-    __slots__ = ("_claim", "_records")
-
-    def __init__(self, records: bool = False) -> None:
-        self._records = records
-
-    def __enter__(self) -> None:
-        TAPE.load()
-        # A pass that is recorded adds many rows while nothing can be reclaimed, so dead ones are looked for before it.
-        if self._records and 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
-            TAPE.collect()
-        self._claim = TAPE.claim()
-
-    def __exit__(self, *exception: object) -> None:
-        TAPE.unclaim(self._claim)
+def _pinned(records: bool = False) -> Claim:
+    """A claim for the time of a pass."""
+    TAPE.load()
+    # A pass that is recorded adds many rows while nothing can be reclaimed, so dead ones are looked for before it.
+    if records and 4 * TAPE.rows > 3 * int(TAPE.header[LIMIT]):
+        TAPE.collect()
+    return TAPE.claim()
 
 
 def _slots(tensors: Sequence[Tensor]) -> list[int]:
@@ -182,7 +173,7 @@ def backward(
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if create_graph:
         _warn_cycle()
-    with _Pinned(create_graph):
+    with _pinned(create_graph):
         slots = _slots(roots)
         if chosen is not None:
             _backward_to(chosen, slots, seeds, retain, create_graph)
@@ -292,7 +283,7 @@ def grad(
     demand = not (allow_unused or materialize_grads)
     results: list[Tensor | None] = []
     found: dict[int, Any] = {}
-    with _Pinned(create_graph):
+    with _pinned(create_graph):
         slots = _slots(roots)
         wanted = [origin(slot) for slot in _slots(chosen)]
         if slots:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.autograd.recorded import apply_partials
 from tapegrad.autograd.rows import Argument, Record, object_at
-from tapegrad.autograd.sweeping import Sweep, saved_record_of
+from tapegrad.autograd.working_memory import Sweep, saved_record_of
 from tapegrad.kernels import USES
 from tapegrad.packing import Pair, pack, unpack
 from tapegrad.rules import RULES

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.handing_over import check_shapes
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
-from tapegrad.autograd.sweeping import Sweep, borrow, check_shapes, check_used, saved_record_of
+from tapegrad.autograd.sweeping import check_used
 from tapegrad.autograd.visits import Finished, Visits
+from tapegrad.autograd.working_memory import Sweep, borrow, saved_record_of
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at

@@ -15,8 +15,8 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.autograd.recorded import contributions
 from tapegrad.autograd.rows import Argument, arguments_of, name_of, object_at, opcode_of, record_of, shape_of
-from tapegrad.autograd.sweeping import Sweep
 from tapegrad.autograd.visits import Finished
+from tapegrad.autograd.working_memory import Sweep
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
 from tapegrad.hooks import Group, RowHooks, hooks_at, running
