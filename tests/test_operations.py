@@ -215,6 +215,7 @@ def attempts(case: Case, order: int) -> Iterator[Callable[[], list[Gradients]]]:
         yield attempt
 
 
+@pytest.mark.point(44)
 @over(("case", "order"), [(case, order) for case in DIFFERENTIABLE for order in range(1, min(case.order, 2) + 1)], ids=str)
 def test_a_later_write_is_refused_or_harmless(case: Case, order: int) -> None:
     leaves, inner = inner_operands(case)
@@ -223,6 +224,7 @@ def test_a_later_write_is_refused_or_harmless(case: Case, order: int) -> None:
         is_harmless(attempt, expected)
 
 
+@pytest.mark.point(44)
 @over("case", DIFFERENTIABLE, ids=str)
 def test_a_result_written_before_its_use_has_the_derivatives_of_the_new_value(case: Case) -> None:
     def gradients(victim: int, scale: Callable[[tg.Tensor], tg.Tensor]) -> list[Gradients]:
