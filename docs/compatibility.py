@@ -53,6 +53,14 @@ def _shown_by(files: dict[str, list[str]]) -> str:
     return "<br>".join(f"`{file}`: {', '.join(f'`{name}`' for name in names)}" for file, names in files.items())
 
 
+def _shown(tests: list[str], cases: list[str]) -> str:
+    """The tests and the cases of operations that show a difference."""
+    parts = [f"`{test}`" for test in tests]
+    if cases:
+        parts.append(f"`test_operations.py`, case{'s' * (len(cases) > 1)} {', '.join(f'`{case}`' for case in cases)}")
+    return "<br>".join(parts)
+
+
 def document(points: dict[str, Any], tests: dict[int, dict[str, list[str]]]) -> str:
     """The text of the page.
 
@@ -77,7 +85,9 @@ def document(points: dict[str, Any], tests: dict[int, dict[str, list[str]]]) -> 
         parts.append(
             "\n".join([f"## {section['title']}\n", "| point | behaviour | PyTorch | shown by |", "|---|---|---|---|", *rows, ""])
         )
-    return "\n".join(parts)
+    parts += ["## Differences outside of the points\n", "| difference | shown by |", "|---|---|"]
+    parts += [f"| {one['text']} | {_shown(one['tests'], one.get('cases', []))} |" for one in points["difference"]]
+    return "\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

@@ -18,7 +18,10 @@ def compatibility() -> Any:
     return module
 
 
-ONE = {"section": [{"title": "T", "points": {"7": "behaves"}, "differs": {"7": "but so"}}]}
+ONE = {
+    "section": [{"title": "T", "points": {"7": "behaves"}, "differs": {"7": "but so"}}],
+    "difference": [{"text": "other", "tests": ["test_a.py::test_d"], "cases": ["inv"]}],
+}
 
 
 def test_page_is_what_its_script_makes(compatibility: Any) -> None:
@@ -29,6 +32,17 @@ def test_page_is_what_its_script_makes(compatibility: Any) -> None:
 def test_point_is_a_line_with_its_difference_and_its_tests(compatibility: Any) -> None:
     text = compatibility.document(ONE, {7: {"test_a.py": ["test_b", "test_c"]}})
     assert "| 7 | behaves | different: but so | `test_a.py`: `test_b`, `test_c` |\n" in text
+
+
+def test_difference_outside_of_the_points_is_a_line(compatibility: Any) -> None:
+    text = compatibility.document(ONE, {7: {"test_a.py": ["test_b"]}})
+    assert text.endswith("| other | `test_a.py::test_d`<br>`test_operations.py`, case `inv` |\n")
+
+
+def test_tests_of_differences_exist(compatibility: Any) -> None:
+    folder = Path(__file__).parent
+    named = [test.split("[")[0].split("::") for one in compatibility.table()["difference"] for test in one["tests"]]
+    assert [name for file, name in named if f"def {name}(" not in (folder / file).read_text(encoding="utf-8")] == []
 
 
 def test_point_without_a_test_is_refused(compatibility: Any) -> None:
