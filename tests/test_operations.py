@@ -16,6 +16,7 @@ from numerical import check_gradients
 from operation_case import Case, as_tuple
 
 import tapegrad as tg
+from tapegrad.rules import RULES
 
 CASES: list[Case] = [
     case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
@@ -38,6 +39,39 @@ over = pytest.mark.parametrize
 def test_no_two_cases_have_one_name() -> None:
     ids = [str(case) for case in CASES]
     assert sorted(ids) == sorted(set(ids))
+
+
+# Public functions that take no tracked tensor, give none that depends on it smoothly, or give another one each time.
+UNTRACKED = [
+    "DoubleTensor", "FloatTensor", "LongTensor", "Variable", "arange", "as_tensor", "empty", "empty_like", "eye", "from_numpy",
+    "full", "full_like", "linspace", "normal",
+    "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "randperm", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+    "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "get_default_dtype", "is_grad_enabled", "manual_seed",
+    "promote_types", "result_type", "set_default_dtype",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "floor_divide", "gt", "heaviside", "isinf", "isreal", "le", "logical_and",
+    "logical_not", "logical_or", "ne", "unique", "unique_consecutive",
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+]  # fmt: skip
+
+
+def public_functions() -> dict[str, Any]:
+    modules = {"": tg, "functional.": tg.nn.functional, "linalg.": tg.linalg}
+    return {
+        prefix + name: value
+        for prefix, module in modules.items()
+        for name, value in vars(module).items()
+        if not name.startswith("_") and callable(value) and not isinstance(value, type)
+    }
+
+
+@pytest.mark.point(44)
+def test_every_function_has_a_case_or_a_rule() -> None:
+    functions = public_functions()
+    tested = {case.name for case in CASES} | {rule.name for rule in RULES} | set(UNTRACKED)
+    known = {name for name in functions if {name, name.split(".")[-1]} & tested}
+    same = {id(functions[name]) for name in known}
+    assert sorted(name for name, value in functions.items() if name not in known and id(value) not in same) == []
 
 
 def leaves_at(case: Case, dtype: Any = None) -> list[tg.Tensor]:
