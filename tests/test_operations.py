@@ -47,8 +47,8 @@ UNTRACKED = [
     "full", "full_like", "linspace", "normal",
     "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
     "randperm", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
-    "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "get_default_dtype", "is_grad_enabled", "manual_seed",
-    "promote_types", "result_type", "set_default_dtype",
+    "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "manual_seed",
+    "promote_types", "result_type",
     "bitwise_not", "bitwise_or", "bitwise_xor", "floor_divide", "gt", "heaviside", "isinf", "isreal", "le", "logical_and",
     "logical_not", "logical_or", "ne", "unique", "unique_consecutive",
     "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
@@ -61,7 +61,7 @@ def public_functions() -> dict[str, Any]:
         prefix + name: value
         for prefix, module in modules.items()
         for name, value in vars(module).items()
-        if not name.startswith("_") and callable(value) and not isinstance(value, type)
+        if not name.startswith(("_", "is_", "get_", "set_")) and callable(value) and not isinstance(value, type)
     }
 
 
