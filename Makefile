@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress lint bench table clean
+.PHONY: demo test stress oracle lint bench table compatibility clean
 
 demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/tour.py
@@ -14,11 +14,15 @@ demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/digits.py
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/oracle
 
 # The stress suite at its full sizes; ends with a table of scenario, iterations, figure and limit.
 stress: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/stress --long
+
+# The same programs on tapegrad and on PyTorch; installs PyTorch.
+oracle: $(VENV)/oracle.stamp
+	$(BIN)/python -m pytest tests/oracle
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check
@@ -32,6 +36,10 @@ bench: $(VENV)/bench.stamp
 # The README's table; peers that are not installed in $(VENV) are left out.
 table: $(VENV)/bench.stamp
 	$(BIN)/python asv_bench/ratios.py
+
+# docs/pytorch-compatibility.md, from its table and the tests' marks; needs nothing installed.
+compatibility:
+	$(PYTHON) docs/compatibility.py
 
 clean:
 	rm -rf $(VENV)

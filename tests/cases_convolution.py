@@ -142,4 +142,10 @@ CASES: list[Case] = [
         (sample(1, 8, 8),),
         placed,
     ),
+    Case(
+        "conv_transpose3d",
+        lambda x, w: functional.conv_transpose3d(x, w, stride=(1, 2, 1), padding=(0, 1, 0)),
+        (sample(1, 2, 1, 2, 2), sample(2, 1, 2, 2, 1)),
+        lambda x, w: transposed(x, w, None, (1, 2, 1), (0, 1, 0), (1, 1, 1), (0, 0, 0), 1),
+    ),
 ]

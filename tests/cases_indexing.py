@@ -161,7 +161,7 @@ CASES: list[Case] = [
     Case("sort", tg.sort, (MATRIX,), lambda a: (np.sort(a), np.argsort(a)), expands=False),
     Case(
         "sort",
-        lambda x: x.sort(0, descending=True, stable=True),
+        lambda x: x.sort(dim=0, descending=True, stable=True),
         (MATRIX,),
         lambda a: (-np.sort(-a, 0), np.argsort(-a, 0)),
         "descending",

@@ -63,7 +63,7 @@ def smoothed(x: np.ndarray, classes: np.ndarray) -> Any:
 
 CASES: list[Case] = [
     Case("mse_loss", functional.mse_loss, (A, B), lambda x, y: ((x - y) ** 2).mean()),
-    Case("mse_loss", lambda x, y: functional.mse_loss(x, y, "none"), (A, B), lambda x, y: (x - y) ** 2, "none"),
+    Case("mse_loss", lambda x, y: functional.mse_loss(x, y, reduction="none"), (A, B), lambda x, y: (x - y) ** 2, "none"),
     Case(
         "mse_loss",
         lambda x, y, w: functional.mse_loss(x, y, weight=w),
@@ -74,7 +74,7 @@ CASES: list[Case] = [
     Case("l1_loss", functional.l1_loss, (A, B), lambda x, y: np.abs(x - y).mean()),
     Case(
         "smooth_l1_loss",
-        lambda x, y: functional.smooth_l1_loss(x, y, "sum", 1.5),
+        lambda x, y: functional.smooth_l1_loss(x, y, reduction="sum", beta=1.5),
         (A, B),
         lambda x, y: huber(x - y, 1.5).sum() / 1.5,
     ),
@@ -114,7 +114,7 @@ CASES: list[Case] = [
     Case("binary_cross_entropy", functional.binary_cross_entropy, (P, Q), lambda x, y: binary(x, y).mean()),
     Case(
         "binary_cross_entropy",
-        lambda x, y: functional.binary_cross_entropy(x, y, tg.tensor(W, dtype=x.dtype), "none"),
+        lambda x, y: functional.binary_cross_entropy(x, y, tg.tensor(W, dtype=x.dtype), reduction="none"),
         (P, Q),
         lambda x, y: binary(x, y) * W,
         "weight none",
@@ -134,13 +134,13 @@ CASES: list[Case] = [
     ),
     Case(
         "kl_div",
-        lambda x, y: functional.kl_div(x, y, "batchmean"),
+        lambda x, y: functional.kl_div(x, y, reduction="batchmean"),
         (A, P),
         lambda x, y: (y * (np.log(y) - x)).sum() / 2,
     ),
     Case(
         "kl_div",
-        lambda x, y: functional.kl_div(x, y, "sum", log_target=True),
+        lambda x, y: functional.kl_div(x, y, reduction="sum", log_target=True),
         (A, B),
         lambda x, y: (np.exp(y) * (y - x)).sum(),
         "log target",
@@ -169,19 +169,19 @@ CASES: list[Case] = [
     Case("normalize", functional.normalize, (A,), lambda x: x / norm(x)[:, None]),
     Case(
         "cosine_embedding_loss",
-        lambda x, y, t: functional.cosine_embedding_loss(x, y, t, -0.9, "none"),
+        lambda x, y, t: functional.cosine_embedding_loss(x, y, t, -0.9, reduction="none"),
         (A, B, SIGNS),
         lambda x, y, t: np.where(t == 1, 1 - cosine(x, y), hinge(cosine(x, y) + 0.9)),
     ),
     Case(
         "hinge_embedding_loss",
-        lambda x, t: functional.hinge_embedding_loss(x, t, 1.2, "none"),
+        lambda x, t: functional.hinge_embedding_loss(x, t, 1.2, reduction="none"),
         (A[:, 0], SIGNS),
         lambda x, t: np.where(t == 1, x, hinge(1.2 - x)),
     ),
     Case(
         "margin_ranking_loss",
-        lambda x, y, t: functional.margin_ranking_loss(x, y, t, 3.0, "none"),
+        lambda x, y, t: functional.margin_ranking_loss(x, y, t, 3.0, reduction="none"),
         (A[0, :2], B[0, :2], SIGNS),
         lambda x, y, t: hinge(-t * (x - y) + 3.0),
     ),

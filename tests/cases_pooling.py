@@ -146,4 +146,22 @@ CASES: list[Case] = [
         (distinct(1, 2, 3, 4),),
         lambda x: pooled(x, [even(3, 2), even(4, 3)], largest),
     ),
+    Case(
+        "avg_pool3d",
+        lambda x: functional.avg_pool3d(x, (1, 2, 2), stride=(1, 2, 1)),
+        (distinct(1, 2, 2, 3),),
+        lambda x: pooled(x, [[[0], [1]], [[0, 1]], [[0, 1], [1, 2]]], mean),
+    ),
+    Case(
+        "adaptive_avg_pool3d",
+        lambda x: functional.adaptive_avg_pool3d(x, (1, 2, 2)),
+        (distinct(1, 2, 2, 3),),
+        lambda x: pooled(x, [even(2, 1), even(2, 2), even(3, 2)], mean),
+    ),
+    Case(
+        "adaptive_max_pool3d",
+        lambda x: functional.adaptive_max_pool3d(x, (1, 2, 2)),
+        (distinct(1, 2, 2, 3),),
+        lambda x: pooled(x, [even(2, 1), even(2, 2), even(3, 2)], largest),
+    ),
 ]

@@ -133,4 +133,5 @@ CASES: list[Case] = [
         lambda y, x: np.cumsum((y[:, 1:] + y[:, :-1]) / 2 * np.diff(x), 1),
         "points",
     ),
+    Case("trapz", tg.trapz, (A, np.array([0.0, 0.4, 1.5, 1.8])), np.trapezoid),
 ]

@@ -133,6 +133,7 @@ FOUND = [
 ]
 
 
+@pytest.mark.point(74)
 @pytest.mark.parametrize(("function", "name", "number"), FOUND)
 def test_the_operation_and_the_number_of_its_operand_are_named(function: Any, name: str, number: int, looking: None) -> None:
     y = function(leaf([-1.0, 2.0])).sum()
@@ -140,6 +141,7 @@ def test_the_operation_and_the_number_of_its_operand_are_named(function: Any, na
         y.backward()
 
 
+@pytest.mark.point(74)
 def test_the_line_that_recorded_it_is_shown(looking: None) -> None:
     x = leaf([-1.0, 2.0])
     y, line = x.sqrt(), here()
@@ -243,6 +245,7 @@ def test_nan_from_a_hook_is_found_where_it_goes_on(looking: None) -> None:
         y.sum().backward()
 
 
+@pytest.mark.point(74)
 def test_without_check_nan_it_passes() -> None:
     x = leaf([-1.0, 4.0])
     with set_detect_anomaly(True, check_nan=False):
@@ -256,6 +259,7 @@ def test_infinity_is_no_anomaly(looking: None) -> None:
     assert_values(x.grad, [np.inf])
 
 
+@pytest.mark.point(74)
 def test_a_masked_branch_is_no_anomaly(looking: None) -> None:
     x = leaf([0.0, 4.0])
     tg.where(x > 0, x.sqrt(), 0.0).sum().backward()

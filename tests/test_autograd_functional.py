@@ -36,18 +36,22 @@ def shapes(result: Any) -> Any:
 # Jacobians
 
 
+@pytest.mark.point(91)
 def test_jacobian_has_the_output_s_shape_and_then_the_input_s() -> None:
     assert shapes(F.jacobian(lambda x: x.reshape(2, 2).exp(), tg.ones(4))) == [2, 2, 4]
 
 
+@pytest.mark.point(91)
 def test_jacobian_of_tensor_by_tuple_is_a_tuple() -> None:
     assert shapes(F.jacobian(lambda x, y: x.sum() * y, (x3(), y2()))) == ([2, 3], [2, 2])
 
 
+@pytest.mark.point(91)
 def test_jacobian_of_tuple_by_tensor_is_a_tuple() -> None:
     assert shapes(F.jacobian(lambda x: (x.sum(), x * 2), x3())) == ([3], [3, 3])
 
 
+@pytest.mark.point(91)
 def test_jacobian_of_tuple_by_tuple_is_nested_by_output_and_then_input() -> None:
     assert shapes(F.jacobian(lambda x, y: (x.sum() * y, x), (x3(), y2()))) == (([2, 3], [2, 2]), ([3, 3], [3, 2]))
 
@@ -70,6 +74,7 @@ def test_jacobian_of_nothing_is_empty() -> None:
     assert shapes(F.jacobian(lambda x: x[:0], x3())) == [0, 3]
 
 
+@pytest.mark.point(91)
 def test_independence_gives_zeros() -> None:
     _, by_y = F.jacobian(lambda x, y: x * 2, (x3(), y2()))
     np.testing.assert_array_equal(by_y.numpy(), np.zeros((3, 2)))
@@ -103,6 +108,7 @@ def test_hessian_blocks() -> None:
     np.testing.assert_array_equal(blocks[1][1].numpy(), np.zeros((2, 2)))
 
 
+@pytest.mark.point(92)
 @over("shape", [(), (1,), (1, 1)])
 def test_hessian_takes_one_element_of_any_rank(shape: tuple[int, ...]) -> None:
     hessian = F.hessian(lambda x: cube(x).reshape(shape), x3())
@@ -116,16 +122,19 @@ def test_hessian_of_a_linear_function_is_zero() -> None:
 # Products
 
 
+@pytest.mark.point(92)
 def test_vjp_gives_value_and_product() -> None:
     value, product = F.vjp(lambda x: x * x, x3(), tg.tensor([1.0, 0.0, 2.0]))
     assert value.tolist() == [1.0, 4.0, 9.0] and product.tolist() == [2.0, 0.0, 12.0]
 
 
+@pytest.mark.point(92)
 def test_jvp_gives_value_and_product() -> None:
     value, product = F.jvp(lambda x: x[0] * x, x3(), tg.tensor([1.0, 0.0, 2.0]))
     assert value.tolist() == [1.0, 2.0, 3.0] and product.tolist() == [2.0, 2.0, 5.0]
 
 
+@pytest.mark.point(92)
 @over("function", [F.vhp, F.hvp])
 def test_hessian_products_by_several_inputs(function: Any) -> None:
     vector = (tg.tensor([1.0, 0.0, 0.0]), tg.tensor([0.0, 1.0]))
@@ -141,6 +150,7 @@ def test_products_are_nested_as_what_they_belong_to(function: Any) -> None:
     assert shapes(product) == (([3], [2]) if function is F.vjp else ([2], [3]))
 
 
+@pytest.mark.point(92)
 @over("function", PRODUCTS)
 def test_vector_may_be_left_out_for_one_element(function: Any) -> None:
     value, product = function(lambda x: x.sum() ** 3, tg.tensor([2.0]))
@@ -209,11 +219,13 @@ RESULTS: dict[str, Callable[..., Any]] = {
 }
 
 
+@pytest.mark.point(91)
 @over("name", RESULTS)
 def test_results_are_untracked(name: str) -> None:
     assert not RESULTS[name](leaf([1.0, 2.0, 3.0])).requires_grad
 
 
+@pytest.mark.point(91)
 @over("name", RESULTS)
 def test_results_can_be_differentiated_with_create_graph(name: str) -> None:
     x = leaf([1.0, 2.0, 3.0])
@@ -239,6 +251,7 @@ def test_works_under_no_grad() -> None:
 # Strict mode
 
 
+@pytest.mark.point(91)
 def test_strict_jacobian_names_the_independent_input() -> None:
     with pytest.raises(RuntimeError, match="(?i)Output 0 of the user-provided function is independent of input 1"):
         F.jacobian(lambda x, y: x * 2, (x3(), y2()), strict=True)
@@ -269,6 +282,7 @@ def test_strict_create_graph_forbids_constant_derivatives(function: Any) -> None
         function(lambda x: x * 2, leaf([1.0]), strict=True, create_graph=True)
 
 
+@pytest.mark.point(91)
 @over("function", [F.jacobian, F.hessian])
 def test_strict_and_vectorize_exclude_each_other(function: Any) -> None:
     with pytest.raises(RuntimeError, match="(?i)are not supported together"):
@@ -289,6 +303,7 @@ def test_forward_mode_is_said_to_be_missing(function: Any, option: str) -> None:
 EVERY: list[Any] = [F.jacobian, F.hessian, *PRODUCTS]
 
 
+@pytest.mark.point(92)
 @over("function", EVERY)
 def test_inputs_that_are_no_tensors_are_named(function: Any) -> None:
     name = function.__name__
@@ -298,18 +313,21 @@ def test_inputs_that_are_no_tensors_are_named(function: Any) -> None:
         function(cube, (x3(), 3))
 
 
+@pytest.mark.point(92)
 @over("function", EVERY)
 def test_outputs_that_are_no_tensors_are_named(function: Any) -> None:
     with pytest.raises(TypeError, match=f"(?i)outputs of the user-provided function given to {function.__name__} must be"):
         function(lambda x: 3.0, tg.tensor([1.0]))
 
 
+@pytest.mark.point(92)
 @over("function", PRODUCTS)
 def test_vectors_that_are_no_tensors_are_named(function: Any) -> None:
     with pytest.raises(TypeError, match=f"The v given to {function.__name__} must be .* index 0 has type <class 'int'>"):
         function(cube, x3(), (3,))
 
 
+@pytest.mark.point(92)
 @over("function", [F.hessian, F.vhp, F.hvp])
 def test_second_order_needs_one_element(function: Any) -> None:
     options = () if function is F.hessian else (x3(),)
@@ -319,12 +337,14 @@ def test_second_order_needs_one_element(function: Any) -> None:
         function(lambda x: (x.sum(), x.sum()), x3(), *options)
 
 
+@pytest.mark.point(92)
 @over("function", PRODUCTS)
 def test_vector_may_not_be_left_out_for_several_elements(function: Any) -> None:
     with pytest.raises(RuntimeError, match="The vector v can only be None if"):
         function((lambda x: x * 2) if function is F.vjp else cube, x3())
 
 
+@pytest.mark.point(92)
 @over("function", PRODUCTS)
 def test_vector_of_another_shape_is_refused(function: Any) -> None:
     with pytest.raises(RuntimeError, match=r"(?i)v has invalid size: should be .*Size\(\[3\]\) but got .*Size\(\[2\]\)"):

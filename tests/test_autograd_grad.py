@@ -80,22 +80,26 @@ def test_untracked_output_raises() -> None:
         grad(tg.tensor([1.0]), leaf([1.0]))
 
 
+@pytest.mark.point(20)
 def test_untracked_input_raises() -> None:
     with pytest.raises(RuntimeError, match="(?i)one of the differentiated Tensors does not require grad"):
         grad(leaf([1.0]) * 2, tg.tensor([1.0]))
 
 
+@pytest.mark.point(20)
 def test_no_inputs_raise() -> None:
-    with pytest.raises((RuntimeError, ValueError), match="(?i)cannot be empty"):
+    with pytest.raises(RuntimeError, match=r"(?i)`?inputs`? argument to `?grad\(\)`? cannot be empty"):
         grad(leaf([1.0]) * 2, [])
 
 
+@pytest.mark.point(22)
 def test_input_that_is_no_tensor_raises() -> None:
     message = "(?i)all inputs have to be Tensors or GradientEdges, but got.*float"
-    with pytest.raises((RuntimeError, TypeError), match=message):
+    with pytest.raises(RuntimeError, match=message):
         grad(leaf([1.0]) * 2, [1.0])
 
 
+@pytest.mark.point(21)
 def test_unused_input_raises() -> None:
     x, unused = leaf([1.0]), leaf([1.0])
     message = "(?i)differentiated Tensor at index 1 appears to not have been used in the graph.*allow_unused=True"
@@ -103,11 +107,13 @@ def test_unused_input_raises() -> None:
         grad(x * 2, [x, unused])
 
 
+@pytest.mark.point(21)
 def test_unused_input_is_none_when_allowed() -> None:
     x, unused = leaf([1.0]), leaf([1.0])
     assert grad(x * 2, [x, unused], allow_unused=True)[1] is None
 
 
+@pytest.mark.point(21)
 def test_unused_input_is_zeros_when_materialized() -> None:
     x, unused = leaf([1.0]), leaf([1.0, 2.0])
     assert_values(grad(x * 2, [x, unused], materialize_grads=True)[1], [0.0, 0.0])
@@ -118,12 +124,14 @@ def test_materialized_zeros_have_the_dtype_of_the_input() -> None:
     assert grad(x * 2, [x, unused], materialize_grads=True)[1].dtype == tg.float32
 
 
+@pytest.mark.point(21)
 def test_materialize_contradicts_allow_unused_false() -> None:
     x = leaf([1.0])
     with pytest.raises(ValueError, match="(?i)allow_unused"):
         grad(x * 2, x, allow_unused=False, materialize_grads=True)
 
 
+@pytest.mark.point(23)
 def test_node_that_made_a_requested_input_does_not_run() -> None:
     x = leaf([0.0])
     y = x.log()
@@ -133,6 +141,7 @@ def test_node_that_made_a_requested_input_does_not_run() -> None:
     assert x.grad.item() == float("inf")
 
 
+@pytest.mark.point(23)
 def test_only_rows_on_a_path_to_the_inputs_run() -> None:
     x, w = leaf([2.0]), leaf([3.0])
     a, b = x * x, w * w
@@ -143,6 +152,7 @@ def test_only_rows_on_a_path_to_the_inputs_run() -> None:
         grad(a, x)
 
 
+@pytest.mark.point(30)
 def test_gradient_of_a_linear_function_is_untracked_even_when_recorded() -> None:
     x = leaf([2.0])
     assert grad(x * 3 + 1, x, create_graph=True)[0].requires_grad is False
@@ -165,6 +175,7 @@ def test_gradient_under_no_grad() -> None:
         assert_values(grad(y, x)[0], [4.0])
 
 
+@pytest.mark.point(28)
 def test_gradient_does_not_warn_of_cycles_when_recorded() -> None:
     x = leaf([2.0])
     assert grad(x**3, x, create_graph=True)[0].item() == 12.0

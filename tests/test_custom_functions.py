@@ -51,12 +51,14 @@ def x() -> Tensor:
 # Names and context
 
 
+@pytest.mark.point(57)
 def test_node_has_the_name_of_the_function(x: Tensor) -> None:
     y = function(name="Cube").apply(x)
     assert type(y.grad_fn).__name__ == y.grad_fn.name() == "CubeBackward"
     assert repr(y).endswith("grad_fn=<CubeBackward>)")
 
 
+@pytest.mark.point(57)
 def test_ctx_is_grad_fn(x: Tensor) -> None:
     kept: list[Any] = []
 
@@ -95,6 +97,7 @@ def test_next_functions_are_those_of_the_tensor_arguments(x: Tensor) -> None:
 # Forward
 
 
+@pytest.mark.point(58)
 def test_forward_runs_with_recording_off_and_gets_the_very_inputs(x: Tensor) -> None:
     got: list[Any] = []
 
@@ -106,6 +109,7 @@ def test_forward_runs_with_recording_off_and_gets_the_very_inputs(x: Tensor) -> 
     assert got == [True, True, False, (True, False), False]
 
 
+@pytest.mark.point(58)
 def test_needs_input_grad_in_backward(x: Tensor) -> None:
     got: list[Any] = []
 
@@ -117,6 +121,7 @@ def test_needs_input_grad_in_backward(x: Tensor) -> None:
     assert got == [(True, False, False)]
 
 
+@pytest.mark.point(58)
 def test_keywords_and_defaults(x: Tensor) -> None:
     def forward(ctx: Any, t: Tensor, n: int = 2) -> Tensor:
         ctx.n = n
@@ -157,6 +162,7 @@ def test_untracked_under_no_grad_and_without_tracked_arguments(x: Tensor) -> Non
     assert not double.apply(x.detach()).requires_grad
 
 
+@pytest.mark.point(69)
 def test_tensors_inside_lists_are_not_tracked(x: Tensor) -> None:
     assert not function(lambda ctx, ts: ts[0] * 2.0).apply([x]).requires_grad
 
@@ -199,6 +205,7 @@ def test_second_order_against_the_same_operations() -> None:
         np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-12)
 
 
+@pytest.mark.point(4)
 def test_outputs_share_the_node_and_differ_in_number(x: Tensor) -> None:
     a, b = Product.apply(x, x)
     assert a.grad_fn is b.grad_fn
@@ -215,6 +222,7 @@ def test_only_inputs_on_the_path_get_gradients(x: Tensor) -> None:
     assert y.grad is None
 
 
+@pytest.mark.point(59, 60)
 @pytest.mark.parametrize(
     ("gradients", "message"),
     [
@@ -238,17 +246,20 @@ def test_wrong_gradients_raise_and_leave_grad(x: Tensor, gradients: Any, message
     assert w.grad is None
 
 
+@pytest.mark.point(59)
 def test_trailing_none_is_allowed(x: Tensor) -> None:
     function(backward=lambda ctx, g: (g, None, None)).apply(x).sum().backward()
     assert x.grad.tolist() == [1.0] * 3
 
 
+@pytest.mark.point(60)
 def test_gradient_of_a_broadcast_shape_is_summed() -> None:
     x = tg.tensor([[1.0], [2.0]], requires_grad=True)
     function(lambda ctx, t: t.sum(), lambda ctx, g: g * tg.ones(5, 2, 3)).apply(x).backward()
     assert x.grad.tolist() == [[15.0], [15.0]]
 
 
+@pytest.mark.point(60)
 @pytest.mark.parametrize("recorded", [False, True])
 def test_gradient_is_cast_to_the_dtype_of_the_input(recorded: bool) -> None:
     x = tg.tensor([1.0, 2.0], dtype=tg.float32, requires_grad=True)
@@ -258,6 +269,7 @@ def test_gradient_is_cast_to_the_dtype_of_the_input(recorded: bool) -> None:
     assert g.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.point(62)
 def test_outputs_of_several_dtypes() -> None:
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     given: list[Any] = []
@@ -274,6 +286,7 @@ def test_outputs_of_several_dtypes() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.point(62)
 @pytest.mark.parametrize("materialize", [True, False])
 @pytest.mark.parametrize("recorded", [True, False])
 def test_undefined_gradients_of_outputs(x: Tensor, materialize: bool, recorded: bool) -> None:
@@ -304,6 +317,7 @@ def test_zero_gradient_is_not_undefined(x: Tensor) -> None:
     assert [g.tolist() for g in given] == [[1.0] * 3, [0.0] * 3]
 
 
+@pytest.mark.point(63)
 @pytest.mark.parametrize("further", [False, True])
 def test_none_leaves_grad_none(x: Tensor, further: bool) -> None:
     y = function(backward=lambda ctx, g: None).apply(x * 2 if further else x)
@@ -312,12 +326,14 @@ def test_none_leaves_grad_none(x: Tensor, further: bool) -> None:
     assert tg.autograd.grad(y.sum(), x, allow_unused=True) == (None,)
 
 
+@pytest.mark.point(63)
 def test_none_everywhere_counts_as_unused(x: Tensor) -> None:
     y = function(backward=lambda ctx, g: None).apply(x * 2)
     with pytest.raises(RuntimeError, match="not have been used"):
         tg.autograd.grad(y.sum(), x)
 
 
+@pytest.mark.point(64)
 def test_exceptions_in_backward_keep_their_type(x: Tensor) -> None:
     def backward(ctx: Any, g: Tensor) -> Tensor:
         raise KeyError("mine")
@@ -328,6 +344,7 @@ def test_exceptions_in_backward_keep_their_type(x: Tensor) -> None:
     assert x.grad is None
 
 
+@pytest.mark.point(55)
 def test_grad_mode_in_backward(x: Tensor) -> None:
     modes: list[bool] = []
     double = function(backward=lambda ctx, g: (modes.append(tg.is_grad_enabled()), g * 2)[1])
@@ -336,6 +353,7 @@ def test_grad_mode_in_backward(x: Tensor) -> None:
     assert modes == [False, True]
 
 
+@pytest.mark.point(90)
 def test_node_can_be_called(x: Tensor) -> None:
     y = function(backward=lambda ctx, g: g * 2).apply(x)
     assert y.grad_fn(tg.ones(3)).tolist() == [2.0] * 3
@@ -347,6 +365,7 @@ def test_node_can_be_called(x: Tensor) -> None:
 # Missing methods
 
 
+@pytest.mark.point(61)
 def test_missing_forward(x: Tensor) -> None:
     class Empty(tg.autograd.Function):
         pass
@@ -355,6 +374,7 @@ def test_missing_forward(x: Tensor) -> None:
         Empty.apply(x)
 
 
+@pytest.mark.point(61)
 def test_missing_backward(x: Tensor) -> None:
     class Half(tg.autograd.Function):
         @staticmethod
@@ -380,6 +400,7 @@ def test_vjp_is_another_name_of_backward(x: Tensor) -> None:
     assert x.grad.tolist() == [2.0] * 3
 
 
+@pytest.mark.point(61)
 def test_instances_are_not_called(x: Tensor) -> None:
     with pytest.raises(RuntimeError, match="Legacy autograd function with non-static forward method is deprecated"):
         Product()(x)
@@ -388,6 +409,7 @@ def test_instances_are_not_called(x: Tensor) -> None:
 # Inputs that are outputs
 
 
+@pytest.mark.point(65)
 def test_returned_input_is_a_view_with_the_node(x: Tensor) -> None:
     y = x * 1.0
     z = function(lambda ctx, t: t, lambda ctx, g: g * 7).apply(y)
@@ -410,6 +432,7 @@ def doubled(ctx: Any, t: Tensor) -> Tensor:
     return t
 
 
+@pytest.mark.point(65)
 @pytest.mark.parametrize("value", [3.0, [1.0, 2.0]])
 def test_dirty_input_is_the_same_object(value: Any) -> None:
     x = tg.tensor(value, requires_grad=True)
@@ -440,6 +463,7 @@ def test_values_saved_before_a_dirty_write_are_stale(x: Tensor) -> None:
         z.sum().backward()
 
 
+@pytest.mark.point(65)
 def test_dirty_leaf_raises(x: Tensor) -> None:
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
         function(doubled).apply(x)
@@ -469,6 +493,7 @@ def test_outputs_marked_as_not_differentiable(x: Tensor) -> None:
 # Saved tensors
 
 
+@pytest.mark.point(66, 68)
 @pytest.mark.parametrize("value", [0.5, [1.0, 2.0]])
 def test_saved_tensors_come_back(value: Any) -> None:
     x = tg.tensor(value, requires_grad=True)
@@ -488,6 +513,7 @@ def test_saved_tensors_come_back(value: Any) -> None:
     assert between.tolist() == (x + 1).tolist()
 
 
+@pytest.mark.point(66)
 @pytest.mark.parametrize("value", [0.5, [1.0, 2.0]])
 def test_saved_output_differentiates(value: Any) -> None:
     x = tg.tensor(value, requires_grad=True)
@@ -508,12 +534,14 @@ def saving(ctx: Any, t: Tensor, *others: Any) -> Tensor:
     return t * 2
 
 
+@pytest.mark.point(68)
 @pytest.mark.parametrize(("other", "message"), [(5, "argument 1 is of type int"), ([1.0], "argument 1 is of type list")])
 def test_only_tensors_are_saved(x: Tensor, other: Any, message: str) -> None:
     with pytest.raises(TypeError, match=f"save_for_backward can only save variables, but {message}"):
         function(saving).apply(x, other)
 
 
+@pytest.mark.point(68)
 def test_saved_tensors_are_freed(x: Tensor) -> None:
     y = function(saving).apply(x)
     y.sum().backward()
@@ -530,6 +558,7 @@ def test_function_that_saves_nothing_runs_twice(x: Tensor) -> None:
     assert x.grad.tolist() == [4.0] * 3
 
 
+@pytest.mark.point(68)
 def test_saved_tensors_are_version_checked(x: Tensor) -> None:
     t = x * 1.0
     y = function(saving).apply(t)
@@ -558,6 +587,7 @@ def square() -> Any:
     return function(forward, backward)
 
 
+@pytest.mark.point(67)
 def test_once_differentiable_refuses_the_second_time(x: Tensor, square: Any) -> None:
     (g,) = tg.autograd.grad((square.apply(x) ** 2).sum(), x, create_graph=True)
     assert type(g.grad_fn).__name__ == "Error"
@@ -565,6 +595,7 @@ def test_once_differentiable_refuses_the_second_time(x: Tensor, square: Any) -> 
         g.sum().backward()
 
 
+@pytest.mark.point(67)
 def test_once_differentiable_under_an_untracked_gradient_is_untracked(x: Tensor, square: Any) -> None:
     (g,) = tg.autograd.grad(square.apply(x).sum(), x, create_graph=True)
     assert not g.requires_grad
@@ -574,6 +605,7 @@ def test_once_differentiable_under_an_untracked_gradient_is_untracked(x: Tensor,
 # Reentrance, depth, lifetimes
 
 
+@pytest.mark.point(70)
 def test_reentrant_backward_restores_modes_and_passes_errors_on() -> None:
     x = tg.tensor(1.0, requires_grad=True)
 
@@ -598,6 +630,7 @@ def test_reentrant_backward_restores_modes_and_passes_errors_on() -> None:
     assert x.grad.item() == 4.0
 
 
+@pytest.mark.point(70)
 def test_reentrant_backward_to_two_hundred_levels() -> None:
     x = tg.tensor(1.0, requires_grad=True)
 
@@ -617,6 +650,7 @@ def test_reentrant_backward_to_two_hundred_levels() -> None:
     assert x.grad.item() == 201.0
 
 
+@pytest.mark.point(75)
 @pytest.mark.parametrize("used", [False, True])
 def test_long_chain_needs_no_recursion(used: bool) -> None:
     x = tg.tensor([1.0, 1.0], requires_grad=True)
@@ -636,6 +670,7 @@ def test_long_chain_needs_no_recursion(used: bool) -> None:
     assert tg.tape.default_tape().rows < 10_000
 
 
+@pytest.mark.point(66, 76)
 @pytest.mark.parametrize("used", [False, True])
 def test_ctx_dies_with_the_graph_without_the_collector(x: Tensor, used: bool) -> None:
     links: list[Any] = []

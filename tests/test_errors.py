@@ -10,6 +10,7 @@ import tapegrad as tg
 every_bad_call = pytest.mark.parametrize("name", BAD)
 
 
+@pytest.mark.point(94, 95)
 @every_bad_call
 def test_bad_call_raises_with_the_key_words(name: str) -> None:
     bad, error, words = BAD[name]

@@ -30,6 +30,7 @@ def test_extreme_along_a_dimension_derivatives(name: str, dim: int) -> None:
     check_gradients(lambda x: getattr(tg, name)(x * x, dim).values, MATRIX)
 
 
+@pytest.mark.point(79)
 @pytest.mark.parametrize("name", ["max", "amax", "min", "amin"])
 def test_extreme_of_everything_shares_ties_evenly(name: str) -> None:
     x = [2.0, 2.0, 5.0, 5.0] if "max" in name else [5.0, 2.0, 7.0, 2.0]
@@ -37,17 +38,20 @@ def test_extreme_of_everything_shares_ties_evenly(name: str) -> None:
     np.testing.assert_array_equal(gradient(getattr(tg, name), x), expected)
 
 
+@pytest.mark.point(79)
 @pytest.mark.parametrize("name", ["amax", "amin"])
 def test_extreme_over_dimensions_shares_ties_evenly(name: str) -> None:
     got = gradient(lambda x: getattr(tg, name)(x, 1).sum(), [[4.0, 4.0], [1.0, 1.0]])
     np.testing.assert_array_equal(got, [[0.5, 0.5], [0.5, 0.5]])
 
 
+@pytest.mark.point(79)
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_extreme_along_a_dimension_gives_ties_to_the_first(name: str) -> None:
     np.testing.assert_array_equal(gradient(lambda x: getattr(tg, name)(x, 0).values, [4.0, 4.0]), [1.0, 0.0])
 
 
+@pytest.mark.point(79)
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_extreme_of_two_tensors_halves_ties(name: str) -> None:
     x, y = leaf([1.0, 4.0]), leaf([1.0, 2.0])
@@ -68,6 +72,7 @@ def test_nan_wins_over_everything(name: str) -> None:
     assert np.isnan(getattr(tg, name)(tg.tensor([1.0, np.nan, 5.0])).item())
 
 
+@pytest.mark.point(11)
 @pytest.mark.parametrize(("name", "expected"), [("argmax", [1, 0]), ("argmin", [0, 1])])
 def test_positions_along_a_dimension(name: str, expected: list[int]) -> None:
     got = getattr(tg, name)(tg.tensor([[1.0, 5.0], [7.0, 3.0]]), 1)

@@ -53,6 +53,7 @@ def square_leaf() -> tg.Tensor:
     return leaf([[1.0, 2.0], [3.0, 4.0]])
 
 
+@pytest.mark.point(29)
 @pytest.mark.parametrize("name", SAVES_NOTHING)
 def test_row_that_saves_nothing_runs_twice(name: str) -> None:
     x = square_leaf()
@@ -62,6 +63,7 @@ def test_row_that_saves_nothing_runs_twice(name: str) -> None:
     assert first.tolist() == second.tolist()
 
 
+@pytest.mark.point(29)
 @pytest.mark.parametrize("name", SAVES_SOMETHING)
 def test_row_that_saves_something_runs_once(name: str) -> None:
     x = square_leaf()
@@ -104,6 +106,7 @@ def test_second_pass_over_scalar_sums_runs() -> None:
     assert x.grad.item() == 2.0
 
 
+@pytest.mark.point(29)
 def test_failed_second_pass_adds_nothing() -> None:
     x = leaf([1.5])
     y = x * x
@@ -130,6 +133,7 @@ def test_retained_graph_is_freed_by_the_pass_that_does_not_retain() -> None:
         y.backward()
 
 
+@pytest.mark.point(28)
 def test_recorded_pass_retains_the_graph() -> None:
     x = leaf([1.5])
     y = x * x
@@ -137,6 +141,7 @@ def test_recorded_pass_retains_the_graph() -> None:
     assert_values(grad(y, x)[0], [3.0])
 
 
+@pytest.mark.point(28)
 def test_recorded_pass_frees_when_told_to() -> None:
     x = leaf([1.5])
     y = x * x
@@ -153,6 +158,7 @@ def test_grad_frees_like_backward() -> None:
         grad(y, x)
 
 
+@pytest.mark.point(29)
 def test_disjoint_paths_of_one_loss_are_freed_apart() -> None:
     x, w = leaf([2.0]), leaf([3.0])
     loss = x * x + w * w
@@ -160,6 +166,7 @@ def test_disjoint_paths_of_one_loss_are_freed_apart() -> None:
     assert_values(grad(loss, w)[0], [6.0])
 
 
+@pytest.mark.point(29)
 def test_rows_below_a_requested_inner_result_are_not_freed() -> None:
     x = leaf([2.0])
     y = x * x
@@ -213,6 +220,7 @@ def test_rebuilt_graph_runs_after_a_freed_one() -> None:
     assert_values(x.grad, [12.0])
 
 
+@pytest.mark.point(28)
 def test_backward_with_recording_warns_of_cycles_once_a_process() -> None:
     import subprocess
     import sys

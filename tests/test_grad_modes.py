@@ -10,10 +10,12 @@ from engine_fixtures import assert_values, leaf, live_rows
 import tapegrad as tg
 
 
+@pytest.mark.point(71)
 def test_recording_is_on_by_default() -> None:
     assert tg.is_grad_enabled() is True
 
 
+@pytest.mark.point(72)
 def test_no_grad_results_are_untracked() -> None:
     x = leaf([1.0])
     with tg.no_grad():
@@ -31,18 +33,21 @@ def test_no_grad_adds_no_rows() -> None:
     assert live_rows() <= before
 
 
+@pytest.mark.point(71)
 def test_no_grad_restores_the_mode() -> None:
     with tg.no_grad():
         pass
     assert tg.is_grad_enabled()
 
 
+@pytest.mark.point(71)
 def test_no_grad_restores_the_mode_after_an_exception() -> None:
     with pytest.raises(KeyError), tg.no_grad():
         raise KeyError
     assert tg.is_grad_enabled()
 
 
+@pytest.mark.point(71)
 def test_enable_grad_inside_no_grad_records() -> None:
     x = leaf([1.0])
     with tg.no_grad(), tg.enable_grad():
@@ -50,6 +55,7 @@ def test_enable_grad_inside_no_grad_records() -> None:
     assert y.requires_grad
 
 
+@pytest.mark.point(71)
 def test_leaving_enable_grad_returns_to_no_grad() -> None:
     with tg.no_grad():
         with tg.enable_grad():
@@ -57,6 +63,7 @@ def test_leaving_enable_grad_returns_to_no_grad() -> None:
         assert not tg.is_grad_enabled()
 
 
+@pytest.mark.point(71)
 def test_contexts_nest() -> None:
     with tg.no_grad():
         with tg.no_grad():
@@ -65,6 +72,7 @@ def test_contexts_nest() -> None:
     assert tg.is_grad_enabled()
 
 
+@pytest.mark.point(71)
 @pytest.mark.parametrize("mode", [True, False])
 def test_set_grad_enabled_as_a_context(mode: bool) -> None:
     with tg.set_grad_enabled(mode):
@@ -72,6 +80,7 @@ def test_set_grad_enabled_as_a_context(mode: bool) -> None:
     assert tg.is_grad_enabled() is True
 
 
+@pytest.mark.point(71)
 def test_set_grad_enabled_as_a_function() -> None:
     tg.set_grad_enabled(False)
     try:
@@ -96,6 +105,7 @@ def decorated_with_parentheses() -> Callable[[], bool]:
     return mode
 
 
+@pytest.mark.point(71)
 @pytest.mark.parametrize("make", [decorated_without_parentheses, decorated_with_parentheses])
 def test_no_grad_as_a_decorator(make: Callable[[], Callable[[], bool]]) -> None:
     assert make()() is False
@@ -110,6 +120,7 @@ def test_decorated_function_keeps_its_name() -> None:
     assert (evaluate.__name__, evaluate.__doc__) == ("evaluate", "Docstring.")
 
 
+@pytest.mark.point(71)
 def test_enable_grad_as_a_decorator() -> None:
     @tg.enable_grad()
     def mode() -> bool:
@@ -119,6 +130,7 @@ def test_enable_grad_as_a_decorator() -> None:
         assert mode() is True
 
 
+@pytest.mark.point(71)
 def test_set_grad_enabled_as_a_decorator() -> None:
     @tg.set_grad_enabled(False)
     def mode() -> bool:
@@ -127,6 +139,7 @@ def test_set_grad_enabled_as_a_decorator() -> None:
     assert mode() is False and tg.is_grad_enabled()
 
 
+@pytest.mark.point(71)
 def test_decorator_restores_the_mode_after_an_exception() -> None:
     @tg.no_grad()
     def fails() -> None:
@@ -152,28 +165,33 @@ def modes() -> Iterator[object]:
 CLOSED: list[bool] = []
 
 
+@pytest.mark.point(71)
 def test_decorated_generator_has_the_mode_inside() -> None:
     assert next(modes()) is False
 
 
+@pytest.mark.point(71)
 def test_decorated_generator_leaves_the_mode_outside_between_items() -> None:
     generator = modes()
     next(generator)
     assert tg.is_grad_enabled()
 
 
+@pytest.mark.point(71)
 def test_decorated_generator_has_the_mode_through_send() -> None:
     generator = modes()
     next(generator)
     assert generator.send("value") == (False, "value")
 
 
+@pytest.mark.point(71)
 def test_decorated_generator_has_the_mode_through_throw() -> None:
     generator = modes()
     next(generator)
     assert generator.throw(ValueError()) == ("thrown", False)
 
 
+@pytest.mark.point(71)
 def test_decorated_generator_has_the_mode_through_close() -> None:
     CLOSED.clear()
     generator = modes()
@@ -182,6 +200,7 @@ def test_decorated_generator_has_the_mode_through_close() -> None:
     assert CLOSED == [False]
 
 
+@pytest.mark.point(71)
 def test_mode_is_per_thread() -> None:
     seen: list[bool] = []
     with tg.no_grad():
@@ -191,12 +210,14 @@ def test_mode_is_per_thread() -> None:
     assert seen == [True]
 
 
+@pytest.mark.point(72)
 def test_factory_under_no_grad_makes_a_tracked_leaf() -> None:
     with tg.no_grad():
         x = tg.zeros(2, requires_grad=True)
     assert x.requires_grad and x.is_leaf
 
 
+@pytest.mark.point(72)
 def test_leaf_made_under_no_grad_receives_gradients() -> None:
     with tg.no_grad():
         x = leaf([2.0])
@@ -204,6 +225,7 @@ def test_leaf_made_under_no_grad_receives_gradients() -> None:
     assert_values(x.grad, [4.0])
 
 
+@pytest.mark.point(72)
 def test_in_place_under_no_grad_makes_no_node() -> None:
     y = leaf([2.0]) * 1.0
     before = y.grad_fn

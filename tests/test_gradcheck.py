@@ -31,6 +31,7 @@ def smooth(x: tg.Tensor, y: tg.Tensor) -> tuple[tg.Tensor, tg.Tensor]:
     return (x.unsqueeze(1) * y).sin().sum(0), x.exp() * y.prod()
 
 
+@pytest.mark.point(93)
 @MODES
 def test_right_derivatives_pass(fast_mode: bool) -> None:
     assert gradcheck(smooth, (leaf([0.5, 1.5]), leaf([0.3, -0.7, 2.0])), fast_mode=fast_mode) is True
@@ -46,6 +47,7 @@ def test_scalars_pass(fast_mode: bool) -> None:
     assert gradcheck(lambda x: x * x * 3.0, leaf(0.5), fast_mode=fast_mode)
 
 
+@pytest.mark.point(93)
 @MODES
 def test_wrong_derivatives_are_found(fast_mode: bool) -> None:
     with pytest.raises(
@@ -76,10 +78,12 @@ def test_wrong_second_derivatives_are_found() -> None:
     assert gradgradcheck(function, x, raise_exception=False) is False
 
 
+@pytest.mark.point(93)
 def test_error_is_a_runtime_error() -> None:
     assert issubclass(GradcheckError, RuntimeError)
 
 
+@pytest.mark.point(93)
 def test_failure_is_false_without_exceptions() -> None:
     assert gradcheck(wrong, leaf([1.0]), raise_exception=False) is False
 
@@ -91,18 +95,21 @@ def test_tolerances_are_used() -> None:
     assert gradcheck(off, leaf([1.0]), atol=0.02)
 
 
+@pytest.mark.point(93)
 @over("check", [gradcheck, gradgradcheck])
 def test_some_input_must_be_tracked(check: Any) -> None:
     with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
         check(tg.exp, tg.ones(2), raise_exception=False)
 
 
+@pytest.mark.point(93)
 def test_float32_warns() -> None:
     x = tg.tensor([1.0], dtype=tg.float32, requires_grad=True)
     with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision floating point"):
         assert gradcheck(lambda x: x * 2.0, x, eps=1e-2, atol=1e-2)
 
 
+@pytest.mark.point(93)
 def test_expanded_input_is_refused() -> None:
     x = tg.ones(1).expand(3).requires_grad_()
     with pytest.raises(RuntimeError, match="0th input has a dimension with stride 0"):
@@ -120,6 +127,7 @@ def changing() -> Callable[[tg.Tensor], tg.Tensor]:
     return operation(vjp)
 
 
+@pytest.mark.point(93)
 @MODES
 def test_changing_backward_is_found(fast_mode: bool) -> None:
     with pytest.raises(GradcheckError, match="(?i)backward is not reentrant"):
@@ -130,6 +138,7 @@ def test_changing_backward_is_tolerated_if_asked() -> None:
     assert gradcheck(changing(), leaf([1.0, 2.0]), nondet_tol=1e-3)
 
 
+@pytest.mark.point(93)
 def test_untracked_output_that_varies_is_found() -> None:
     with pytest.raises(GradcheckError, match="Numerical gradient for function expected to be zero"):
         gradcheck(lambda x: x.detach() * 2.0, leaf([1.0]))
@@ -165,6 +174,7 @@ def test_result_of_an_operation_may_be_an_input() -> None:
     assert gradcheck(tg.sin, leaf([1.0, 2.0]) * 2.0)
 
 
+@pytest.mark.point(93)
 @MODES
 @over("start", [0.7, [0.7, 0.1]])
 def test_inputs_are_left_alone(start: Any, fast_mode: bool) -> None:

@@ -1,6 +1,8 @@
 """grad_fn, next_functions and the node names: the graph that can be looked at."""
 
+import gc
 import re
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -9,11 +11,13 @@ from engine_fixtures import leaf, node_name, parents
 import tapegrad as tg
 
 
+@pytest.mark.point(2)
 def test_two_entries_for_two_tracked_operands() -> None:
     y = leaf([1.0]) * leaf([2.0])
     assert parents(y.grad_fn) == ["torch::autograd::AccumulateGrad"] * 2 or parents(y.grad_fn) == ["AccumulateGrad"] * 2
 
 
+@pytest.mark.point(2)
 def test_next_functions_is_a_tuple_of_pairs() -> None:
     x = leaf([1.0])
     y = x * 1.0 + x * 1.0
@@ -21,12 +25,14 @@ def test_next_functions_is_a_tuple_of_pairs() -> None:
     assert [number for _, number in y.grad_fn.next_functions] == [0, 0]
 
 
+@pytest.mark.point(2)
 @pytest.mark.parametrize("make", [lambda x: x * 2, lambda x: x + 1, lambda x: x - 1.5, lambda x: x * tg.tensor([2.0])])
 def test_untracked_operands_and_numbers_give_none(make: Callable[[tg.Tensor], tg.Tensor]) -> None:
-    y = make(leaf([1.0]))
-    assert y.grad_fn.next_functions[1] == (None, 0)
+    pairs = make(leaf([1.0])).grad_fn.next_functions
+    assert (len(pairs), pairs[1]) == (2, (None, 0))
 
 
+@pytest.mark.point(2)
 def test_untracked_first_operand_gives_none() -> None:
     y = tg.tensor([2.0]) * leaf([1.0])
     assert y.grad_fn.next_functions[0] == (None, 0)
@@ -42,28 +48,47 @@ def test_next_functions_walk_to_the_leaf() -> None:
     assert names == ["AddBackward0", "SinBackward0", "ExpBackward0", "AccumulateGrad"]
 
 
+@pytest.mark.point(3)
 def test_leaf_s_node_names_its_leaf() -> None:
     x = leaf([1.0])
     node = (x * 2).grad_fn.next_functions[0][0]
     assert node.variable is x
 
 
+@pytest.mark.point(3)
 def test_leaf_s_node_reads_from_nothing() -> None:
     assert (leaf([1.0]) * 2).grad_fn.next_functions[0][0].next_functions == ()
 
 
+@pytest.mark.point(3)
+def test_leaf_s_node_keeps_its_leaf() -> None:
+    node = (leaf([1.0]) * 2).grad_fn.next_functions[0][0]
+    gc.collect()
+    assert node.variable.tolist() == [1.0]
+
+
+@pytest.mark.point(3)
+def test_leaf_does_not_keep_its_node() -> None:
+    x = leaf([1.0])
+    node = weakref.ref((x * 2).grad_fn.next_functions[0][0])
+    assert node() is None and x.is_leaf
+
+
+@pytest.mark.point(3)
 def test_leaf_has_one_node_for_all_its_uses() -> None:
     x = leaf([1.0])
     first, second = (x * 2).grad_fn, (x + 1).grad_fn
     assert first.next_functions[0][0] is second.next_functions[0][0]
 
 
+@pytest.mark.point(3)
 def test_leaf_used_twice_in_one_operation_has_one_node() -> None:
     x = leaf([1.0])
     pairs = (x * x).grad_fn.next_functions
     assert pairs[0][0] is pairs[1][0]
 
 
+@pytest.mark.point(4)
 @pytest.mark.parametrize("start", [1.5, [1.5]])
 def test_grad_fn_is_the_same_object_while_held(start: float | list[float]) -> None:
     y = leaf(start) * 2
@@ -83,17 +108,20 @@ def test_grad_fn_of_different_results_differ() -> None:
     assert first.grad_fn is not second.grad_fn
 
 
+@pytest.mark.point(4)
 def test_outputs_of_one_operation_share_their_node() -> None:
     first, second = (leaf([1.0, 2.0]) * 1.0).split(1)
     node = first.grad_fn
     assert second.grad_fn is node
 
 
+@pytest.mark.point(4)
 def test_outputs_of_one_operation_are_numbered() -> None:
     outputs = leaf([1.0, 2.0, 3.0]).unbind(0)
     assert [output.output_nr for output in outputs] == [0, 1, 2]
 
 
+@pytest.mark.point(2)
 def test_output_number_appears_in_next_functions() -> None:
     _, second = leaf([1.0, 2.0]).unbind(0)
     assert (second * 2).grad_fn.next_functions[0][1] == 1
@@ -127,6 +155,7 @@ def test_result_of_a_dropped_chain_still_shows_its_parents() -> None:
     assert parents(y.grad_fn) == ["AddBackward0"] and parents(y.grad_fn.next_functions[0][0]) == ["SinBackward0", None]
 
 
+@pytest.mark.point(90)
 @pytest.mark.parametrize("start", [1.5, [1.5]])
 def test_nodes_print_their_name_and_address(start: float | list[float]) -> None:
     assert re.fullmatch(r"<MulBackward0 object at 0x[0-9a-fA-F]+>", repr((leaf(start) * 2).grad_fn))
@@ -137,19 +166,23 @@ def test_leaf_s_node_prints_its_name() -> None:
     assert re.fullmatch(r"<AccumulateGrad object at 0x[0-9a-fA-F]+>", repr(node))
 
 
+@pytest.mark.point(90)
 def test_calling_a_node_with_a_wrong_count_raises() -> None:
     with pytest.raises(TypeError, match="(?i)expected 1 arguments?, got 0 instead"):
         (leaf([1.0]) * 2).grad_fn()
 
 
+@pytest.mark.point(84)
 def test_result_prints_the_name_of_its_node() -> None:
     assert repr(leaf([2.0]) * 3) == "tensor([6.], grad_fn=<MulBackward0>)"
 
 
+@pytest.mark.point(84)
 def test_scalar_result_prints_the_name_of_its_node() -> None:
     assert repr(leaf(2.0) * 3) == "tensor(6., grad_fn=<MulBackward0>)"
 
 
+@pytest.mark.point(84)
 def test_leaf_prints_that_it_is_tracked() -> None:
     assert repr(leaf([2.0])) == "tensor([2.], requires_grad=True)"
 
@@ -269,12 +302,14 @@ NAMES: dict[str, tuple[Callable[[], tg.Tensor], str]] = {
 }
 
 
+@pytest.mark.point(86, 87, 88, 89)
 @pytest.mark.parametrize("operation", NAMES)
 def test_node_name(operation: str) -> None:
     make, name = NAMES[operation]
     assert node_name(make()) == name
 
 
+@pytest.mark.point(89)
 @pytest.mark.filterwarnings("ignore:.*reference cycle:UserWarning")
 def test_gradient_of_a_recorded_pass_prints_that_it_is_a_copy() -> None:
     x = x1()
@@ -282,6 +317,7 @@ def test_gradient_of_a_recorded_pass_prints_that_it_is_a_copy() -> None:
     assert "grad_fn=<CopyBackwards>" in repr(x.grad)
 
 
+@pytest.mark.point(86)
 def test_quotient_of_a_number_stands_on_a_reciprocal() -> None:
     assert parents((2 / x1()).grad_fn)[0] == "ReciprocalBackward0"
 

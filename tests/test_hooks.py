@@ -43,6 +43,7 @@ def note(seen: list[Any], name: Any) -> Any:
 # Tensor hooks
 
 
+@pytest.mark.point(45)
 @pytest.mark.parametrize("value", [3.0, [1.0, 2.0]])
 def test_tensor_hook_gets_the_complete_gradient_once(value: Any, seen: list[Any]) -> None:
     x = tg.tensor(value, requires_grad=True)
@@ -53,6 +54,7 @@ def test_tensor_hook_gets_the_complete_gradient_once(value: Any, seen: list[Any]
     np.testing.assert_allclose(seen[0], 2 * np.array(value) + 3 + np.cos(value))
 
 
+@pytest.mark.point(45)
 def test_tensor_hooks_run_in_order_and_results_replace(x: Tensor, seen: list[Any]) -> None:
     y = x * 1.0
     y.register_hook(lambda g: g * 2)
@@ -63,6 +65,7 @@ def test_tensor_hooks_run_in_order_and_results_replace(x: Tensor, seen: list[Any
     assert x.grad.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.point(45)
 def test_the_same_function_twice_runs_twice(x: Tensor) -> None:
     def double(g: Tensor) -> Tensor:
         return g * 2
@@ -73,6 +76,7 @@ def test_the_same_function_twice_runs_twice(x: Tensor) -> None:
     assert x.grad.tolist() == [4.0, 4.0]
 
 
+@pytest.mark.point(45)
 def test_removed_hook_does_not_run_and_remove_may_be_repeated(x: Tensor) -> None:
     handle = x.register_hook(lambda g: g * 100)
     handle.remove()
@@ -81,6 +85,7 @@ def test_removed_hook_does_not_run_and_remove_may_be_repeated(x: Tensor) -> None
     assert x.grad.tolist() == [1.0, 1.0]
 
 
+@pytest.mark.point(45)
 def test_handle_is_a_context(x: Tensor) -> None:
     with x.register_hook(lambda g: g * 10):
         x.sum().backward()
@@ -114,6 +119,7 @@ def number(g: Tensor) -> Any:
     return 5
 
 
+@pytest.mark.point(46)
 @pytest.mark.parametrize(
     ("hook", "error", "message"),
     [
@@ -137,6 +143,7 @@ def test_bad_results_raise_and_leave_gradients(x: Tensor, hook: Any, error: type
     assert w.grad.tolist() == [7.0, 7.0]
 
 
+@pytest.mark.point(46)
 def test_exceptions_of_hooks_keep_their_type_and_leave_gradients(x: Tensor) -> None:
     def fail(g: Tensor) -> None:
         raise KeyError("mine")
@@ -151,11 +158,13 @@ def test_exceptions_of_hooks_keep_their_type_and_leave_gradients(x: Tensor) -> N
     assert w.grad is None
 
 
+@pytest.mark.point(46)
 def test_untracked_tensors_take_no_hooks() -> None:
     with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
         tg.tensor(1.0).register_hook(print)
 
 
+@pytest.mark.point(47)
 @pytest.mark.parametrize("value", [3.0, [1.0, 2.0]])
 def test_hook_belongs_to_the_value_at_registration(value: Any, seen: list[Any]) -> None:
     x = tg.tensor(value, requires_grad=True)
@@ -167,6 +176,7 @@ def test_hook_belongs_to_the_value_at_registration(value: Any, seen: list[Any]) 
     assert seen == [("new", 2.0), ("old", 6.0)]
 
 
+@pytest.mark.point(47, 48)
 def test_retained_gradient_follows_the_newest_value(x: Tensor) -> None:
     y = x * 1.0
     y.retain_grad()
@@ -177,6 +187,7 @@ def test_retained_gradient_follows_the_newest_value(x: Tensor) -> None:
     assert x.grad.tolist() == [60.0, 60.0]
 
 
+@pytest.mark.point(48)
 @pytest.mark.parametrize("first", [True, False])
 def test_retained_gradient_is_what_all_tensor_hooks_made(x: Tensor, first: bool) -> None:
     y = x * 1.0
@@ -191,6 +202,18 @@ def test_retained_gradient_is_what_all_tensor_hooks_made(x: Tensor, first: bool)
     assert y.grad.tolist() == [12.0, 12.0]
 
 
+@pytest.mark.point(48)
+@pytest.mark.parametrize("value", [3.0, [1.0, 2.0]])
+def test_retained_gradient_does_not_keep_the_tensor(value: Any) -> None:
+    y = tg.tensor(value, requires_grad=True) * 2.0
+    y.retain_grad()
+    z = y * 3.0
+    link = weakref.ref(y)
+    del y
+    assert link() is None and z.requires_grad
+
+
+@pytest.mark.point(27)
 def test_gradient_given_to_a_hook_stays_as_it_is(x: Tensor, seen: list[Any]) -> None:
     x.register_hook(seen.append)
     seed = tg.tensor([1.0, 2.0])
@@ -201,6 +224,7 @@ def test_gradient_given_to_a_hook_stays_as_it_is(x: Tensor, seen: list[Any]) -> 
     assert x.grad.tolist() == [2.0, 4.0]
 
 
+@pytest.mark.point(52)
 def test_hook_removed_by_an_earlier_one_still_runs(x: Tensor, seen: list[Any]) -> None:
     y = x * 1.0
     handles: list[Any] = []
@@ -246,6 +270,39 @@ def test_large_leaf_is_replaced_in_place() -> None:
 # Nodes
 
 
+@pytest.mark.point(25)
+@pytest.mark.parametrize("made", ["abc", "bca", "bac"])
+def test_newest_of_the_nodes_that_are_ready_runs_first(made: str, x: Tensor, seen: list[Any]) -> None:
+    make = {"a": lambda of: x * 2, "b": lambda of: x * 3, "c": lambda of: of["b"] * 2}
+    of: dict[str, Tensor] = {}
+    for name in made:
+        of[name] = make[name](of)
+        of[name].grad_fn.register_hook(note(seen, name))
+    (of["a"] + of["c"]).sum().backward()
+    assert "".join(seen) == made[::-1]
+
+
+@pytest.mark.point(25)
+def test_leaf_has_the_age_of_its_first_use(x: Tensor, seen: list[Any]) -> None:
+    w = tg.tensor([1.0, 1.0], requires_grad=True)
+    first = x * 1
+    older, newer = w * 3, x * 2
+    for name, t in (("older", older), ("newer", newer), ("leaf", x)):
+        t.register_hook(note(seen, name))
+    (older + newer).sum().backward()
+    assert seen == ["newer", "older", "leaf"] and first.requires_grad
+
+
+@pytest.mark.point(25)
+def test_gradients_are_put_in_place_after_all_operations(x: Tensor, seen: list[Any]) -> None:
+    w = tg.tensor([1.0, 1.0], requires_grad=True)
+    older, newer = w * 3, x * 2
+    older.register_hook(lambda g: seen.append(x.grad))
+    (older + newer).sum().backward()
+    assert seen == [None] and x.grad.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.point(49)
 def test_order_at_a_node_and_at_a_leaf(x: Tensor, seen: list[Any]) -> None:
     y = x * 2
     node = accumulator(x)
@@ -260,6 +317,7 @@ def test_order_at_a_node_and_at_a_leaf(x: Tensor, seen: list[Any]) -> None:
     assert seen == ["tensor", "prehook", "node", "leaf tensor", "leaf prehook", ("in place", [2.0, 2.0]), "leaf node"]
 
 
+@pytest.mark.point(50)
 def test_node_hooks_get_tuples_with_none_for_untracked_operands(x: Tensor, seen: list[Any]) -> None:
     y = x * 2
     y.grad_fn.register_hook(lambda i, o: seen.append((i, o)))
@@ -270,6 +328,7 @@ def test_node_hooks_get_tuples_with_none_for_untracked_operands(x: Tensor, seen:
     assert [g.tolist() for g in outputs] == [[1.0, 1.0]]
 
 
+@pytest.mark.point(50)
 @pytest.mark.parametrize("recorded", [False, True])
 def test_results_of_node_hooks_replace(x: Tensor, recorded: bool) -> None:
     y = x * 2
@@ -279,6 +338,7 @@ def test_results_of_node_hooks_replace(x: Tensor, recorded: bool) -> None:
     assert g.tolist() == [9.0, 9.0]
 
 
+@pytest.mark.point(50)
 @pytest.mark.parametrize(
     ("result", "error", "message"),
     [
@@ -324,6 +384,7 @@ def test_metadata_stays_with_the_node(x: Tensor) -> None:
 # Which hooks run in which pass
 
 
+@pytest.mark.point(51)
 @pytest.mark.parametrize("recorded", [False, True])
 def test_grad_runs_the_tensor_hooks_of_captured_inputs_only(x: Tensor, seen: list[Any], recorded: bool) -> None:
     y = x * 2
@@ -351,6 +412,7 @@ def test_backward_to_chosen_leaves_accumulates_with_hooks(x: Tensor, seen: list[
     assert seen == ["x"]
 
 
+@pytest.mark.point(53)
 @pytest.mark.parametrize("recorded", [False, True])
 def test_hooks_of_an_output_without_gradient_are_called_with_none(seen: list[Any], recorded: bool) -> None:
     x = tg.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
@@ -361,6 +423,7 @@ def test_hooks_of_an_output_without_gradient_are_called_with_none(seen: list[Any
     assert seen == [("a", [1.0, 1.0]), ("b", None)]
 
 
+@pytest.mark.point(53)
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("split", [lambda x: x.split(2), lambda x: x.view(2, 2).unbind(0)])
 def test_node_hooks_see_the_gradient_of_each_output(seen: list[Any], recorded: bool, split: Any) -> None:
@@ -386,6 +449,7 @@ def test_hooks_below_an_undefined_gradient_are_called_with_none(x: Tensor, seen:
     assert seen == [None, ((None, None), (None,)), None]
 
 
+@pytest.mark.point(55)
 @pytest.mark.filterwarnings("ignore:Using backward")
 @pytest.mark.parametrize("recorded", [False, True])
 def test_grad_mode_in_hooks_is_that_of_the_pass(x: Tensor, seen: list[Any], recorded: bool) -> None:
@@ -422,6 +486,7 @@ def test_recorded_pass_that_frees_calls_hooks_once(x: Tensor, seen: list[Any]) -
 # Leaves
 
 
+@pytest.mark.point(54)
 def test_post_accumulate_hook_may_reset_the_gradient(x: Tensor, seen: list[Any]) -> None:
     def step(leaf: Tensor) -> None:
         seen.append((leaf is x, leaf.grad.tolist()))
@@ -434,6 +499,7 @@ def test_post_accumulate_hook_may_reset_the_gradient(x: Tensor, seen: list[Any])
     assert x.grad is None
 
 
+@pytest.mark.point(54)
 def test_post_accumulate_hook_sees_all_gradients(x: Tensor, seen: list[Any]) -> None:
     w = tg.tensor([3.0, 4.0], requires_grad=True)
     w.register_post_accumulate_grad_hook(lambda leaf: seen.append(x.grad.tolist()))
@@ -455,6 +521,7 @@ def test_post_accumulate_hook_that_fails_leaves_all_gradients_complete(x: Tensor
     assert w.grad.tolist() == [1.0, 2.0]
 
 
+@pytest.mark.point(54)
 def test_post_accumulate_hook_returns_nothing(x: Tensor) -> None:
     x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad)
     loss = x.sum()
@@ -462,6 +529,7 @@ def test_post_accumulate_hook_returns_nothing(x: Tensor) -> None:
         loss.backward()
 
 
+@pytest.mark.point(54)
 def test_results_take_no_post_accumulate_hooks(x: Tensor) -> None:
     y = x * 2
     with pytest.raises(RuntimeError, match="post accumulate grad hooks cannot be registered on non-leaf tensors"):

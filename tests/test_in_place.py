@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_fixtures import assert_values, leaf, node_name
+from engine_fixtures import assert_values, leaf, node_name, parents
 
 import tapegrad as tg
 
@@ -23,7 +23,7 @@ FORMS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], Callable[[np.ndarray], 
     "sin_": (lambda t: t.sin_(), np.sin, "SinBackward0"),
     "tanh_": (lambda t: t.tanh_(), np.tanh, "TanhBackward0"),
     "zero_": (lambda t: t.zero_(), np.zeros_like, "ZeroBackward0"),
-    "fill_": (lambda t: t.fill_(2.5), lambda a: np.full_like(a, 2.5), "FillBackward"),
+    "fill_": (lambda t: t.fill_(2.5), lambda a: np.full_like(a, 2.5), "FillBackward2"),
     "copy_": (lambda t: t.copy_(tg.tensor([5.0, 6.0])), lambda a: np.array([5.0, 6.0]), "CopyBackwards"),
 }
 SLOPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -49,12 +49,14 @@ def test_in_place_form_computes_its_value(name: str) -> None:
     assert_values(run(tg.tensor([0.5, 2.0])), value(np.array([0.5, 2.0])), rtol=1e-14)
 
 
+@pytest.mark.point(42)
 @pytest.mark.parametrize("name", FORMS)
 def test_in_place_form_returns_the_object(name: str) -> None:
     x = tg.tensor([0.5, 2.0])
     assert FORMS[name][0](x) is x
 
 
+@pytest.mark.point(33)
 @pytest.mark.parametrize("name", FORMS)
 def test_in_place_form_raises_the_version_by_one(name: str) -> None:
     x = tg.tensor([0.5, 2.0])
@@ -83,14 +85,16 @@ def test_in_place_form_on_a_scalar_passes_the_gradient(name: str) -> None:
     assert_values(x.grad, SLOPES[name](np.array(0.5)), rtol=1e-13)
 
 
+@pytest.mark.point(42)
 @pytest.mark.parametrize("name", FORMS)
 def test_in_place_form_has_the_ordinary_node_name(name: str) -> None:
     y = leaf([0.5, 2.0]) * 1.0
     FORMS[name][0](y)
-    assert FORMS[name][2] in node_name(y)
+    assert node_name(y).split("::")[-1] == FORMS[name][2]
 
 
-@pytest.mark.parametrize("name", [name for name in FORMS if name not in ("zero_", "fill_", "copy_")])
+@pytest.mark.point(42)
+@pytest.mark.parametrize("name", FORMS)
 def test_in_place_node_reads_the_old_grad_fn(name: str) -> None:
     y = leaf([0.5, 2.0]) * 1.0
     old = y.grad_fn
@@ -98,6 +102,7 @@ def test_in_place_node_reads_the_old_grad_fn(name: str) -> None:
     assert y.grad_fn.next_functions[0][0] is old
 
 
+@pytest.mark.point(32)
 @pytest.mark.parametrize("name", FORMS)
 def test_in_place_form_on_a_tracked_leaf_raises(name: str) -> None:
     x = leaf([0.5, 2.0])
@@ -185,23 +190,27 @@ def test_in_place_broadcasts_the_operand() -> None:
     assert_values(x.grad, [3.0])
 
 
+@pytest.mark.point(41)
 def test_in_place_keeps_its_shape() -> None:
     message = r"(?i)output with shape .*2.* doesn't match the broadcast shape .*3, 2"
     with pytest.raises(RuntimeError, match=message):
         tg.zeros(2).add_(tg.ones(3, 2))
 
 
+@pytest.mark.point(41)
 def test_in_place_keeps_an_integer_dtype() -> None:
     with pytest.raises(RuntimeError, match="(?i)result type .* can't be cast to the desired output type"):
         tg.tensor([1, 2]).add_(0.5)
 
 
+@pytest.mark.point(41)
 def test_in_place_casts_float64_into_float32() -> None:
     x = tg.zeros(2, dtype=tg.float32)
     x.add_(tg.tensor([0.5, 1.5], dtype=tg.float64))
     assert x.dtype == tg.float32 and x.tolist() == [0.5, 1.5]
 
 
+@pytest.mark.point(41)
 def test_in_place_on_an_expanded_tensor_raises() -> None:
     message = "(?i)more than one element of the written-to tensor refers to a single memory location"
     with pytest.raises(RuntimeError, match=message):
@@ -220,6 +229,7 @@ OVERLAPPING_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
 }
 
 
+@pytest.mark.point(41)
 @pytest.mark.parametrize("name", OVERLAPPING_WRITES)
 def test_elements_that_share_memory_are_not_written(name: str) -> None:
     base = tg.zeros(3)
@@ -257,16 +267,19 @@ def test_empty_expanded_tensor_is_written(shape: tuple[int, ...]) -> None:
     assert tuple(expanded.add_(1.0).shape) == shape
 
 
+@pytest.mark.point(33)
 def test_version_starts_at_zero() -> None:
     assert leaf([1.0])._version == 0
 
 
+@pytest.mark.point(33)
 def test_version_grows_with_item_assignment() -> None:
     x = tg.zeros(3)
     x[0] = 1.0
     assert x._version == 1
 
 
+@pytest.mark.point(32, 33)
 def test_version_grows_under_no_grad() -> None:
     x = leaf([1.0])
     with tg.no_grad():
@@ -274,6 +287,7 @@ def test_version_grows_under_no_grad() -> None:
     assert x._version == 1
 
 
+@pytest.mark.point(33)
 def test_version_is_shared_with_a_view() -> None:
     x = tg.zeros(3)
     view = x[:2]
@@ -281,24 +295,28 @@ def test_version_is_shared_with_a_view() -> None:
     assert x._version == 1
 
 
+@pytest.mark.point(33)
 def test_version_is_shared_with_a_detached_tensor() -> None:
     x = leaf([1.0])
     x.detach().add_(1.0)
     assert x._version == 1
 
 
+@pytest.mark.point(33)
 def test_version_is_not_shared_with_data() -> None:
     x = leaf([1.0])
     x.data.add_(1.0)
     assert x._version == 0
 
 
+@pytest.mark.point(33)
 def test_version_is_not_shared_with_a_clone() -> None:
     x = tg.zeros(1)
     x.clone().add_(1.0)
     assert x._version == 0
 
 
+@pytest.mark.point(32)
 def test_leaf_may_be_written_under_no_grad() -> None:
     x = leaf([1.0])
     with tg.no_grad():
@@ -306,6 +324,7 @@ def test_leaf_may_be_written_under_no_grad() -> None:
     assert x.is_leaf and x.requires_grad and x.tolist() == [2.0]
 
 
+@pytest.mark.point(32)
 def test_scalar_leaf_may_be_written_under_no_grad() -> None:
     x = leaf(1.0)
     with tg.no_grad():
@@ -343,17 +362,20 @@ def test_data_is_untracked() -> None:
     assert leaf([1.0]).data.requires_grad is False
 
 
+@pytest.mark.point(32)
 def test_item_assignment_into_a_tracked_leaf_raises() -> None:
     x = leaf([1.0, 2.0])
     with pytest.raises(RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"):
         x[0] = 1.0
 
 
+@pytest.mark.point(32)
 def test_writing_a_view_of_a_tracked_leaf_raises() -> None:
     with pytest.raises(RuntimeError, match="(?i)a view of a leaf Variable that requires grad is being used in an in-place"):
         leaf([1.0, 2.0])[:1].add_(1.0)
 
 
+@pytest.mark.point(32)
 def test_writing_a_view_made_before_the_leaf_was_tracked_raises() -> None:
     x = tg.tensor([1.0, 2.0])
     view = x[:1]
@@ -362,6 +384,25 @@ def test_writing_a_view_made_before_the_leaf_was_tracked_raises() -> None:
         view.add_(1.0)
 
 
+@pytest.mark.point(42)
+def test_filling_with_a_number_has_one_operand() -> None:
+    y = leaf([1.0, 2.0]) * 1.0
+    y.fill_(2.5)
+    assert parents(y.grad_fn) == ["MulBackward0"]
+
+
+@pytest.mark.point(32)
+@pytest.mark.parametrize("made", ["before", "inside"])
+def test_view_of_a_leaf_may_be_written_under_no_grad(made: str) -> None:
+    x = tg.tensor([1.0, 2.0])
+    before = x[:1]
+    x.requires_grad_()
+    with tg.no_grad():
+        (before if made == "before" else x[:1]).add_(1.0)
+    assert (x.tolist(), x._version, x.is_leaf, x.requires_grad) == ([2.0, 2.0], 1, True, True)
+
+
+@pytest.mark.point(32)
 def test_item_assignment_into_a_leaf_under_no_grad() -> None:
     x = leaf([1.0, 2.0])
     with tg.no_grad():
@@ -392,6 +433,7 @@ def test_view_of_a_tensor_detached_in_place_is_untracked_once_that_was_written()
     assert not view.requires_grad
 
 
+@pytest.mark.point(40)
 def test_detach_in_place_of_a_view_raises() -> None:
     view = (leaf([1.0, 2.0]) * 2)[:1]
     with pytest.raises(RuntimeError, match=r"(?i)can't detach views in-place\. use detach\(\) instead"):
@@ -438,6 +480,7 @@ def test_in_place_results_are_differentiated_twice() -> None:
     assert_values(grad(g, x)[0], [12.0])
 
 
+@pytest.mark.point(43)
 def test_out_argument_with_a_tracked_operand_raises() -> None:
     with pytest.raises(RuntimeError, match=r"(?i)functions with out=\.\.\. arguments don't support automatic differentiation"):
         tg.add(leaf([1.0]), 1.0, out=tg.zeros(1))

@@ -38,6 +38,7 @@ def test_it_is_off_by_default() -> None:
     assert modes() == (False, True)
 
 
+@pytest.mark.point(71)
 def test_it_switches_recording_off() -> None:
     with tg.inference_mode():
         assert modes() == (True, False)
@@ -57,6 +58,7 @@ def test_mode_false_records_inside_of_no_grad() -> None:
         assert modes() == (False, True)
 
 
+@pytest.mark.point(71)
 def test_leaving_an_inner_context_returns_to_the_outer_one() -> None:
     with tg.inference_mode():
         with tg.inference_mode(False):
@@ -66,12 +68,14 @@ def test_leaving_an_inner_context_returns_to_the_outer_one() -> None:
         assert modes() == (True, False)
 
 
+@pytest.mark.point(71)
 def test_it_ends_with_an_exception() -> None:
     with pytest.raises(KeyError), tg.inference_mode():
         raise KeyError
     assert modes() == (False, True)
 
 
+@pytest.mark.point(71)
 @pytest.mark.parametrize("decorate", [tg.inference_mode, tg.inference_mode(), tg.inference_mode(mode=True)])
 def test_as_a_decorator(decorate: Callable[[Any], Any]) -> None:
     @decorate
@@ -84,6 +88,7 @@ def test_as_a_decorator(decorate: Callable[[Any], Any]) -> None:
     assert (inside.__name__, inside.__doc__) == ("inside", "Docstring.")
 
 
+@pytest.mark.point(71)
 def test_mode_false_as_a_decorator() -> None:
     inside = tg.inference_mode(False)(modes)
     with tg.inference_mode():
@@ -105,12 +110,14 @@ def steps() -> Iterator[object]:
         CLOSED.append(modes())
 
 
+@pytest.mark.point(71)
 def test_a_decorated_generator_has_the_mode_inside_and_not_between_items() -> None:
     generator = steps()
     assert next(generator) == (True, False)
     assert modes() == (False, True)
 
 
+@pytest.mark.point(71)
 def test_a_decorated_generator_has_the_mode_through_send_throw_and_close() -> None:
     CLOSED.clear()
     generator: Any = steps()
@@ -127,6 +134,7 @@ def test_anything_else_than_a_mode_or_a_function_is_refused(mode: Any) -> None:
         tg.inference_mode(mode)
 
 
+@pytest.mark.point(71)
 def test_it_is_per_thread() -> None:
     seen: list[Any] = []
     x = leaf([2.0])
@@ -197,6 +205,7 @@ VIEWS: list[Callable[[Tensor], Tensor]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.point(73)
 @pytest.mark.parametrize("tracked", [True, False])
 @pytest.mark.parametrize("make", NEW)
 def test_results_inside_are_inference_tensors_and_untracked(make: Callable[[Tensor], Tensor], tracked: bool) -> None:
@@ -216,11 +225,13 @@ def test_results_inside_have_the_usual_values(make: Callable[[Tensor], Tensor]) 
     assert z.dtype == make(make(x)).dtype
 
 
+@pytest.mark.point(73)
 @pytest.mark.parametrize("make", NEW)
 def test_results_outside_of_operations_on_inference_tensors_are_ordinary(make: Callable[[Tensor], Tensor]) -> None:
     assert not make(inferred()).is_inference()
 
 
+@pytest.mark.point(73)
 @pytest.mark.parametrize("make", VIEWS)
 def test_views_of_inference_tensors_stay_inference_tensors(make: Callable[[Tensor], Tensor]) -> None:
     x = inferred()
@@ -313,6 +324,7 @@ WRITES: list[Callable[[Tensor], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.point(73)
 @pytest.mark.parametrize("write", WRITES)
 def test_inference_tensors_cannot_be_written_outside(write: Callable[[Tensor], Any]) -> None:
     x = inferred()
@@ -340,6 +352,7 @@ SAVES: list[Callable[[Tensor, Tensor], Tensor]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.point(73)
 @pytest.mark.parametrize("size", [3, 3000])
 @pytest.mark.parametrize("operation", SAVES)
 def test_inference_tensors_cannot_be_saved_for_backward(operation: Callable[[Tensor, Tensor], Tensor], size: int) -> None:
@@ -353,6 +366,7 @@ def test_inference_tensors_cannot_be_saved_for_backward(operation: Callable[[Ten
     assert live_rows() <= before + 4  # the leaf, and what was recorded before the refusal
 
 
+@pytest.mark.point(73)
 def test_a_scalar_cannot_be_saved_either() -> None:
     with pytest.raises(RuntimeError, match=SAVED):
         leaf(3.0) * inferred(2.0)
@@ -376,6 +390,7 @@ def test_hooks_on_saved_tensors_do_not_get_inference_tensors() -> None:
     assert packed == []
 
 
+@pytest.mark.point(73)
 def test_an_inference_tensor_cannot_be_tracked_outside() -> None:
     x = inferred()
     with pytest.raises(RuntimeError, match=FLAG):
@@ -406,6 +421,7 @@ def test_a_tracked_leaf_made_inside_cannot_be_saved(function: Callable[[Tensor],
         function(x)
 
 
+@pytest.mark.point(73)
 def test_versions_cannot_be_read() -> None:
     with pytest.raises(RuntimeError, match=r"Inference tensors do not track version counter\."):
         _ = inferred()._version

@@ -178,6 +178,7 @@ WRONG = {
 }
 
 
+@pytest.mark.point(95)
 @pytest.mark.parametrize(("call", "kind", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_arguments_raise_errors_of_pytorch(call, kind, words):
     with pytest.raises(kind) as caught:
@@ -218,6 +219,7 @@ def test_convolutions_of_integers_are_integers():
 # Pooling
 
 
+@pytest.mark.point(79)
 def test_the_first_of_several_largest_elements_gets_the_gradient():
     x = ones(1, 4, requires_grad=True)
     functional.max_pool1d(x, 2).sum().backward()
@@ -375,6 +377,17 @@ def test_a_mean_over_no_targets_is_nan_without_gradient():
     assert x.grad.tolist() == [[0.0] * 3] * 2
 
 
+@pytest.mark.point(83)
+@pytest.mark.parametrize(("weight", "share"), [(None, [0.5, 0.5]), ([1.0, 3.0], [0.25, 0.75])], ids=str)
+def test_mean_of_cross_entropy_is_over_the_weight_of_the_targets_kept(weight, share):
+    x = zeros(3, 2, requires_grad=True)
+    loss = functional.cross_entropy(x, numbers([0, 1, -100]), None if weight is None else numbers(weight))
+    loss.backward()
+    np.testing.assert_allclose(loss.item(), np.log(2.0), rtol=1e-15)
+    half = np.array(share) / 2
+    np.testing.assert_allclose(x.grad.numpy(), [[-half[0], half[0]], [half[1], -half[1]], [0.0, 0.0]], rtol=1e-15)
+
+
 def test_logarithms_in_binary_cross_entropy_are_bounded():
     loss = functional.binary_cross_entropy(numbers([0.0, 1.0]), numbers([1.0, 0.0]), reduction="none")
     assert loss.tolist() == [100.0, 100.0]
@@ -422,6 +435,7 @@ NODES = {
 }
 
 
+@pytest.mark.point(89)
 @pytest.mark.parametrize("name", NODES)
 def test_nodes_have_the_names_of_pytorch(name):
     assert NODES[name](ones(2, 2, 4, requires_grad=True)).grad_fn.name() == name

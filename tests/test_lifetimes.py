@@ -30,6 +30,7 @@ def test_array_lives_while_its_graph_does() -> None:
     assert watched() is not None and y.requires_grad
 
 
+@pytest.mark.point(76)
 def test_saved_array_dies_at_backward() -> None:
     w = leaf(np.ones(1000))
     c, watched = big()
@@ -39,6 +40,7 @@ def test_saved_array_dies_at_backward() -> None:
     assert watched() is None
 
 
+@pytest.mark.point(76)
 def test_saved_array_dies_at_grad() -> None:
     w = leaf(np.ones(1000))
     c, watched = big()
@@ -57,6 +59,7 @@ def test_saved_array_outlives_a_pass_that_retains_the_graph() -> None:
     assert watched() is not None
 
 
+@pytest.mark.point(76)
 def test_saved_array_dies_with_a_dropped_graph() -> None:
     w = leaf(np.ones(1000))
     c, watched = big()
@@ -91,6 +94,7 @@ def test_bytes_saved_by_dropped_graphs_below_a_living_one_are_bounded() -> None:
     assert carried.requires_grad and max(sizes) < 80_000_000  # all 200 graphs would save 480 MB
 
 
+@pytest.mark.point(76)
 def test_array_saved_by_a_structural_operation_dies_at_backward() -> None:
     w = leaf(np.ones((10, 100)))
     array = np.ones((100, 10))
@@ -167,6 +171,7 @@ CYCLE_FREE: dict[str, Callable[[], object]] = {
 }
 
 
+@pytest.mark.point(3, 76)
 @pytest.mark.parametrize("name", CYCLE_FREE)
 def test_everything_dies_by_reference_count(name: str) -> None:
     CYCLE_FREE[name]()

@@ -191,6 +191,7 @@ def test_results_have_names(result: Any, fields: tuple[str, ...]) -> None:
     assert result._fields == fields
 
 
+@pytest.mark.point(89)
 @pytest.mark.parametrize(
     ("f", "name"),
     [
@@ -397,6 +398,7 @@ WIDE = tg.ones(2, 3)
 SOME_SINGULAR = tg.tensor(np.stack([np.eye(2), np.ones((2, 2))]))
 
 
+@pytest.mark.point(96)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -417,6 +419,7 @@ def test_matrices_without_a_result_raise_an_error_of_their_own(call: Any, messag
     assert isinstance(caught.value, np.linalg.LinAlgError)
 
 
+@pytest.mark.point(96)
 @pytest.mark.parametrize(
     ("call", "message"),
     [

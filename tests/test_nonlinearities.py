@@ -39,6 +39,7 @@ KINKS = {
 }
 
 
+@pytest.mark.point(78)
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("name", KINKS)
 def test_derivative_at_a_kink_or_far_out(name: str, create_graph: bool) -> None:
@@ -175,6 +176,7 @@ def test_node_has_its_name(name: str) -> None:
     assert node_name(NODES[name](leaf([0.5, 0.25]))) == name
 
 
+@pytest.mark.point(31)
 @pytest.mark.parametrize("f", [lambda x: x // 2.0, lambda x: 2.0 // x, lambda x: tg.heaviside(x, tg.ones(2))])
 def test_going_back_through_what_has_no_derivative_is_an_error(f) -> None:
     x = leaf([0.5, 3.0])

@@ -11,6 +11,7 @@ from sample_points import INF, MATRIX
 import tapegrad as tg
 
 
+@pytest.mark.point(82)
 @pytest.mark.parametrize(
     ("arguments", "ddof"),
     [({}, 1), ({"unbiased": False}, 0), ({"unbiased": True}, 1), ({"correction": 0}, 0), ({"correction": 2.5}, 2.5)],
@@ -31,6 +32,7 @@ def test_spread_derivatives_to_third_order(name: str) -> None:
     check_gradients(lambda x: getattr(tg, name)(x, 0), MATRIX[:, :2], order=3, tolerance=1e-5)
 
 
+@pytest.mark.point(78)
 def test_std_of_equal_elements_has_zero_derivatives() -> None:
     x = leaf([2.0, 2.0, 2.0])
     (first,) = tg.autograd.grad(tg.std(x), x, create_graph=True)
@@ -38,6 +40,7 @@ def test_std_of_equal_elements_has_zero_derivatives() -> None:
     np.testing.assert_array_equal([first.detach().numpy(), second.numpy()], np.zeros((2, 3)))
 
 
+@pytest.mark.point(82)
 @pytest.mark.parametrize("name", ["var", "std"])
 def test_spread_without_degrees_of_freedom_warns_and_is_nan(name: str) -> None:
     with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
@@ -60,6 +63,7 @@ def test_norm_derivatives(p: Any) -> None:
     check_gradients(lambda x: tg.norm(x, p, 1), MATRIX)
 
 
+@pytest.mark.point(78)
 @pytest.mark.parametrize("p", ORDERS[:-2], ids=str)
 def test_norm_of_zeros_has_zero_derivative(p: Any) -> None:
     np.testing.assert_array_equal(gradient(lambda x: tg.norm(x, p), [0.0, 0.0]), [0.0, 0.0])
@@ -73,6 +77,7 @@ def test_norm_of_zeros_has_zero_second_derivative(p: float) -> None:
     np.testing.assert_array_equal(second.numpy()[0], [0.0, 0.0])
 
 
+@pytest.mark.point(79)
 def test_infinity_norm_shares_ties_evenly() -> None:
     np.testing.assert_array_equal(gradient(lambda x: tg.norm(x, INF), [3.0, -3.0, 1.0]), [0.5, -0.5, 0.0])
 

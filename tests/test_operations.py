@@ -16,6 +16,7 @@ from numerical import check_gradients
 from operation_case import Case, as_tuple
 
 import tapegrad as tg
+from tapegrad.rules import RULES
 
 CASES: list[Case] = [
     case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
@@ -38,6 +39,39 @@ over = pytest.mark.parametrize
 def test_no_two_cases_have_one_name() -> None:
     ids = [str(case) for case in CASES]
     assert sorted(ids) == sorted(set(ids))
+
+
+# Public functions that take no tracked tensor, give none that depends on it smoothly, or give another one each time.
+UNTRACKED = [
+    "DoubleTensor", "FloatTensor", "LongTensor", "Variable", "arange", "as_tensor", "empty", "empty_like", "eye", "from_numpy",
+    "full", "full_like", "linspace", "normal",
+    "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "randperm", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+    "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "manual_seed",
+    "promote_types", "result_type",
+    "bitwise_not", "bitwise_or", "bitwise_xor", "floor_divide", "gt", "heaviside", "isinf", "isreal", "le", "logical_and",
+    "logical_not", "logical_or", "ne", "unique", "unique_consecutive",
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+]  # fmt: skip
+
+
+def public_functions() -> dict[str, Any]:
+    modules = {"": tg, "functional.": tg.nn.functional, "linalg.": tg.linalg}
+    return {
+        prefix + name: value
+        for prefix, module in modules.items()
+        for name, value in vars(module).items()
+        if not name.startswith(("_", "is_", "get_", "set_")) and callable(value) and not isinstance(value, type)
+    }
+
+
+@pytest.mark.point(44)
+def test_every_function_has_a_case_or_a_rule() -> None:
+    functions = public_functions()
+    tested = {case.name for case in CASES} | {rule.name for rule in RULES} | set(UNTRACKED)
+    known = {name for name in functions if {name, name.split(".")[-1]} & tested}
+    same = {id(functions[name]) for name in known}
+    assert sorted(name for name, value in functions.items() if name not in known and id(value) not in same) == []
 
 
 def leaves_at(case: Case, dtype: Any = None) -> list[tg.Tensor]:
@@ -215,6 +249,7 @@ def attempts(case: Case, order: int) -> Iterator[Callable[[], list[Gradients]]]:
         yield attempt
 
 
+@pytest.mark.point(44)
 @over(("case", "order"), [(case, order) for case in DIFFERENTIABLE for order in range(1, min(case.order, 2) + 1)], ids=str)
 def test_a_later_write_is_refused_or_harmless(case: Case, order: int) -> None:
     leaves, inner = inner_operands(case)
@@ -223,6 +258,7 @@ def test_a_later_write_is_refused_or_harmless(case: Case, order: int) -> None:
         is_harmless(attempt, expected)
 
 
+@pytest.mark.point(44)
 @over("case", DIFFERENTIABLE, ids=str)
 def test_a_result_written_before_its_use_has_the_derivatives_of_the_new_value(case: Case) -> None:
     def gradients(victim: int, scale: Callable[[tg.Tensor], tg.Tensor]) -> list[Gradients]:

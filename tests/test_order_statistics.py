@@ -15,10 +15,12 @@ def gradient_of(f, values):
     return x.grad
 
 
+@pytest.mark.point(79)
 def test_median_of_everything_shares_the_gradient_among_ties() -> None:
     assert_values(gradient_of(tg.median, [[2.0, 3.0], [2.0, 1.0]]), [[0.5, 0.0], [0.5, 0.0]])
 
 
+@pytest.mark.point(82)
 def test_median_takes_the_lower_of_two_in_the_middle() -> None:
     assert tg.median(tg.tensor([4.0, 1.0, 3.0, 2.0])).item() == 2.0
 
@@ -195,6 +197,7 @@ NODES = {
 }
 
 
+@pytest.mark.point(87)
 @pytest.mark.parametrize("name", NODES)
 def test_node_has_its_name(name: str) -> None:
     assert node_name(NODES[name](leaf([1.0, 3.0]))) == name

@@ -10,6 +10,7 @@ from tapegrad.printing import format_tensor
 nan, inf = np.nan, np.inf
 
 
+@pytest.mark.point(84)
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -32,6 +33,7 @@ def test_zero_dimensional(value, text):
     assert format_tensor(np.array(value)) == text
 
 
+@pytest.mark.point(85)
 @pytest.mark.parametrize(
     ("values", "text"),
     [
@@ -59,10 +61,12 @@ def test_number_format_is_chosen_for_the_whole_tensor(values, text):
     assert format_tensor(np.array(values)) == text
 
 
+@pytest.mark.point(85)
 def test_rows_are_aligned():
     assert format_tensor(np.array([[1.0, 2.0], [-3.0, 40.0]])) == "tensor([[ 1.,  2.],\n        [-3., 40.]])"
 
 
+@pytest.mark.point(85)
 def test_blocks_of_rank_three_are_separated_by_an_empty_line():
     values = np.arange(8).reshape(2, 2, 2)
     assert format_tensor(values) == ("tensor([[[0, 1],\n         [2, 3]],\n\n        [[4, 5],\n         [6, 7]]])")
@@ -73,6 +77,7 @@ def test_blocks_of_rank_four_are_separated_by_two_empty_lines():
     assert format_tensor(values) == ("tensor([[[[0],\n          [1]]],\n\n\n        [[[2],\n          [3]]]])")
 
 
+@pytest.mark.point(85)
 def test_long_rows_wrap_and_continue_eight_columns_in():
     assert format_tensor(np.arange(25.0)) == (
         "tensor([ 0.,  1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11., 12., 13.,\n"
@@ -90,14 +95,17 @@ def test_wrapped_rows_of_a_matrix_continue_one_column_further_in():
     )
 
 
+@pytest.mark.point(85)
 def test_above_a_thousand_elements_the_ends_are_shown():
     assert format_tensor(np.arange(1001.0)) == ("tensor([   0.,    1.,    2.,  ...,  998.,  999., 1000.])")
 
 
+@pytest.mark.point(85)
 def test_a_thousand_elements_are_shown_whole():
     assert "..." not in format_tensor(np.zeros(1000))
 
 
+@pytest.mark.point(85)
 def test_the_middle_of_a_long_matrix_is_left_out():
     values = np.arange(1010).reshape(202, 5) % 10
     assert format_tensor(values) == (
@@ -117,6 +125,7 @@ def test_the_format_of_a_summary_follows_from_what_is_shown():
     assert format_tensor(values) == "tensor([1., 1., 1.,  ..., 1., 1., 1.])"
 
 
+@pytest.mark.point(84)
 @pytest.mark.parametrize(
     ("array", "text"),
     [
@@ -130,6 +139,7 @@ def test_empty(array, text):
     assert format_tensor(array) == text
 
 
+@pytest.mark.point(84)
 @pytest.mark.parametrize(
     ("dtype", "text"),
     [
@@ -146,11 +156,13 @@ def test_dtypes_other_than_the_usual_are_named(dtype, text):
     assert format_tensor(np.ones(1, dtype)) == text
 
 
+@pytest.mark.point(84)
 @pytest.mark.usefixtures("default_float32")
 def test_the_usual_float_is_the_default_dtype():
     assert format_tensor(np.ones(1)) == "tensor([1.], dtype=float64)"
 
 
+@pytest.mark.point(84)
 def test_suffix_stands_last():
     assert format_tensor(np.ones(1, np.float32), "grad_fn=<AddBackward0>") == (
         "tensor([1.], dtype=float32, grad_fn=<AddBackward0>)"
@@ -171,11 +183,13 @@ def test_suffix_goes_to_its_own_line_when_the_last_is_full():
     )
 
 
+@pytest.mark.point(85)
 @given(st.lists(st.floats(width=64), min_size=1, max_size=1000))
 def test_no_line_is_longer_than_eighty_columns(values):
     assert max(map(len, format_tensor(np.array(values), "grad_fn=<AddBackward0>").split("\n"))) <= 80
 
 
+@pytest.mark.point(85)
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60))
 def test_printed_numbers_are_the_values_to_four_digits(values):
     text = format_tensor(np.array(values)).removeprefix("tensor([").removesuffix("])")

@@ -100,23 +100,27 @@ def assert_safe_when_written(rule: Rule, values: list[np.ndarray] | tuple[float,
     assert refused or all(np.array_equal(one, other) for one, other in zip(got, expected, strict=True))
 
 
+@pytest.mark.point(44)
 @every_rule
 def test_writing_an_array_operand_raises_or_does_no_harm(rule: Rule) -> None:
     for victim in differentiable(rule):
         assert_safe_when_written(rule, columns(rule), victim)
 
 
+@pytest.mark.point(44)
 @every_rule
 def test_writing_a_scalar_operand_raises_or_does_no_harm(rule: Rule) -> None:
     for victim in differentiable(rule):
         assert_safe_when_written(rule, points(rule)[0], victim)
 
 
+@pytest.mark.point(44)
 @every_rule
 def test_writing_an_array_result_raises_or_does_no_harm(rule: Rule) -> None:
     assert_safe_when_written(rule, columns(rule), -1)
 
 
+@pytest.mark.point(44)
 @every_rule
 def test_writing_a_scalar_result_raises_or_does_no_harm(rule: Rule) -> None:
     assert_safe_when_written(rule, points(rule)[0], -1)
@@ -159,6 +163,7 @@ CONVENTIONS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = 
 }
 
 
+@pytest.mark.point(78, 79, 80)
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_scalar_derivative_at_a_kink(name: str) -> None:
     f, at, expected = CONVENTIONS[name]
@@ -166,6 +171,7 @@ def test_scalar_derivative_at_a_kink(name: str) -> None:
     assert_values(grad(f(x), x)[0], expected)
 
 
+@pytest.mark.point(78, 79, 80)
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_array_derivative_at_a_kink(name: str) -> None:
     f, at, expected = CONVENTIONS[name]
@@ -173,6 +179,7 @@ def test_array_derivative_at_a_kink(name: str) -> None:
     assert_values(grad(f(x).sum(), x)[0], [expected, expected])
 
 
+@pytest.mark.point(78, 79, 80)
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_recorded_derivative_at_a_kink(name: str) -> None:
     f, at, expected = CONVENTIONS[name]
@@ -180,12 +187,14 @@ def test_recorded_derivative_at_a_kink(name: str) -> None:
     assert_values(grad(f(x).sum(), x, create_graph=True)[0], [expected, expected])
 
 
+@pytest.mark.point(79)
 def test_both_sides_of_a_tie_share_evenly() -> None:
     x, y = leaf([1.0]), leaf([1.0])
     tg.maximum(x, y).backward()
     assert (x.grad.item(), y.grad.item()) == (0.5, 0.5)
 
 
+@pytest.mark.point(80)
 def test_second_derivative_of_a_square_at_zero() -> None:
     x = leaf(0.0)
     (g,) = grad(x**2, x, create_graph=True)
@@ -219,18 +228,22 @@ def test_erfinv_undoes_erf_to_the_last_digits(x: float) -> None:
     assert math.erfc(z) == pytest.approx(1.0 - x, rel=1e-14) if x > 0.5 else math.erf(z) == pytest.approx(x, rel=1e-14)
 
 
+@pytest.mark.point(82)
 def test_round_goes_to_even() -> None:
     assert tg.round(tg.tensor([0.5, 1.5, 2.5, -0.5])).tolist() == [0.0, 2.0, 2.0, -0.0]
 
 
+@pytest.mark.point(82)
 def test_remainder_has_the_sign_of_the_divisor() -> None:
     assert (tg.tensor([5.0, -5.0]) % tg.tensor([-3.0, 3.0])).tolist() == [-1.0, 1.0]
 
 
+@pytest.mark.point(82)
 def test_fmod_has_the_sign_of_the_dividend() -> None:
     assert tg.fmod(tg.tensor([5.0, -5.0]), tg.tensor([-3.0, 3.0])).tolist() == [2.0, -2.0]
 
 
+@pytest.mark.point(83)
 def test_softplus_is_linear_above_twenty() -> None:
     x = leaf([25.0])
     y = tg.softplus(x)
@@ -258,6 +271,7 @@ def start(array: bool) -> tg.Tensor:
     return leaf([0.0, 0.0]) if array else leaf(0.0)
 
 
+@pytest.mark.point(81)
 @pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
 @pytest.mark.parametrize("name", MASKED)
 def test_masked_branch_leaves_the_first_derivative_alone(name: str, array: bool) -> None:
@@ -266,6 +280,7 @@ def test_masked_branch_leaves_the_first_derivative_alone(name: str, array: bool)
     assert_values(grad(f(x).sum(), x)[0], np.full(x.shape, first), atol=1e-15)
 
 
+@pytest.mark.point(81)
 @pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
 @pytest.mark.parametrize("name", MASKED)
 def test_masked_branch_leaves_the_recorded_derivative_alone(name: str, array: bool) -> None:
@@ -274,6 +289,7 @@ def test_masked_branch_leaves_the_recorded_derivative_alone(name: str, array: bo
     assert_values(grad(f(x).sum(), x, create_graph=True)[0], np.full(x.shape, first), atol=1e-15)
 
 
+@pytest.mark.point(81)
 @pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
 @pytest.mark.parametrize("name", MASKED)
 def test_masked_branch_leaves_the_second_derivative_alone(name: str, array: bool) -> None:

@@ -53,6 +53,7 @@ def counted() -> Counted:
     return Counted()
 
 
+@pytest.mark.point(56)
 @pytest.mark.parametrize("value", [3.0, [1.0, 2.0]])
 def test_packs_once_a_saved_tensor_and_unpacks_once_a_use(value: Any, counted: Counted) -> None:
     x = tg.tensor(value, requires_grad=True)
@@ -65,6 +66,7 @@ def test_packs_once_a_saved_tensor_and_unpacks_once_a_use(value: Any, counted: C
     np.testing.assert_array_equal(x.grad.tolist(), 2 * np.array(value))
 
 
+@pytest.mark.point(56)
 @pytest.mark.parametrize(
     "operation",
     [
@@ -78,6 +80,7 @@ def test_numbers_and_linear_operations_pack_nothing(x: Tensor, counted: Counted,
     assert counted.packed == []
 
 
+@pytest.mark.point(56)
 def test_inner_pair_wins(x: Tensor, counted: Counted) -> None:
     inner = Counted()
     with counted.context():
@@ -89,6 +92,7 @@ def test_inner_pair_wins(x: Tensor, counted: Counted) -> None:
     assert counted.packed == [tg.exp(x).tolist()]
 
 
+@pytest.mark.point(56)
 def test_custom_functions_pack_what_they_save(x: Tensor, counted: Counted) -> None:
     class Cube(tg.autograd.Function):
         @staticmethod

@@ -9,6 +9,7 @@ from sample_points import CUBE, INF, MATRIX, POINTS
 import tapegrad as tg
 
 
+@pytest.mark.point(80)
 @pytest.mark.parametrize("zeros", [0, 1, 2, 3])
 def test_prod_derivatives_are_exact_with_zeros(zeros: int) -> None:
     x = np.array([2.0, -3.0, 5.0, 0.5])
@@ -16,6 +17,7 @@ def test_prod_derivatives_are_exact_with_zeros(zeros: int) -> None:
     check_gradients(tg.prod, x, order=3)
 
 
+@pytest.mark.point(80)
 @pytest.mark.parametrize("dim", [0, 1])
 def test_prod_along_a_dimension_is_exact_with_zeros(dim: int) -> None:
     x = np.array([[0.0, 2.0, 3.0], [4.0, 0.0, 0.0]])
@@ -39,6 +41,7 @@ def test_scan_derivatives(name: str, point: str) -> None:
     check_gradients(lambda x: getattr(tg, name)(x, -1), POINTS[point])
 
 
+@pytest.mark.point(80)
 @pytest.mark.parametrize("x", [[0.0, 2.0, 3.0], [2.0, 0.0, 3.0], [2.0, 0.0, 0.0, 4.0], [0.0, 0.0]], ids=str)
 def test_cumprod_derivatives_are_exact_with_zeros(x: list[float]) -> None:
     check_gradients(lambda x: tg.cumprod(x, 0), x, order=3)

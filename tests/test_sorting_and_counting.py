@@ -27,6 +27,7 @@ def test_sort_is_pythons_stable_one_with_nan_largest(descending: bool, values: l
     assert tg.argsort(I(values), descending=descending).tolist() == expected
 
 
+@pytest.mark.point(11)
 @over("f", [lambda x: x.sort(), lambda x: x.topk(2), lambda x: x.kthvalue(1), lambda x: x.sort(descending=True)])
 def test_results_are_named_and_indices_untracked(f: Any) -> None:
     found = f(leaf([3.0, 1.0, 2.0]))
@@ -35,10 +36,21 @@ def test_results_are_named_and_indices_untracked(f: Any) -> None:
     assert (values.requires_grad, indices.requires_grad, indices.dtype) == (True, False, tg.int64)
 
 
-def test_gradient_of_ties_goes_to_the_places_that_the_indices_name() -> None:
-    x = leaf([2.0, 2.0, 1.0])
-    x.topk(1).values.sum().backward()
-    assert_values(x.grad, [1.0, 0.0, 0.0])
+@pytest.mark.point(79)
+@over("f", [lambda x: x.topk(2), lambda x: x.sort(), lambda x: x.kthvalue(2, keepdim=True), lambda x: x.max(0, keepdim=True)])
+def test_gradient_of_ties_goes_to_the_places_that_the_indices_name(f: Any) -> None:
+    x = leaf([2.0, 2.0, 1.0, 2.0])
+    values, indices = f(x)
+    weights = np.array([1.0, 10.0, 100.0, 1000.0])[: len(values)]
+    (values * I(weights)).sum().backward()
+    expected = np.zeros(4)
+    expected[indices.numpy()] = weights
+    assert_values(x.grad, expected)
+
+
+@pytest.mark.point(79)
+def test_first_of_equal_elements_are_the_largest() -> None:
+    assert I([2.0, 2.0, 1.0, 2.0]).topk(2).indices.tolist() == [0, 1]
 
 
 @over("largest", [True, False])
@@ -88,6 +100,7 @@ def test_unique_consecutive_slices() -> None:
     assert tg.unique_consecutive(I([[1, 1, 2], [1, 1, 1]]), dim=1).tolist() == [[1, 2], [1, 1]]
 
 
+@pytest.mark.point(31)
 @over("f", [tg.unique, tg.unique_consecutive, lambda x: tg.unique(x, dim=0)])
 def test_distinct_elements_have_no_derivative(f: Any) -> None:
     with pytest.raises(NotImplementedError, match="the derivative for 'unique.*' is not implemented"):

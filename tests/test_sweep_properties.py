@@ -3,6 +3,7 @@
 import gc
 
 import numpy as np
+import pytest
 from engine_fixtures import assert_values, central_difference, leaf, live_rows, numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,6 +99,7 @@ def test_fan_out_of_ten_thousand_uses_of_an_array() -> None:
     assert_values(x.grad, [10_000.0] * 3)
 
 
+@pytest.mark.point(75)
 def test_doubling_paths_sixty_times_visits_each_row_once() -> None:
     x = leaf(1.0)
     y = x
@@ -107,6 +109,7 @@ def test_doubling_paths_sixty_times_visits_each_row_once() -> None:
     assert x.grad.item() == 2.0**60
 
 
+@pytest.mark.point(75)
 def test_doubling_paths_of_arrays_visits_each_row_once() -> None:
     x = leaf([1.0, -1.0])
     y = x
@@ -125,6 +128,7 @@ def test_doubling_paths_with_recorded_gradient() -> None:
     assert gradient.item() == 2.0**61
 
 
+@pytest.mark.point(75)
 def test_chain_of_a_million_scalar_rows_runs_backward() -> None:
     x = leaf(0.5)
     y = x
@@ -134,6 +138,7 @@ def test_chain_of_a_million_scalar_rows_runs_backward() -> None:
     np.testing.assert_allclose(x.grad.item(), 0.999999**1_000_000, rtol=1e-9)
 
 
+@pytest.mark.point(75)
 def test_chain_of_a_hundred_thousand_array_rows_runs_backward() -> None:
     x = leaf([0.5, -1.0])
     y = x
@@ -143,6 +148,7 @@ def test_chain_of_a_hundred_thousand_array_rows_runs_backward() -> None:
     np.testing.assert_allclose(numbers(x.grad), [0.99999**100_000] * 2, rtol=1e-9)
 
 
+@pytest.mark.point(75)
 def test_unused_chain_of_a_million_scalar_rows_is_freed_without_backward() -> None:
     gc.collect()
     before = live_rows()
@@ -158,6 +164,7 @@ def test_unused_chain_of_a_million_scalar_rows_is_freed_without_backward() -> No
     assert live_rows() - before < 200_000
 
 
+@pytest.mark.point(75)
 def test_unused_chain_of_a_hundred_thousand_array_rows_is_freed_without_backward() -> None:
     gc.collect()
     before = live_rows()

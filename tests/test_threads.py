@@ -79,6 +79,7 @@ def test_rows_of_several_threads_are_reclaimed_while_others_record() -> None:
     assert in_threads(work) == []
 
 
+@pytest.mark.point(77)
 @pytest.mark.parametrize("start", [1.0, [1.0, 2.0, 3.0]], ids=["scalar", "array"])
 def test_accumulation_into_one_leaf_loses_nothing(start: float | list[float]) -> None:
     shared = leaf(start)
@@ -91,6 +92,7 @@ def test_accumulation_into_one_leaf_loses_nothing(start: float | list[float]) ->
     assert_values(shared.grad, np.full(np.shape(start), 2.0 * THREADS * ROUNDS))
 
 
+@pytest.mark.point(77)
 @pytest.mark.parametrize("start", [1.0, [1.0, 2.0, 3.0]], ids=["scalar", "array"])
 def test_first_gradients_of_shared_leaves_lose_nothing(start: float | list[float]) -> None:
     leaves = [leaf(start) for _ in range(ROUNDS // 2)]
@@ -141,6 +143,7 @@ def test_recorded_passes_of_several_threads_do_not_meet() -> None:
     assert in_threads(work) == []
 
 
+@pytest.mark.point(77)
 def test_one_retained_graph_is_run_by_several_threads() -> None:
     x = leaf([1.0, 2.0])
     loss = (tg.exp(x) * x).sum()
@@ -165,6 +168,7 @@ def bits(tensors: Sequence[tg.Tensor]) -> list[bytes]:
     return [numbers(t).tobytes() for t in tensors]
 
 
+@pytest.mark.point(77)
 def test_one_retained_graph_gives_every_thread_the_bits_of_a_serial_run() -> None:
     leaves, loss = two_layers()
     serial = bits(tg.autograd.grad(loss, leaves, retain_graph=True))
@@ -220,6 +224,7 @@ def test_passes_over_one_graph_that_frees_it_contribute_completely_or_raise() ->
             assert_values(got, numbers(one) * (THREADS - len(raised)))
 
 
+@pytest.mark.point(77)
 def test_error_stays_in_its_thread() -> None:
     def work(number: int) -> None:
         x = leaf(2.0)

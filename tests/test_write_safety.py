@@ -63,6 +63,7 @@ WRITES: dict[str, Callable[[tg.Tensor], object]] = {
 }
 
 
+@pytest.mark.point(44)
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -282,7 +282,8 @@ def _nothing(ctx: Context) -> Tensor:
 
 
 _ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),))
-_FILL = Structural("FillBackward2", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())))
+_FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),))
+_FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())))
 _COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])))
 
 
@@ -326,7 +327,9 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     source = _source(t, value)
     if np.ndim(source._data):
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
-    return _assign(t, _FILL, (source,), array_of(source), repeats=is_number(value))
+    if is_number(value):
+        return _assign(t, _FILL, (), array_of(source), repeats=True)
+    return _assign(t, _FILL_TENSOR, (source,), array_of(source))
 
 
 def copy_(t: Tensor, source: Any) -> Tensor:

@@ -75,7 +75,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if inplace:
         return written_by(hardtanh, input, min_val, max_val)
     data = array_of(input)
-    bounds = data.dtype.type(min_val), data.dtype.type(max_val)
+    with quiet():
+        bounds = data.dtype.type(min_val), data.dtype.type(max_val)
     return apply(_HARDTANH, (input,), np.clip(data, *bounds), bounds)
 
 

@@ -15,8 +15,10 @@ from tapegrad.autograd.rows import object_at, origin, record_of
 from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
+from tapegrad.inplace import is_leaf
 from tapegrad.tape import TAPE, Claim
 from tapegrad.tensor import Tensor, array_of, make, register_leaf
+from tapegrad.watching import watch
 
 __all__ = ["backward", "grad", "tensor_backward"]
 
@@ -142,7 +144,7 @@ def backward(
     create_graph : bool
         Record the pass itself, for higher derivatives.
     inputs : Tensor or sequence of Tensor, optional
-        Accumulate into these tensors (leaves or results) only.
+        Accumulate into these tensors (leaves or results) only. Results among them retain their gradient from then on.
 
     Raises
     ------
@@ -173,6 +175,9 @@ def backward(
     retain = create_graph if retain_graph is None else bool(retain_graph)
     if create_graph:
         _warn_cycle()
+    for t in chosen or ():
+        if not (is_leaf(t) or t.retains_grad):
+            watch(t)
     with _pinned(create_graph):
         slots = _slots(roots)
         if chosen is not None:

@@ -1,0 +1,153 @@
+"""Values, gradients and second gradients of every operation that has a case or a rule, beside those of PyTorch."""
+
+import tomllib
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed; make oracle installs it")
+
+from operation_case import Case, as_tuple  # noqa: E402
+from rule_samples import PUBLIC, Rule, columns, differentiable, is_number, names  # noqa: E402
+from test_rules_at_edges import edge_columns  # noqa: E402
+from twin_cases import NotInPyTorchError, Twins, twins  # noqa: E402
+
+import tapegrad as tg  # noqa: E402
+
+pytestmark = pytest.mark.oracle
+over = pytest.mark.parametrize
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def numbers(t: Any) -> np.ndarray:
+    return np.array(t.detach().numpy(force=True) if isinstance(t, torch.Tensor) else t.detach().numpy())
+
+
+def projection(library: Any, results: tuple[Any, ...]) -> Any:
+    """One number that depends on every element of every tracked result."""
+    total = library.tensor(0.0)
+    for number, result in enumerate(results):
+        if result is not None and result.requires_grad:
+            shape = tuple(result.shape)
+            rng = np.random.default_rng([number, zlib.crc32(str(shape).encode())])
+            total = total + (result * library.tensor(rng.uniform(0.5, 1.5, shape))).sum()
+    return total
+
+
+def derivatives(library: Any, case: Case, order: int) -> list[list[np.ndarray]]:
+    """Values, gradients, gradients of the projection of these, and so on."""
+    leaves = [library.tensor(array.copy()) for array in case.arrays]
+    tracked = [leaf.requires_grad_() for leaf in leaves if leaf.dtype == library.float64]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = as_tuple(case.call(*leaves))
+    found = [[numbers(result) for result in results]]
+    for level in range(1, order + 1):
+        total = projection(library, results)
+        if not total.requires_grad:
+            found.append([np.zeros(tuple(t.shape)) for t in tracked])
+            continue
+        results = library.autograd.grad(total, tracked, create_graph=level < order, allow_unused=True, materialize_grads=True)
+        found.append([numbers(g) for g in results])
+    return found
+
+
+def assert_same(ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]], tolerance: float = 1e-10) -> None:
+    for level, (some, others) in enumerate(zip(ours, theirs, strict=True)):
+        for one, other in zip(some, others, strict=True):
+            assert (one.shape, one.dtype.kind) == (other.shape, other.dtype.kind)
+            finite = np.where(np.isfinite(other), other, 0.0)
+            scale = max(1.0, float(np.max(np.abs(finite), initial=0.0)))
+            np.testing.assert_allclose(one, other, rtol=0, atol=10.0**level * tolerance * scale, err_msg=f"order {level}")
+
+
+# The order to which PyTorch differentiates, where ours is higher.
+THEIR_ORDER = {
+    "hardsigmoid": 1, "multi_margin_loss": 1,
+    "scatter": 0, "scatter_": 0, "scatter-add": 0, "index_fill": 0, "bincount": 0,
+    "linalg.cond-fro": 0, "linalg.cond-inf": 0, "linalg.cond--inf": 0, "linalg.cond-1": 0, "linalg.cond--1": 0,
+}  # fmt: skip
+# PyTorch rounds the numbers in the first two to float32, and sums a short series in the third.
+ROUGH = ["celu", "hardsigmoid", "polygamma"]
+CASES = twins()
+
+
+def differing() -> list[str]:
+    """Cases that differ on purpose."""
+    table = tomllib.loads((Path(__file__).parents[2] / "docs" / "pytorch-points.toml").read_text(encoding="utf-8"))
+    return [case for difference in table["difference"] for case in difference.get("cases", [])]
+
+
+def tolerance(name: str) -> float:
+    return 1e-7 if name in ROUGH else 1e-10
+
+
+def compare(case: Twins) -> None:
+    order = min(case.ours.order, 2, THEIR_ORDER.get(str(case), 2))
+    try:
+        theirs = derivatives(torch, case.theirs, order)
+    except NotInPyTorchError as error:
+        pytest.skip(f"PyTorch has no {error}")
+    assert_same(derivatives(tg, case.ours, order), theirs, tolerance(str(case)))
+
+
+@over("case", [case for case in CASES if str(case) not in differing()], ids=str)
+def test_derivatives_are_those_of_pytorch(case: Twins) -> None:
+    compare(case)
+
+
+@over("case", [case for case in CASES if str(case) in differing()], ids=str)
+def test_derivatives_that_differ_on_purpose_differ(case: Twins) -> None:
+    with pytest.raises(AssertionError, match="order 1"):
+        compare(case)
+
+
+def test_differences_are_cases() -> None:
+    assert set(differing()) | set(THEIR_ORDER) <= {str(case) for case in CASES}
+
+
+def theirs_of(rule: Rule) -> Callable[..., Any]:
+    """PyTorch's function for a row of the rule table."""
+    return next(getattr(module, rule.name) for module in (torch, torch.nn.functional, torch.special) if hasattr(module, rule.name))
+
+
+def as_case(library: Any, rule: Rule, points: list[np.ndarray]) -> Case:
+    """A row of the rule table as a case: conditions and orders are bound."""
+    function = getattr(tg, rule.name) if library is tg else theirs_of(rule)
+    places = differentiable(rule)
+
+    def call(*tracked: Any) -> Any:
+        given = dict(zip(places, tracked, strict=True))
+        conditions = [library.tensor(points[k] > sum(bounds) / 2) for k, bounds in enumerate(rule.domain)]
+        fixed = [int(rule.domain[k][0]) if is_number(rule, k) else condition for k, condition in enumerate(conditions)]
+        return function(*(given.get(k, fixed[k]) for k in range(len(points))))
+
+    return Case(rule.name, call, tuple(points[k] for k in places), call)
+
+
+@over("rule", PUBLIC, ids=names(PUBLIC))
+def test_derivatives_of_rules_are_those_of_pytorch(rule: Rule) -> None:
+    ours, theirs = (derivatives(library, as_case(library, rule, columns(rule)), 2) for library in (tg, torch))
+    assert_same(ours, theirs, tolerance(rule.name))
+
+
+@over("rule", PUBLIC, ids=names(PUBLIC))
+def test_rules_at_their_edges_are_pytorchs_where_these_are_finite(rule: Rule) -> None:
+    points = edge_columns(rule)
+    ours, theirs = (derivatives(library, as_case(library, rule, points), 1) for library in (tg, torch))
+    finite = np.all([np.isfinite(points[k]) for k in differentiable(rule)], axis=0)
+    for level, (some, others) in enumerate(zip(ours, theirs, strict=True)):
+        for one, other in zip(some, others, strict=True):
+            kept = finite & np.isfinite(other) & (np.abs(other) < 1e30)  # not at poles
+            np.testing.assert_allclose(one[kept], other[kept], rtol=1e-9, atol=1e-12, err_msg=f"order {level}")
