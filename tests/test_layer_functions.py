@@ -453,3 +453,9 @@ def test_nodes_have_the_names_of_pytorch(name):
 def test_what_is_no_tensor_is_refused(call, words):
     with pytest.raises(TypeError, match=words):
         call()
+
+
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
+def test_what_older_pytorch_had_after_the_weights_is_not_taken_for_a_class(loss):
+    with pytest.raises(TypeError, match="positional argument"):
+        loss(zeros(2, 3), numbers([0, 1]), None, True)
