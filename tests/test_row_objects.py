@@ -1,6 +1,7 @@
 """Objects known by rows: they follow compaction, and what is not needed any more goes."""
 
 import gc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,13 +17,12 @@ def slot_of(t: tg.Tensor) -> int:
     return TAPE.slot(t._row)
 
 
-def dead(slot: int, obj: Any) -> bool:
-    return slot < 0
+FLAG = 128  # of rows; nobody else uses it
 
 
 @pytest.fixture
 def objects() -> RowObjects[str]:
-    return RowObjects(dead)
+    return RowObjects(FLAG)
 
 
 def test_object_follows_its_row(objects: RowObjects[str]) -> None:
@@ -80,22 +80,78 @@ def test_popped_object_is_gone(objects: RowObjects[str]) -> None:
     assert (objects.pop(slot_of(y)), objects.get(slot_of(y))) == ("y", None)
 
 
-def test_object_set_while_the_index_is_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    objects: RowObjects[str] = RowObjects(dead)
+def disturb(monkeypatch: pytest.MonkeyPatch, at_call: int, what: Callable[[], Any]) -> None:
+    """Do something, as another thread or a destructor may, right after entries were listed."""
+    located, calls = RowObjects._located, [0]
+
+    def listed(self: Any) -> Any:
+        found = located(self)
+        calls[0] += 1
+        if calls[0] == at_call:
+            what()
+        return found
+
+    monkeypatch.setattr(RowObjects, "_located", listed)
+
+
+def moved_pair(objects: RowObjects[Any]) -> tuple[tg.Tensor, tg.Tensor]:
+    """Two results that have moved, so that the index must be made anew; the first has an object."""
     w = leaf(1.0)
     gone, y, z = w * 1.0, w * 2.0, w * 3.0
     objects.set(slot_of(y), "y")
     del gone
     TAPE.collect()
-    enter_all, others = RowObjects._enter_all, [z]
+    return y, z
 
-    def enter_and_be_disturbed(self: Any, index: dict[int, int]) -> None:
-        enter_all(self, index)
-        if others:  # another thread, or a destructor
-            objects.set(slot_of(others.pop()), "z")
 
-    monkeypatch.setattr(RowObjects, "_enter_all", enter_and_be_disturbed)
+def test_object_set_while_the_index_is_made_is_found(objects: RowObjects[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    y, z = moved_pair(objects)
+    disturb(monkeypatch, 1, lambda: objects.set(slot_of(z), "z"))
     assert (objects.get(slot_of(y)), objects.get(slot_of(z))) == ("y", "z")
+
+
+def test_object_replaced_while_the_index_is_made_is_found(objects: RowObjects[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    y, _ = moved_pair(objects)
+    disturb(monkeypatch, 1, lambda: objects.set(slot_of(y), "new"))
+    assert objects.get(slot_of(y)) == "new"
+
+
+def test_object_set_while_useless_ones_are_looked_for_stays(objects: RowObjects[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    w = leaf(1.0)
+    y, z = w * 2.0, w * 3.0
+    flag = type(TAPE).flag
+
+    def flag_late(self: Any, slot: int, flags: int = 0, clear: int = 0) -> None:
+        monkeypatch.setattr(type(TAPE), "flag", flag)
+        objects._most = -1  # the next one looks for useless entries
+        objects.set(slot_of(z), "z")
+        flag(self, slot, flags, clear)
+
+    monkeypatch.setattr(type(TAPE), "flag", flag_late)
+    objects.set(slot_of(y), "y")
+    assert (objects.get(slot_of(y)), objects.get(slot_of(z))) == ("y", "z")
+
+
+def test_row_in_the_place_of_one_that_is_gone_has_no_object(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    y = w * 2.0
+    objects.set(slot_of(y), "y")
+    slot = slot_of(y)
+    del y
+    z = w * 3.0
+    assert (slot_of(z), objects.get(slot)) == (slot, None)
+
+
+def test_object_of_a_row_in_the_place_of_one_that_is_gone(objects: RowObjects[str]) -> None:
+    w = leaf(1.0)
+    y = w * 2.0
+    objects.set(slot_of(y), "y")
+    del y
+    z, last = w * 3.0, w * 4.0
+    objects.set(slot_of(z), "z")
+    TAPE.collect()
+    assert objects.get(slot_of(z)) == "z"
+    assert last.requires_grad
 
 
 def test_objects_of_dead_rows_are_forgotten(objects: RowObjects[str]) -> None:
@@ -131,7 +187,7 @@ def test_many_objects(objects: RowObjects[str]) -> None:
 
 def test_destructors_may_set_objects_while_dead_ones_are_looked_for() -> None:
     """The collector may run while entries are listed."""
-    objects: RowObjects[Any] = RowObjects(lambda slot, obj: slot < 0)
+    objects: RowObjects[Any] = RowObjects(FLAG)
     w = leaf(1.0)
     late = w * 3.0
 

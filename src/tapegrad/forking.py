@@ -13,7 +13,7 @@ from operator import methodcaller
 from types import FrameType
 from typing import Any
 
-from tapegrad import hooks, packing, routes, tape, tensor
+from tapegrad import hooks, packing, routes, tape, tensor, watching
 from tapegrad.autograd import anomaly_mode, handing_over, working_memory
 
 __all__: list[str] = []
@@ -22,6 +22,7 @@ __all__: list[str] = []
 _LOCKS: tuple[Any, ...] = (
     handing_over._grad_lock,
     hooks._registering,
+    watching._changing,
     tensor._leaf_lock,
     anomaly_mode._lock,
     packing._lock,

@@ -33,6 +33,7 @@ class _Running(threading.local):
 
 _running = _Running()
 _registering = threading.RLock()  # held while a row is given hooks that had none
+_hooks: RowObjects[Any] = RowObjects(at.HOOKED)  # the hooks of rows, or weak links to them
 
 
 class RowHooks:
@@ -67,7 +68,6 @@ class RowHooks:
     def _stand_at(self, slot: int) -> None:
         self.handle, before = TAPE.new_handle(slot), self.handle
         _hooks.set(slot, weakref.ref(self))
-        TAPE.flag(slot, at.HOOKED)
         if before > 0:
             TAPE.drop(TAPE.address, before)
 
@@ -151,8 +151,7 @@ def running() -> list[Any]:
 
 def hooks_at(slot: int) -> RowHooks | None:
     """The hooks of a row."""
-    # Entries outlive the rows they were made for, so they count only while the row says so.
-    known = _hooks.get(slot) if TAPE.flags(slot) & at.HOOKED else None
+    known = _hooks.get(slot)
     found: RowHooks | None = known() if type(known) is weakref.ref else known
     return found
 
@@ -210,11 +209,3 @@ def _give_to_row(slot: int, hooks: RowHooks) -> None:
     payload = TAPE.own_payload(TAPE.address, slot, id(hooks))
     if payload:
         PyObj_FromPtr(payload).hooks = hooks
-
-
-def _useless(slot: int, hooks: Any) -> bool:
-    """Whether the row is gone, or nobody holds its hooks."""
-    return slot < 0 or not TAPE.flags(slot) & at.HOOKED or (type(hooks) is weakref.ref and hooks() is None)
-
-
-_hooks: RowObjects[Any] = RowObjects(_useless)  # the hooks of rows, or weak links to them

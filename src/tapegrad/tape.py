@@ -376,7 +376,7 @@ class Tape:
             self.move_written(self.address, fresh.ctypes.data, size, self._oldest_serial())
             self.columns["written"] = fresh
             owners = set(fresh[:, 0].tolist())
-            self.versions = {owner: version for owner, version in self.versions.items() if owner in owners}
+            self.versions = {owner: version for owner, version in self.versions.copy().items() if owner in owners}
 
     def _oldest_serial(self) -> int:
         side = self.columns["side"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 
 from tapegrad.engine.layout import WATCHED
@@ -11,21 +12,21 @@ from tapegrad.tensor import Tensor, meta_of
 
 __all__ = ["move_watch", "unwatch", "watch", "watchers_of"]
 
+_watchers: RowObjects[list[weakref.ref[Tensor]]] = RowObjects(WATCHED)
+_changing = threading.RLock()  # held while the tensors of a row change
+
 
 def watch(t: Tensor) -> None:
     """Retain the gradient of a tensor's present row for it."""
     meta_of(t).retained = True
-    with TAPE.claim():
+    with _changing, TAPE.claim():
         slot = TAPE.slot(t._row)
         _watchers.set(slot, [weakref.ref(one) for one in (*watchers_of(slot), t)])
-        TAPE.flag(slot, WATCHED)
 
 
 def watchers_of(slot: int) -> list[Tensor]:
     """The tensors for which the gradient of a row is retained."""
-    # Entries outlive the rows they were made for, so they count only while the row says so.
-    links = _watchers.get(slot) if TAPE.flags(slot) & WATCHED else None
-    return [t for link in links or () if (t := link()) is not None]
+    return [t for link in _watchers.get(slot) or () if (t := link()) is not None]
 
 
 def unwatch(t: Tensor) -> None:
@@ -36,13 +37,12 @@ def unwatch(t: Tensor) -> None:
 
 
 def _unwatch(t: Tensor, handle: int) -> None:
-    with TAPE.claim():
+    with _changing, TAPE.claim():
         slot = TAPE.slot(handle)
         others = [weakref.ref(one) for one in watchers_of(slot) if one is not t]
         if others:
             _watchers.set(slot, others)
         else:
-            TAPE.flag(slot, clear=WATCHED)
             _watchers.pop(slot)
 
 
@@ -50,10 +50,3 @@ def move_watch(t: Tensor, before: int) -> None:
     """A retained gradient is that of the newest value."""
     _unwatch(t, before)
     watch(t)
-
-
-def _useless(slot: int, links: list[weakref.ref[Tensor]]) -> bool:
-    return slot < 0 or not TAPE.flags(slot) & WATCHED or all(link() is None for link in links)
-
-
-_watchers: RowObjects[list[weakref.ref[Tensor]]] = RowObjects(_useless)

@@ -30,7 +30,7 @@ __all__ = [
     "saved_tensors_hooks",
 ]
 
-_nodes: RowObjects[weakref.ref[Node]] = RowObjects(lambda slot, link: slot < 0 or link() is None)
+_nodes: RowObjects[weakref.ref[Node]] = RowObjects(useless=lambda link: link() is None)
 
 
 class Node:

@@ -17,6 +17,7 @@ from tapegrad.tape import TAPE
 __all__ = ["Trace", "described", "frames_of_package", "keep_traces", "running", "trace_at"]
 
 TRACED = 64  # flag of a row; the engine has no use for it, and hands it on when rows move
+_traces: RowObjects[Trace] = RowObjects(TRACED)
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -75,7 +76,6 @@ def _noting(entry: Any) -> Any:
             with TAPE.claim():
                 slot = TAPE.slot(handle)
                 _traces.set(slot, trace)
-                TAPE.flag(slot, TRACED)
         return handle
 
     return call
@@ -88,17 +88,9 @@ def keep_traces(wanted: bool) -> None:
 
 def trace_at(slot: int) -> Trace | None:
     """Where a row was recorded, None if nobody noted it."""
-    # Entries outlive the rows they were made for, so they count only while the row says so.
-    return _traces.get(slot) if TAPE.flags(slot) & TRACED else None
+    return _traces.get(slot)
 
 
 def described(slot: int) -> tuple[str, Trace | None]:
     """Name and trace of a row."""
     return name_of(slot), trace_at(slot)
-
-
-def _useless(slot: int, trace: Trace) -> bool:
-    return slot < 0 or not TAPE.flags(slot) & TRACED
-
-
-_traces: RowObjects[Trace] = RowObjects(_useless)
