@@ -396,3 +396,34 @@ def test_notes_die_with_their_rows(looking: None) -> None:
     for _ in range(3000):
         _ = x * 2.0
     assert entries() < 3000
+
+
+def test_pass_that_cannot_hand_its_gradients_over_leaves_the_graph() -> None:
+    w = tg.tensor([1.0, 2.0], requires_grad=True)
+    w.grad = tg.tensor([0.0, 0.0])
+    y = (w * w).sum()
+    w.grad._data.flags.writeable = False
+    with tg.autograd.set_detect_anomaly(True), pytest.raises(RuntimeError):
+        y.backward()
+    w.grad._data.flags.writeable = True
+    y.backward()
+    assert w.grad.tolist() == [2.0, 4.0]
+
+
+def test_pass_that_reaches_no_leaf_frees_the_graph() -> None:
+    class Nothing(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: tg.Tensor) -> tg.Tensor:
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: tg.Tensor) -> None:
+            return None
+
+    x = tg.tensor([1.0], requires_grad=True)
+    y = (Nothing.apply(x) ** 2).sum()
+    with tg.autograd.set_detect_anomaly(True):
+        y.backward()
+        with pytest.raises(RuntimeError, match="a second time"):
+            y.backward()

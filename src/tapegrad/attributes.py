@@ -17,7 +17,7 @@ from tapegrad.inplace import is_leaf
 from tapegrad.printing import format_tensor
 from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, meta_of, promote, version_count
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, leave_row, meta_of, promote, version_count
 from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 
@@ -116,11 +116,7 @@ def _set_flag(t: Tensor, wanted: bool, message: str) -> None:
             meta_of(t)  # made before threads share the leaf: each would make its own, and one gradient would be lost
             t._row = -1
     elif t._row:
-        t._row, before = 0, t._row
-        if t._meta is not None:
-            t._meta.leaf = None
-        if before > 0:
-            TAPE.drop(TAPE.address, before)
+        leave_row(t, 0)
 
 
 def requires_grad_(t: Tensor, requires_grad: bool = True) -> Tensor:
@@ -271,10 +267,7 @@ def set_data(t: Tensor, value: Any) -> None:
                 f"but the recorded operation made {list(shape(t))} {dtype(t)}. detach() the tensor first."
             )
         if t._row > 0:
-            # The row of a leaf has its shape, so the leaf is registered anew when it is used again.
-            t._row, before = -1, t._row
-            meta_of(t).leaf = None
-            TAPE.drop(TAPE.address, before)
+            leave_row(t, -1)  # the row of a leaf has its shape
         if t._meta is not None:
             t._meta.grad = None
         TAPE.reshaped = True

@@ -15,9 +15,11 @@ import numpy as np
 from tapegrad.dtypes import is_long
 from tapegrad.engine.layout import FULL, NEW_LEAF, UNSUPPORTED
 from tapegrad.foreign_arrays import plain_array
+from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 
 __all__ = [
+    "ROWS_LEFT",
     "SPOILED",
     "LeafLink",
     "Meta",
@@ -27,6 +29,7 @@ __all__ = [
     "as_operand",
     "check_adjoint",
     "is_recording",
+    "leave_row",
     "make",
     "promote",
     "retry",
@@ -39,6 +42,7 @@ FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 _leaf_lock = threading.RLock()  # a leaf has one row, whichever thread uses it first
 MOST_TRACKED = 1 << 40  # elements
+ROWS_LEFT: RowObjects[int] = RowObjects()  # of leaves that had other rows before: addresses of their links
 SPOILED = -2  # handle of a view that can no longer be derived from its base
 
 
@@ -80,6 +84,7 @@ class Meta:
         "grad",
         "hooks",
         "leaf",
+        "left",
         "made_without_grad",
         "one_of_many",
         "output_nr",
@@ -92,6 +97,7 @@ class Meta:
     def __init__(self) -> None:
         self.grad: Tensor | None = None
         self.leaf: LeafLink | None = None
+        self.left = False  # whether the leaf had other rows before
         self.version: VersionCounter | None = None
         self.base: Tensor | None = None  # the tensor that this one is a view of
         self.replay: Any = None  # how to take the view again
@@ -307,6 +313,23 @@ def register_leaf(t: Tensor) -> None:
         t._row = handle
         if meta.hooks is not None:  # the leaf had another row before
             meta.hooks.move(handle)
+
+
+def leave_row(t: Tensor, row: int) -> None:
+    """Let a leaf be untracked (`row` 0), or be registered anew when it is used again (-1).
+
+    Graphs that were recorded before still end in the row that it had.
+    """
+    t._row, before = row, t._row
+    meta = t._meta
+    if before <= 0 or meta is None:
+        return
+    link, meta.leaf = meta.leaf, None
+    if link is not None:
+        meta.left = True
+        with TAPE.claim():
+            ROWS_LEFT.set(TAPE.slot(before), id(link))
+    TAPE.drop(TAPE.address, before)
 
 
 def meta_of(t: Tensor) -> Meta:

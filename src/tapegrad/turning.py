@@ -18,7 +18,7 @@ from tapegrad.inplace import check_graph, is_leaf, replace
 from tapegrad.shaping import dropping, inserting
 from tapegrad.structural import axis
 from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import Tensor, is_recording, promote
+from tapegrad.tensor import Tensor, is_recording, leave_row, promote
 from tapegrad.transposing import Reordering, swapped
 from tapegrad.views import Replay, record_view, refresh, version_of
 from tapegrad.watching import move_watch
@@ -132,7 +132,7 @@ def _turn(t: Tensor, name: str, take: Take, back: Take) -> Tensor:
     if row:
         replace(t, row)
         return t
-    if t._row:
+    if t._row and (z.shape != data.shape or z.strides != data.strides):
         _leave_row(t)
     refresh(t, recorded=False)
     return t
@@ -150,9 +150,6 @@ def _leave_row(t: Tensor) -> None:
     """Let a leaf be registered anew when it is used again, for its row has the former shape."""
     assert t._meta is not None
     TAPE.reshaped = True
-    if t._row > 0:
-        link, t._meta.leaf = t._meta.leaf, None
-        if link is not None:
-            link.turned = True
-        t._row, before = -1, t._row
-        TAPE.drop(_ADDRESS, before)
+    if t._meta.leaf is not None:
+        t._meta.leaf.turned = True
+    leave_row(t, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -113,10 +114,7 @@ def walk(
                 pairs.append((t, array))
     else:
         pairs += [(t, adjoints[slot].copy()) for t, slot in into if slot in adjoints]
-    wanted = list(adjoints) if requested is None else list(requested)
-    if wanted and not retain:
-        release(slots, wanted)
-    add_gradients(pairs)
+    add_gradients(pairs, before=None if retain else partial(release, slots, requested))
     if finished:
         call_finished(finished)
     return adjoints

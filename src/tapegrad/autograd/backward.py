@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.autograd.former_rows import rows_of_inputs
 from tapegrad.autograd.handing_over import check_leaf
 from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
 from tapegrad.autograd.rows import object_at, origin, record_of
@@ -189,7 +190,7 @@ def backward(
             leaves = [(object_at(record_of(slot).payload)(), g) for slot, g in found.items()]
             replace_gradients([*shown, *((t, g) for t, g in leaves if t is not None)])
             if not retain:
-                _release(slots, list(found))
+                release(slots, None)
             call_finished_recorded(finished)
         else:
             _plain_pass(slots, seeds, None, retain)
@@ -204,11 +205,13 @@ def _check_leaves(slots: Iterable[int]) -> None:
 
 
 def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], retain: bool, create_graph: bool) -> None:
-    wanted = [origin(slot) for slot in _slots(chosen)]
+    rows = rows_of_inputs(chosen, [origin(slot) for slot in _slots(chosen)], slots)
+    wanted = [slot for own in rows for slot in own]
+    if not wanted:
+        return
     # A retained gradient is added when the pass comes by.
-    targets = [
-        (t, slot) for t, slot in {id(t): (t, slot) for t, slot in zip(chosen, wanted, strict=True)}.values() if not t.retains_grad
-    ]
+    own_rows = {id(t): (t, own) for t, own in zip(chosen, rows, strict=True)}
+    targets = [(t, slot) for t, own in own_rows.values() if not t.retains_grad for slot in own]
     if create_graph:
         recorded, shown, finished = recorded_sweep(slots, seeds, wanted)
         replace_gradients([*shown, *((t, recorded[slot]) for t, slot in targets if slot in recorded)])
@@ -290,8 +293,11 @@ def grad(
     found: dict[int, Any] = {}
     with _pinned(create_graph):
         slots = _slots(roots)
-        wanted = [origin(slot) for slot in _slots(chosen)]
-        if slots:
+        rows = rows_of_inputs(chosen, [origin(slot) for slot in _slots(chosen)], slots)
+        wanted = [slot for own in rows for slot in own]
+        if demand:
+            check_used(rows, bool)
+        if slots and wanted:
             if create_graph:
                 found, shown, _ = recorded_sweep(slots, seeds, wanted, demand, accumulates=False)
                 replace_gradients(shown)
@@ -301,15 +307,17 @@ def grad(
             check_used(wanted, found.__contains__)
         if create_graph and not retain:
             _release(slots, wanted)
-    for t, slot in zip(chosen, wanted, strict=True):
-        value = found.get(slot)
-        if value is None:
+    for t, own in zip(chosen, rows, strict=True):
+        values = [found[slot] for slot in own if slot in found]
+        if not values:
             results.append(make(np.zeros_like(array_of(t)), 0) if materialize_grads else None)
-        elif isinstance(value, Tensor):
+            continue
+        value = sum(values[1:], values[0])
+        if isinstance(value, Tensor):
             results.append(value)
         else:
             scalar = value.ndim == 0 and value.dtype == np.float64
-            results.append(make(value.item() if scalar else value.copy() if wanted.count(slot) > 1 else value, 0))
+            results.append(make(value.item() if scalar else value.copy() if wanted.count(own[0]) > 1 else value, 0))
     return tuple(results)
 
 

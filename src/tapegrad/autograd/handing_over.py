@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -76,10 +76,16 @@ def _distinct(pairs: list[tuple[Tensor, np.ndarray]]) -> Iterable[tuple[Tensor, 
     return sums.values()
 
 
-def add_gradients(pairs: list[tuple[Tensor, np.ndarray]], *others: partial[Any]) -> None:
-    """Add arrays (owned) to the gradients of tensors, all at once and together with other calls."""
+def add_gradients(pairs: list[tuple[Tensor, np.ndarray]], *others: partial[Any], before: Callable[[], None] | None = None) -> None:
+    """Add arrays (owned) to the gradients of tensors, all at once and together with other calls.
+
+    One call may come before, when these can no longer fail.
+    """
     with _grad_lock:  # another thread may be adding to the same gradients
-        at_once(*others, *(step for t, array in _distinct(pairs) for step in additions(t, array)))
+        steps = [step for t, array in _distinct(pairs) for step in additions(t, array)]
+        if before is not None:
+            before()
+        at_once(*others, *steps)
 
 
 def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) -> None:

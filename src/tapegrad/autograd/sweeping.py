@@ -7,7 +7,7 @@ a pass that raises (in a host row's Python code) leaves every ``.grad`` and ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from tapegrad.grad_mode import without_recording
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor
 
-__all__ = ["call_finished", "check_used", "release", "sweep", "sweep_from"]
+__all__ = ["call_finished", "check_used", "reached_rows", "release", "sweep", "sweep_from"]
 
 _ADDRESS = TAPE.address
+T = TypeVar("T")
 
 
 def sweep_from(handle: int, seed: float) -> None:
@@ -143,18 +144,38 @@ def sweep(
     return None if requested is None else captured
 
 
-def release(slots: Sequence[int], requested: Sequence[int]) -> None:
-    """Free what a pass between these rows would free, without walking them."""
+def reached_rows(slots: Sequence[int], requested: Sequence[int]) -> set[int]:
+    """Which of the requested rows a pass from `slots` would reach.
+
+    Raises
+    ------
+    RuntimeError
+        If values that it needs were released or overwritten.
+    """
     state = borrow()
     state.request(requested, max(slots))
     state.plan(slots)
+    reached = {slot for slot in requested if state.offsets[slot] != at.UNSEEN}
+    TAPE.clear(_ADDRESS, state.address, 0)
+    state.reset()  # the next pass may take it as it is
+    state.finish()
+    return reached
+
+
+def release(slots: Sequence[int], requested: Sequence[int] | None) -> None:
+    """Free what a pass between these rows, or down to all leaves, would free, without walking them."""
+    state = borrow()
+    if requested is not None:
+        state.request(requested, max(slots))
+    state.plan(slots)
+    state.header[at.STOPS] = 1  # a pass without stops would have released rows on the way
     state.allocate()
     commit(state, [], 1)
     state.finish()
 
 
-def check_used(requested: Sequence[int], reached: Callable[[int], bool]) -> None:
-    """Raise for the first requested row that was not reached.
+def check_used(requested: Sequence[T], reached: Callable[[T], bool]) -> None:
+    """Raise for the first requested row, or group of rows, that was not reached.
 
     Raises
     ------
