@@ -200,6 +200,18 @@ def test_a_backward_hook_has_none_for_what_is_not_tracked():
     assert seen == [[[6.0], None, [1.0], None]]
 
 
+class First(nn.Module):
+    def forward(self, a, b):
+        return 2.0 * a
+
+
+def test_a_backward_hook_has_zeros_for_an_argument_that_is_not_used():
+    net, seen = First(), []
+    net.register_full_backward_hook(gradients_seen(seen))
+    net(tg.ones(1, requires_grad=True), tg.ones(1, requires_grad=True)).backward()
+    assert seen == [[[2.0], [0.0], [1.0]]]
+
+
 def test_a_backward_hook_replaces_the_gradients_of_the_arguments():
     net, x = Scaled(), tg.ones(2, requires_grad=True)
     net.register_full_backward_hook(lambda module, grad_input, grad_output: (10.0 * grad_input[0],))
