@@ -38,18 +38,26 @@ class RecordingCompiler(CompilerBase):  # type: ignore[misc]
         return [pipeline]
 
 
-_twins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+class PromotingCompiler(RecordingCompiler):
+    """The same, where every new float array may hold variables."""
 
 
-def twin(dispatcher: Any) -> Any:
-    """The function that does the same and records; it takes the tape as its first argument."""
-    made = _twins.get(dispatcher)
+_twins: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+
+
+def twin(dispatcher: Any, level: int = 0) -> Any:
+    """The function that does the same and records; it takes the tape as its first argument.
+
+    On level 1, all new arrays of floats may hold variables; on level 0, those that are allocated as work arrays.
+    """
+    table = _twins.setdefault(dispatcher, {})
+    made = table.get(level)
     if made is None:
         options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
-        function = numba.njit(pipeline_class=RecordingCompiler, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        function = numba.njit(pipeline_class=(RecordingCompiler, PromotingCompiler)[level], no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
         made = function(dispatcher.py_func)
         plain = made._compiler.pysig
         tape = inspect.Parameter("tape_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
-        _twins[dispatcher] = made
+        table[level] = made
     return made
