@@ -2,30 +2,113 @@
 
 from __future__ import annotations
 
+import types as python_types
 from typing import Any
 
+import numpy as np
 from numba.core import ir
 from numba.core.dispatcher import Dispatcher
+from numba.core.ir_utils import get_definition, guard
 
-__all__ = ["retarget"]
+from tapegrad.nopython.allocation import ALLOCATORS, lifted
+from tapegrad.nopython.reductions import METHODS, RECORDED
+
+__all__ = ["TAPE", "retarget", "static_value"]
+
+TAPE = "$tape"
+
+# Calls whose new arrays may be overwritten with variables at once, and those whose arrays are mostly tables.
+COPIES = frozenset([np.array, np.copy, np.asarray])
+COPYING_METHODS = frozenset(["copy"])
 
 
-def retarget(func_ir: Any, block: Any) -> None:
-    """Send calls of other compiled functions to their twins, with the tape."""
-    from tapegrad.nopython.folding import TAPE, static_value
-    from tapegrad.nopython.twins import twin
+def static_value(func_ir: Any, var: Any) -> Any:
+    """The Python object that a variable of the IR stands for, where the text says so; else None."""
+    found = guard(get_definition, func_ir, var)
+    if isinstance(found, (ir.Global, ir.FreeVar)):
+        return found.value
+    if isinstance(found, ir.Expr) and found.op == "getattr":
+        base = static_value(func_ir, found.value)
+        if isinstance(base, (python_types.ModuleType, type)):
+            return getattr(base, found.attr, None)
+    return None
 
-    body = []
-    for statement in block.body:
-        value = statement.value if isinstance(statement, ir.Assign) else None
-        if isinstance(value, ir.Expr) and value.op == "call":
-            function = static_value(func_ir, value.func)
-            if isinstance(function, Dispatcher):
-                loc, scope = value.loc, block.scope
-                name = ir.Var(scope, f"{value.func.name}.twin", loc)
-                body.append(ir.Assign(ir.Global(name.name, twin(function), loc), name, loc))
-                statement.value = ir.Expr.call(
-                    name, [ir.Var(scope, TAPE, loc), *value.args], value.kws, loc, vararg=value.vararg
-                )
-        body.append(statement)
-    block.body = body
+
+class Retargeting:
+    """Sends the calls of one function to what records them."""
+
+    def __init__(self, func_ir: Any, level: int) -> None:
+        self.func_ir, self.level = func_ir, level
+        self.number = 0
+
+    def block(self, block: Any) -> None:
+        """All calls of one block."""
+        self.scope, self.body = block.scope, []
+        for statement in block.body:
+            value = statement.value if isinstance(statement, ir.Assign) else None
+            if isinstance(value, ir.Expr) and value.op == "call":
+                self.call(statement, value)
+            elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
+                self.lift(statement)
+            else:
+                self.body.append(statement)
+        block.body = self.body
+
+    def call(self, statement: Any, value: Any) -> None:
+        function = static_value(self.func_ir, value.func)
+        found = guard(get_definition, self.func_ir, value.func)
+        if isinstance(function, Dispatcher):
+            from tapegrad.nopython.twins import twin
+
+            self.replace(statement, twin(function, self.level), tape=True)
+        elif _in(function, ALLOCATORS):
+            self.replace(statement, ALLOCATORS[function], tape=False)
+        elif _in(function, RECORDED):
+            self.replace(statement, RECORDED[function], tape=True)
+        elif function is None and isinstance(found, ir.Expr) and found.op == "getattr" and found.attr in METHODS:
+            self.replace(statement, METHODS[found.attr], tape=True, receiver=found.value)
+            if found.attr in COPYING_METHODS:
+                self.lift(self.body.pop())
+        elif _in(function, COPIES) or (self.level and _makes_arrays(function, found)):
+            self.lift(statement)
+        else:
+            self.body.append(statement)
+
+    def replace(self, statement: Any, function: Any, tape: bool, receiver: Any = None) -> None:
+        value, loc = statement.value, statement.value.loc
+        name = self.variable("called", loc)
+        self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
+        before = [ir.Var(self.scope, TAPE, loc)] if tape else []
+        before += [receiver] if receiver is not None else []
+        statement.value = ir.Expr.call(name, [*before, *value.args], value.kws, loc, vararg=value.vararg)
+        self.func_ir._definitions[name.name] = [self.body[-1].value]
+        self.func_ir._definitions[statement.target.name] = [statement.value]
+        self.body.append(statement)
+
+    def lift(self, statement: Any) -> None:
+        """What the statement makes may be an array into which variables are written."""
+        loc, target = statement.loc, statement.target
+        plain, name = self.variable("plain", loc), self.variable("lifted", loc)
+        self.body.append(ir.Assign(statement.value, plain, loc))
+        self.body.append(ir.Assign(ir.Global(name.name, lifted, loc), name, loc))
+        call = ir.Expr.call(name, [plain], (), loc)
+        self.body.append(ir.Assign(call, target, loc))
+        for assign in self.body[-3:]:
+            self.func_ir._definitions[assign.target.name] = [assign.value]
+
+    def variable(self, kind: str, loc: Any) -> Any:
+        self.number += 1
+        return ir.Var(self.scope, f"${kind}{self.number}", loc)
+
+
+def _in(function: Any, table: Any) -> bool:
+    try:
+        return function is not None and function in table
+    except TypeError:
+        return False
+
+
+def _makes_arrays(function: Any, found: Any) -> bool:
+    if function is None:
+        return isinstance(found, ir.Expr) and found.op == "getattr"
+    return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").startswith("numpy")

@@ -6,21 +6,22 @@ It runs on Numba's IR once variables have one assignment each, before types are 
 from __future__ import annotations
 
 import operator
-import types as python_types
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from numba.core import ir
 from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import build_definitions, get_definition, guard
 
+from tapegrad.nopython.calls import TAPE, Retargeting, static_value
+from tapegrad.nopython.formula import BY_NAME
 from tapegrad.nopython.operations import COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
-from tapegrad.nopython.statement import Const, Leaf, Node, Op, Statement
+from tapegrad.nopython.statement import Statement
+from tapegrad.nopython.tree import Const, Leaf, Node, Op
 
-__all__ = ["TAPE", "AddTape", "Fold"]
+__all__ = ["AddTape", "Fold"]
 
-TAPE = "$tape"
 LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row would be longer than those of the pieces
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
@@ -31,16 +32,13 @@ FUNCTIONS = frozenset([f for f in RULE_OF if f not in BINARY and f not in UNARY]
 PURE = frozenset(["getattr", "getitem", "static_getitem", "build_tuple", "phi", "cast", "pair_first", "pair_second"])
 
 
-def static_value(func_ir: Any, var: Any) -> Any:
-    """The Python object that a variable of the IR stands for, where the text says so; else None."""
-    found = guard(get_definition, func_ir, var)
-    if isinstance(found, (ir.Global, ir.FreeVar)):
-        return found.value
-    if isinstance(found, ir.Expr) and found.op == "getattr":
-        base = static_value(func_ir, found.value)
-        if isinstance(base, (python_types.ModuleType, type)):
-            return getattr(base, found.attr, None)
-    return None
+def _arity(function: Any, count: int) -> bool:
+    """Whether a call has operands only: no base of a logarithm, no array for the result."""
+    if function in (max, min):
+        return count > 1
+    if isinstance(function, np.ufunc):
+        return count == function.nin
+    return function in UNDIFFERENTIATED or count == len(BY_NAME[RULE_OF[function]].args)
 
 
 def _uses(func_ir: Any) -> Counter[str]:
@@ -103,7 +101,7 @@ class _Folding:
                 known = function in FUNCTIONS
             except TypeError:
                 known = False
-            if known and not (function in (max, min) and len(value.args) == 1):
+            if known and _arity(function, len(value.args)):
                 return function, list(value.args), None
         return None
 
@@ -228,12 +226,12 @@ class Fold(FunctionPass):  # type: ignore[misc]
         super().__init__()
 
     def run_pass(self, state: Any) -> bool:
-        from tapegrad.nopython.calls import retarget
-
         func_ir = state.func_ir
+        retargeting = Retargeting(func_ir, state.pipeline.level)
+        for block in func_ir.blocks.values():
+            retargeting.block(block)
         folding = _Folding(func_ir)
         for block in func_ir.blocks.values():
-            retarget(func_ir, block)
             folding.block(block)
         func_ir._definitions = build_definitions(func_ir.blocks)
         return True

@@ -19,35 +19,13 @@ from numba.core.imputils import lower_constant
 from numba.core.typing import signature
 
 from tapegrad.nopython.columns import push
+from tapegrad.nopython.elementwise import is_elementwise, loops
 from tapegrad.nopython.formula import BY_NAME, constant_power, partial, product
-from tapegrad.nopython.operations import IN_PLACE, RULE_OF
-from tapegrad.nopython.variable import Variable, make, primal_of, primal_type, row_of, variable
+from tapegrad.nopython.operations import IN_PLACE, RULE_OF, UNDIFFERENTIATED
+from tapegrad.nopython.tree import Const, Leaf, Node, Op
+from tapegrad.nopython.variable import Variable, make, primal_of, row_of, variable
 
-__all__ = ["Const", "Leaf", "Op", "Statement", "StatementType"]
-
-
-class Leaf(NamedTuple):
-    """The statement's argument of this number."""
-
-    number: int
-
-
-class Const(NamedTuple):
-    """A number in the user's text; its spelling tells 1 from 1.0 and True, and 0.0 from -0.0, which compare equal."""
-
-    value: Any
-    spelling: str
-
-
-class Op(NamedTuple):
-    """An operation; `static` is the value of a constant right operand, as Numba's rewrites found it."""
-
-    function: Any
-    args: tuple[Any, ...]
-    static: Any = None
-
-
-Node = Leaf | Const | Op
+__all__ = ["Statement", "StatementType"]
 
 
 class Resolved(NamedTuple):
@@ -69,7 +47,7 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolv
     if node.function in IN_PLACE and not args[0].kind.mutable:
         node = node._replace(function=IN_PLACE[node.function])
     function = typingctx.resolve_value_type(node.function)
-    primals = tuple(primal_type(arg.kind) for arg in args)
+    primals = tuple(_plain(arg.kind) for arg in args)
     sig = None
     if node.static is not None:
         static = types.literal(node.static) if isinstance(node.static, int) else None
@@ -86,20 +64,24 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolv
     return Resolved(kind, function, sig, args)
 
 
+def _plain(kind: types.Type) -> types.Type:
+    return types.float64 if isinstance(kind, Variable) else kind
+
+
 def _recorded(node: Op, kind: types.Type) -> types.Type:
     """The type of an operation's result where an operand is a variable."""
-    if isinstance(kind, (types.Integer, types.Boolean)):
+    if isinstance(kind, (types.Integer, types.Boolean)) or node.function in UNDIFFERENTIATED:
         return kind
     name = getattr(node.function, "__name__", str(node.function))
     if not isinstance(kind, types.Float):
         raise TypingError(
-            f"{name} of a variable gives {kind}, which cannot be differentiated; write it with float64 arithmetic instead"
+            f"[tapegrad] {name} of a variable gives {kind}, which cannot be differentiated; write it with float64 arithmetic instead"
         )
     if kind.bitwidth != 64:
-        raise TypingError(f"{name} of a variable gives {kind}; only float64 is differentiated: leave the conversion away")
+        raise TypingError(f"[tapegrad] {name} of a variable gives {kind}; only float64 is differentiated: leave the conversion away")
     rule = RULE_OF.get(node.function)
     if rule is None:
-        raise TypingError(f"{name} has no derivative in the rule table")
+        raise TypingError(f"[tapegrad] {name} has no derivative in the rule table")
     return types.float64 if all(text == "0.0" for text in BY_NAME[rule].partials) else variable
 
 
@@ -151,8 +133,11 @@ class Writing:
         made = []
         for arg, kind in zip(args, resolved.sig.args, strict=True):
             literal = isinstance(kind, types.Literal)
-            made.append(node.static if literal else context.cast(builder, arg.llvm, primal_type(arg.kind), kind))
+            made.append(node.static if literal else context.cast(builder, arg.llvm, _plain(arg.kind), kind))
         result = context.get_function(resolved.function, resolved.sig)(builder, made)
+        for child, arg in zip(node.args, args, strict=True):
+            if isinstance(child, Op):  # a list or the like that nobody else holds
+                context.nrt.decref(builder, _plain(arg.kind), arg.llvm)
         value = Value(resolved.kind, result)
         if isinstance(resolved.kind, Variable):
             value.llvm = context.cast(builder, result, resolved.sig.return_type, types.float64)
@@ -169,7 +154,7 @@ class Writing:
             rule = constant_power(float(exponent)) or rule
         names = {"z": value.llvm}
         for name, arg in zip(("x", "y", "w"), args, strict=False):
-            names[name] = context.cast(builder, arg.llvm, primal_type(arg.kind), types.float64)
+            names[name] = context.cast(builder, arg.llvm, _plain(arg.kind), types.float64)
         for number, arg in enumerate(args):
             if isinstance(arg.kind, Variable) and number < len(rule.args):
                 text = partial(context, builder, rule, number, names)
@@ -205,6 +190,7 @@ class StatementType(types.Callable, types.Opaque):
     def __init__(self, tree: Node) -> None:
         self.tree = tree
         self._types: dict[tuple[types.Type, ...], Resolved] = {}
+        self._loops: dict[tuple[types.Type, ...], Any] = {}
         super().__init__(f"Statement({tree})")
 
     @property
@@ -212,8 +198,14 @@ class StatementType(types.Callable, types.Opaque):
         return self.tree
 
     def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
-        resolved = resolve(context, self.tree, args[1:])
         kinds = tuple(types.unliteral(arg) for arg in args)
+        if is_elementwise(kinds[1:]):
+            if kinds not in self._loops:
+                self._loops[kinds] = loops(self.tree, kinds[1:], Statement)
+                _target().insert_func_defn([(self._write, self, kinds)])
+            sig = types.Dispatcher(self._loops[kinds]).get_call_type(context, kinds, {})
+            return signature(sig.return_type, *kinds)
+        resolved = resolve(context, self.tree, kinds[1:])
         if kinds not in self._types:
             _target().insert_func_defn([(self._write, self, kinds)])
         self._types[kinds] = resolved
@@ -226,6 +218,11 @@ class StatementType(types.Callable, types.Opaque):
         return self
 
     def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        looping = self._loops.get(tuple(sig.args))
+        if looping is not None:
+            function = types.Dispatcher(looping)
+            inner = function.get_call_type(context.typing_context, sig.args, {})
+            return context.get_function(function, inner)(builder, args)
         resolved = self._types[tuple(sig.args)]
         leaves = []
         for kind, arg in zip(sig.args[1:], args[1:], strict=True):

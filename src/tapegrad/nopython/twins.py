@@ -23,6 +23,8 @@ KEPT = ("boundscheck", "error_model", "nogil", "_nrt")
 class RecordingCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline, with the tape as an argument and folded statements."""
 
+    level = 0
+
     def define_pipelines(self) -> list[Any]:
         pipeline = PassManager("tapegrad_recording")
         builder = DefaultPassBuilder
@@ -40,6 +42,8 @@ class RecordingCompiler(CompilerBase):  # type: ignore[misc]
 
 class PromotingCompiler(RecordingCompiler):
     """The same, where every new float array may hold variables."""
+
+    level = 1
 
 
 _twins: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
