@@ -6,11 +6,14 @@ import types as python_types
 from typing import Any
 
 import numpy as np
+from numba import literal_unroll, literally, prange
 from numba.core import ir
 from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import get_definition, guard
 
 from tapegrad.nopython.allocation import ALLOCATORS, lifted
+from tapegrad.nopython.invocation import Invocation
+from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import METHODS, RECORDED
 
 __all__ = ["TAPE", "retarget", "static_value"]
@@ -20,6 +23,13 @@ TAPE = "$tape"
 # Calls whose new arrays may be overwritten with variables at once, and those whose arrays are mostly tables.
 COPIES = frozenset([np.array, np.copy, np.asarray])
 COPYING_METHODS = frozenset(["copy"])
+
+
+# Functions of Python that know nothing of numbers, or that the compiler treats by name.
+UNTOUCHED = frozenset(
+    [range, len, enumerate, zip, isinstance, hasattr, getattr, type, tuple, list, print, slice, iter, next, reversed, str, repr,
+     hash, ord, chr, prange, literally, literal_unroll, *UNDIFFERENTIATED]
+)  # fmt: skip
 
 
 def static_value(func_ir: Any, var: Any) -> Any:
@@ -65,14 +75,26 @@ class Retargeting:
             self.replace(statement, ALLOCATORS[function], tape=False)
         elif _in(function, RECORDED):
             self.replace(statement, RECORDED[function], tape=True)
-        elif function is None and isinstance(found, ir.Expr) and found.op == "getattr" and found.attr in METHODS:
-            self.replace(statement, METHODS[found.attr], tape=True, receiver=found.value)
-            if found.attr in COPYING_METHODS:
+        elif function is not None:
+            self.call_of(function, statement)
+        elif isinstance(found, ir.Expr) and found.op == "getattr":
+            if found.attr in METHODS:
+                self.replace(statement, Invocation(None, found.attr, self.level), tape=True, receiver=found.value)
+            else:
+                self.body.append(statement)
+            if self.level or found.attr in COPYING_METHODS:
                 self.lift(self.body.pop())
-        elif _in(function, COPIES) or (self.level and _makes_arrays(function, found)):
-            self.lift(statement)
+        else:
+            self.replace(statement, Invocation(None, None, self.level), tape=True, receiver=value.func)
+
+    def call_of(self, function: Any, statement: Any) -> None:
+        """A call of a function of Python, NumPy or a package."""
+        if not (_in(function, UNTOUCHED) or _in(function, RULE_OF) and not _reduces(function, statement.value)):
+            self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:
             self.body.append(statement)
+        if _in(function, COPIES) or (self.level and _makes_arrays(function)):
+            self.lift(self.body.pop())
 
     def replace(self, statement: Any, function: Any, tape: bool, receiver: Any = None) -> None:
         value, loc = statement.value, statement.value.loc
@@ -108,7 +130,10 @@ def _in(function: Any, table: Any) -> bool:
         return False
 
 
-def _makes_arrays(function: Any, found: Any) -> bool:
-    if function is None:
-        return isinstance(found, ir.Expr) and found.op == "getattr"
+def _reduces(function: Any, value: Any) -> bool:
+    """Whether `max` or `min` is asked of one container."""
+    return function in (max, min) and len(value.args) == 1
+
+
+def _makes_arrays(function: Any) -> bool:
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").startswith("numpy")

@@ -12,6 +12,7 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher
 from numba.core.untyped_passes import TranslateByteCode
 
+from tapegrad.nopython import comparing as comparing
 from tapegrad.nopython.folding import AddTape, Fold
 
 __all__ = ["twin"]
