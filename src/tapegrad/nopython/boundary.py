@@ -11,42 +11,10 @@ from numba.core.errors import TypingError
 from numba.core.extending import intrinsic, overload
 
 from tapegrad.nopython.columns import ROWS, _word, header_of
-from tapegrad.nopython.variable import Variable, make, primal_of, row_of, variable
+from tapegrad.nopython.pieces import primal, row, with_row
+from tapegrad.nopython.variable import Variable, variable
 
-__all__ = ["constant", "finish", "held", "input_", "primal", "protected", "row", "with_row"]
-
-
-@intrinsic
-def with_row(typingctx: Any, primal: Any, row: Any) -> Any:
-    """A variable from a float64 and the number of its row."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        number = builder.trunc(args[1], ir.IntType(32)) if sig.args[1].bitwidth == 64 else args[1]
-        return make(context, builder, args[0], number)
-
-    if isinstance(row, types.Integer):
-        return variable(types.float64, types.int32 if row.bitwidth == 32 else types.int64), write
-    return None
-
-
-@intrinsic
-def primal(typingctx: Any, value: Any) -> Any:
-    """The primal of a variable, and a constant as float64."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return primal_of(builder, args[0])
-
-    return types.float64(variable), write
-
-
-@intrinsic
-def row(typingctx: Any, value: Any) -> Any:
-    """The row of a variable."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return row_of(builder, args[0])
-
-    return types.int32(variable), write
+__all__ = ["constant", "finish", "held", "input_"]
 
 
 @intrinsic

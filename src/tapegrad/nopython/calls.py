@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types as python_types
 from typing import Any
 
@@ -10,11 +11,12 @@ from numba import literal_unroll, literally, prange
 from numba.core import ir
 from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import get_definition, guard
+from numba.np.unsafe.ndarray import empty_inferred
 
 from tapegrad.nopython.allocation import ALLOCATORS, lifted
 from tapegrad.nopython.invocation import Invocation
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
-from tapegrad.nopython.reductions import METHODS, RECORDED
+from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 
 __all__ = ["TAPE", "retarget", "static_value"]
 
@@ -28,7 +30,7 @@ COPYING_METHODS = frozenset(["copy"])
 # Functions of Python that know nothing of numbers, or that the compiler treats by name.
 UNTOUCHED = frozenset(
     [range, len, enumerate, zip, isinstance, hasattr, getattr, type, tuple, list, print, slice, iter, next, reversed, str, repr,
-     hash, ord, chr, prange, literally, literal_unroll, *UNDIFFERENTIATED]
+     hash, ord, chr, prange, literally, literal_unroll, empty_inferred, *UNDIFFERENTIATED]
 )  # fmt: skip
 
 
@@ -39,7 +41,7 @@ def static_value(func_ir: Any, var: Any) -> Any:
         return found.value
     if isinstance(found, ir.Expr) and found.op == "getattr":
         base = static_value(func_ir, found.value)
-        if isinstance(base, (python_types.ModuleType, type)):
+        if isinstance(base, (python_types.ModuleType, type, np.dtype)):
             return getattr(base, found.attr, None)
     return None
 
@@ -58,6 +60,9 @@ class Retargeting:
             value = statement.value if isinstance(statement, ir.Assign) else None
             if isinstance(value, ir.Expr) and value.op == "call":
                 self.call(statement, value)
+            elif isinstance(value, ir.Expr) and value.op == "binop" and value.fn is operator.matmul:
+                statement.value = ir.Expr.call(value.lhs, [value.lhs, value.rhs], (), value.loc)
+                self.replace(statement, FUNCTIONS[operator.matmul], tape=True)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
             else:
@@ -68,18 +73,17 @@ class Retargeting:
         function = static_value(self.func_ir, value.func)
         found = guard(get_definition, self.func_ir, value.func)
         if isinstance(function, Dispatcher):
-            from tapegrad.nopython.twins import twin
-
-            self.replace(statement, twin(function, self.level), tape=True)
+            self.replace(statement, function, tape=True)
         elif _in(function, ALLOCATORS):
             self.replace(statement, ALLOCATORS[function], tape=False)
-        elif _in(function, RECORDED):
-            self.replace(statement, RECORDED[function], tape=True)
+        elif _in(function, FUNCTIONS):
+            self.replace(statement, FUNCTIONS[function], tape=True)
         elif function is not None:
             self.call_of(function, statement)
         elif isinstance(found, ir.Expr) and found.op == "getattr":
             if found.attr in METHODS:
-                self.replace(statement, Invocation(None, found.attr, self.level), tape=True, receiver=found.value)
+                function = METHODS[found.attr] or Invocation(None, found.attr, self.level)
+                self.replace(statement, function, tape=True, receiver=found.value)
             else:
                 self.body.append(statement)
             if self.level or found.attr in COPYING_METHODS:
@@ -98,6 +102,10 @@ class Retargeting:
 
     def replace(self, statement: Any, function: Any, tape: bool, receiver: Any = None) -> None:
         value, loc = statement.value, statement.value.loc
+        if isinstance(function, Dispatcher):
+            from tapegrad.nopython.twins import twin
+
+            function = twin(function, self.level)
         name = self.variable("called", loc)
         self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
         before = [ir.Var(self.scope, TAPE, loc)] if tape else []

@@ -208,11 +208,6 @@ class AddTape(FunctionPass):  # type: ignore[misc]
                     statement.value.index += 1
         func_ir.arg_count += 1
         func_ir.arg_names = (TAPE, *func_ir.arg_names)
-        first = func_ir.blocks[min(func_ir.blocks)]
-        loc = first.loc
-        tape = ir.Assign(ir.Arg(TAPE, 0, loc), first.scope.redefine(TAPE, loc), loc)
-        first.prepend(tape)
-        func_ir._definitions[TAPE] = [tape.value]
         return True
 
 
@@ -227,6 +222,9 @@ class Fold(FunctionPass):  # type: ignore[misc]
 
     def run_pass(self, state: Any) -> bool:
         func_ir = state.func_ir
+        # Not earlier: a variable that nothing uses yet is removed where inner functions are inlined.
+        first = func_ir.blocks[min(func_ir.blocks)]
+        first.prepend(ir.Assign(ir.Arg(TAPE, 0, first.loc), first.scope.get_or_define(TAPE, first.loc), first.loc))
         retargeting = Retargeting(func_ir, state.pipeline.level)
         for block in func_ir.blocks.values():
             retargeting.block(block)

@@ -17,7 +17,6 @@ from numba.core.datamodel import models, register_default
 from numba.core.errors import NumbaError, TypingError
 from numba.core.imputils import lower_constant
 from numba.core.typing import signature
-from numba.core.typing.templates import _OverloadFunctionTemplate, _OverloadMethodTemplate
 
 from tapegrad.nopython.variable import has_variables, primal_type
 
@@ -30,13 +29,14 @@ def _implementations(templates: Any, args: tuple[types.Type, ...], kws: dict[str
     """The Python functions that Numba has for these types."""
     for template in templates:
         define = getattr(template, "_overload_func", None)
-        if define is None or not issubclass(template, (_OverloadFunctionTemplate, _OverloadMethodTemplate)):
+        if define is None:
             continue
         key = (define, args, tuple(kws.items()))
         if key not in _dispatchers:
             try:
+                inspect.signature(define).bind(*args, **kws)
                 function = define(*args, **kws)
-            except NumbaError:
+            except (NumbaError, TypeError):  # it is for other types, or takes other arguments
                 function = None
             if isinstance(function, tuple):
                 function = None
@@ -78,7 +78,16 @@ class InvocationType(types.Callable, types.Opaque):
             found = self._recorded(context, function, tape, rest, kws)
             if found is not None:
                 return found
-        sig = function.get_call_type(context, rest[skipped:], kws)
+        try:
+            sig = function.get_call_type(context, rest[skipped:], kws)
+        except NumbaError as error:
+            name = self.method or getattr(self.function, "__name__", str(self.function))
+            if "[tapegrad]" in str(error) or not any(has_variables(kind) for kind in rest):
+                raise
+            raise TypingError(
+                f"[tapegrad] {name} is not recorded for arguments of types {', '.join(map(str, rest))}; "
+                "write it out with arithmetic, or give it constants only"
+            ) from error
         given = [tape] if self.method is None else [tape, rest[0]]
         return self._remember(function, sig, signature(sig.return_type, *given, *sig.args), _with(sig.pysig, len(given)), 1)
 

@@ -18,6 +18,7 @@ _OPERATORS = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "div", operator.pow: "pow",
     operator.mod: "remainder", operator.neg: "neg", operator.pos: "_alias", builtins.abs: "abs", builtins.float: "_alias",
     builtins.pow: "pow", np.float64: "_alias", builtins.max: "maximum", builtins.min: "minimum", operator.floordiv: "floor",
+    np.conjugate: "_alias", np.real: "_alias",
 }  # fmt: skip
 
 # Names that NumPy and `math` have for rules, where they differ from the table's.
@@ -53,7 +54,7 @@ COMPARISONS = frozenset([operator.eq, operator.ne, operator.lt, operator.le, ope
 # Functions of a float that yield an integer or a truth value: their results are constants.
 UNDIFFERENTIATED = frozenset(
     [operator.not_, math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.signbit, builtins.int,
-     np.int64, np.int32, builtins.bool, np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
+     np.int64, np.int32, builtins.bool, builtins.round, np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
      np.logical_not, np.logical_and, np.logical_or]
 )  # fmt: skip
 

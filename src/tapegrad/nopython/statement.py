@@ -131,9 +131,16 @@ class Writing:
             return Value(resolved.kind, context.get_constant_generic(builder, resolved.kind, node.value))
         args = [self.value(child, inner) for child, inner in zip(node.args, resolved.args, strict=True)]
         made = []
-        for arg, kind in zip(args, resolved.sig.args, strict=True):
-            literal = isinstance(kind, types.Literal)
-            made.append(node.static if literal else context.cast(builder, arg.llvm, _plain(arg.kind), kind))
+        for k, kind in enumerate(resolved.sig.args):
+            if isinstance(kind, types.Literal):
+                made.append(node.static)
+            elif isinstance(kind, types.Omitted):
+                made.append(context.get_constant_generic(builder, kind, kind.value))
+            elif isinstance(kind, (types.StarArgTuple, types.StarArgUniTuple)):
+                items = [context.cast(builder, arg.llvm, _plain(arg.kind), item) for arg, item in zip(args[k:], kind, strict=True)]
+                made.append(context.make_tuple(builder, kind, items))
+            else:
+                made.append(context.cast(builder, args[k].llvm, _plain(args[k].kind), kind))
         result = context.get_function(resolved.function, resolved.sig)(builder, made)
         for child, arg in zip(node.args, args, strict=True):
             if isinstance(child, Op):  # a list or the like that nobody else holds

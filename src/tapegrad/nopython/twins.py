@@ -9,11 +9,13 @@ from typing import Any
 import numba
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager
-from numba.core.dispatcher import Dispatcher
+from numba.core import types
+from numba.core.dispatcher import _FunctionCompiler
 from numba.core.untyped_passes import TranslateByteCode
 
 from tapegrad.nopython import comparing as comparing
 from tapegrad.nopython.folding import AddTape, Fold
+from tapegrad.nopython.variable import has_variables, primal_type
 
 __all__ = ["twin"]
 
@@ -47,6 +49,27 @@ class PromotingCompiler(RecordingCompiler):
     level = 1
 
 
+class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Types the arguments of a twin."""
+
+    def fold_argument_types(self, args: Any, kws: Any) -> Any:
+        """As for every function; numbers that arrive as ``*args`` are variables if one of them is, as they are all floats."""
+        pysig, folded = super().fold_argument_types(args, kws)
+        return pysig, tuple(alike(kind) if isinstance(kind, STAR) else kind for kind in folded)
+
+
+STAR = (types.StarArgTuple, types.StarArgUniTuple)
+
+
+def alike(kind: Any) -> Any:
+    """The type of ``*args`` whose items have one type in the user's function."""
+    primals = {primal_type(types.unliteral(item)) for item in kind}
+    if len(primals) == 1 and has_variables(kind):
+        items = [types.unliteral(item) for item in kind]
+        return types.StarArgTuple([next(item for item in items if has_variables(item))] * len(items))
+    return kind
+
+
 _twins: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
 
 
@@ -63,6 +86,7 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         made = function(dispatcher.py_func)
         plain = made._compiler.pysig
         tape = inspect.Parameter("tape_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        made._compiler.__class__ = RecordingFunctionCompiler
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
         table[level] = made
     return made
