@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 from numba.core import types
+from numba.core.errors import TypingError
 from numba.core.extending import intrinsic, overload
 from numba.core.typing.npydecl import parse_dtype
 
-from tapegrad.nopython.variable import Variable, variable
+from tapegrad.nopython.pieces import primals
+from tapegrad.nopython.variable import has_variables, variable
 
-__all__ = ["ALLOCATORS", "lifted"]
+__all__ = ["ALLOCATORS", "CONVERSIONS", "lifted"]
 
 
 def _holds_floats(dtype):
@@ -105,7 +107,111 @@ def _full_like(a, fill_value, dtype=None):
     return lambda a, fill_value, dtype=None: np.full_like(a, fill_value)
 
 
+def array(object, dtype=None):
+    raise NotImplementedError
+
+
+def _depth(kind):
+    """How deep sequences are nested, and what is at the bottom."""
+    depth = 0
+    while isinstance(kind, (types.Sequence, types.UniTuple)) and not isinstance(kind, types.Array):
+        kind, depth = kind.dtype, depth + 1
+    return depth, kind
+
+
+def _converts(dtype):
+    if _given(dtype) and not _holds_floats(dtype):
+        raise TypingError(f"[tapegrad] an array of variables is made with {dtype}; only float64 is differentiated")
+
+
+@overload(array)
+def _array(object, dtype=None):
+    if not has_variables(object):
+        if _given(dtype):
+            return lambda object, dtype=None: lifted(np.array(object, dtype))
+        return lambda object, dtype=None: lifted(np.array(object))
+    _converts(dtype)
+    depth, bottom = _depth(object)
+    if depth == 0 and isinstance(object, types.Array):
+        return lambda object, dtype=None: np.copy(object)
+    if depth == 1 and isinstance(bottom, types.Array) and bottom.ndim == 1:
+
+        def rows(object, dtype=None):
+            out = np.empty((len(object), object[0].size), variable)
+            for i in range(len(object)):
+                out[i, :] = object[i]
+            return out
+
+        return rows
+    if depth == 1:
+
+        def vector(object, dtype=None):
+            out = np.empty(len(object), variable)
+            for i in range(len(object)):
+                out[i] = object[i]
+            return out
+
+        return vector
+    if depth == 2:
+
+        def matrix(object, dtype=None):
+            out = np.empty((len(object), len(object[0])), variable)
+            for i in range(len(object)):
+                for j in range(len(object[i])):
+                    out[i, j] = object[i][j]
+            return out
+
+        return matrix
+    raise TypingError("[tapegrad] np.array of variables takes lists and tuples, nested twice at most, of numbers of one type")
+
+
+def asarray(a, dtype=None):
+    raise NotImplementedError
+
+
+@overload(asarray)
+def _asarray(a, dtype=None):
+    if isinstance(a, types.Array):
+        if has_variables(a):
+            _converts(dtype)
+            return lambda a, dtype=None: a
+        if _given(dtype):
+            return lambda a, dtype=None: np.asarray(a, dtype)
+        return lambda a, dtype=None: np.asarray(a)
+    return lambda a, dtype=None: array(a, dtype)
+
+
+def astype(a, dtype):
+    raise NotImplementedError
+
+
+@overload(astype)
+def _astype(a, dtype):
+    if not has_variables(a):
+        return lambda a, dtype: lifted(a.astype(dtype))
+    kind = parse_dtype(dtype) if not isinstance(dtype, types.Function) else types.float64
+    if kind in (types.float64, variable):
+        return lambda a, dtype: a.copy()
+    if isinstance(kind, (types.Integer, types.Boolean)):
+        return lambda a, dtype: primals(a).astype(dtype)
+    raise TypingError(f"[tapegrad] a conversion of variables to {kind}; only float64 is differentiated: leave the conversion away")
+
+
+def contiguous(a):
+    raise NotImplementedError
+
+
+@overload(contiguous)
+def _contiguous(a):
+    if has_variables(a) and a.layout != "C":
+        return lambda a: a.copy()
+    return lambda a: np.ascontiguousarray(a)
+
+
+CONVERSIONS = {"astype": astype}
+
 ALLOCATORS = {
+    np.array: array, np.asarray: asarray, np.ascontiguousarray: contiguous,
     np.zeros: zeros, np.empty: zeros, np.ones: ones, np.full: full,
     np.zeros_like: zeros_like, np.empty_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like,
 }  # fmt: skip

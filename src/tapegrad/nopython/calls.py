@@ -13,17 +13,19 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.ir_utils import get_definition, guard
 from numba.np.unsafe.ndarray import empty_inferred
 
-from tapegrad.nopython.allocation import ALLOCATORS, lifted
+from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted
 from tapegrad.nopython.invocation import Invocation
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
+from tapegrad.nopython.memory import MEMORY, without_layout
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
+from tapegrad.nopython.tuples import alike, as_variable
 
 __all__ = ["TAPE", "retarget", "static_value"]
 
 TAPE = "$tape"
 
 # Calls whose new arrays may be overwritten with variables at once, and those whose arrays are mostly tables.
-COPIES = frozenset([np.array, np.copy, np.asarray])
+COPIES = frozenset([np.copy])
 COPYING_METHODS = frozenset(["copy"])
 
 
@@ -52,6 +54,7 @@ class Retargeting:
     def __init__(self, func_ir: Any, level: int) -> None:
         self.func_ir, self.level = func_ir, level
         self.number = 0
+        self.indices = {name for block in func_ir.blocks.values() for s in block.body for name in _index_names(s)}
 
     def block(self, block: Any) -> None:
         """All calls of one block."""
@@ -63,6 +66,14 @@ class Retargeting:
             elif isinstance(value, ir.Expr) and value.op == "binop" and value.fn is operator.matmul:
                 statement.value = ir.Expr.call(value.lhs, [value.lhs, value.rhs], (), value.loc)
                 self.replace(statement, FUNCTIONS[operator.matmul], tape=True)
+            elif isinstance(value, ir.Expr) and value.op == "build_tuple" and statement.target.name not in self.indices:
+                self.wrap(statement, alike)
+            elif isinstance(value, ir.Expr) and value.op == "build_list" and self.level:
+                value.items = [self.converted(item, value.loc) for item in value.items]
+                self.body.append(statement)
+            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in MEMORY:
+                value.value = self.converted(value.value, value.loc, without_layout)
+                self.body.append(statement)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
             else:
@@ -81,6 +92,9 @@ class Retargeting:
         elif function is not None:
             self.call_of(function, statement)
         elif isinstance(found, ir.Expr) and found.op == "getattr":
+            if found.attr in CONVERSIONS:
+                self.replace(statement, CONVERSIONS[found.attr], tape=False, receiver=found.value)
+                return
             if found.attr in METHODS:
                 function = METHODS[found.attr] or Invocation(None, found.attr, self.level)
                 self.replace(statement, function, tape=True, receiver=found.value)
@@ -93,7 +107,7 @@ class Retargeting:
 
     def call_of(self, function: Any, statement: Any) -> None:
         """A call of a function of Python, NumPy or a package."""
-        if not (_in(function, UNTOUCHED) or _in(function, RULE_OF) and not _reduces(function, statement.value)):
+        if not (_in(function, UNTOUCHED) or isinstance(function, type) and issubclass(function, tuple) or _in(function, RULE_OF) and not _reduces(function, statement.value)):
             self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:
             self.body.append(statement)
@@ -117,18 +131,45 @@ class Retargeting:
 
     def lift(self, statement: Any) -> None:
         """What the statement makes may be an array into which variables are written."""
+        self.wrap(statement, lifted)
+
+    def wrap(self, statement: Any, function: Any) -> None:
+        """Pass what the statement makes through a function."""
         loc, target = statement.loc, statement.target
-        plain, name = self.variable("plain", loc), self.variable("lifted", loc)
+        plain = self.variable("plain", loc)
         self.body.append(ir.Assign(statement.value, plain, loc))
-        self.body.append(ir.Assign(ir.Global(name.name, lifted, loc), name, loc))
-        call = ir.Expr.call(name, [plain], (), loc)
-        self.body.append(ir.Assign(call, target, loc))
-        for assign in self.body[-3:]:
+        self.func_ir._definitions[plain.name] = [statement.value]
+        self.passed(plain, function, target, loc)
+
+    def converted(self, var: Any, loc: Any, function: Any = as_variable) -> Any:
+        """The value of a variable of the IR, passed through a function."""
+        target = self.variable("converted", loc)
+        self.passed(var, function, target, loc)
+        return target
+
+    def passed(self, var: Any, function: Any, target: Any, loc: Any) -> None:
+        name = self.variable("through", loc)
+        self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
+        self.body.append(ir.Assign(ir.Expr.call(name, [var], (), loc), target, loc))
+        for assign in self.body[-2:]:
             self.func_ir._definitions[assign.target.name] = [assign.value]
 
     def variable(self, kind: str, loc: Any) -> Any:
         self.number += 1
         return ir.Var(self.scope, f"${kind}{self.number}", loc)
+
+
+def _index_names(statement: Any) -> list[str]:
+    """Variables that a statement indexes with; tuples of indices are not values."""
+    if isinstance(statement, ir.SetItem):
+        return [statement.index.name]
+    if isinstance(statement, ir.StaticSetItem):
+        return [statement.index_var.name] if statement.index_var is not None else []
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    if isinstance(value, ir.Expr) and value.op in ("getitem", "static_getitem"):
+        index = value.index if value.op == "getitem" else value.index_var
+        return [index.name] if isinstance(index, ir.Var) else []
+    return []
 
 
 def _in(function: Any, table: Any) -> bool:

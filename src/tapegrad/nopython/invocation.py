@@ -80,6 +80,8 @@ class InvocationType(types.Callable, types.Opaque):
                 return found
         try:
             sig = function.get_call_type(context, rest[skipped:], kws)
+            if sig is None:
+                raise TypingError("no form of it takes these arguments")
         except NumbaError as error:
             name = self.method or getattr(self.function, "__name__", str(self.function))
             if "[tapegrad]" in str(error) or not any(has_variables(kind) for kind in rest):

@@ -40,7 +40,7 @@ class Resolved(NamedTuple):
 def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolved:
     """Type a tree of scalars."""
     if isinstance(node, Leaf):
-        return Resolved(types.unliteral(kinds[node.number]))
+        return Resolved(kinds[node.number])
     if isinstance(node, Const):
         return Resolved(types.unliteral(typingctx.resolve_value_type(node.value)))
     args = tuple(resolve(typingctx, arg, kinds) for arg in node.args)
@@ -62,6 +62,11 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolv
     if any(isinstance(arg.kind, Variable) for arg in args):
         kind = _recorded(node, kind)
     return Resolved(kind, function, sig, args)
+
+
+def _present(kind: types.Type) -> types.Type:
+    """The type of a variable that may be None, where it is used."""
+    return kind.type if isinstance(kind, types.Optional) and isinstance(kind.type, Variable) else kind
 
 
 def _plain(kind: types.Type) -> types.Type:
@@ -212,7 +217,7 @@ class StatementType(types.Callable, types.Opaque):
                 _target().insert_func_defn([(self._write, self, kinds)])
             sig = types.Dispatcher(self._loops[kinds]).get_call_type(context, kinds, {})
             return signature(sig.return_type, *kinds)
-        resolved = resolve(context, self.tree, kinds[1:])
+        resolved = resolve(context, self.tree, tuple(_present(kind) for kind in kinds[1:]))
         if kinds not in self._types:
             _target().insert_func_defn([(self._write, self, kinds)])
         self._types[kinds] = resolved
@@ -233,6 +238,8 @@ class StatementType(types.Callable, types.Opaque):
         resolved = self._types[tuple(sig.args)]
         leaves = []
         for kind, arg in zip(sig.args[1:], args[1:], strict=True):
+            if isinstance(_present(kind), Variable) and not isinstance(kind, Variable):
+                kind, arg = kind.type, context.cast(builder, arg, kind, kind.type)  # raises if it is None
             recorded = isinstance(kind, Variable)
             leaves.append(Value(kind, primal_of(builder, arg), row_of(builder, arg)) if recorded else Value(kind, arg))
         writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable))

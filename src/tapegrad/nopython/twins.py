@@ -11,6 +11,7 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager
 from numba.core import types
 from numba.core.dispatcher import _FunctionCompiler
+from numba.core.errors import TypingError
 from numba.core.untyped_passes import TranslateByteCode
 
 from tapegrad.nopython import comparing as comparing
@@ -55,7 +56,40 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
     def fold_argument_types(self, args: Any, kws: Any) -> Any:
         """As for every function; numbers that arrive as ``*args`` are variables if one of them is, as they are all floats."""
         pysig, folded = super().fold_argument_types(args, kws)
-        return pysig, tuple(alike(kind) if isinstance(kind, STAR) else kind for kind in folded)
+        folded = tuple(alike(kind) if isinstance(kind, STAR) else kind for kind in folded)
+        if not self.primal._can_compile:
+            folded = (folded[0], *self._declared(folded[1:]))
+        return pysig, folded
+
+    def _signature(self, kinds: Any) -> Any:
+        """The explicit signature that a call of the user's function with these types takes."""
+        primals = tuple(primal_type(types.unliteral(kind)) for kind in kinds)
+        return types.Dispatcher(self.primal).get_call_type(self.targetdescr.typing_context, primals, {})
+
+    def _declared(self, kinds: Any) -> Any:
+        """Constants are converted as the explicit signature says; variables must be what it says."""
+        for kind, declared in zip(kinds, self._signature(kinds).args, strict=True):
+            if has_variables(kind):
+                if isinstance(declared, types.Number) and declared != types.float64:
+                    raise TypingError(
+                        f"[tapegrad] {self.py_func.__name__} is compiled for {declared} only; only float64 is differentiated: "
+                        "give its decorator a signature with float64, or none"
+                    )
+                yield kind
+            else:
+                yield declared if isinstance(declared, types.Number) else kind
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        result = super()._compile_core(args, return_type)
+        if not self.primal._can_compile:
+            declared = self._signature(args[1:]).return_type
+            found = primal_type(result.signature.return_type)
+            if isinstance(declared, types.Number) and declared != found:
+                raise TypingError(
+                    f"[tapegrad] the signature of {self.py_func.__name__} converts its result from {found} to {declared}; "
+                    "give its decorator a signature with float64, or none"
+                )
+        return result
 
 
 STAR = (types.StarArgTuple, types.StarArgUniTuple)
@@ -78,6 +112,11 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
 
     On level 1, all new arrays of floats may hold variables; on level 0, those that are allocated as work arrays.
     """
+    if dispatcher.locals or dispatcher.targetoptions.get("forceobj"):
+        raise TypingError(
+            f"[tapegrad] {dispatcher.py_func.__name__} is decorated with locals or forceobj, which cannot be recorded; "
+            "use numba.njit without them"
+        )
     table = _twins.setdefault(dispatcher, {})
     made = table.get(level)
     if made is None:
@@ -87,6 +126,7 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         plain = made._compiler.pysig
         tape = inspect.Parameter("tape_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         made._compiler.__class__ = RecordingFunctionCompiler
+        made._compiler.primal = dispatcher
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
         table[level] = made
     return made
