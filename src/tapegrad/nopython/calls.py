@@ -16,7 +16,7 @@ from numba.np.unsafe.ndarray import empty_inferred
 from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted
 from tapegrad.nopython.invocation import Invocation
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
-from tapegrad.nopython.memory import MEMORY, without_layout
+from tapegrad.nopython.memory import MEMORY, WRITERS, WRITING_METHODS, without_layout, writable
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
 
@@ -26,6 +26,7 @@ TAPE = "$tape"
 
 # Calls whose new arrays may be overwritten with variables at once, and those whose arrays are mostly tables.
 COPIES = frozenset([np.copy])
+GUARDED = MEMORY | WRITING_METHODS | {"flat"}
 COPYING_METHODS = frozenset(["copy"])
 
 
@@ -54,6 +55,9 @@ class Retargeting:
     def __init__(self, func_ir: Any, level: int) -> None:
         self.func_ir, self.level = func_ir, level
         self.number = 0
+        written = [s.target for block in func_ir.blocks.values() for s in block.body if isinstance(s, (ir.SetItem, ir.StaticSetItem))]
+        found = [guard(get_definition, func_ir, target) for target in written]
+        self.writes_flat = any(isinstance(made, ir.Expr) and made.op == "getattr" and made.attr == "flat" for made in found)
         self.indices = {name for block in func_ir.blocks.values() for s in block.body for name in _index_names(s)}
 
     def block(self, block: Any) -> None:
@@ -71,8 +75,11 @@ class Retargeting:
             elif isinstance(value, ir.Expr) and value.op == "build_list" and self.level:
                 value.items = [self.converted(item, value.loc) for item in value.items]
                 self.body.append(statement)
-            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in MEMORY:
-                value.value = self.converted(value.value, value.loc, without_layout)
+            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in GUARDED:
+                if value.attr in MEMORY:
+                    value.value = self.converted(value.value, value.loc, without_layout)
+                elif value.attr in WRITING_METHODS or self.writes_flat:
+                    value.value = self.converted(value.value, value.loc, writable)
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
@@ -83,6 +90,10 @@ class Retargeting:
     def call(self, statement: Any, value: Any) -> None:
         function = static_value(self.func_ir, value.func)
         found = guard(get_definition, self.func_ir, value.func)
+        if _in(function, WRITERS) and value.args:
+            value.args = [self.converted(value.args[0], value.loc, writable), *value.args[1:]]
+        if isinstance(function, np.ufunc) and len(value.args) > function.nin:
+            value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
         if isinstance(function, Dispatcher):
             self.replace(statement, function, tape=True)
         elif _in(function, ALLOCATORS):
