@@ -141,6 +141,7 @@ class _Folding:
         scope, body = block.scope, []
         pending: dict[str, Any] = {}
         inside = self._inside(block)
+        reads = _Reads(self.func_ir)
 
         def flush(names: list[str]) -> None:
             for name in names:
@@ -150,9 +151,14 @@ class _Folding:
         for statement in block.body:
             value = statement.value if isinstance(statement, ir.Assign) else None
             operation = self.operation(value)
+            if operation is not None:
+                operation = operation[0], [reads.first(var) for var in operation[1]], operation[2]
             if operation is None:
                 if not _harmless(statement):
                     flush(list(pending))
+                    reads.forget()
+                elif isinstance(value, ir.Expr):
+                    reads.see(statement)
                 body.append(statement)
                 continue
             node, tree = self.tree(operation, pending)
@@ -162,8 +168,10 @@ class _Folding:
             for var in operation[1]:
                 pending.pop(var.name, None)
             target = statement.target
+            reads.number(target, node, tree.leaves)
             if operation[0] in IN_PLACE:
                 flush(list(pending))
+                reads.forget()
             if target.name in inside and operation[0] not in IN_PLACE:
                 pending[target.name] = (node, tree, target, statement.loc)
             else:
@@ -182,6 +190,40 @@ class _Folding:
             if name.startswith("$") and self.uses[name] == 1 and len(self.func_ir._definitions[name]) == 1:
                 made.add(name)
         return inside
+
+
+class _Reads:
+    """Reads of array elements that were done before: ``x[i] * x[i]`` depends on one leaf, not on two."""
+
+    def __init__(self, func_ir: Any) -> None:
+        self.func_ir = func_ir
+        self.same: dict[str, Any] = {}  # name of a variable -> the first one that was read from the same place
+        self.places: dict[Any, Any] = {}
+        self.numbers: dict[str, Any] = {}  # what temporaries are made of, so that equal indices are known as such
+
+    def forget(self) -> None:
+        """Something may have been written."""
+        self.places.clear()
+
+    def first(self, var: Any) -> Any:
+        return self.same.get(var.name, var)
+
+    def number(self, target: Any, node: Any, leaves: list[Any]) -> None:
+        self.numbers[target.name] = (node, tuple(self._key(var) for var in leaves))
+
+    def _key(self, var: Any) -> Any:
+        return self.numbers.get(var.name, self.first(var).name)
+
+    def see(self, statement: Any) -> None:
+        value, target = statement.value, statement.target
+        if len(self.func_ir._definitions[target.name]) != 1:
+            return
+        if value.op == "build_tuple":
+            self.numbers[target.name] = tuple(self._key(item) for item in value.items)
+        elif value.op in ("getitem", "static_getitem"):
+            index = self._key(value.index) if value.op == "getitem" else repr(value.index)
+            place = (self._key(value.value), value.op, index)
+            self.same[target.name] = self.places.setdefault(place, target)
 
 
 def _harmless(statement: Any) -> bool:
