@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.core.errors import NumbaPendingDeprecationWarning
 
 import tapegrad as tg
 
@@ -63,7 +65,9 @@ def outcome(case: Case) -> Outcome:
 def value(case: Case, *first: Any) -> float:
     """What the undifferentiated function returns; it may overwrite its arguments."""
     args = copy.deepcopy(case.args)
-    return float(case.function(*first, *args[len(first) :]))
+    with warnings.catch_warnings():  # lists as arguments: Numba announces that they will go
+        warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
+        return float(case.function(*first, *args[len(first) :]))
 
 
 def central_differences(case: Case, step: float = 1e-6) -> Any:

@@ -79,7 +79,7 @@ class InvocationType(types.Callable, types.Opaque):
             if found is not None:
                 return found
         try:
-            sig = function.get_call_type(context, rest[skipped:], kws)
+            sig = context.resolve_function_type(function, rest[skipped:], kws)
             if sig is None:
                 raise TypingError("no form of it takes these arguments")
         except NumbaError as error:

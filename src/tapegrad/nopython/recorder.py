@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
 from tapegrad.nopython.explain import explained
@@ -18,6 +19,9 @@ from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import twin
 
 __all__ = ["Recorder", "recorder"]
+
+
+CONTAINERS = (list, tuple, numba.typed.List, numba.typed.Dict)
 
 
 class Recorder:
@@ -44,7 +48,7 @@ class Recorder:
             bound = self.signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        out = [_owned(arg) if isinstance(arg, (list, tuple)) else arg for arg in args]
+        out = [_owned(arg) if isinstance(arg, CONTAINERS) else arg for arg in args]
         for k in self.argnums:
             if not -len(out) <= k < len(out):
                 raise ValueError(f"{self.name} has no argument {k} to differentiate with respect to: it was called with {len(out)}")
@@ -60,17 +64,25 @@ class Recorder:
 
     def _attempt(self, columns: Columns, arguments: list[Any], level: int) -> Any:
         try:
-            return self._drive(level, len(arguments))(columns.address, *arguments)
+            return self._run(level, columns, arguments)
         except NumbaError as first:
             if level == 1:
                 raise explained(self.name, first) from first
             columns.clear()
             try:
-                result = self._drive(1, len(arguments))(columns.address, *arguments)
+                result = self._run(1, columns, arguments)
             except NumbaError as second:
                 raise explained(self.name, second) from second
             self._second[tuple(numba.typeof(arg) for arg in arguments)] = 1
             return result
+
+    def _run(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
+        drive = self._drive(level, len(arguments))
+        if any(isinstance(argument, list) for argument in arguments):
+            with warnings.catch_warnings():  # Numba's notice about lists as arguments was given when the user's function was called
+                warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
+                return drive(columns.address, *arguments)
+        return drive(columns.address, *arguments)
 
     def _drive(self, level: int, count: int) -> Any:
         key = (level, count)
@@ -97,6 +109,8 @@ def _owned(value: Any) -> Any:
     """Lists and tuples whose arrays the function may overwrite without the caller seeing it."""
     if isinstance(value, np.ndarray):
         return value.copy(order="K")
+    if isinstance(value, (numba.typed.List, numba.typed.Dict)):
+        return value.copy()
     if isinstance(value, list):
         return [_owned(item) for item in value]
     if isinstance(value, tuple):

@@ -57,7 +57,7 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolv
             except TypingError:
                 sig = None
     if sig is None or not isinstance(sig.args[-1], types.Literal):
-        sig = function.get_call_type(typingctx, primals, {})
+        sig = typingctx.resolve_function_type(function, primals, {})
     kind = sig.return_type
     if any(isinstance(arg.kind, Variable) for arg in args):
         kind = _recorded(node, kind)
