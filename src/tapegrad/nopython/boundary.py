@@ -122,4 +122,4 @@ def _finish(y):
         return array
     if isinstance(y, types.Array) and y.dtype == types.float64:
         return lambda y: (y.copy(), np.zeros(y.shape, np.int32))
-    raise TypingError(f"the function returns {y}; only float64 numbers and arrays of them are differentiated")
+    raise TypingError(f"[tapegrad] the function returns {y}; only float64 numbers and arrays of them are differentiated")
