@@ -95,7 +95,7 @@ def loops(x):
 def conditions(x):
     y = 0.0 if x[0] > 5 else x[0] * 2
     z = x[1] if x[1] > 0 else 1
-    if 0.0 < x[2] < 10 and not np.isnan(x[3]) or x[4] < 0:
+    if (0.0 < x[2] < 10 and not np.isnan(x[3])) or x[4] < 0:
         y *= x[2]
     if x[3]:
         y += x[3] and x[4]

@@ -19,13 +19,13 @@ __all__ = ["ALLOCATORS", "CONVERSIONS", "lifted"]
 
 def _holds_floats(dtype):
     """Whether a dtype argument means float64; `float` itself where it was left away."""
-    if dtype is float or isinstance(dtype, types.Function) and dtype.typing_key is float:
+    if dtype is float or (isinstance(dtype, types.Function) and dtype.typing_key is float):
         return True
     return parse_dtype(dtype) in (types.float64, variable)
 
 
 def _given(dtype):
-    return not (dtype is None or isinstance(dtype, (types.NoneType, types.Omitted)) and getattr(dtype, "value", None) is None)
+    return not (dtype is None or (isinstance(dtype, (types.NoneType, types.Omitted)) and getattr(dtype, "value", None) is None))
 
 
 def zeros(shape, dtype=float):

@@ -15,12 +15,12 @@ from numba.np.unsafe.ndarray import empty_inferred
 
 from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted
 from tapegrad.nopython.invocation import Invocation
-from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.memory import MEMORY, WRITERS, WRITING_METHODS, without_layout, writable
+from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
 
-__all__ = ["TAPE", "retarget", "static_value"]
+__all__ = ["TAPE", "Retargeting", "static_value"]
 
 TAPE = "$tape"
 
@@ -55,7 +55,9 @@ class Retargeting:
     def __init__(self, func_ir: Any, level: int) -> None:
         self.func_ir, self.level = func_ir, level
         self.number = 0
-        written = [s.target for block in func_ir.blocks.values() for s in block.body if isinstance(s, (ir.SetItem, ir.StaticSetItem))]
+        written = [
+            s.target for block in func_ir.blocks.values() for s in block.body if isinstance(s, (ir.SetItem, ir.StaticSetItem))
+        ]
         found = [guard(get_definition, func_ir, target) for target in written]
         self.writes_flat = any(isinstance(made, ir.Expr) and made.op == "getattr" and made.attr == "flat" for made in found)
         self.indices = {name for block in func_ir.blocks.values() for s in block.body for name in _index_names(s)}
@@ -118,7 +120,11 @@ class Retargeting:
 
     def call_of(self, function: Any, statement: Any) -> None:
         """A call of a function of Python, NumPy or a package."""
-        if not (_in(function, UNTOUCHED) or isinstance(function, type) and issubclass(function, tuple) or _in(function, RULE_OF) and not _reduces(function, statement.value)):
+        if not (
+            _in(function, UNTOUCHED)
+            or (isinstance(function, type) and issubclass(function, tuple))
+            or (_in(function, RULE_OF) and not _reduces(function, statement.value))
+        ):
             self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:
             self.body.append(statement)

@@ -42,9 +42,7 @@ def reserve(context: Any, builder: Any, header: Any, count: Any) -> Any:
         grow = builder.inttoptr(builder.load(_word(builder, header, GROW)), GROWTH)
         failed = builder.call(grow, [builder.ptrtoint(header, I64), count])
         with cgutils.if_unlikely(builder, builder.icmp_signed("!=", failed, I64(0))):
-            context.call_conv.return_user_exc(
-                builder, MemoryError, ("the tape of a compiled function cannot grow any further",)
-            )
+            context.call_conv.return_user_exc(builder, MemoryError, ("the tape of a compiled function cannot grow any further",))
     return pairs, end
 
 

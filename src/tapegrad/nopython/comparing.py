@@ -20,9 +20,9 @@ class Comparison(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args: Any, kws: Any) -> Any:
         """Its type is a truth value."""
-        if len(args) == 2 and any(isinstance(arg, Variable) for arg in args):
-            if all(isinstance(arg, (Variable, *REAL)) for arg in args):
-                return signature(types.boolean, *(types.unliteral(arg) for arg in args))
+        numbers = len(args) == 2 and all(isinstance(arg, (Variable, *REAL)) for arg in args)
+        if numbers and any(isinstance(arg, Variable) for arg in args):
+            return signature(types.boolean, *(types.unliteral(arg) for arg in args))
         return None
 
 

@@ -50,7 +50,8 @@ class Recording:
         bar[0] = 0.0  # what is constant
         count, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
         sweep.get()(columns.rows, columns.partials, bar, count, pairs)
-        found, first = {}, 1
+        found: dict[int, Any] = {}
+        first = 1
         for k in sorted({k % len(self.arguments) for k in self.record.argnums}):
             point = self.arguments[k]
             if isinstance(point, float):

@@ -16,7 +16,7 @@ import numpy as np
 from numba.core import types
 
 from tapegrad.nopython.operations import IN_PLACE
-from tapegrad.nopython.tree import Const, Leaf, Node, Op
+from tapegrad.nopython.tree import Leaf, Node, Op
 from tapegrad.nopython.variable import Variable
 
 __all__ = ["is_elementwise", "loops"]
@@ -105,7 +105,9 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
         for k in arrays:
             own = axis - (ndim - kinds[k].ndim)
             if own >= 0:
-                lines.append(f"    n{axis} = {f'l{k}.shape[{own}]' if k == arrays[0] else f'joint_size(n{axis}, l{k}.shape[{own}])'}")
+                lines.append(
+                    f"    n{axis} = {f'l{k}.shape[{own}]' if k == arrays[0] else f'joint_size(n{axis}, l{k}.shape[{own}])'}"
+                )
     for k in arrays:
         for own in range(kinds[k].ndim):
             axis = own + ndim - kinds[k].ndim

@@ -47,7 +47,16 @@ def explained(function: str, error: Exception) -> CompileError:
 
 
 def _reason(lines: list[str]) -> str:
-    telling = ("No implementation", "Cannot", "cannot", "Unknown attribute", "Invalid use", "Unsupported", "unsupported", "NameError")
+    telling = (
+        "No implementation",
+        "Cannot",
+        "cannot",
+        "Unknown attribute",
+        "Invalid use",
+        "Unsupported",
+        "unsupported",
+        "NameError",
+    )
     for line in lines:
         if any(word in line for word in telling):
             rest = [other for other in lines[lines.index(line) + 1 :] if other.startswith((">>>", "-"))]

@@ -1,7 +1,7 @@
 """Calls of functions that Numba implements in Python: what it would compile for floats is recorded for variables.
 
-So `np.var`, `np.interp` and functions that packages add with `numba.extending.overload` need no derivative of ours, and their values are
-those of the very implementation that the undifferentiated function calls. Which implementation that is, is asked with the types
+So `np.var`, `np.interp` and functions that packages add with `numba.extending.overload` need no derivative of ours, and their
+values are those of the very implementation that the undifferentiated function calls. Which one that is, is asked with the types
 that the arguments would have there.
 """
 

@@ -54,8 +54,8 @@ COMPARISONS = frozenset([operator.eq, operator.ne, operator.lt, operator.le, ope
 # Functions of a float that yield an integer or a truth value: their results are constants.
 UNDIFFERENTIATED = frozenset(
     [operator.not_, math.isnan, math.isinf, math.isfinite, np.isnan, np.isinf, np.isfinite, np.signbit, builtins.int,
-     np.int64, np.int32, builtins.bool, builtins.round, np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
-     np.logical_not, np.logical_and, np.logical_or]
+     np.int64, np.int32, builtins.bool, builtins.round, np.less, np.less_equal, np.greater, np.greater_equal, np.equal,
+     np.not_equal, np.logical_not, np.logical_and, np.logical_or]
 )  # fmt: skip
 
 IN_PLACE = {

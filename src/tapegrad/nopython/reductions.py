@@ -61,7 +61,7 @@ def _combined(tape, a, weights):
 
 
 def _literal(axis):
-    return axis is None or isinstance(axis, types.NoneType) or isinstance(axis, types.Omitted) and axis.value is None
+    return axis is None or isinstance(axis, types.NoneType) or (isinstance(axis, types.Omitted) and axis.value is None)
 
 
 def sum_(tape, a, axis=None):

@@ -2,8 +2,8 @@
 
 A statement is a tree of arithmetic over variables of Numba's IR. When its types are known, the value is computed by Numba's own
 implementations in the order in which the user wrote them, so it has the same bits; then the partials of all operations are
-multiplied together backwards, at compile time, down to the leaves, and one row of (leaf, partial) pairs is written. A leaf that occurs
-twice has one pair. CoDiPack does the same with expression templates, and is twice as fast with it as with a row an operation.
+multiplied together backwards, at compile time, down to the leaves, and one row of (leaf, partial) pairs is written. A leaf that
+occurs twice has one pair. CoDiPack does the same with expression templates, and is twice as fast with it as with a row an operation.
 """
 
 from __future__ import annotations
@@ -80,10 +80,12 @@ def _recorded(node: Op, kind: types.Type) -> types.Type:
     name = getattr(node.function, "__name__", str(node.function))
     if not isinstance(kind, types.Float):
         raise TypingError(
-            f"[tapegrad] {name} of a variable gives {kind}, which cannot be differentiated; write it with float64 arithmetic instead"
+            f"[tapegrad] {name} of a variable gives {kind}, which is not differentiated; write it with float64 arithmetic instead"
         )
     if kind.bitwidth != 64:
-        raise TypingError(f"[tapegrad] {name} of a variable gives {kind}; only float64 is differentiated: leave the conversion away")
+        raise TypingError(
+            f"[tapegrad] {name} of a variable gives {kind}; only float64 is differentiated: leave the conversion away"
+        )
     rule = RULE_OF.get(node.function)
     if rule is None:
         raise TypingError(f"[tapegrad] {name} has no derivative in the rule table")

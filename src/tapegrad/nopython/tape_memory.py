@@ -96,7 +96,7 @@ def _grow(address: int, count: int) -> int:
 
 
 _GROW_CALLBACK: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_grow)
-_GROW_ADDRESS = ctypes.cast(_GROW_CALLBACK, ctypes.c_void_p).value
+_GROW_ADDRESS = ctypes.cast(_GROW_CALLBACK, ctypes.c_void_p).value or 0
 
 
 def take() -> Columns:

@@ -1,6 +1,6 @@
 """Tuples and lists in which constants stand beside variables.
 
-In the user's function `(x, 1.0)` is a pair of floats, which can be looped over and indexed; so it has to be a pair of variables here.
+In the user's function `(x, 1.0)` is a pair of floats, which can be looped over and indexed; so it is a pair of variables here.
 """
 
 from __future__ import annotations

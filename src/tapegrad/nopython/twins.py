@@ -7,9 +7,9 @@ import weakref
 from typing import Any
 
 import numba
+from numba.core import types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager
-from numba.core import types
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.errors import TypingError
 from numba.core.untyped_passes import TranslateByteCode
@@ -121,7 +121,9 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
     made = table.get(level)
     if made is None:
         options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
-        function = numba.njit(pipeline_class=(RecordingCompiler, PromotingCompiler)[level], no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+        function = numba.njit(
+            pipeline_class=(RecordingCompiler, PromotingCompiler)[level], no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+        )
         made = function(dispatcher.py_func)
         plain = made._compiler.pysig
         tape = inspect.Parameter("tape_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
