@@ -96,6 +96,11 @@ def _constant(x):
         return array
     if isinstance(x, types.Array):
         return lambda x: x.copy()
+    if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
+        items = ", ".join(f"constant(x[{k}])" for k in range(len(x.types)))
+        space = {"constant": constant, "new": getattr(x, "instance_class", None)}
+        exec(f"def copies(x):\n    return {'new' if space['new'] else ''}({items},)", space)
+        return space["copies"]
     return lambda x: x
 
 

@@ -26,6 +26,11 @@ TAPE = "$tape"
 
 # Calls whose new arrays may be overwritten with variables at once, and those whose arrays are mostly tables.
 COPIES = frozenset([np.copy])
+VIEWS = frozenset(
+    ["asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diagonal",
+     "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel", "reshape", "rollaxis", "split", "array_split", "squeeze",
+     "swapaxes", "transpose", "view"]
+)  # fmt: skip
 GUARDED = MEMORY | WRITING_METHODS | {"flat"}
 COPYING_METHODS = frozenset(["copy"])
 
@@ -113,7 +118,7 @@ class Retargeting:
                 self.replace(statement, function, tape=True, receiver=found.value)
             else:
                 self.body.append(statement)
-            if self.level or found.attr in COPYING_METHODS:
+            if (self.level and found.attr not in VIEWS) or found.attr in COPYING_METHODS:
                 self.lift(self.body.pop())
         else:
             self.replace(statement, Invocation(None, None, self.level), tape=True, receiver=value.func)
@@ -202,4 +207,7 @@ def _reduces(function: Any, value: Any) -> bool:
 
 
 def _makes_arrays(function: Any) -> bool:
+    """Whether a call gives new arrays; a view must stay one, so that what is written into it is seen."""
+    if getattr(function, "__name__", None) in VIEWS:
+        return False
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").startswith("numpy")

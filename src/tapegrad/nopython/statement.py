@@ -3,7 +3,7 @@
 A statement is a tree of arithmetic over variables of Numba's IR. When its types are known, the value is computed by Numba's own
 implementations in the order in which the user wrote them, so it has the same bits; then the partials of all operations are
 multiplied together backwards, at compile time, down to the leaves, and one row of (leaf, partial) pairs is written. A leaf that
-occurs twice has one pair. CoDiPack does the same with expression templates, and is twice as fast with it as with a row an operation.
+occurs twice has one pair. CoDiPack does the same with expression templates.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         )
         made = function(dispatcher.py_func)
         plain = made._compiler.pysig
-        tape = inspect.Parameter("tape_", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         made._compiler.__class__ = RecordingFunctionCompiler
         made._compiler.primal = dispatcher
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
