@@ -46,7 +46,10 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolv
     args = tuple(resolve(typingctx, arg, kinds) for arg in node.args)
     if node.function in IN_PLACE and not args[0].kind.mutable:
         node = node._replace(function=IN_PLACE[node.function])
-    function = typingctx.resolve_value_type(node.function)
+    try:
+        function = typingctx.resolve_value_type(node.function)
+    except ValueError:
+        raise TypingError(f"[tapegrad] Numba does not know the function {node.function.__name__}") from None
     primals = tuple(_plain(arg.kind) for arg in args)
     sig = None
     if node.static is not None:
