@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types as python_types
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
 
-__all__ = ["TAPE", "Retargeting", "static_value"]
+__all__ = ["TAPE", "Retargeting", "static_value", "uses"]
 
 TAPE = "$tape"
 
@@ -60,6 +61,8 @@ class Retargeting:
     def __init__(self, func_ir: Any, level: int) -> None:
         self.func_ir, self.level = func_ir, level
         self.number = 0
+        self.uses = uses(func_ir)
+        self.dropped: set[str] = set()  # methods that nobody asks for any more; a variable has none
         written = [
             s.target for block in func_ir.blocks.values() for s in block.body if isinstance(s, (ir.SetItem, ir.StaticSetItem))
         ]
@@ -92,7 +95,7 @@ class Retargeting:
                 self.lift(statement)
             else:
                 self.body.append(statement)
-        block.body = self.body
+        block.body = [s for s in self.body if not (isinstance(s, ir.Assign) and s.target.name in self.dropped)]
 
     def call(self, statement: Any, value: Any) -> None:
         function = static_value(self.func_ir, value.func)
@@ -125,6 +128,10 @@ class Retargeting:
 
     def call_of(self, function: Any, statement: Any) -> None:
         """A call of a function of Python, NumPy or a package."""
+        if self.level and isinstance(function, type) and issubclass(function, tuple):  # a named tuple: its fields may be variables
+            value = statement.value
+            value.args = [self.converted(arg, value.loc) for arg in value.args]
+            value.kws = [(name, self.converted(arg, value.loc)) for name, arg in value.kws]
         if not (
             _in(function, UNTOUCHED)
             or (isinstance(function, type) and issubclass(function, tuple))
@@ -142,6 +149,8 @@ class Retargeting:
             from tapegrad.nopython.twins import twin
 
             function = twin(function, self.level)
+        if receiver is not None and receiver is not value.func and self.uses[value.func.name] == 1:
+            self.dropped.add(value.func.name)
         name = self.variable("called", loc)
         self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
         before = [ir.Var(self.scope, TAPE, loc)] if tape else []
@@ -192,6 +201,18 @@ def _index_names(statement: Any) -> list[str]:
         index = value.index if value.op == "getitem" else value.index_var
         return [index.name] if isinstance(index, ir.Var) else []
     return []
+
+
+def uses(func_ir: Any) -> Counter[str]:
+    """How often each variable is read."""
+    count: Counter[str] = Counter()
+    for block in func_ir.blocks.values():
+        for statement in block.body:
+            used = [v.name for v in statement.list_vars()]
+            if isinstance(statement, ir.Assign):
+                used.remove(statement.target.name)
+            count.update(used)
+    return count
 
 
 def _in(function: Any, table: Any) -> bool:

@@ -26,6 +26,18 @@ class Comparison(AbstractTemplate):  # type: ignore[misc]
         return None
 
 
+@infer_global(type)
+class TypeOfVariable(AbstractTemplate):  # type: ignore[misc]
+    """``type(x)(1)`` is a float64 in the user's function, and a constant here."""
+
+    key = type
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Variable):
+            return signature(types.NumberClass(types.float64), *args)
+        return None
+
+
 def _lower(function: Any) -> Any:
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         primals = [primal_of(builder, a) if isinstance(t, Variable) else a for t, a in zip(sig.args, args, strict=True)]

@@ -46,7 +46,10 @@ class Recording:
         """Cotangents of results pulled back to the inputs; rows may occur several times."""
         columns = self.columns
         bar = columns.adjoints()
-        np.add.at(bar, rows, cotangents)
+        if isinstance(rows, int):
+            bar[rows] = cotangents
+        else:
+            np.add.at(bar, rows, cotangents)
         bar[0] = 0.0  # what is constant
         count, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
         sweep.get()(columns.rows, columns.partials, bar, count, pairs)
@@ -184,7 +187,7 @@ def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Calla
             parts = [np.zeros((rows.size, np.size(point))) for point in recording.points]
             for k, row in enumerate(rows.ravel()):
                 if row != 0:
-                    for part, gradient in zip(parts, recording.gradients(row, 1.0), strict=True):
+                    for part, gradient in zip(parts, recording.gradients(int(row), 1.0), strict=True):
                         part[k] = np.ravel(gradient)
             shaped = [part.reshape(rows.shape + np.shape(p)) for part, p in zip(parts, recording.points, strict=True)]
             return _as_asked(shaped, argnums)

@@ -6,7 +6,6 @@ It runs on Numba's IR once variables have one assignment each, before types are 
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numba.core import ir
 from numba.core.compiler_machinery import FunctionPass, register_pass
 from numba.core.ir_utils import build_definitions, get_definition, guard
 
-from tapegrad.nopython.calls import TAPE, Retargeting, static_value
+from tapegrad.nopython.calls import TAPE, Retargeting, static_value, uses
 from tapegrad.nopython.formula import BY_NAME
 from tapegrad.nopython.operations import COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statement import Statement
@@ -39,17 +38,6 @@ def _arity(function: Any, count: int) -> bool:
     if isinstance(function, np.ufunc):
         return count == function.nin
     return function in UNDIFFERENTIATED or count == len(BY_NAME[RULE_OF[function]].args)
-
-
-def _uses(func_ir: Any) -> Counter[str]:
-    count: Counter[str] = Counter()
-    for block in func_ir.blocks.values():
-        for statement in block.body:
-            used = [v.name for v in statement.list_vars()]
-            if isinstance(statement, ir.Assign):
-                used.remove(statement.target.name)
-            count.update(used)
-    return count
 
 
 class _Tree:
@@ -81,7 +69,7 @@ class _Folding:
 
     def __init__(self, func_ir: Any) -> None:
         self.func_ir = func_ir
-        self.uses = _uses(func_ir)
+        self.uses = uses(func_ir)
         self.number = 0
 
     def operation(self, value: Any) -> tuple[Any, list[Any], Any] | None:

@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core import types
 from numba.core.datamodel import models, register_default
 from numba.core.errors import NumbaError, TypingError
 from numba.core.imputils import lower_constant
 from numba.core.typing import signature
 
-from tapegrad.nopython.variable import has_variables, primal_type
+from tapegrad.nopython.variable import has_variables, primal_type, variable
 
 __all__ = ["Invocation"]
 
@@ -123,7 +124,11 @@ class InvocationType(types.Callable, types.Opaque):
             return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), pysig, 2)
         if isinstance(value, types.FunctionType) or not isinstance(value, types.Callable):
             raise TypingError(f"[tapegrad] {value} cannot be recorded; pass functions that are decorated with numba.njit")
-        sig = value.get_call_type(context, rest[1:], kws)
+        if isinstance(value, types.NumberClass) and value.dtype == types.float64 and rest[1:] == (variable,):
+            return InvocationType(np.float64, None, self.level).get_call_type(context, (tape, value, variable), kws)
+        sig = context.resolve_function_type(value, rest[1:], kws)
+        if sig is None:
+            raise TypingError(f"[tapegrad] {value} is not recorded for arguments of types {', '.join(map(str, rest[1:]))}")
         if any(has_variables(kind) for kind in sig.args) and isinstance(value, types.Function):
             return InvocationType(value.typing_key, None, self.level).get_call_type(context, (tape, *rest[1:]), kws)
         return self._remember(value, sig, signature(sig.return_type, tape, value, *sig.args), _with(sig.pysig, 2), 3)

@@ -312,6 +312,17 @@ def _solution(tape, a, b, values, inverse):
     return impl
 
 
+def item(tape, a):
+    raise NotImplementedError
+
+
+@overload(item)
+def _item(tape, a):
+    if a is variable:
+        return lambda tape, a: a
+    return lambda tape, a: a.item()
+
+
 FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, operator.matmul: matmul, np.linalg.norm: norm, np.linalg.inv: inv,
     np.linalg.det: det, np.linalg.solve: solve, np.cumsum: cumsum, np.cumprod: cumprod,
@@ -320,4 +331,4 @@ FUNCTIONS: dict[Any, Any] = {
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = dict.fromkeys(
     ["all", "any", "argmax", "argmin", "clip", "max", "min", "prod", "ptp", "round", "std", "trace", "var"]
-) | {"sum": sum_, "mean": mean, "dot": dot, "cumsum": cumsum, "cumprod": cumprod}
+) | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod}

@@ -24,6 +24,8 @@ class Columns:
 
     Attributes
     ----------
+    address : int
+        Where the header is.
     header : ndarray of int64, shape (WORDS,)
         What compiled code reads and writes: see `tapegrad.nopython.columns`.
     rows : ndarray of int32
@@ -34,20 +36,16 @@ class Columns:
         Adjoints of rows, for the sweeps that follow a recording.
     """
 
-    __slots__ = ("bar", "header", "partials", "rows")
+    __slots__ = ("address", "bar", "header", "partials", "rows")
 
     def __init__(self) -> None:
         self.header = np.zeros(WORDS, np.int64)
         self.header[GROW] = _GROW_ADDRESS
+        self.address = int(self.header.ctypes.data)
         self.bar = np.zeros(0)
         self.rows = np.empty(0, np.int32)
         self.partials = np.empty(0)
         self.resize(FIRST)
-
-    @property
-    def address(self) -> int:
-        """Where the header is."""
-        return int(self.header.ctypes.data)
 
     def resize(self, capacity: int) -> None:
         """Make room for `capacity` pairs; those that were written stay."""
