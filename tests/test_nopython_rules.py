@@ -53,7 +53,7 @@ def compiled() -> tuple[Any, np.ndarray]:
     for k, (text, rule) in enumerate(FUNCTIONS):
         low, high = np.array(DOMAINS[rule]).T
         points[k, : len(low[:2])] = (low + 0.37 * (high - low))[:2]
-        binary = ARITY[rule] == 2 or text in ("np.floor_divide",)
+        binary = ARITY[rule] == 2 or text == "np.floor_divide"
         lines.append(f"    if k == {k}:")
         lines.append(f"        return float({text}({'x[0], x[1]' if binary else 'x[0]'}))")
     lines.append("    return 0.0 * x[0]")

@@ -171,6 +171,34 @@ def test_operation_is_not_differentiated_twice() -> None:
         tg.autograd.grad(tg.njit_op(two)(x, 2.0).sum(), x, create_graph=True)
 
 
+def test_arguments_that_share_memory() -> None:
+    def f(x, y):
+        return (x * y * y).sum()
+
+    np.testing.assert_allclose(tg.grad(f)(X, X), X * X)
+
+
+def test_arguments_that_share_memory_and_are_overwritten_are_refused() -> None:
+    def f(x, y):
+        x[0] = 5.0
+        return (x * y).sum()
+
+    point = X.copy()
+    with pytest.raises(ValueError, match="share memory"):
+        tg.grad(f)(point, point[1:])
+    np.testing.assert_array_equal(point, X)
+
+
+def test_reading_beyond_the_end_leaves_the_tape_usable() -> None:
+    def f(x, k):
+        return x[0] * x[1] + 0.0 * min(max(x[k], 0.0), 1.0)
+
+    gradient = tg.grad(f)
+    for k in range(3, 60):
+        gradient(X, k)
+    assert gradient(X, 2)[:2].tolist() == [0.7, 1.3]
+
+
 def test_absolute_zero_in_a_statement() -> None:
     # The partial of the root is infinite at 0, and that of the product is 0: the branch takes no part.
     assert tg.grad(lambda x: 0.0 * math.sqrt(x) + x)(0.0) == 1.0

@@ -47,9 +47,9 @@ class Recording:
         columns = self.columns
         bar = columns.adjoints()
         if isinstance(rows, int):
-            bar[rows] = cotangents
+            bar[rows if 0 <= rows <= columns.header[ROWS] else 0] = cotangents
         else:
-            np.add.at(bar, rows, cotangents)
+            np.add.at(bar, np.where((rows >= 0) & (rows <= columns.header[ROWS]), rows, 0), cotangents)
         bar[0] = 0.0  # what is constant
         count, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
         sweep.get()(columns.rows, columns.partials, bar, count, pairs)

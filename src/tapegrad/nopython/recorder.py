@@ -37,7 +37,7 @@ class Recorder:
         self.signature = inspect.signature(self.function)
         self.plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values())
         self.count = len(self.signature.parameters)
-        self._twins = [twin(dispatcher, level) for level in (0, 1)]
+        self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
         self._nogil = bool(dispatcher.targetoptions.get("nogil"))
         self._drives: dict[tuple[int, int], Any] = {}
         self._second: dict[Any, int] = {}
@@ -57,6 +57,8 @@ class Recorder:
 
     def record(self, columns: Columns, arguments: list[Any]) -> Any:
         """Run the function on an empty tape; primals and rows of its result."""
+        if _overlap(arguments):
+            return self._unwritten(columns, arguments)
         if self._second:
             level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0)
             return self._attempt(columns, arguments, level)
@@ -76,6 +78,16 @@ class Recorder:
             self._second[tuple(numba.typeof(arg) for arg in arguments)] = 1
             return result
 
+    def _unwritten(self, columns: Columns, arguments: list[Any]) -> Any:
+        """Arguments that share memory: what is written into one would have to be seen in the other."""
+        try:
+            return self._run(2, columns, arguments)
+        except NumbaError as error:
+            raise ValueError(
+                f"{self.name}: two arguments share memory, and the function cannot be compiled without writing into its arguments; "
+                "pass a copy of one of them"
+            ) from error
+
     def _run(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
         drive = self._drive(level, len(arguments))
         if any(isinstance(argument, list) for argument in arguments):
@@ -94,8 +106,10 @@ class Recorder:
     def _compiled(self, level: int, count: int) -> Any:
         names = [f"a{k}" for k in range(count)]
         inputs = {k % count for k in self.argnums}
-        keep = ("held", "constant")[level]
+        keep = ("held", "constant", "held")[level]
         given = [f"input_(tape, {n})" if k in inputs else f"{keep}({n})" for k, n in enumerate(names)]
+        if level == 2:
+            given = [f"held({text})" for text in given]
         text = f"def drive({', '.join(['tape', *names])}):\n"
         # Rows of inputs are numbered in the order of the arguments, before anything is recorded.
         text += "".join(f"    v{k} = {given[k]}\n" for k in range(count))
@@ -103,6 +117,12 @@ class Recorder:
         space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", "finish")} | {"twin": self._twins[level]}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
+
+
+def _overlap(arguments: list[Any]) -> bool:
+    """Whether two arrays may share memory."""
+    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+    return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k])
 
 
 def _owned(value: Any) -> Any:

@@ -7,7 +7,7 @@ from tapegrad.jit import entry
 __all__ = ["sweep"]
 
 
-@entry("void(int32[::1], float64[::1], float64[::1], int64, int64)")
+@entry("void(int32[::1], float64[::1], float64[::1], int64, int64)", nogil=True)
 def sweep(rows, partials, bar, last, pairs):  # type: ignore[no-untyped-def]
     row = last
     g = bar[row]
@@ -16,7 +16,8 @@ def sweep(rows, partials, bar, last, pairs):  # type: ignore[no-untyped-def]
         reference = rows[k]
         target = reference & 0x7FFFFFFF
         p = partials[k]
-        if g != 0.0 and p != 0.0:
+        # A row number that was read beyond the end of an array is garbage, as its value is; it may not lead out of the adjoints.
+        if g != 0.0 and p != 0.0 and target < row:
             bar[target] += g * p
         if reference < 0:
             row -= 1
