@@ -139,6 +139,19 @@ def test_exception_of_the_function_reaches_the_caller() -> None:
     assert tg.grad(f)(0.5) == 1.0
 
 
+@pytest.mark.parametrize(("model", "raises"), [("numpy", False), ("python", True), ("numpy", False)])
+def test_division_by_zero_beside_an_array_is_that_of_the_decorator(model: str, raises: bool) -> None:
+    def f(x, y):
+        return (x * (1.0 / y)).sum()
+
+    gradient = tg.grad(numba.njit(error_model=model)(f))
+    if raises:
+        with pytest.raises(ZeroDivisionError):
+            gradient(X, 0.0)
+    else:
+        assert np.isinf(gradient(X, 0.0)).all()
+
+
 def test_division_by_zero_raises_as_in_numba() -> None:
     with pytest.raises(ZeroDivisionError):
         tg.grad(lambda x: 1.0 / (x - 2.0))(2.0)

@@ -16,6 +16,7 @@ from numba.core import types
 from numba.core.datamodel import models, register_default
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
+from numba.core.targetconfig import ConfigStack
 from numba.core.typing import signature
 
 from tapegrad.nopython.columns import push
@@ -207,7 +208,7 @@ class StatementType(types.Callable, types.Opaque):
     def __init__(self, tree: Node) -> None:
         self.tree = tree
         self._types: dict[tuple[types.Type, ...], Resolved] = {}
-        self._loops: dict[tuple[types.Type, ...], Any] = {}
+        self._loops: dict[tuple[tuple[types.Type, ...], Any], Any] = {}
         super().__init__(f"Statement({tree})")
 
     @property
@@ -217,10 +218,11 @@ class StatementType(types.Callable, types.Opaque):
     def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         kinds = tuple(types.unliteral(arg) for arg in args)
         if is_elementwise(kinds[1:]):
-            if kinds not in self._loops:
-                self._loops[kinds] = loops(self.tree, kinds[1:], Statement)
+            model = _error_model()
+            if (kinds, model) not in self._loops:
+                self._loops[kinds, model] = loops(self.tree, kinds[1:], Statement)
                 _target().insert_func_defn([(self._write, self, kinds)])
-            sig = types.Dispatcher(self._loops[kinds]).get_call_type(context, kinds, {})
+            sig = types.Dispatcher(self._loops[kinds, model]).get_call_type(context, kinds, {})
             return signature(sig.return_type, *kinds)
         resolved = resolve(context, self.tree, tuple(_present(kind) for kind in kinds[1:]))
         if kinds not in self._types:
@@ -235,7 +237,7 @@ class StatementType(types.Callable, types.Opaque):
         return self
 
     def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        looping = self._loops.get(tuple(sig.args))
+        looping = self._loops.get((tuple(sig.args), _error_model()))
         if looping is not None:
             function = types.Dispatcher(looping)
             inner = function.get_call_type(context.typing_context, sig.args, {})
@@ -252,6 +254,12 @@ class StatementType(types.Callable, types.Opaque):
         if not isinstance(resolved.kind, Variable):
             return root.llvm
         return make(context, builder, root.llvm, writing.row(args[0], root))
+
+
+def _error_model() -> Any:
+    """What division by zero does in the function that is being compiled; what it calls takes that over."""
+    flags = ConfigStack.top_or_none()
+    return None if flags is None else flags.error_model
 
 
 def _target() -> Any:
