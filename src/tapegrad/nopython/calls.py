@@ -86,7 +86,9 @@ class Retargeting:
                 value.items = [self.converted(item, value.loc) for item in value.items]
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in GUARDED:
-                if value.attr in MEMORY:
+                if static_value(self.func_ir, value.value) is not None:
+                    pass  # a function of a module
+                elif value.attr in MEMORY:
                     value.value = self.converted(value.value, value.loc, without_layout)
                 elif value.attr in WRITING_METHODS or self.writes_flat:
                     value.value = self.converted(value.value, value.loc, writable)
