@@ -12,6 +12,7 @@ demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/tour.py
 	$(BIN)/python examples/rosenbrock.py
 	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/numba_ode.py
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/oracle

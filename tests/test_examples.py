@@ -75,3 +75,10 @@ def test_rosenbrock():
     table = output_of("rosenbrock.py").splitlines()[-2:]
     evaluations = {line[:22].strip(): int(line[33:55]) for line in table}
     assert evaluations["tape"] * 20 < evaluations["finite differences"]
+
+
+def test_numba_ode():
+    exact, differences, summary = output_of("numba_ode.py").splitlines()
+    misfits = [line.split("misfit")[1].split()[0] for line in (exact, differences)]
+    assert misfits[0] == misfits[1]
+    assert summary.startswith("the exact gradient is")

@@ -29,6 +29,7 @@ from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
     from tapegrad import nn, optim
+    from tapegrad.nopython import free_tape_memory, grad, jacobian, njit_op, tape_memory, value_and_grad, vjp
     from tapegrad.saving import load, save
 
 __version__ = "0.1.0"
@@ -45,4 +46,6 @@ def __getattr__(name: str) -> _Any:
         return import_module(f"tapegrad.{name}")
     if name in ("load", "save"):
         return getattr(import_module("tapegrad.saving"), name)
+    if name in ("free_tape_memory", "grad", "jacobian", "njit_op", "tape_memory", "value_and_grad", "vjp"):
+        return getattr(import_module("tapegrad.nopython"), name)
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")

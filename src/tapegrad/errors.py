@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["LinAlgError", "ShapeError", "TapeFullError"]
+__all__ = ["CompileError", "LinAlgError", "ShapeError", "TapeFullError"]
 
 
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
@@ -17,3 +17,7 @@ class ShapeError(RuntimeError):
 
 class TapeFullError(RuntimeError):
     """More rows are alive than the tape can number; the graph that was recorded stays usable."""
+
+
+class CompileError(TypeError):
+    """A compiled function uses something that cannot be recorded; the message names the line."""

@@ -1,0 +1,130 @@
+"""What happens to arguments before a recorded call, and to results after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.core.extending import intrinsic, overload
+
+from tapegrad.nopython.columns import ROWS, _word, header_of
+from tapegrad.nopython.pieces import primal, row, with_row
+from tapegrad.nopython.variable import Variable, variable
+
+__all__ = ["constant", "finish", "held", "input_"]
+
+
+@intrinsic
+def new_rows(typingctx: Any, tape: Any, count: Any) -> Any:
+    """Number of the first of `count` rows without pairs, which are inputs."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        place = _word(builder, header_of(builder, args[0]), ROWS)
+        last = builder.load(place)
+        builder.store(builder.add(last, args[1]), place)
+        return builder.add(last, ir.IntType(64)(1))
+
+    return types.int64(types.int64, types.int64), write
+
+
+@intrinsic
+def protected(typingctx: Any, array: Any) -> Any:
+    """The same array, but compiled code that writes into it is not compiled."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        context.nrt.incref(builder, sig.args[0], args[0])
+        return args[0]
+
+    return array.copy(readonly=True)(array), write
+
+
+def input_(tape: Any, x: Any) -> Any:
+    """Argument that the derivative is taken with respect to."""
+    raise NotImplementedError
+
+
+@overload(input_)
+def _input(tape, x):
+    if isinstance(x, types.Float):
+        return lambda tape, x: with_row(x, new_rows(tape, 1))
+    if isinstance(x, types.Array):
+        fortran = x.layout == "F" and x.ndim > 1
+
+        def array(tape, x):
+            made = np.empty(x.shape[::-1], variable).T if fortran else np.empty(x.shape, variable)
+            number = new_rows(tape, x.size)
+            for place in np.ndindex(x.shape):
+                made[place] = with_row(x[place], number)
+                number += 1
+            return made
+
+        return array
+    return None
+
+
+def held(x: Any) -> Any:
+    """An argument that is a constant, and which the function must not write into."""
+    raise NotImplementedError
+
+
+@overload(held)
+def _held(x):
+    if isinstance(x, types.Array):
+        return lambda x: protected(x)
+    return lambda x: x
+
+
+def constant(x: Any) -> Any:
+    """A copy of an argument that is a constant, into which variables may be written."""
+    raise NotImplementedError
+
+
+@overload(constant)
+def _constant(x):
+    if isinstance(x, types.Array) and x.dtype == types.float64:
+        fortran = x.layout == "F" and x.ndim > 1
+
+        def array(x):
+            made = np.empty(x.shape[::-1], variable).T if fortran else np.empty(x.shape, variable)
+            for place in np.ndindex(x.shape):
+                made[place] = x[place]
+            return made
+
+        return array
+    if isinstance(x, types.Array):
+        return lambda x: x.copy()
+    if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
+        items = ", ".join(f"constant(x[{k}])" for k in range(len(x.types)))
+        space = {"constant": constant, "new": getattr(x, "instance_class", None)}
+        exec(f"def copies(x):\n    return {'new' if space['new'] else ''}({items},)", space)
+        return space["copies"]
+    return lambda x: x
+
+
+def finish(y: Any) -> Any:
+    """Primals and rows of a result."""
+    raise NotImplementedError
+
+
+@overload(finish)
+def _finish(y):
+    if isinstance(y, Variable):
+        return lambda y: (primal(y), row(y))
+    if isinstance(y, types.Float) and y.bitwidth == 64:
+        return lambda y: (y, np.int32(0))
+    if isinstance(y, types.Array) and isinstance(y.dtype, Variable):
+
+        def array(y):
+            primals, rows = np.empty(y.shape), np.empty(y.shape, np.int32)
+            for place in np.ndindex(y.shape):
+                v = y[place]
+                primals[place], rows[place] = primal(v), row(v)
+            return primals, rows
+
+        return array
+    if isinstance(y, types.Array) and y.dtype == types.float64:
+        return lambda y: (y.copy(), np.zeros(y.shape, np.int32))
+    raise TypingError(f"[tapegrad] the function returns {y}; only float64 numbers and arrays of them are differentiated")

@@ -1,0 +1,56 @@
+"""Comparisons of variables inside of Numba's own functions, such as sorting; they look at primals alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.core.imputils import lower_builtin
+from numba.core.typing import signature
+from numba.core.typing.templates import AbstractTemplate, infer_global
+
+from tapegrad.nopython.operations import COMPARISONS
+from tapegrad.nopython.variable import REAL, Variable, primal_of
+
+__all__: list[str] = []
+
+
+class Comparison(AbstractTemplate):  # type: ignore[misc]
+    """A variable compared with another, or with a number."""
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        """Its type is a truth value."""
+        numbers = len(args) == 2 and all(isinstance(arg, (Variable, *REAL)) for arg in args)
+        if numbers and any(isinstance(arg, Variable) for arg in args):
+            return signature(types.boolean, *(types.unliteral(arg) for arg in args))
+        return None
+
+
+@infer_global(type)
+class TypeOfVariable(AbstractTemplate):  # type: ignore[misc]
+    """``type(x)(1)`` is a float64 in the user's function, and a constant here."""
+
+    key = type
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Variable):
+            return signature(types.NumberClass(types.float64), *args)
+        return None
+
+
+def _lower(function: Any) -> Any:
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        primals = [primal_of(builder, a) if isinstance(t, Variable) else a for t, a in zip(sig.args, args, strict=True)]
+        kinds = [types.float64 if isinstance(t, Variable) else t for t in sig.args]
+        kind = context.typing_context.resolve_value_type(function)
+        inner = kind.get_call_type(context.typing_context, tuple(kinds), {})
+        cast = [context.cast(builder, p, k, to) for p, k, to in zip(primals, kinds, inner.args, strict=True)]
+        return context.get_function(kind, inner)(builder, cast)
+
+    return write
+
+
+for _function in COMPARISONS:
+    infer_global(_function)(type(f"Comparison_{_function.__name__}", (Comparison,), {"key": _function}))
+    for _kinds in ((Variable, Variable), *((Variable, t) for t in REAL), *((t, Variable) for t in REAL)):
+        lower_builtin(_function, *_kinds)(_lower(_function))

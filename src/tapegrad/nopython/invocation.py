@@ -1,0 +1,172 @@
+"""Calls of functions that Numba implements in Python: what it would compile for floats is recorded for variables.
+
+So `np.var`, `np.interp` and functions that packages add with `numba.extending.overload` need no derivative of ours, and their
+values are those of the very implementation that the undifferentiated function calls. Which one that is, is asked with the types
+that the arguments would have there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.core.datamodel import models, register_default
+from numba.core.errors import NumbaError, TypingError
+from numba.core.imputils import lower_constant
+from numba.core.typing import signature
+
+from tapegrad.nopython.variable import has_variables, primal_type, variable
+
+__all__ = ["Invocation"]
+
+_dispatchers: dict[Any, Any] = {}
+
+
+def _implementations(templates: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+    """The Python functions that Numba has for these types."""
+    for template in templates:
+        define = getattr(template, "_overload_func", None)
+        if define is None:
+            continue
+        key = (define, args, tuple(kws.items()))
+        if key not in _dispatchers:
+            try:
+                inspect.signature(define).bind(*args, **kws)
+                function = define(*args, **kws)
+            except (NumbaError, TypeError):  # it is for other types, or takes other arguments
+                function = None
+            if isinstance(function, tuple):
+                function = None
+            _dispatchers[key] = None if function is None else numba.njit(function)
+        if _dispatchers[key] is not None:
+            yield _dispatchers[key]
+
+
+class InvocationType(types.Callable, types.Opaque):
+    """The type of a call with the tape as the first argument."""
+
+    def __init__(self, function: Any, method: str | None, level: int) -> None:
+        self.function, self.method, self.level = function, method, level
+        self._calls: dict[tuple[types.Type, ...], tuple[Any, Any, int]] = {}
+        super().__init__(f"Recorded({method or function}, {level})")
+
+    @property
+    def key(self) -> Any:
+        return self.function if self.method is None else None, self.method, self.level
+
+    def get_call_signatures(self) -> Any:
+        return [], True
+
+    def get_impl_key(self, sig: Any) -> Any:
+        return self
+
+    def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+        tape, rest = args[0], args[1:]
+        if self.function is None and self.method is None:
+            return self._call_of_value(context, tape, rest, kws)
+        skipped = 0 if self.method is None else 1
+        if self.method is None:
+            function = context.resolve_value_type(self.function)
+        else:
+            function = context.resolve_getattr(rest[0], self.method)
+            if function is None:
+                raise TypingError(f"Unknown attribute '{self.method}' of type {rest[0]}")
+        if any(has_variables(kind) for kind in (*rest, *kws.values())):
+            found = self._recorded(context, function, tape, rest, kws)
+            if found is not None:
+                return found
+        try:
+            sig = context.resolve_function_type(function, rest[skipped:], kws)
+            if sig is None:
+                raise TypingError("no form of it takes these arguments")
+        except NumbaError as error:
+            name = self.method or getattr(self.function, "__name__", str(self.function))
+            if "[tapegrad]" in str(error) or not any(has_variables(kind) for kind in rest):
+                raise
+            raise TypingError(
+                f"[tapegrad] {name} is not recorded for arguments of types {', '.join(map(str, rest))}; "
+                "write it out with arithmetic, or give it constants only"
+            ) from error
+        given = [tape] if self.method is None else [tape, rest[0]]
+        return self._remember(function, sig, signature(sig.return_type, *given, *sig.args), _with(sig.pysig, len(given)), 1)
+
+    def _recorded(self, context: Any, function: Any, tape: Any, rest: Any, kws: Any) -> Any:
+        from tapegrad.nopython.twins import twin
+
+        templates = function.templates if isinstance(function, types.Function) else [getattr(function, "template", None)]
+        templates = [t for t in templates if t is not None]
+        primals = tuple(primal_type(types.unliteral(kind)) for kind in rest)
+        named = {name: primal_type(types.unliteral(kind)) for name, kind in kws.items()}
+        self.failures: list[NumbaError] = []
+        for dispatcher in _implementations(templates, primals, named):
+            callee = types.Dispatcher(twin(dispatcher, self.level))
+            try:
+                sig = callee.get_call_type(context, (tape, *rest), kws)
+            except NumbaError as error:
+                self.failures.append(error)
+                continue
+            return self._remember(callee, sig, sig, sig.pysig, 0)
+        return None
+
+    def _call_of_value(self, context: Any, tape: Any, rest: Any, kws: Any) -> Any:
+        """A call of what a variable holds: functions may be arguments."""
+        from tapegrad.nopython.twins import twin
+
+        value = rest[0]
+        if isinstance(value, types.Dispatcher):
+            callee = types.Dispatcher(twin(value.dispatcher, self.level))
+            sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
+            pysig = _with(sig.pysig.replace(parameters=list(sig.pysig.parameters.values())[1:]), 2)
+            return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), pysig, 2)
+        if isinstance(value, types.FunctionType) or not isinstance(value, types.Callable):
+            raise TypingError(f"[tapegrad] {value} cannot be recorded; pass functions that are decorated with numba.njit")
+        if isinstance(value, types.NumberClass) and value.dtype == types.float64 and rest[1:] == (variable,):
+            return InvocationType(np.float64, None, self.level).get_call_type(context, (tape, value, variable), kws)
+        sig = context.resolve_function_type(value, rest[1:], kws)
+        if sig is None:
+            raise TypingError(f"[tapegrad] {value} is not recorded for arguments of types {', '.join(map(str, rest[1:]))}")
+        if any(has_variables(kind) for kind in sig.args) and isinstance(value, types.Function):
+            return InvocationType(value.typing_key, None, self.level).get_call_type(context, (tape, *rest[1:]), kws)
+        return self._remember(value, sig, signature(sig.return_type, tape, value, *sig.args), _with(sig.pysig, 2), 3)
+
+    def _remember(self, function: Any, inner: Any, sig: Any, pysig: Any, form: int) -> Any:
+        key = tuple(sig.args)
+        if key not in self._calls:
+            numba.core.registry.cpu_target.target_context.insert_func_defn([(self._write, self, key)])
+        self._calls[key] = (function, inner, form)
+        return sig.replace(pysig=pysig)
+
+    def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        function, inner, form = self._calls[tuple(sig.args)]
+        given = {0: args, 1: args[1:], 2: [args[0], *args[2:]], 3: args[2:]}[form]
+        return context.get_function(function, inner)(builder, given)
+
+
+def _with(pysig: Any, count: int) -> Any:
+    """A Python signature with `count` more parameters in front."""
+    if pysig is None:
+        return None
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    more = [inspect.Parameter(f"before{k}_", kind) for k in range(count)]
+    return pysig.replace(parameters=[*more, *pysig.parameters.values()])
+
+
+@register_default(InvocationType)
+class InvocationModel(models.OpaqueModel):
+    """Nothing at run time."""
+
+
+@lower_constant(InvocationType)
+def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+class Invocation:
+    """A call as a value of the IR: of a function, of a method by its name, or of what the first argument is."""
+
+    def __init__(self, function: Callable[..., Any] | None, method: str | None, level: int) -> None:
+        self._numba_type_ = InvocationType(function, method, level)

@@ -1,0 +1,49 @@
+"""What looks at the memory of an array instead of its values: a recording has another layout, and the derivative would be lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.core.extending import intrinsic
+
+from tapegrad.nopython.variable import has_variables
+
+__all__ = ["MEMORY", "WRITERS", "WRITING_METHODS", "without_layout", "writable"]
+
+MEMORY = frozenset(["ctypes", "data", "itemsize", "nbytes", "strides", "tobytes", "view"])
+
+# What writes into its first argument, or its receiver, without asking whether that may be written.
+WRITERS = frozenset([np.fill_diagonal, np.random.shuffle, np.copyto, np.put, np.place, np.putmask])
+WRITING_METHODS = frozenset(["fill", "sort", "partition", "itemset"])
+
+
+@intrinsic
+def writable(typingctx: Any, a: Any) -> Any:
+    """An array that is written into; constants of the caller must be copied first."""
+    if isinstance(a, types.Array) and not a.mutable:
+        raise TypingError("Cannot modify readonly array")
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        context.nrt.incref(builder, a, args[0])
+        return args[0]
+
+    return a(a), write
+
+
+@intrinsic
+def without_layout(typingctx: Any, a: Any) -> Any:
+    """An object whose memory may be looked at."""
+    if isinstance(a, types.Array) and has_variables(a):
+        raise TypingError(
+            "[tapegrad] the memory layout of an array (itemsize, strides, view, ...) is another one while it is differentiated; "
+            "use shapes and values only"
+        )
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        context.nrt.incref(builder, a, args[0])
+        return args[0]
+
+    return a(a), write

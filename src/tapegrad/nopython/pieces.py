@@ -1,0 +1,129 @@
+"""What functions of ours that record need in nopython code: parts of variables, and rows written pair by pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.extending import intrinsic, overload
+from numba.np.arrayobj import make_array, populate_array
+
+from tapegrad.nopython.columns import FLAG, close, columns, header_of, reserve
+from tapegrad.nopython.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
+
+__all__ = ["end_row", "primal", "primals", "put", "row", "start_row", "with_row"]
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+
+
+@intrinsic
+def with_row(typingctx: Any, primal: Any, row: Any) -> Any:
+    """A variable from a float64 and the number of its row."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        number = builder.trunc(args[1], I32) if sig.args[1].bitwidth == 64 else args[1]
+        return make(context, builder, args[0], number)
+
+    if isinstance(row, types.Integer):
+        return variable(types.float64, types.int32 if row.bitwidth == 32 else types.int64), write
+    return None
+
+
+@intrinsic
+def primal(typingctx: Any, value: Any) -> Any:
+    """The primal of a variable, and a constant as float64."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(value, Variable):
+            return primal_of(builder, args[0])
+        return context.cast(builder, args[0], value, types.float64)
+
+    return (types.float64(value), write) if isinstance(value, (Variable, *REAL)) else None
+
+
+@intrinsic
+def row(typingctx: Any, value: Any) -> Any:
+    """The row of a variable, and 0 for a constant."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return row_of(builder, args[0]) if isinstance(value, Variable) else NO_ROW
+
+    return (types.int32(value), write) if isinstance(value, (Variable, *REAL)) else None
+
+
+@intrinsic
+def start_row(typingctx: Any, tape: Any, count: Any) -> Any:
+    """Where the first of at most `count` pairs of a new row goes; nothing else may be recorded until `end_row`."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return reserve(context, builder, header_of(builder, args[0]), args[1])[0]
+
+    return types.int64(types.int64, types.int64), write
+
+
+@intrinsic
+def put(typingctx: Any, tape: Any, place: Any, row: Any, partial: Any) -> Any:
+    """Write a pair."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        rows, partials = columns(builder, header_of(builder, args[0]))
+        builder.store(args[2], builder.gep(rows, [args[1]]))
+        builder.store(args[3], builder.gep(partials, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.none(types.int64, types.int64, types.int32, types.float64), write
+
+
+@intrinsic
+def end_row(typingctx: Any, tape: Any, start: Any, end: Any) -> Any:
+    """Number of the row whose pairs stand from `start` to before `end`; 0 if there are none."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        result = cgutils.alloca_once_value(builder, NO_ROW)
+        with builder.if_then(builder.icmp_signed(">", args[2], args[1])):
+            header = header_of(builder, args[0])
+            first = builder.gep(columns(builder, header)[0], [args[1]])
+            builder.store(builder.or_(builder.load(first), I32(FLAG)), first)
+            builder.store(close(builder, header, args[2]), result)
+        return builder.load(result)
+
+    return types.int32(types.int64, types.int64, types.int64), write
+
+
+@intrinsic
+def strided_primals(typingctx: Any, a: Any) -> Any:
+    """The primals where they stand: an array of floats over the memory of variables."""
+    kind = types.Array(types.float64, a.ndim, "A")
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        source = make_array(a)(context, builder, args[0])
+        view = make_array(kind)(context, builder)
+        data = builder.bitcast(source.data, ir.DoubleType().as_pointer())
+        populate_array(view, data, source.shape, source.strides, I64(8), source.meminfo)
+        context.nrt.incref(builder, kind, view._getvalue())
+        return view._getvalue()
+
+    return kind(a), write
+
+
+def primals(a):  # type: ignore[no-untyped-def]
+    """The primals of an array, in an array of the same layout."""
+    raise NotImplementedError
+
+
+@overload(primals)
+def _primals(a):  # type: ignore[no-untyped-def]
+    if not isinstance(a, types.Array) or not isinstance(a.dtype, Variable):
+        return lambda a: a
+    if a.layout == "A":
+        return lambda a: strided_primals(a)
+
+    def copy(a):  # type: ignore[no-untyped-def]
+        out = np.empty_like(a, np.float64)
+        for place in np.ndindex(a.shape):
+            out[place] = primal(a[place])
+        return out
+
+    return copy

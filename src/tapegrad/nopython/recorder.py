@@ -1,0 +1,172 @@
+"""One function, compiled to record: NumPy in, primals and rows out."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
+
+from tapegrad.nopython import boundary
+from tapegrad.nopython.explain import explained
+from tapegrad.nopython.tape_memory import Columns
+from tapegrad.nopython.twins import twin
+
+__all__ = ["Recorder", "recorder"]
+
+
+CONTAINERS = (list, tuple, numba.typed.List, numba.typed.Dict)
+
+
+class Recorder:
+    """Records calls of a function with respect to some of its arguments.
+
+    Constant arrays are passed on as they are, and code that writes into them is refused; if a function is refused, it is compiled
+    again with copies of them into which variables may be written. The second form records more than is needed.
+    """
+
+    def __init__(self, dispatcher: Any, argnums: tuple[int, ...]) -> None:
+        self.function, self.argnums = dispatcher.py_func, argnums
+        self.name = self.function.__name__
+        self.signature = inspect.signature(self.function)
+        self.plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values())
+        self.count = len(self.signature.parameters)
+        self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
+        self._nogil = bool(dispatcher.targetoptions.get("nogil"))
+        self._drives: dict[tuple[int, int], Any] = {}
+        self._second: dict[Any, int] = {}
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Arguments by position, with defaults filled in."""
+        if kwargs or len(args) != self.count or not self.plain:
+            bound = self.signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        out = [_owned(arg) if isinstance(arg, CONTAINERS) else arg for arg in args]
+        for k in self.argnums:
+            if not -len(out) <= k < len(out):
+                raise ValueError(f"{self.name} has no argument {k} to differentiate with respect to: it was called with {len(out)}")
+            out[k] = _point(out[k], k, self.name)
+        return out
+
+    def record(self, columns: Columns, arguments: list[Any]) -> Any:
+        """Run the function on an empty tape; primals and rows of its result."""
+        if _overlap(arguments):
+            return self._unwritten(columns, arguments)
+        if self._second:
+            level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0)
+            return self._attempt(columns, arguments, level)
+        return self._attempt(columns, arguments, 0)
+
+    def _attempt(self, columns: Columns, arguments: list[Any], level: int) -> Any:
+        try:
+            return self._run(level, columns, arguments)
+        except NumbaError as first:
+            if level == 1:
+                raise explained(self.name, first) from first
+            columns.clear()
+            try:
+                result = self._run(1, columns, arguments)
+            except NumbaError as second:
+                raise explained(self.name, second) from second
+            self._second[tuple(numba.typeof(arg) for arg in arguments)] = 1
+            return result
+
+    def _unwritten(self, columns: Columns, arguments: list[Any]) -> Any:
+        """Arguments that share memory: what is written into one would have to be seen in the other."""
+        try:
+            return self._run(2, columns, arguments)
+        except NumbaError as error:
+            raise ValueError(
+                f"{self.name}: two arguments share memory, and the function cannot be compiled without writing into its arguments; "
+                "pass a copy of one of them"
+            ) from error
+
+    def _run(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
+        drive = self._drive(level, len(arguments))
+        if any(isinstance(argument, list) for argument in arguments):
+            with warnings.catch_warnings():  # Numba's notice about lists as arguments was given when the user's function was called
+                warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
+                return drive(columns.address, *arguments)
+        return drive(columns.address, *arguments)
+
+    def _drive(self, level: int, count: int) -> Any:
+        key = (level, count)
+        made = self._drives.get(key)
+        if made is None:
+            made = self._drives[key] = self._compiled(level, count)
+        return made
+
+    def _compiled(self, level: int, count: int) -> Any:
+        names = [f"a{k}" for k in range(count)]
+        inputs = {k % count for k in self.argnums}
+        keep = ("held", "constant", "held")[level]
+        given = [f"input_(tape, {n})" if k in inputs else f"{keep}({n})" for k, n in enumerate(names)]
+        if level == 2:
+            given = [f"held({text})" for text in given]
+        text = f"def drive({', '.join(['tape', *names])}):\n"
+        # Rows of inputs are numbered in the order of the arguments, before anything is recorded.
+        text += "".join(f"    v{k} = {given[k]}\n" for k in range(count))
+        text += f"    return finish(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
+        space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", "finish")} | {"twin": self._twins[level]}
+        exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
+        return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
+
+
+def _overlap(arguments: list[Any]) -> bool:
+    """Whether two arrays may share memory."""
+    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+    return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k])
+
+
+def _owned(value: Any) -> Any:
+    """Lists and tuples whose arrays the function may overwrite without the caller seeing it."""
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if isinstance(value, (numba.typed.List, numba.typed.Dict)):
+        return value.copy()
+    if isinstance(value, list):
+        return [_owned(item) for item in value]
+    if isinstance(value, tuple):
+        items = [_owned(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def _point(value: Any, number: int, name: str) -> Any:
+    """An argument that is differentiated with respect to, checked."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        return value
+    kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+    raise TypeError(
+        f"{name}: argument {number} is {kind}; derivatives are taken with respect to float64 numbers and arrays. "
+        "Convert it with float(...) or .astype(np.float64), or leave it out of argnums."
+    )
+
+
+_dispatchers: weakref.WeakKeyDictionary[Callable[..., Any], Any] = weakref.WeakKeyDictionary()
+_recorders: weakref.WeakKeyDictionary[Any, dict[tuple[int, ...], Recorder]] = weakref.WeakKeyDictionary()
+
+
+def recorder(function: Callable[..., Any], argnums: int | tuple[int, ...]) -> Recorder:
+    """The recorder of a function, made once."""
+    dispatcher: Any = function
+    if not isinstance(function, Dispatcher):
+        if not inspect.isfunction(function):
+            raise TypeError(f"expected a function or an @numba.njit function, got {type(function).__name__}")
+        dispatcher = _dispatchers.get(function)
+        if dispatcher is None:
+            dispatcher = _dispatchers[function] = numba.njit(function)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    table = _recorders.setdefault(dispatcher, {})
+    if numbers not in table:
+        table[numbers] = Recorder(dispatcher, numbers)
+    return table[numbers]

@@ -1,0 +1,334 @@
+"""Sums and products of arrays that are one row each, instead of one a step.
+
+Values are those of Numba's own functions, called on the primals.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.core.extending import overload
+
+from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
+from tapegrad.nopython.running import cumprod, cumsum
+from tapegrad.nopython.variable import has_variables, variable
+
+__all__ = ["FUNCTIONS", "METHODS"]
+
+
+def weighted(tape, a, weight):
+    """A row with the same partial for every element."""
+    raise NotImplementedError
+
+
+@overload(weighted)
+def _weighted(tape, a, weight):
+    def impl(tape, a, weight):
+        start = start_row(tape, a.size)
+        end = start
+        for place in np.ndindex(a.shape):
+            r = row(a[place])
+            if r != 0:
+                put(tape, end, r, weight)
+                end += 1
+        return end_row(tape, start, end)
+
+    return impl
+
+
+def combined(tape, a, weights):
+    """A row with a partial for each element of `a`."""
+    raise NotImplementedError
+
+
+@overload(combined)
+def _combined(tape, a, weights):
+    def impl(tape, a, weights):
+        start = start_row(tape, a.size)
+        end = start
+        for place in np.ndindex(a.shape):
+            r = row(a[place])
+            if r != 0:
+                put(tape, end, r, weights[place])
+                end += 1
+        return end_row(tape, start, end)
+
+    return impl
+
+
+def _literal(axis):
+    return axis is None or isinstance(axis, types.NoneType) or (isinstance(axis, types.Omitted) and axis.value is None)
+
+
+def sum_(tape, a, axis=None):
+    raise NotImplementedError
+
+
+@overload(sum_)
+def _sum(tape, a, axis=None):
+    if not isinstance(a, types.Array) or not has_variables(a):
+        if _literal(axis):
+            return lambda tape, a, axis=None: np.sum(a)
+        return lambda tape, a, axis=None: np.sum(a, axis)
+    if _literal(axis) or a.ndim == 1:
+
+        def everything(tape, a, axis=None):
+            return with_row(np.sum(primals(a)), weighted(tape, a, 1.0))
+
+        return everything
+    if not isinstance(axis, types.Integer):
+        raise TypingError("[tapegrad] np.sum of variables takes one axis; call it once for each axis")
+    if a.ndim == 2:
+
+        def two(tape, a, axis=None):
+            values = np.sum(primals(a), axis)
+            out = np.empty(values.shape, variable)
+            for k in range(values.size):
+                piece = a[:, k] if axis % 2 == 0 else a[k, :]
+                out[k] = with_row(values[k], weighted(tape, piece, 1.0))
+            return out
+
+        return two
+    if a.ndim == 3:
+
+        def three(tape, a, axis=None):
+            values = np.sum(primals(a), axis)
+            out = np.empty(values.shape, variable)
+            for j in range(values.shape[0]):
+                for k in range(values.shape[1]):
+                    which = axis % 3
+                    piece = a[:, j, k] if which == 0 else a[j, :, k] if which == 1 else a[j, k, :]
+                    out[j, k] = with_row(values[j, k], weighted(tape, piece, 1.0))
+            return out
+
+        return three
+    raise TypingError("[tapegrad] np.sum along an axis takes arrays of at most three dimensions")
+
+
+def mean(tape, a):
+    raise NotImplementedError
+
+
+@overload(mean)
+def _mean(tape, a):
+    if not isinstance(a, types.Array) or not has_variables(a):
+        return lambda tape, a: np.mean(a)
+    return lambda tape, a: with_row(np.mean(primals(a)), weighted(tape, a, 1.0 / a.size))
+
+
+def product_row(tape, a, b):
+    """The row of the inner product of two vectors."""
+    raise NotImplementedError
+
+
+@overload(product_row)
+def _product_row(tape, a, b):
+    def impl(tape, a, b):
+        start = start_row(tape, 2 * a.size)
+        end = start
+        for k in range(a.size):
+            r = row(a[k])
+            if r != 0:
+                put(tape, end, r, primal(b[k]))
+                end += 1
+            r = row(b[k])
+            if r != 0:
+                put(tape, end, r, primal(a[k]))
+                end += 1
+        return end_row(tape, start, end)
+
+    return impl
+
+
+def _product(name):
+    """`np.dot` or ``@``, of vectors and matrices."""
+
+    def call(tape, a, b):
+        raise NotImplementedError
+
+    function = np.dot if name == "dot" else operator.matmul
+
+    @overload(call)
+    def define(tape, a, b):
+        if not isinstance(a, types.Array) or not isinstance(b, types.Array) or not has_variables(types.Tuple((a, b))):
+            return lambda tape, a, b: function(a, b)
+        if (a.ndim, b.ndim) == (1, 1):
+            return lambda tape, a, b: with_row(function(primals(a), primals(b)), product_row(tape, a, b))
+        if (a.ndim, b.ndim) == (2, 1):
+
+            def matrix_vector(tape, a, b):
+                values = function(primals(a), primals(b))
+                out = np.empty(values.shape, variable)
+                for i in range(values.size):
+                    out[i] = with_row(values[i], product_row(tape, a[i, :], b))
+                return out
+
+            return matrix_vector
+        if (a.ndim, b.ndim) == (1, 2):
+
+            def vector_matrix(tape, a, b):
+                values = function(primals(a), primals(b))
+                out = np.empty(values.shape, variable)
+                for j in range(values.size):
+                    out[j] = with_row(values[j], product_row(tape, a, b[:, j]))
+                return out
+
+            return vector_matrix
+        if (a.ndim, b.ndim) == (2, 2):
+
+            def matrices(tape, a, b):
+                values = function(primals(a), primals(b))
+                out = np.empty(values.shape, variable)
+                for i in range(values.shape[0]):
+                    for j in range(values.shape[1]):
+                        out[i, j] = with_row(values[i, j], product_row(tape, a[i, :], b[:, j]))
+                return out
+
+            return matrices
+        return None
+
+    return call
+
+
+dot = _product("dot")
+matmul = _product("matmul")
+
+
+def norm(tape, a, ord=None):
+    raise NotImplementedError
+
+
+@overload(norm)
+def _norm(tape, a, ord=None):
+    if not has_variables(a):
+        if _literal(ord):
+            return lambda tape, a, ord=None: np.linalg.norm(a)
+        return lambda tape, a, ord=None: np.linalg.norm(a, ord)
+    if not _literal(ord):
+        raise TypingError("[tapegrad] np.linalg.norm of variables takes no ord; write the sum of powers out")
+
+    def impl(tape, a, ord=None):
+        values = np.ascontiguousarray(primals(a))
+        z = np.linalg.norm(values)
+        return with_row(z, combined(tape, a, values / z if z != 0.0 else np.zeros_like(values)))
+
+    return impl
+
+
+def inv(tape, a):
+    raise NotImplementedError
+
+
+@overload(inv)
+def _inv(tape, a):
+    if not has_variables(a):
+        return lambda tape, a: np.linalg.inv(a)
+
+    def impl(tape, a):
+        values = np.linalg.inv(primals(a))
+        out = np.empty(values.shape, variable)
+        for i in range(values.shape[0]):
+            for j in range(values.shape[1]):
+                out[i, j] = with_row(values[i, j], combined(tape, a, -np.outer(values[i, :], values[:, j])))
+        return out
+
+    return impl
+
+
+def det(tape, a):
+    raise NotImplementedError
+
+
+@overload(det)
+def _det(tape, a):
+    if not has_variables(a):
+        return lambda tape, a: np.linalg.det(a)
+
+    def impl(tape, a):
+        z = np.linalg.det(primals(a))
+        if z == 0.0:
+            raise ValueError("the derivative of the determinant of a singular matrix is not available in compiled functions")
+        return with_row(z, combined(tape, a, z * np.linalg.inv(primals(a)).T))
+
+    return impl
+
+
+def solve(tape, a, b):
+    raise NotImplementedError
+
+
+@overload(solve)
+def _solve(tape, a, b):
+    if not has_variables(types.Tuple((a, b))):
+        return lambda tape, a, b: np.linalg.solve(a, b)
+    if b.ndim == 1:
+
+        def vector(tape, a, b):
+            values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
+            return solution(tape, a, b, values, inverse)
+
+        return vector
+
+    def matrix(tape, a, b):
+        values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
+        out = np.empty(values.shape, variable)
+        for k in range(values.shape[1]):
+            out[:, k] = solution(tape, a, b[:, k], values[:, k], inverse)
+        return out
+
+    return matrix
+
+
+def solution(tape, a, b, values, inverse):
+    """One right-hand side of a linear system: each unknown depends on the whole matrix."""
+    raise NotImplementedError
+
+
+@overload(solution)
+def _solution(tape, a, b, values, inverse):
+    def impl(tape, a, b, values, inverse):
+        n = values.size
+        out = np.empty(n, variable)
+        for i in range(n):
+            start = start_row(tape, n * n + n)
+            end = start
+            for j in range(n):
+                r = row(b[j])
+                if r != 0:
+                    put(tape, end, r, inverse[i, j])
+                    end += 1
+                for k in range(n):
+                    r = row(a[j, k])
+                    if r != 0:
+                        put(tape, end, r, -inverse[i, j] * values[k])
+                        end += 1
+            out[i] = with_row(values[i], end_row(tape, start, end))
+        return out
+
+    return impl
+
+
+def item(tape, a):
+    raise NotImplementedError
+
+
+@overload(item)
+def _item(tape, a):
+    if a is variable:
+        return lambda tape, a: a
+    return lambda tape, a: a.item()
+
+
+FUNCTIONS: dict[Any, Any] = {
+    np.sum: sum_, np.mean: mean, np.dot: dot, operator.matmul: matmul, np.linalg.norm: norm, np.linalg.inv: inv,
+    np.linalg.det: det, np.linalg.solve: solve, np.cumsum: cumsum, np.cumprod: cumprod,
+}  # fmt: skip
+
+# Methods of arrays that compute with items; the others move them, and are Numba's own.
+METHODS: dict[str, Any] = dict.fromkeys(
+    ["all", "any", "argmax", "argmin", "clip", "max", "min", "prod", "ptp", "round", "std", "trace", "var"]
+) | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod}

@@ -1,0 +1,141 @@
+"""Memory of recordings of compiled functions: taken for a call, kept for the next one.
+
+Every call that runs has columns of its own, so calls in several threads, or one inside another, do not meet.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from tapegrad.nopython.columns import GROW, LIMIT, PAIRS, PARTIAL_COLUMN, ROW_COLUMN, ROWS, WORDS
+
+__all__ = ["Columns", "free_tape_memory", "give_back", "take", "tape_memory"]
+
+FIRST = 1 << 14  # pairs that a new tape has room for
+ODD = 1096  # columns a power of two apart share cache sets, and recording then takes three times as long
+MOST = 2**31 - 2  # rows are numbered in 31 bits
+
+
+class Columns:
+    """The two columns, their header, and the adjoints of a sweep.
+
+    Attributes
+    ----------
+    address : int
+        Where the header is.
+    header : ndarray of int64, shape (WORDS,)
+        What compiled code reads and writes: see `tapegrad.nopython.columns`.
+    rows : ndarray of int32
+        Row of each pair, with the flag of the first pair of a row.
+    partials : ndarray of float64
+        Partial of each pair.
+    bar : ndarray of float64
+        Adjoints of rows, for the sweeps that follow a recording.
+    """
+
+    __slots__ = ("address", "bar", "header", "partials", "rows")
+
+    def __init__(self) -> None:
+        self.header = np.zeros(WORDS, np.int64)
+        self.header[GROW] = _GROW_ADDRESS
+        self.address = int(self.header.ctypes.data)
+        self.bar = np.zeros(0)
+        self.rows = np.empty(0, np.int32)
+        self.partials = np.empty(0)
+        self.resize(FIRST)
+
+    def resize(self, capacity: int) -> None:
+        """Make room for `capacity` pairs; those that were written stay."""
+        used = int(self.header[PAIRS])
+        rows, partials = np.empty(capacity + ODD, np.int32), np.empty(capacity)
+        rows[:used], partials[:used] = self.rows[:used], self.partials[:used]
+        self.rows, self.partials = rows, partials
+        self.header[LIMIT] = capacity
+        self.header[ROW_COLUMN], self.header[PARTIAL_COLUMN] = rows.ctypes.data, partials.ctypes.data
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.header[ROWS] = self.header[PAIRS] = 0
+
+    def adjoints(self) -> np.ndarray:
+        """An adjoint for every row, all zero."""
+        count = int(self.header[ROWS]) + 1
+        if self.bar.size < count:
+            self.bar = np.zeros(count + count // 8)
+        else:
+            self.bar[:count] = 0.0
+        return self.bar
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return int(self.header.nbytes + self.rows.nbytes + self.partials.nbytes + self.bar.nbytes)
+
+
+_running: dict[int, Columns] = {}  # those that are recording or being swept, by the address of their header
+_idle: list[Columns] = []
+
+
+def _grow(address: int, count: int) -> int:
+    """Called from compiled code when a tape is full; 1 if there is no more memory."""
+    try:
+        columns = _running[address]
+        used = int(columns.header[PAIRS])
+        needed = used + count
+        if needed + int(columns.header[ROWS]) > MOST:
+            return 1
+        columns.resize(min(max(needed, 2 * used) + ODD, MOST))
+    except BaseException:  # nothing may pass through compiled frames
+        return 1
+    return 0
+
+
+_GROW_CALLBACK: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_grow)
+_GROW_ADDRESS = ctypes.cast(_GROW_CALLBACK, ctypes.c_void_p).value or 0
+
+
+def take() -> Columns:
+    """Empty columns for a call: those of an earlier one where there are any."""
+    try:
+        columns = _idle.pop()
+    except IndexError:
+        columns = Columns()
+    columns.clear()
+    _running[columns.address] = columns
+    return columns
+
+
+def give_back(columns: Columns) -> None:
+    """Keep the columns of a call that has ended for the next one."""
+    del _running[columns.address]
+    _idle.append(columns)
+
+
+def tape_memory() -> int:
+    """Bytes that the tapes of compiled functions hold, for calls that run and for calls to come.
+
+    Returns
+    -------
+    int
+        Rows and adjoints of all threads.
+
+    Examples
+    --------
+    >>> tg.free_tape_memory()
+    >>> tg.tape_memory()
+    0
+    """
+    return sum(columns.nbytes for columns in [*_running.values(), *_idle])
+
+
+def free_tape_memory() -> None:
+    """Give back the memory that earlier calls of differentiated compiled functions left for later ones.
+
+    Examples
+    --------
+    >>> tg.free_tape_memory()
+    """
+    _idle.clear()

@@ -1,0 +1,134 @@
+"""The recording twin of a compiled function."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from typing import Any
+
+import numba
+from numba.core import types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.errors import TypingError
+from numba.core.untyped_passes import TranslateByteCode
+
+from tapegrad.nopython import comparing as comparing
+from tapegrad.nopython.folding import AddTape, Fold
+from tapegrad.nopython.variable import has_variables, primal_type
+
+__all__ = ["twin"]
+
+# Options of the user's decorator that the twin keeps. `fastmath` would turn the guards against 0 times infinity into nothing.
+KEPT = ("boundscheck", "error_model", "nogil", "_nrt")
+
+
+class RecordingCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's pipeline, with the tape as an argument and folded statements."""
+
+    level = 0
+
+    def define_pipelines(self) -> list[Any]:
+        pipeline = PassManager("tapegrad_recording")
+        builder = DefaultPassBuilder
+        untyped = builder.define_untyped_pipeline(self.state)
+        for entry, description in untyped.passes:
+            pipeline.add_pass(entry, description)
+            if entry is TranslateByteCode:
+                pipeline.add_pass(AddTape, "the tape as an argument")
+        pipeline.add_pass(Fold, "statements folded into rows")
+        pipeline.passes.extend(builder.define_typed_pipeline(self.state).passes)
+        pipeline.passes.extend(builder.define_nopython_lowering_pipeline(self.state).passes)
+        pipeline.finalize()
+        return [pipeline]
+
+
+class PromotingCompiler(RecordingCompiler):
+    """The same, where every new float array may hold variables."""
+
+    level = 1
+
+
+class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Types the arguments of a twin."""
+
+    def fold_argument_types(self, args: Any, kws: Any) -> Any:
+        """As for every function; numbers that arrive as ``*args`` are variables if one of them is, as they are all floats."""
+        pysig, folded = super().fold_argument_types(args, kws)
+        folded = tuple(alike(kind) if isinstance(kind, STAR) else kind for kind in folded)
+        if not self.primal._can_compile:
+            folded = (folded[0], *self._declared(folded[1:]))
+        return pysig, folded
+
+    def _signature(self, kinds: Any) -> Any:
+        """The explicit signature that a call of the user's function with these types takes."""
+        primals = tuple(primal_type(types.unliteral(kind)) for kind in kinds)
+        return types.Dispatcher(self.primal).get_call_type(self.targetdescr.typing_context, primals, {})
+
+    def _declared(self, kinds: Any) -> Any:
+        """Constants are converted as the explicit signature says; variables must be what it says."""
+        for kind, declared in zip(kinds, self._signature(kinds).args, strict=True):
+            if has_variables(kind):
+                if isinstance(declared, types.Number) and declared != types.float64:
+                    raise TypingError(
+                        f"[tapegrad] {self.py_func.__name__} is compiled for {declared} only; only float64 is differentiated: "
+                        "give its decorator a signature with float64, or none"
+                    )
+                yield kind
+            else:
+                yield declared if isinstance(declared, types.Number) else kind
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        result = super()._compile_core(args, return_type)
+        if not self.primal._can_compile:
+            declared = self._signature(args[1:]).return_type
+            found = primal_type(result.signature.return_type)
+            if isinstance(declared, types.Number) and declared != found:
+                raise TypingError(
+                    f"[tapegrad] the signature of {self.py_func.__name__} converts its result from {found} to {declared}; "
+                    "give its decorator a signature with float64, or none"
+                )
+        return result
+
+
+STAR = (types.StarArgTuple, types.StarArgUniTuple)
+
+
+def alike(kind: Any) -> Any:
+    """The type of ``*args`` whose items have one type in the user's function."""
+    primals = {primal_type(types.unliteral(item)) for item in kind}
+    if len(primals) == 1 and has_variables(kind):
+        items = [types.unliteral(item) for item in kind]
+        return types.StarArgTuple([next(item for item in items if has_variables(item))] * len(items))
+    return kind
+
+
+_twins: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
+
+
+def twin(dispatcher: Any, level: int = 0) -> Any:
+    """The function that does the same and records; it takes the tape as its first argument.
+
+    On level 1, all new arrays of floats may hold variables; on level 0, those that are allocated as work arrays.
+    """
+    if dispatcher.locals or dispatcher.targetoptions.get("forceobj"):
+        raise TypingError(
+            f"[tapegrad] {dispatcher.py_func.__name__} is decorated with locals or forceobj, which cannot be recorded; "
+            "use numba.njit without them"
+        )
+    table = _twins.setdefault(dispatcher, {})
+    made = table.get(level)
+    if made is None:
+        options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
+        function = numba.njit(
+            pipeline_class=(RecordingCompiler, PromotingCompiler)[level], no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+        )
+        made = function(dispatcher.py_func)
+        plain = made._compiler.pysig
+        tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        made._compiler.__class__ = RecordingFunctionCompiler
+        made._compiler.primal = dispatcher
+        made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
+        table[level] = made
+    return made

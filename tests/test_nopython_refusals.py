@@ -1,0 +1,157 @@
+"""What cannot be recorded is refused when it is compiled, and the message names the construct and the line."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.errors import CompileError
+
+X = np.array([1.3, 0.7, 1.1])
+
+
+def float32_work_array(x):
+    w = np.zeros(3, np.float32)
+    w[0] = x[0]  # here
+    return w[0] * 2.0
+
+
+def float32_local(x):
+    y = np.float32(x[0])  # here
+    return y * 2.0
+
+
+def complex_intermediate(x):
+    return abs(x[0] * 1j)  # here
+
+
+def memory_layout(x):
+    return x[0] * x.itemsize  # here
+
+
+def reinterpreted_memory(x):
+    bits = x.view(np.int64)  # here
+    return x[0] + bits[0]
+
+
+def function_without_a_rule(x):
+    return math.gamma(x[0])  # here
+
+
+def integer_array_of_variables(x):
+    w = np.zeros(3, np.int64)
+    w[0] = x[0]  # here
+    return w[0] * x[1]
+
+
+@numba.njit("float32(float32)")
+def of_float32(a):
+    return a * a
+
+
+def call_of_a_float32_signature(x):
+    return of_float32(x[0])  # here
+
+
+@numba.njit("int64(float64)")
+def to_integer(a):
+    return a * 3
+
+
+def call_of_an_integer_signature(x):
+    return to_integer(x[0]) * x[0]  # here
+
+
+REFUSED = [
+    (float32_work_array, "float32"),
+    (float32_local, "float32"),
+    (complex_intermediate, "complex128"),
+    (memory_layout, "memory layout"),
+    (reinterpreted_memory, "memory layout"),
+    (function_without_a_rule, "gamma"),
+    (integer_array_of_variables, "int64"),
+    (call_of_a_float32_signature, "float32"),
+    (call_of_an_integer_signature, "int64"),
+]
+
+
+def line_marked_here(f: Callable[..., Any]) -> int:
+    lines, first = inspect.getsourcelines(f)
+    return first + next(k for k, line in enumerate(lines) if "# here" in line)
+
+
+@pytest.mark.parametrize(("f", "construct"), REFUSED, ids=lambda p: getattr(p, "__name__", p))
+def test_message_names_construct_and_line(f: Callable[..., Any], construct: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        tg.grad(f)(X)
+    assert construct in str(caught.value)
+    assert f"line {line_marked_here(f)}" in str(caught.value)
+
+
+def test_the_tape_is_usable_after_a_refusal() -> None:
+    with pytest.raises(CompileError):
+        tg.grad(complex_intermediate)(X)
+    assert tg.grad(lambda x: x[0] * x[1])(X).tolist() == [0.7, 1.3, 0.0]
+
+
+def test_integer_result_is_refused() -> None:
+    with pytest.raises(CompileError, match="returns int64"):
+        tg.grad(lambda x: int(x))(2.0)
+
+
+def test_array_result_has_no_gradient() -> None:
+    with pytest.raises(TypeError, match="array of shape"):
+        tg.grad(lambda x: x * 2.0)(X)
+
+
+@pytest.mark.parametrize("point", [2, np.float32(2.0), np.ones(3, np.float32), [1.0, 2.0], "x"], ids=repr)
+def test_point_that_is_not_float64_is_refused(point: Any) -> None:
+    with pytest.raises(TypeError, match="argument 0 is"):
+        tg.grad(lambda x: x)(point)
+
+
+def test_argument_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="has no argument 1"):
+        tg.grad(lambda x: x, argnums=1)(2.0)
+
+
+def test_what_is_no_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected a function"):
+        tg.grad(3.0)  # type: ignore[arg-type]
+
+
+def test_exception_of_the_function_reaches_the_caller() -> None:
+    @numba.njit
+    def f(x):
+        if x > 1.0:
+            raise ValueError("too large")
+        return x * x
+
+    with pytest.raises(ValueError, match="too large"):
+        tg.grad(f)(2.0)
+    assert tg.grad(f)(0.5) == 1.0
+
+
+@pytest.mark.parametrize(("model", "raises"), [("numpy", False), ("python", True)])
+def test_division_by_zero_beside_an_array_is_that_of_the_decorator(model: str, raises: bool) -> None:
+    def f(x, y):
+        return (x * (1.0 / y)).sum()
+
+    gradient = tg.grad(numba.njit(error_model=model)(f))
+    if raises:
+        with pytest.raises(ZeroDivisionError):
+            gradient(X, 0.0)
+    else:
+        assert np.isinf(gradient(X, 0.0)).all()
+
+
+def test_division_by_zero_raises_as_in_numba() -> None:
+    with pytest.raises(ZeroDivisionError):
+        tg.grad(lambda x: 1.0 / (x - 2.0))(2.0)

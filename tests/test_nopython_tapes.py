@@ -1,0 +1,204 @@
+"""Memory of compiled recordings, threads, and the other forms of derivatives."""
+
+from __future__ import annotations
+
+import math
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.errors import ShapeError
+from tapegrad.nopython.tape_memory import FIRST
+
+X = np.array([1.3, 0.7, 1.1])
+
+
+@numba.njit(nogil=True)
+def chain(x, n):
+    y = x
+    for _ in range(n):
+        y = math.sin(y) * x + y
+    return y
+
+
+@numba.njit
+def two(x, a):
+    return np.array([x[0] * x[1] * a, x[2] + x[0]])
+
+
+def chain_by_hand(x: float, n: int) -> float:
+    y, dy = x, 1.0
+    for _ in range(n):
+        y, dy = math.sin(y) * x + y, math.cos(y) * dy * x + math.sin(y) + dy
+    return dy
+
+
+def test_tape_grows_while_it_is_recorded() -> None:
+    n = 3 * FIRST
+    assert tg.grad(chain)(0.4, n) == pytest.approx(chain_by_hand(0.4, n), rel=1e-9)
+
+
+def test_memory_is_used_again() -> None:
+    gradient = tg.grad(chain)
+    gradient(0.4, 1000)
+    held = tg.tape_memory()
+    for _ in range(5):
+        gradient(0.4, 1000)
+    assert tg.tape_memory() == held > 0
+
+
+def test_memory_is_given_back() -> None:
+    tg.grad(chain)(0.4, 1000)
+    tg.free_tape_memory()
+    assert tg.tape_memory() == 0
+
+
+def test_a_pair_takes_twelve_bytes() -> None:
+    tg.free_tape_memory()
+    n = 200_000
+    tg.grad(chain)(0.4, n)
+    rows = n  # one for each statement; two leaves each
+    assert tg.tape_memory() < (2 * 12 + 8) * rows * 2.5  # room to grow, and the adjoints
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    gradient = tg.grad(chain)
+    points = [0.1 + 0.05 * k for k in range(8)]
+    gradient(0.3, 10)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: gradient(x, 20_000), points))
+    assert found == [gradient(x, 20_000) for x in points]
+
+
+def test_a_call_inside_another_threads_call() -> None:
+    value, pullback = tg.vjp(chain, 0.4, 100)
+    result: list[Any] = []
+    thread = threading.Thread(target=lambda: result.append(tg.grad(chain)(0.7, 50)))
+    thread.start()
+    thread.join()
+    assert pullback(1.0) == pytest.approx(chain_by_hand(0.4, 100), rel=1e-12)
+    assert result[0] == pytest.approx(chain_by_hand(0.7, 50), rel=1e-12)
+    assert value == chain(0.4, 100)
+
+
+def test_a_helper_is_compiled_once_for_two_functions() -> None:
+    from tapegrad.nopython.twins import twin
+
+    @numba.njit
+    def helper(u):
+        return u * u
+
+    @numba.njit
+    def first(x):
+        return helper(x) + 1.0
+
+    @numba.njit
+    def second(x):
+        return helper(x) * 2.0
+
+    assert (tg.grad(first)(3.0), tg.grad(second)(3.0)) == (6.0, 12.0)
+    assert len(twin(helper).overloads) == 1
+
+
+def test_several_arguments() -> None:
+    gradients = tg.grad(lambda x, n, y: x * y**n, argnums=(0, 2))(2.0, 3, 1.5)
+    assert gradients == pytest.approx((1.5**3, 2.0 * 3 * 1.5**2))
+
+
+def test_arguments_in_another_order() -> None:
+    assert tg.grad(lambda x, y: x * x * y, argnums=(1, 0))(2.0, 3.0) == (4.0, 12.0)
+
+
+def test_argument_counted_from_the_end() -> None:
+    assert tg.grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0) == 2.0
+
+
+def test_keywords_and_defaults() -> None:
+    def f(x, a=3.0, b=5.0):
+        return x * a + b * x * x
+
+    assert tg.grad(f)(2.0, b=1.0) == 3.0 + 4.0
+
+
+def test_value_that_does_not_depend() -> None:
+    assert tg.value_and_grad(lambda x: 3.0)(2.0) == (3.0, 0.0)
+
+
+def test_jacobian() -> None:
+    np.testing.assert_allclose(tg.jacobian(two)(X, 2.0), [[1.4, 2.6, 0.0], [1.0, 0.0, 1.0]])
+
+
+def test_jacobian_of_two_arguments() -> None:
+    by_x, by_a = tg.jacobian(two, argnums=(0, 1))(X, 2.0)
+    assert by_x.shape == (2, 3)
+    np.testing.assert_allclose(by_a, [1.3 * 0.7, 0.0])
+
+
+def test_pullback_is_the_transposed_jacobian() -> None:
+    value, pullback = tg.vjp(two, X, 2.0)
+    np.testing.assert_array_equal(value, two(X, 2.0))
+    for weights in ([1.0, 0.0], [0.5, -2.0]):
+        np.testing.assert_allclose(pullback(weights), np.array(weights) @ tg.jacobian(two)(X, 2.0))
+
+
+def test_cotangent_of_another_shape_is_refused() -> None:
+    with pytest.raises(ShapeError, match=r"\(3,\)"):
+        tg.vjp(two, X, 2.0)[1](np.ones(3))
+
+
+def test_two_results_of_one_row() -> None:
+    jacobian = tg.jacobian(lambda x: np.array([x, x + 1.0, 2.0]))(0.5)
+    assert jacobian.tolist() == [1.0, 1.0, 0.0]
+
+
+def test_operation_in_an_eager_graph() -> None:
+    operation = tg.njit_op(two)
+    x = tg.tensor(X, requires_grad=True)
+    a = tg.tensor(2.0, requires_grad=True)
+    (operation(x * 2.0, a) * tg.tensor([1.0, 3.0])).sum().backward()
+    np.testing.assert_allclose(x.grad, [2 * 2.0 * 1.4 + 6.0, 2 * 2.0 * 2.6, 6.0])
+    np.testing.assert_allclose(a.grad, 4 * 1.3 * 0.7)
+
+
+def test_operation_is_not_differentiated_twice() -> None:
+    x = tg.tensor(X, requires_grad=True)
+    with pytest.raises(RuntimeError, match="once only"):
+        tg.autograd.grad(tg.njit_op(two)(x, 2.0).sum(), x, create_graph=True)
+
+
+def test_arguments_that_share_memory() -> None:
+    def f(x, y):
+        return (x * y * y).sum()
+
+    np.testing.assert_allclose(tg.grad(f)(X, X), X * X)
+
+
+def test_arguments_that_share_memory_and_are_overwritten_are_refused() -> None:
+    def f(x, y):
+        x[0] = 5.0
+        return (x * y).sum()
+
+    point = X.copy()
+    with pytest.raises(ValueError, match="share memory"):
+        tg.grad(f)(point, point[1:])
+    np.testing.assert_array_equal(point, X)
+
+
+def test_reading_beyond_the_end_leaves_the_tape_usable() -> None:
+    def f(x, k):
+        return x[0] * x[1] + 0.0 * min(max(x[k], 0.0), 1.0)
+
+    gradient = tg.grad(f)
+    for k in range(3, 60):
+        gradient(X, k)
+    assert gradient(X, 2)[:2].tolist() == [0.7, 1.3]
+
+
+def test_absolute_zero_in_a_statement() -> None:
+    # The partial of the root is infinite at 0, and that of the product is 0: the branch takes no part.
+    assert tg.grad(lambda x: 0.0 * math.sqrt(x) + x)(0.0) == 1.0
