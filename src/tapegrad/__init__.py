@@ -13,7 +13,7 @@ from typing import Any as _Any
 from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, tape, utils
 from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
 from tapegrad.dtypes import *
-from tapegrad.errors import ShapeError, TapeFullError
+from tapegrad.errors import CompileError, ShapeError, TapeFullError
 from tapegrad.factories import *
 from tapegrad.grad_mode import (
     enable_grad,
