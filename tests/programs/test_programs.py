@@ -4,20 +4,48 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
-from pathlib import Path
 from typing import Any
 
+import adaptive_step
+import bouncing_ball
+import bundle_adjustment
+import conjugate_gradients
+import cubic_spline
+import gaussian_mixture
+import heat_equation
+import hidden_markov
+import kalman_filter
+import lennard_jones
+import lstm
+import n_body
 import numpy as np
+import option_pricing
 import pytest
+import ray_sphere
+import soft_dtw
 from program import Program
 
 import tapegrad as tg
 
-MODULES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in ("program", "test_programs"))
-every_program = pytest.mark.parametrize(
-    "program", [importlib.import_module(name).PROGRAM for name in MODULES], ids=lambda p: p.name
-)
+MODULES = [
+    adaptive_step,
+    bouncing_ball,
+    bundle_adjustment,
+    conjugate_gradients,
+    cubic_spline,
+    gaussian_mixture,
+    heat_equation,
+    hidden_markov,
+    kalman_filter,
+    lennard_jones,
+    lstm,
+    n_body,
+    option_pricing,
+    ray_sphere,
+    soft_dtw,
+]
+PROGRAMS = [module.PROGRAM for module in MODULES]
+every_program = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
 
 
 @functools.cache
