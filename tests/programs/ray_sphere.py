@@ -1,10 +1,17 @@
 """Rays against spheres: the nearest hit is shaded, mirrors send the ray on, the sky is what is left."""
 
 import math
+from typing import NamedTuple
 
 import numba
 import numpy as np
 from program import Program
+
+
+class Hit(NamedTuple):
+    found: bool
+    index: int
+    distance: float
 
 
 @numba.njit
@@ -38,12 +45,12 @@ def intersect(origin, direction, centre, radius):
 
 @numba.njit
 def nearest(origin, direction, centres, radii):
-    best, index = np.inf, -1
+    best = Hit(False, -1, 1e30)
     for i in range(len(radii)):
         t = intersect(origin, direction, centres[i], radii[i])
-        if 0.0 < t < best:
-            best, index = t, i
-    return best, index
+        if 0.0 < t < best.distance:
+            best = Hit(True, i, t)
+    return best
 
 
 @numba.njit
@@ -51,13 +58,13 @@ def trace(origin, direction, centres, radii, mirror, light):
     weight = 1.0
     colour = 0.0
     for _ in range(4):
-        t, k = nearest(origin, direction, centres, radii)
-        if k < 0:
+        hit = nearest(origin, direction, centres, radii)
+        if not hit.found:
             return colour + weight * (0.5 + 0.5 * direction[1])
-        point = origin + t * direction
-        normal = normalise(point - centres[k])
-        colour += weight * (1.0 - mirror[k]) * max(0.0, dot(normal, light))
-        weight *= mirror[k]
+        point = origin + hit.distance * direction
+        normal = normalise(point - centres[hit.index])
+        colour += weight * (1.0 - mirror[hit.index]) * max(0.0, dot(normal, light))
+        weight *= mirror[hit.index]
         if weight < 1e-3:
             break
         direction = direction - 2.0 * dot(direction, normal) * normal
