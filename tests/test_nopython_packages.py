@@ -81,7 +81,38 @@ def test_arch() -> None:
     check(likelihood, np.array([0.1, 0.2, 0.6]), X - 0.5)
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "canberra", "cosine", "correlation", "bray_curtis", "hellinger", "poincare"])
+def test_arch_with_leverage() -> None:
+    recursion = pytest.importorskip("arch.univariate.recursions_python").egarch_recursion
+
+    @numba.njit
+    def likelihood(p, residuals):
+        n = len(residuals)
+        variances, bounds = np.zeros(n), np.ones((n, 2)) * np.array([1e-6, 1e6])
+        logs, standardised, magnitudes = np.zeros(n), np.zeros(n), np.zeros(n)
+        recursion(p, residuals, variances, 1, 1, 1, n, 0.1, bounds, logs, standardised, magnitudes)
+        return (np.log(variances) + residuals**2 / variances).sum()
+
+    check(likelihood, np.array([0.01, 0.1, 0.05, 0.9]), X - 0.5)
+
+
+def test_fluids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_FUNCTION_CACHE_SIZE", "0")  # the package then leaves its functions out of Numba's cache
+    fluids = pytest.importorskip("fluids.numba")
+    implicit, explicit, drag, bend = fluids.Colebrook, fluids.Churchill_1977, fluids.Barati, fluids.bend_rounded
+
+    @numba.njit
+    def losses(p):
+        reynolds, roughness = 1e5 * p[0], 1e-4 * p[1]
+        friction = implicit(reynolds, roughness)
+        return friction + explicit(reynolds, roughness) + drag(200.0 * p[2]) + bend(p[2], 30.0 * p[3], friction)
+
+    check(losses, np.array([1.0, 1.2, 0.9, 1.1]))
+
+
+METRICS = ["euclidean", "canberra", "cosine", "correlation", "bray_curtis", "hellinger", "poincare", "minkowski", "symmetric_kl"]
+
+
+@pytest.mark.parametrize("metric", METRICS)
 def test_umap(metric: str) -> None:
     distance = getattr(pytest.importorskip("umap.distances"), metric)
 
