@@ -238,3 +238,49 @@ def a_helper_returns_one_of_two(x, c):
     u = choose(x, c, 0)
     u[0] = x[0] * 3
     return u.sum() * c.sum()
+
+
+@TABLE.case(X)
+def equal_arrays_of_which_one_is_written_into(x):
+    a = x * 1.0
+    b = x * 1.0
+    a[0] = 5.0
+    p = x * x
+    x[0] = x[1] * 3
+    q = x * x
+    return a[0] * b[0] + p[0] * q[0]
+
+
+@TABLE.case(X)
+def copies_by_equal_indices_of_which_one_is_written_into(x):
+    idx = np.array([0, 1])
+    a, b = x[idx], x[idx]
+    a[0] = 5.0
+    c, d = x[idx], x[idx]
+    d += 1.0
+    return a[0] * b[0] + c[0] * d[0]
+
+
+@TABLE.case(X)
+def equal_index_arrays_of_which_one_is_written_into(x):
+    idx = np.array([0, 1])
+    i, j = idx + 1, idx + 1
+    i[0] = 3
+    return (x[i] * x[j]).sum() + x[i[0]] * x[j[0]]
+
+
+@numba.njit
+def element_again_and_again(w):
+    yield w[0] * w[0]
+    a = w[0]
+    yield a
+    yield a * w[0] + w[1]
+
+
+@TABLE.case(X)
+def generator_over_an_array_that_changes(x):
+    total = 0.0
+    for v in element_again_and_again(x):
+        total += v * x[2]
+        x[0] = x[0] * x[3] + x[1]
+    return total

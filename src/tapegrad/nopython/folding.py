@@ -123,13 +123,14 @@ class _Folding:
         name = ir.Var(scope, f"$statement{self.number}", loc)
         tape = ir.Var(scope, TAPE, loc)
         call = ir.Expr.call(name, [tape, *tree.leaves], (), loc)
-        return [ir.Assign(ir.Global(name.name, Statement(node), loc), name, loc), ir.Assign(call, target, loc)]
+        statement = Statement(node, self.reads.firsts(tree.leaves))
+        return [ir.Assign(ir.Global(name.name, statement, loc), name, loc), ir.Assign(call, target, loc)]
 
     def block(self, block: Any) -> None:
         scope, body = block.scope, []
         pending: dict[str, Any] = {}
         inside = self._inside(block)
-        reads = _Reads(self.func_ir)
+        reads = self.reads = _Reads(self.func_ir)
 
         def flush(names: list[str]) -> None:
             for name in names:
@@ -139,8 +140,6 @@ class _Folding:
         for statement in block.body:
             value = statement.value if isinstance(statement, ir.Assign) else None
             operation = self.operation(value)
-            if operation is not None:
-                operation = operation[0], [reads.first(var) for var in operation[1]], operation[2]
             if operation is None:
                 if not _harmless(statement):
                     flush(list(pending))
@@ -150,7 +149,7 @@ class _Folding:
                 body.append(statement)
                 continue
             node, tree = self.tree(operation, pending)
-            if len(tree.leaves) > LEAVES or tree.size > NODES:
+            if len(set(reads.firsts(tree.leaves))) > LEAVES or tree.size > NODES:
                 flush([var.name for var in operation[1] if var.name in pending])
                 node, tree = self.tree(operation, pending)
             for var in operation[1]:
@@ -181,44 +180,62 @@ class _Folding:
 
 
 class _Reads:
-    """Reads of array elements that were done before: ``x[i] * x[i]`` depends on one leaf, not on two."""
+    """Reads of one element: ``x[i] * x[i]`` depends on one leaf, not on two.
+
+    Only the types tell whether what was read is a number, or an array that may be written into: the statement decides.
+    """
 
     def __init__(self, func_ir: Any) -> None:
         self.func_ir = func_ir
-        self.same: dict[str, Any] = {}  # name of a variable -> the first one that was read from the same place
-        self.places: dict[Any, Any] = {}
+        self.places: dict[Any, int] = {}  # places that were read since the last write
+        self.read: dict[str, int] = {}  # name of a variable -> the read that it holds the result of
         self.numbers: dict[str, Any] = {}  # what temporaries are made of, so that equal indices are known as such
 
     def forget(self) -> None:
-        """Something may have been written."""
+        """Something may have been written: elements, and indices that are arrays."""
         self.places.clear()
+        self.numbers.clear()
 
-    def first(self, var: Any) -> Any:
-        return self.same.get(var.name, var)
+    def firsts(self, leaves: list[Any]) -> tuple[int, ...]:
+        """For each leaf the first one that was read from the same place."""
+        found: dict[Any, int] = {}
+        return tuple(found.setdefault(self.read.get(var.name, var.name), number) for number, var in enumerate(leaves))
 
     def number(self, target: Any, node: Any, leaves: list[Any]) -> None:
-        self.numbers[target.name] = (node, tuple(self._key(var) for var in leaves))
+        if self._once(target):
+            self.numbers[target.name] = (node, tuple(self._key(var) for var in leaves))
+
+    def _once(self, var: Any) -> bool:
+        return len(self.func_ir._definitions.get(var.name, ())) == 1
+
+    def _name(self, var: Any) -> Any:
+        """What no other value has; a variable that is assigned twice has two values."""
+        return var.name if self._once(var) else object()
 
     def _key(self, var: Any) -> Any:
-        return self.numbers.get(var.name, self.first(var).name)
+        return self.numbers.get(var.name) or self._name(var)
 
     def see(self, statement: Any) -> None:
         value, target = statement.value, statement.target
-        if len(self.func_ir._definitions[target.name]) != 1:
+        if not self._once(target):
             return
         if value.op == "build_tuple":
             self.numbers[target.name] = tuple(self._key(item) for item in value.items)
         elif value.op in ("getitem", "static_getitem"):
             index = self._key(value.index) if value.op == "getitem" else repr(value.index)
-            place = (self._key(value.value), value.op, index)
-            self.same[target.name] = self.places.setdefault(place, target)
+            place = (self._name(value.value), value.op, index)
+            self.read[target.name] = self.places.setdefault(place, len(self.read))
+
+
+# Values that are there without a computation. What a generator yields to may write anything.
+STANDING = (ir.Var, ir.Const, ir.Global, ir.FreeVar, ir.Arg)
 
 
 def _harmless(statement: Any) -> bool:
     if not isinstance(statement, ir.Assign):
         return False
     value = statement.value
-    return not isinstance(value, ir.Expr) or value.op in PURE
+    return value.op in PURE if isinstance(value, ir.Expr) else isinstance(value, STANDING)
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)

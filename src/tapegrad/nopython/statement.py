@@ -186,7 +186,8 @@ class Writing:
             for arg, factor in value.args:
                 if not (isinstance(value.adjoint, int) and value.adjoint == 0):
                     arg.adjoint = _plus(self.builder, arg.adjoint, _times(self.builder, value.adjoint, factor))
-        return [(leaf.row, leaf.adjoint) for leaf in self.leaves if leaf.row is not None and not _is(leaf.adjoint, 0)]
+        leaves = {id(leaf): leaf for leaf in self.leaves}.values()
+        return [(leaf.row, leaf.adjoint) for leaf in leaves if leaf.row is not None and not _is(leaf.adjoint, 0)]
 
     def row(self, tape: Any, root: Value) -> Any:
         """The row of the root: that of a leaf it differs from by a constant, or a new one."""
@@ -205,15 +206,15 @@ def _is(adjoint: Any, number: int) -> bool:
 class StatementType(types.Callable, types.Opaque):
     """The type of a statement seen as a function of the tape and the statement's leaves."""
 
-    def __init__(self, tree: Node) -> None:
-        self.tree = tree
+    def __init__(self, tree: Node, firsts: tuple[int, ...]) -> None:
+        self.tree, self.firsts = tree, firsts
         self._types: dict[tuple[types.Type, ...], Resolved] = {}
         self._loops: dict[tuple[tuple[types.Type, ...], Any], Any] = {}
-        super().__init__(f"Statement({tree})")
+        super().__init__(f"Statement({tree}, {firsts})")
 
     @property
     def key(self) -> Any:
-        return self.tree
+        return self.tree, self.firsts
 
     def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         kinds = tuple(types.unliteral(arg) for arg in args)
@@ -249,6 +250,9 @@ class StatementType(types.Callable, types.Opaque):
                 kind, arg = kind.type, context.cast(builder, arg, kind, kind.type)  # raises if it is None
             recorded = isinstance(kind, Variable)
             leaves.append(Value(kind, primal_of(builder, arg), row_of(builder, arg)) if recorded else Value(kind, arg))
+        for number, first in enumerate(self.firsts):
+            if isinstance(leaves[number].kind, Variable) and isinstance(leaves[first].kind, Variable):
+                leaves[number] = leaves[first]
         writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable))
         root = writing.value(self.tree, resolved)
         if not isinstance(resolved.kind, Variable):
@@ -277,7 +281,10 @@ def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
 
 
 class Statement:
-    """A statement as a value of the IR."""
+    """A statement as a value of the IR.
 
-    def __init__(self, tree: Node) -> None:
-        self._numba_type_ = StatementType(tree)
+    `firsts` has for each leaf the first one that was read from the same place: if they are numbers, they are one leaf.
+    """
+
+    def __init__(self, tree: Node, firsts: tuple[int, ...] = ()) -> None:
+        self._numba_type_ = StatementType(tree, firsts)
