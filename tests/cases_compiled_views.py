@@ -284,3 +284,13 @@ def generator_over_an_array_that_changes(x):
         total += v * x[2]
         x[0] = x[0] * x[3] + x[1]
     return total
+
+
+@TABLE.case(np.asfortranarray(M), np.asfortranarray(M + 1.0))
+def memory_order_of_results(m, c):
+    weights = np.arange(12.0)
+    total = 0.0
+    for a in (m * 2.0, (m + c) * m, -m):
+        total += (a.T.reshape(12) * weights).sum() ** 2
+    b = m * 2.0 + np.ascontiguousarray(m)
+    return total + (b.reshape(12) * weights)[5] + (np.exp(c) * m).T.ravel()[3]

@@ -137,7 +137,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     else:
         # The type of an item is found by typing an access that never happens.
         lines.append("    out = _empty(({},), ({},))".format(", ".join(sizes), ", ".join(f"l{n}" for n in numbers)))
-        space["_empty"] = _allocator(statement(_renumbered(parts.inner, numbers)), ndim)
+        space["_empty"] = _allocator(statement(_renumbered(parts.inner, numbers)), ndim, _layout(tree, kinds) or "C")
     indent = "    "
     for axis in range(ndim):
         lines.append(f"{indent}for i{axis} in range(n{axis}):")
@@ -148,14 +148,25 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(space["loop"])
 
 
-def _allocator(statement: Any, ndim: int) -> Any:
+def _layout(node: Node, kinds: tuple[types.Type, ...]) -> str | None:
+    """The memory order of a node's array, as Numba chooses it operation by operation; None for a number."""
+    if isinstance(node, Leaf):
+        kind = kinds[node.number]
+        return kind.layout if isinstance(kind, types.Array) else None
+    layouts = {_layout(arg, kinds) for arg in node.args} - {None} if isinstance(node, Op) else set()
+    if not layouts:
+        return None
+    return "F" if "F" in layouts and "C" not in layouts else "C"
+
+
+def _allocator(statement: Any, ndim: int, layout: str) -> Any:
     """An array for the statement's values: their type is that of the statement on items of the operands."""
 
     @numba.extending.intrinsic
     def empty(typingctx, shape, operands):
         items = tuple(item.dtype if isinstance(item, types.Array) else item for item in operands)
         result = statement._numba_type_.get_call_type(typingctx, (types.int64, *items), {}).return_type
-        kind = types.Array(result, ndim, "C")
+        kind = types.Array(result, ndim, layout)
 
         def write(context, builder, sig, args):
             from numba.core import cgutils
