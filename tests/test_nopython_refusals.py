@@ -41,6 +41,26 @@ def reinterpreted_memory(x):
     return x[0] + bits[0]
 
 
+def memory_by_strides(x):
+    return np.lib.stride_tricks.as_strided(x, (2, 2), (8, 8)).sum()  # here
+
+
+def spelling(x):
+    return x[0] * len(str(x[0]))  # here
+
+
+def spelling_in_a_text(x):
+    return x[0] * len(f"{x[0]}")  # here
+
+
+def representation(x):
+    return x[0] * len(repr(x[0]))  # here
+
+
+def hash_of_a_variable(x):
+    return x[0] * (hash(x[0]) % 7)  # here
+
+
 def function_without_a_rule(x):
     return math.gamma(x[0])  # here
 
@@ -75,6 +95,11 @@ REFUSED = [
     (complex_intermediate, "complex128"),
     (memory_layout, "memory layout"),
     (reinterpreted_memory, "memory layout"),
+    (memory_by_strides, "memory layout"),
+    (spelling, "str of a variable"),
+    (spelling_in_a_text, "str of a variable"),
+    (representation, "repr of a variable"),
+    (hash_of_a_variable, "hash of a variable"),
     (function_without_a_rule, "gamma"),
     (integer_array_of_variables, "int64"),
     (call_of_a_float32_signature, "float32"),

@@ -16,7 +16,7 @@ from numba.np.unsafe.ndarray import empty_inferred
 
 from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted
 from tapegrad.nopython.invocation import Invocation
-from tapegrad.nopython.memory import MEMORY, WRITERS, WRITING_METHODS, without_layout, writable
+from tapegrad.nopython.memory import MEMORY, SPELLING, STRIDING, WRITERS, WRITING_METHODS, without_layout, writable
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
@@ -104,6 +104,11 @@ class Retargeting:
         found = guard(get_definition, self.func_ir, value.func)
         if _in(function, WRITERS) and value.args:
             value.args = [self.converted(value.args[0], value.loc, writable), *value.args[1:]]
+        if _in(function, SPELLING):
+            value.args = [self.converted(arg, value.loc, SPELLING[function]) for arg in value.args]
+        if _in(function, STRIDING):
+            value.args = [self.converted(arg, value.loc, without_layout) for arg in value.args]
+            value.kws = [(name, self.converted(arg, value.loc, without_layout)) for name, arg in value.kws]
         if isinstance(function, np.ufunc) and len(value.args) > function.nin:
             value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
         if isinstance(function, Dispatcher):

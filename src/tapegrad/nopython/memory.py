@@ -1,4 +1,4 @@
-"""What looks at the memory of an array instead of its values: a recording has another layout, and the derivative would be lost."""
+"""What looks at the memory of an array, or at the spelling of a number, instead of its value: both are others in a recording."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from numba.core.extending import intrinsic
 
 from tapegrad.nopython.variable import has_variables
 
-__all__ = ["MEMORY", "WRITERS", "WRITING_METHODS", "without_layout", "writable"]
+__all__ = ["MEMORY", "SPELLING", "STRIDING", "WRITERS", "WRITING_METHODS", "without_layout", "writable"]
 
 MEMORY = frozenset(["ctypes", "data", "itemsize", "nbytes", "strides", "tobytes", "view"])
+
+STRIDING = frozenset([np.lib.stride_tricks.as_strided])
 
 # What writes into its first argument, or its receiver, without asking whether that may be written.
 WRITERS = frozenset([np.fill_diagonal, np.random.shuffle, np.copyto, np.put, np.place, np.putmask])
@@ -47,3 +49,23 @@ def without_layout(typingctx: Any, a: Any) -> Any:
         return args[0]
 
     return a(a), write
+
+
+def _without_variables(name: str) -> Any:
+    """An identity that refuses variables, for arguments of the function of this name."""
+
+    @intrinsic
+    def plain(typingctx: Any, a: Any) -> Any:
+        if has_variables(a):
+            raise TypingError(f"[tapegrad] {name} of a variable is not recorded; leave it away, or give it constants only")
+
+        def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            context.nrt.incref(builder, a, args[0])
+            return args[0]
+
+        return a(a), write
+
+    return plain
+
+
+SPELLING = {function: _without_variables(function.__name__) for function in (str, repr, hash)}
