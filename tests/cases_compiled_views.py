@@ -294,3 +294,14 @@ def memory_order_of_results(m, c):
         total += (a.T.reshape(12) * weights).sum() ** 2
     b = m * 2.0 + np.ascontiguousarray(m)
     return total + (b.reshape(12) * weights)[5] + (np.exp(c) * m).T.ravel()[3]
+
+
+@TABLE.case(X, (C[:-1], C[1:]))
+def tuple_of_arrays_that_overlap(x, pair):
+    return (pair[0] * x[1:]).sum() * pair[1][0]
+
+
+@TABLE.case(X, [C] * 2)
+def list_of_one_array_twice(x, arrays):
+    arrays[0][1] += 3.0
+    return arrays[1][1] * x[0] ** 2

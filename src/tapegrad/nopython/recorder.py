@@ -15,13 +15,11 @@ from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
 from tapegrad.nopython.explain import explained
+from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
 from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import twin
 
 __all__ = ["Recorder", "recorder"]
-
-
-CONTAINERS = (list, tuple, numba.typed.List, numba.typed.Dict)
 
 
 class Recorder:
@@ -48,7 +46,7 @@ class Recorder:
             bound = self.signature.bind(*args, **kwargs)
             bound.apply_defaults()
             args = bound.args
-        out = [_owned(arg) if isinstance(arg, CONTAINERS) else arg for arg in args]
+        out = list(args)
         for k in self.argnums:
             if not -len(out) <= k < len(out):
                 raise ValueError(f"{self.name} has no argument {k} to differentiate with respect to: it was called with {len(out)}")
@@ -57,7 +55,10 @@ class Recorder:
 
     def record(self, columns: Columns, arguments: list[Any]) -> Any:
         """Run the function on an empty tape; primals and rows of its result."""
-        if _overlap(arguments):
+        shared = overlap(arguments)
+        if any(isinstance(argument, CONTAINERS) for argument in arguments):
+            arguments = owned(arguments, shared)
+        if shared:
             return self._unwritten(columns, arguments)
         if self._second:
             level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0)
@@ -117,26 +118,6 @@ class Recorder:
         space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", "finish")} | {"twin": self._twins[level]}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
-
-
-def _overlap(arguments: list[Any]) -> bool:
-    """Whether two arrays may share memory."""
-    arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-    return any(np.may_share_memory(a, b) for k, a in enumerate(arrays) for b in arrays[:k])
-
-
-def _owned(value: Any) -> Any:
-    """Lists and tuples whose arrays the function may overwrite without the caller seeing it."""
-    if isinstance(value, np.ndarray):
-        return value.copy(order="K")
-    if isinstance(value, (numba.typed.List, numba.typed.Dict)):
-        return value.copy()
-    if isinstance(value, list):
-        return [_owned(item) for item in value]
-    if isinstance(value, tuple):
-        items = [_owned(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
 
 
 def _point(value: Any, number: int, name: str) -> Any:

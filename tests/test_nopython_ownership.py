@@ -1,0 +1,95 @@
+"""Arrays in containers: the caller keeps their values, and sharing memory is not lost in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+X = np.array([1.3, 0.7, 1.1])
+
+
+def write_into_the_first(x, pair):
+    pair[0][0] = x[0] * 2.0
+    return pair[1][0] * x[1]
+
+
+def write_into_the_point(x, pair):
+    x[0] = x[1] * 2.0
+    return pair[0][0] * x[1]
+
+
+def constant_into_the_first(x, pair):
+    pair[0][0] += 5.0
+    return pair[1][0] * x[1]
+
+
+W = np.ones(3)
+
+
+@pytest.mark.parametrize(
+    ("f", "pair"),
+    [
+        (write_into_the_first, (W, W)),
+        (constant_into_the_first, (W, W)),
+        (constant_into_the_first, [W[:2], W[1:]]),
+        (constant_into_the_first, numba.typed.List([W[:2], W[1:]])),
+        (write_into_the_point, (X, W)),
+        (write_into_the_point, [X]),
+    ],
+    ids=range(6),
+)
+def test_writing_into_arrays_that_share_memory_in_a_container_is_refused(f: Callable[..., Any], pair: Any) -> None:
+    with pytest.raises(ValueError, match="share memory"):
+        tg.grad(f)(X, pair)
+
+
+def typed_list(*arrays: Any) -> Any:
+    return numba.typed.List(arrays)
+
+
+def typed_dictionary(*arrays: Any) -> Any:
+    made = numba.typed.Dict.empty(numba.int64, numba.typeof(arrays[0]))
+    for k, array in enumerate(arrays):
+        made[k] = array
+    return made
+
+
+def add_to_the_first(x, arrays):
+    arrays[0][0] += arrays[1][1]
+    return arrays[0][0] * x[0] ** 2
+
+
+@pytest.mark.parametrize("container", [typed_list, typed_dictionary])
+def test_arrays_in_typed_containers_keep_their_values(container: Callable[..., Any]) -> None:
+    first, second = np.array([2.0, 3.0]), np.array([4.0, 5.0])
+    value, gradient = tg.value_and_grad(add_to_the_first)(X, container(first, second))
+    assert value == 7.0 * 1.3**2
+    np.testing.assert_allclose(gradient, [14.0 * 1.3, 0.0, 0.0])
+    assert first.tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("container", [typed_list, typed_dictionary])
+def test_one_array_held_twice_stays_one(container: Callable[..., Any]) -> None:
+    def f(x, arrays):
+        arrays[0][0] = 5.0
+        return arrays[1][0] * x[0]
+
+    one = np.array([2.0, 3.0])
+    assert tg.grad(f)(X, container(one, one)).tolist() == [5.0, 0.0, 0.0]
+    assert one[0] == 2.0
+
+
+def test_arrays_in_nested_typed_lists_keep_their_values() -> None:
+    def f(x, lists):
+        lists[0][0][0] += 1.0
+        return lists[0][0][0] * x[0]
+
+    array = np.array([2.0])
+    assert tg.grad(f)(X, numba.typed.List([numba.typed.List([array])])).tolist() == [3.0, 0.0, 0.0]
+    assert array[0] == 2.0
