@@ -13,7 +13,7 @@ __all__ = ["CONTAINERS", "overlap", "owned"]
 
 LISTS = (list, numba.typed.List, numba.typed.Dict)
 CONTAINERS = (tuple, *LISTS)
-WORK = 10_000  # how long NumPy may search for a common byte before two arrays count as sharing one
+WORK: Any = 10_000  # how long NumPy may search for a common byte before two arrays count as sharing one
 
 
 def _place(array: Any) -> Any:
@@ -48,12 +48,17 @@ def overlap(arguments: list[Any]) -> bool:
 
     One array that lists hold twice does not count: their copies hold one copy twice.
     """
-    found = [pair for argument in arguments for pair in _arrays(argument, False)]
-    return any(
-        _share(a, b) and not (in_list and also_in_list and _place(a) == _place(b))
-        for k, (a, in_list) in enumerate(found)
-        for b, also_in_list in found[:k]
-    )
+    found: list[tuple[Any, bool]] = []
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            found.append((argument, False))
+        elif isinstance(argument, CONTAINERS):
+            found.extend(_arrays(argument, False))
+    for k, (a, in_list) in enumerate(found):
+        for b, also_in_list in found[:k]:
+            if _share(a, b) and not (in_list and also_in_list and _place(a) == _place(b)):
+                return True
+    return False
 
 
 def _item_type(value: Any) -> Any:
