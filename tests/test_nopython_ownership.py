@@ -8,6 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba.experimental import jitclass
 
 import tapegrad as tg
 
@@ -93,3 +94,34 @@ def test_arrays_in_nested_typed_lists_keep_their_values() -> None:
     array = np.array([2.0])
     assert tg.grad(f)(X, numba.typed.List([numba.typed.List([array])])).tolist() == [3.0, 0.0, 0.0]
     assert array[0] == 2.0
+
+
+@jitclass([("weights", numba.float64[:]), ("count", numba.int64), ("_scale", numba.float64)])
+class Model:
+    def __init__(self, weights):
+        self.weights, self.count, self._scale = weights, 0, 1.0
+
+    def step(self):
+        self.count += 1
+        self.weights[0] += 1.0
+        self._scale *= 2.0
+        return self._scale
+
+
+def steps(x, model):
+    return x[0] * model.step() * model.step() * model.weights[0] + model.count
+
+
+def test_an_instance_of_a_compiled_class_is_put_back() -> None:
+    weights = np.array([2.0, 3.0])
+    model = Model(weights)
+    for _ in range(2):
+        value, gradient = tg.value_and_grad(steps)(X, model)
+        assert (value, gradient.tolist()) == (1.3 * 8.0 * 4.0 + 2, [32.0, 0.0, 0.0])
+    assert (weights.tolist(), model.count, model.step()) == ([2.0, 3.0], 0, 2.0)
+
+
+def test_an_instance_that_shares_memory_with_an_argument_is_refused() -> None:
+    point = X.copy()
+    with pytest.raises(ValueError, match="share memory"):
+        tg.grad(steps)(point, Model(point))

@@ -15,6 +15,7 @@ from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
 from tapegrad.nopython.explain import explained
+from tapegrad.nopython.instances import Instance, restored
 from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
 from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import twin
@@ -55,6 +56,12 @@ class Recorder:
 
     def record(self, columns: Columns, arguments: list[Any]) -> Any:
         """Run the function on an empty tape; primals and rows of its result."""
+        if any(isinstance(argument, Instance) for argument in arguments):
+            with restored(self.name, arguments):
+                return self._recorded(columns, arguments)
+        return self._recorded(columns, arguments)
+
+    def _recorded(self, columns: Columns, arguments: list[Any]) -> Any:
         shared = overlap(arguments)
         if any(isinstance(argument, CONTAINERS) for argument in arguments):
             arguments = owned(arguments, shared)
