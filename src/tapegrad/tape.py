@@ -190,6 +190,8 @@ class Tape:
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
         if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1
+        if name == "new_anchor":
+            self._compiled("drop_anchor")  # the collector may ask for it at any moment from now on
         entry = getattr(self.kernels, name).get()
         setattr(self, name, entry)
         return entry
