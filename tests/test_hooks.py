@@ -608,6 +608,24 @@ def test_hook_dies_with_the_graph_without_the_collector() -> None:
     assert link() is None
 
 
+def test_hook_of_a_scalar_that_died_before_its_graph_dies_when_rows_are_collected() -> None:
+    x = tg.tensor(1.0, requires_grad=True)
+    held = Held()
+    link = weakref.ref(held)
+
+    def graph(held: Held) -> Tensor:
+        y = x * 2.0
+        y.register_hook(lambda g, held=held: None)
+        return tg.sin(y)
+
+    z, later = graph(held), x * 3.0
+    del held
+    assert link() is not None
+    del z
+    tg.tape.default_tape().collect()
+    assert link() is None and later.requires_grad
+
+
 def test_tensor_resurrected_by_its_hook_is_untracked_and_whole(seen: list[Any]) -> None:
     x = tg.tensor([1.0, 2.0], requires_grad=True)
 

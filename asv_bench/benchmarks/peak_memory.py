@@ -38,6 +38,20 @@ print(peak() - before)
 """
 
 
+def require(library: str) -> None:
+    """Raise what tells asv to skip, in a `setup`.
+
+    Raises
+    ------
+    NotImplementedError
+        If a peer is not installed, or the system does not tell peaks.
+    """
+    if library != "tapegrad" and importlib.util.find_spec(library) is None:
+        raise NotImplementedError(f"{library} is not installed")
+    if not os.path.exists("/proc/self/clear_refs"):
+        raise NotImplementedError("the peak of a process can be read and reset on Linux only")
+
+
 def peak_bytes(library: str, name: str) -> int:
     """Bytes by which a process grows at most while it records a chain and runs backward.
 
@@ -50,12 +64,9 @@ def peak_bytes(library: str, name: str) -> int:
     Raises
     ------
     NotImplementedError
-        If a peer is not installed, or the system does not tell peaks, which tells asv to skip.
+        If a peer is not installed, or the system does not tell peaks.
     """
-    if library != "tapegrad" and importlib.util.find_spec(library) is None:
-        raise NotImplementedError(f"{library} is not installed")
-    if not os.path.exists("/proc/self/clear_refs"):
-        raise NotImplementedError("the peak of a process can be read and reset on Linux only")
+    require(library)
     command = [sys.executable, "-c", _SCRIPT, library, *map(str, CHAINS[name])]
     return int(subprocess.run(command, check=True, text=True, stdout=-1, cwd=Path(__file__).parents[1]).stdout)
 
@@ -66,6 +77,9 @@ class PeakOfAChain:
     params = (["tapegrad", "torch"], list(CHAINS))
     param_names = ("library", "chain")
     timeout = 300
+
+    def setup(self, library: str, name: str) -> None:
+        require(library)
 
     def track_peak(self, library: str, name: str) -> int:
         return peak_bytes(library, name)
@@ -79,6 +93,9 @@ class PeakBesideTorch:
     params = tuple(CHAINS)
     param_names = ("chain",)
     timeout = 300
+
+    def setup(self, name: str) -> None:
+        require("torch")
 
     def track_ratio(self, name: str) -> float:
         return peak_bytes("tapegrad", name) / peak_bytes("torch", name)

@@ -115,6 +115,8 @@ class RowHooks:
 class RemovableHandle:
     """Takes a hook away again: by `remove`, or at the end of a ``with`` block.
 
+    The owner's attribute of the name `kind` lists its hooks by the numbers of their handles.
+
     Examples
     --------
     >>> x = tg.tensor(2.0, requires_grad=True)
@@ -124,18 +126,18 @@ class RemovableHandle:
     tensor(30.)
     """
 
-    __slots__ = ("_hooks", "_kind", "id")
+    __slots__ = ("_kind", "_owner", "id")
 
-    def __init__(self, hooks: RowHooks, kind: str) -> None:
+    def __init__(self, owner: Any, kind: str) -> None:
         self.id = next(_numbers)
-        self._hooks = weakref.ref(hooks)
+        self._owner = weakref.ref(owner)
         self._kind = kind
 
     def remove(self) -> None:
         """Take the hook away; nothing happens the second time."""
-        hooks = self._hooks()
-        if hooks is not None:
-            getattr(hooks, self._kind).pop(self.id, None)
+        owner = self._owner()
+        if owner is not None:
+            getattr(owner, self._kind).pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

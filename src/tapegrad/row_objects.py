@@ -30,7 +30,7 @@ class RowObjects(Generic[T]):
     An anchor of the tape follows each row, in the step that moves the rows, so nothing needs to be told when they have moved:
     the index from slots to entries is made anew when it is next asked for. Use it under a claim.
 
-    Rows do not live for their objects here. An object stays until it is replaced or popped, or its row is gone.
+    Rows do not live for their objects here. An object stays until it is replaced or popped, or a collection finds its row dead.
 
     Other threads, and destructors that the collector runs anywhere, may call at any moment, and they cannot wait for a lock. So
     an entry is never exchanged for another one of its row, and what the index does not tell is looked for among all entries.
@@ -43,7 +43,7 @@ class RowObjects(Generic[T]):
         Tells for an object that needs no flag whether it can go.
     """
 
-    __slots__ = ("_entries", "_flag", "_index", "_most", "_useless")
+    __slots__ = ("__weakref__", "_entries", "_flag", "_index", "_most", "_useless")
 
     def __init__(self, flag: int = 0, useless: Callable[[T], bool] | None = None) -> None:
         self._flag = flag
@@ -51,6 +51,7 @@ class RowObjects(Generic[T]):
         self._entries: dict[_Entry[T], int] = {}  # their anchors, in the order in which they were made
         self._index: tuple[int, dict[int, _Entry[T]]] = 0, {}  # number of moves for which it holds; entries by slot
         self._most = 8
+        TAPE.tables.add(self)
 
     def get(self, slot: int) -> T | None:
         """The object of a row, None if it has none."""
@@ -69,7 +70,7 @@ class RowObjects(Generic[T]):
                 entry.obj = obj
                 return
         elif (stale := self._present_index().get(slot)) is not None and stale.settled:
-            self._forget(stale)  # of a row that stood here before
+            self._forget(slot, stale)  # of a row that stood here before
         entry = _Entry(obj)
         self._entries[entry] = TAPE.anchor(slot)
         self._present_index()[slot] = entry
@@ -82,17 +83,24 @@ class RowObjects(Generic[T]):
         entry = self._entry(slot)
         if self._flag:
             TAPE.flag(slot, clear=self._flag)
-        return None if entry is None else self._forget(entry)
+        return None if entry is None else self._forget(slot, entry)
 
     def discard(self, slot: int, obj: T) -> None:
         """Take the object of a row that is gone away, if it is this one."""
         entry = self._present_index().get(slot)
         if entry is not None and entry.obj is obj:
-            self._forget(entry)
+            self._forget(slot, entry)
 
     def items(self) -> list[tuple[int, T]]:
         """Slots, negative for rows that are gone, and objects."""
         return [(slot, entry.obj) for slot, entry in self._located()]
+
+    def forget_gone(self) -> None:
+        """Drop the objects of rows that are gone, after rows were collected."""
+        for slot, entry in self._located():
+            if slot < 0:
+                self._forget(slot, entry)
+        self._present_index()  # the one before holds them by the slots that they had
 
     def _entry(self, slot: int) -> _Entry[T] | None:
         entry = self._present_index().get(slot)
@@ -121,7 +129,10 @@ class RowObjects(Generic[T]):
         slots = TAPE.columns["anchor"][anchors].tolist() if anchors else []
         return list(zip(slots, entries, strict=True))
 
-    def _forget(self, entry: _Entry[T]) -> T | None:
+    def _forget(self, slot: int, entry: _Entry[T]) -> T | None:
+        index = self._index[1]
+        if index.get(slot) is entry:
+            index.pop(slot, None)
         anchor = self._entries.pop(entry, 0)
         if not anchor:  # another thread was first
             return None
@@ -132,7 +143,7 @@ class RowObjects(Generic[T]):
         self._most *= 2  # who comes here meanwhile does not look again
         for slot, entry in self._located():
             if slot < 0 or (entry.settled and self._is_useless(slot, entry)):
-                self._forget(entry)
+                self._forget(slot, entry)
         self._most = 2 * len(self._entries) + 8
 
     def _is_useless(self, slot: int, entry: _Entry[T]) -> bool:

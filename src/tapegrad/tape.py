@@ -110,7 +110,7 @@ class Tape:
     __slots__ = (
         "_name_numbers", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "anomalies", "inferring", "packers", "passes", "rules", "versions", "waiting", *ENTRIES,
+        "anomalies", "inferring", "packers", "passes", "rules", "tables", "versions", "waiting", *ENTRIES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -131,6 +131,7 @@ class Tape:
         self.waiting: list[partial[Any]] = []  # called when no pass can be looking at the objects that they release
         self._releases = map(partial.__call__, iter(self.waiting.pop, None))  # no bytecode between taking one and calling it
         self.on_load: list[Any] = []  # called once the engine is loaded
+        self.tables: Any = weakref.WeakSet()  # of objects that belong to rows
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.packers = 0  # how many pairs of hooks are to pack saved values now, in all threads
         for name in ENTRIES:
@@ -190,6 +191,8 @@ class Tape:
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
         if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1
+        if name == "new_anchor":
+            self._compiled("drop_anchor")  # the collector may ask for it at any moment from now on
         entry = getattr(self.kernels, name).get()
         setattr(self, name, entry)
         return entry
@@ -256,11 +259,13 @@ class Tape:
             If a column cannot grow; nothing recorded is lost.
         """
         with _changing:
-            self._make_room(rows, words)
-        self.release_waiting()
+            moves = self._make_room(rows, words)
+        self._let_die(moves)
 
-    def _make_room(self, rows: int, words: int) -> None:
+    def _make_room(self, rows: int, words: int) -> int:
+        """The number of moves before."""
         header = self.header
+        moves = int(header[at.MOVES])
         if header[at.PINS]:
             self.count_pins()
         pinned = bool(header[at.PINS])
@@ -286,6 +291,7 @@ class Tape:
             self._grow_constants(max(2 * int(header[at.CONSTANT_CAPACITY]), used + 2 * rows))
         if header[at.HANDLE_FREE] < 0 or self._free_handles_are_few():
             self._grow_handles("handle", at.HANDLE, 2 * int(header[at.HANDLE_CAPACITY]))
+        return moves
 
     def claim(self) -> Claim:
         """Keep rows from moving, and what they saved alive, until the end of a ``with`` block."""
@@ -320,8 +326,9 @@ class Tape:
     def collect(self) -> None:
         """Drop every row that no handle can reach, and move the others together."""
         with _changing:
+            moves = int(self.header[at.MOVES])
             self._collect()
-        self.release_waiting()
+        self._let_die(moves)
 
     def _collect(self) -> None:
         if self.header[at.PINS]:
@@ -342,9 +349,15 @@ class Tape:
 
     def _release(self, trash: np.ndarray) -> None:
         """Release the objects that a collection found; their addresses come first, then zeros."""
-        count = int(np.count_nonzero(trash))
-        if count:
-            self.release_all(trash.ctypes.data, count)
+        if trash[0]:
+            self.release_all(trash.ctypes.data, int(np.count_nonzero(trash)))
+
+    def _let_die(self, moves: int) -> None:
+        """What may run any code after a collection, when nobody waits for the lock."""
+        self.release_waiting()
+        if self.header[at.MOVES] != moves:
+            for table in list(self.tables):
+                table.forget_gone()
 
     def _set_limit(self, pinned: bool = False) -> None:
         """Allow as many rows as are alive now before dead ones are looked for again.

@@ -320,16 +320,16 @@ def leave_row(t: Tensor, row: int) -> None:
 
     Graphs that were recorded before still end in the row that it had.
     """
-    t._row, before = row, t._row
     meta = t._meta
-    if before <= 0 or meta is None:
-        return
-    link, meta.leaf = meta.leaf, None
-    if link is not None:
-        meta.left = True
-        with TAPE.claim():
-            ROWS_LEFT.set(TAPE.slot(before), id(link))
-    TAPE.drop(TAPE.address, before)
+    if t._row > 0 and meta is not None:
+        if meta.leaf is not None:
+            with TAPE.claim():
+                ROWS_LEFT.set(TAPE.slot(t._row), id(meta.leaf))
+            meta.left, meta.leaf = True, None
+        t._row, before = row, t._row
+        TAPE.drop(TAPE.address, before)
+    else:
+        t._row = row
 
 
 def meta_of(t: Tensor) -> Meta:

@@ -31,6 +31,7 @@ class Reordering:
 
 
 def swapped(ndim: int, first: int, second: int) -> tuple[int, ...]:
+    """The order of dimensions in which two are exchanged."""
     order = list(range(ndim))
     if ndim:
         order[first], order[second] = second, first

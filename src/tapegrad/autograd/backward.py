@@ -289,7 +289,6 @@ def grad(
             raise RuntimeError("One of the differentiated Tensors does not require grad. Set requires_grad=True before using it.")
     retain = create_graph if retain_graph is None else bool(retain_graph)
     demand = not (allow_unused or materialize_grads)
-    results: list[Tensor | None] = []
     found: dict[int, Any] = {}
     with _pinned(create_graph):
         slots = _slots(roots)
@@ -307,18 +306,21 @@ def grad(
             check_used(wanted, found.__contains__)
         if create_graph and not retain:
             _release(slots, wanted)
-    for t, own in zip(chosen, rows, strict=True):
-        values = [found[slot] for slot in own if slot in found]
-        if not values:
-            results.append(make(np.zeros_like(array_of(t)), 0) if materialize_grads else None)
-            continue
-        value = sum(values[1:], values[0])
-        if isinstance(value, Tensor):
-            results.append(value)
-        else:
-            scalar = value.ndim == 0 and value.dtype == np.float64
-            results.append(make(value.item() if scalar else value.copy() if wanted.count(own[0]) > 1 else value, 0))
+    results = (_total([found[slot] for slot in own if slot in found], wanted.count(own[0]) > 1 if own else False) for own in rows)
+    if materialize_grads:
+        return tuple(make(np.zeros_like(array_of(t)), 0) if g is None else g for t, g in zip(chosen, results, strict=True))
     return tuple(results)
+
+
+def _total(parts: list[Any], is_shared: bool) -> Tensor | None:
+    """Sum of adjoints, arrays or tensors, as a tensor; a copy if others get the same ones."""
+    if not parts:
+        return None
+    value = sum(parts[1:], parts[0])
+    if isinstance(value, Tensor):
+        return value
+    scalar = value.ndim == 0 and value.dtype == np.float64
+    return make(value.item() if scalar else value.copy() if is_shared else value, 0)
 
 
 def tensor_backward(

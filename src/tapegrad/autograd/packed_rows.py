@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.recorded import apply_partials
-from tapegrad.autograd.rows import Argument, Record, object_at
+from tapegrad.autograd.rows import Argument, Record, name_of_rule, object_at
 from tapegrad.autograd.working_memory import Sweep, saved_record_of
 from tapegrad.kernels import USES
 from tapegrad.packing import Pair, pack, unpack
-from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, Structural, write_host_row
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, is_recording, make
@@ -116,7 +115,7 @@ def pack_rule(
         tensors.append(make(z, 0))
     if not tensors:
         return None
-    name = _name(opcode, numbers)
+    name = name_of_rule(opcode, lambda: numbers)
     packed = make(pack(pair, tensors), 0)
     payload = PackedRule(_operation(name), (opcode, tuple(places), place_of_result), [t._data for t in operands], len(operands))
     return write_host_row(payload, [*operands, packed], len(operands), {len(operands)}, z)
@@ -130,13 +129,6 @@ def _operation(name: str) -> Structural:
     if found is None:
         found = _operations[name] = Structural(name, ((),), lambda g, ctx: ())
     return found
-
-
-def _name(opcode: int, numbers: Sequence[bool]) -> str:
-    names = RULES[opcode].node.split()
-    if len(names) == 1:
-        return names[0]
-    return names[2] if numbers[-1] else names[1] if numbers[0] else names[0]
 
 
 def pack_structural(

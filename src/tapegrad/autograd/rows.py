@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _ctypes import PyObj_FromPtr
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -132,10 +133,13 @@ def name_of(slot: int) -> str:
         return "AccumulateGrad"
     if opcode >= at.STRUCTURAL:
         return record_of(slot).name
+    return name_of_rule(opcode, lambda: [argument.slot < 0 and argument.kind == at.NUMBER for argument in arguments_of(slot)])
+
+
+def name_of_rule(opcode: int, numbers: Callable[[], Sequence[bool]]) -> str:
+    """PyTorch's name of the node of an elementwise operation; `numbers` tells which operands are plain numbers."""
     names = RULES[opcode].node.split()
     if len(names) == 1:
         return names[0]
-    numbers = [argument.slot < 0 and argument.kind == at.NUMBER for argument in arguments_of(slot)]
-    if numbers[-1]:
-        return names[2]
-    return names[1] if numbers[0] else names[0]
+    plain = numbers()
+    return names[2] if plain[-1] else names[1] if plain[0] else names[0]

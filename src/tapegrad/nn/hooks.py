@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tapegrad.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from tapegrad.nn.backward_hooks import Passage
 
-__all__ = ["Hook", "HookHandle", "Hooks"]
-
-_numbers = itertools.count()
+__all__ = ["Hook", "Hooks", "call", "register"]
 
 
 class Hook(NamedTuple):
@@ -25,28 +24,15 @@ class Hook(NamedTuple):
 Hooks = dict[int, Hook]
 
 
-class HookHandle:
-    """What registering a hook returns: `remove` takes the hook away; as a context manager it does so at the end."""
-
-    __slots__ = ("_hooks", "_number")
-
-    def __init__(self, hooks: Hooks, hook: Hook, prepend: bool) -> None:
-        self._hooks, self._number = hooks, next(_numbers)
-        others = dict(hooks) if prepend else {}
-        if prepend:
-            hooks.clear()
-        hooks[self._number] = hook
-        hooks.update(others)
-
-    def remove(self) -> None:
-        """Take the hook away; a second time does nothing."""
-        self._hooks.pop(self._number, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
+def register(module: Any, kind: str, hook: Hook, prepend: bool) -> RemovableHandle:
+    """Add to the hooks of a module that its attribute `kind` lists, at the end or before the others."""
+    handle, hooks = RemovableHandle(module, kind), getattr(module, kind)
+    others = dict(hooks) if prepend else {}
+    if prepend:
+        hooks.clear()
+    hooks[handle.id] = hook
+    hooks.update(others)
+    return handle
 
 
 def call(

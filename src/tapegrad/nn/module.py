@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from tapegrad import dtypes
 from tapegrad.dtypes import DType, as_dtype
-from tapegrad.nn.hooks import Hook, HookHandle, Hooks, call
+from tapegrad.hooks import RemovableHandle
+from tapegrad.nn.hooks import Hook, Hooks, call, register
 from tapegrad.nn.parameter import Parameter
 from tapegrad.nn.state import State
 from tapegrad.nn.tree import Tree
@@ -84,7 +85,7 @@ class Module(Tree, State):
 
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> HookHandle:
+    ) -> RemovableHandle:
         """Call ``hook(module, args)`` before `forward`.
 
         Parameters
@@ -98,14 +99,14 @@ class Module(Tree, State):
 
         Returns
         -------
-        HookHandle
+        RemovableHandle
             Its ``remove()`` takes the hook away.
         """
-        return HookHandle(self._before, Hook(hook, with_kwargs), prepend)
+        return register(self, "_before", Hook(hook, with_kwargs), prepend)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> HookHandle:
+    ) -> RemovableHandle:
         """Call ``hook(module, args, result)`` after `forward`.
 
         Parameters
@@ -121,12 +122,12 @@ class Module(Tree, State):
 
         Returns
         -------
-        HookHandle
+        RemovableHandle
             Its ``remove()`` takes the hook away.
         """
-        return HookHandle(self._after, Hook(hook, with_kwargs, always_call), prepend)
+        return register(self, "_after", Hook(hook, with_kwargs, always_call), prepend)
 
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> HookHandle:
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_output)`` when a reverse pass comes to the module's results.
 
         Only tensors that are results themselves, or in a tuple of results, count; others have None.
@@ -140,7 +141,7 @@ class Module(Tree, State):
 
         Returns
         -------
-        HookHandle
+        RemovableHandle
             Its ``remove()`` takes the hook away from calls that are still to come.
 
         Raises
@@ -148,9 +149,9 @@ class Module(Tree, State):
         RuntimeError
             In the pass, if it returns another number of gradients.
         """
-        return HookHandle(self._backward_before, Hook(hook, False), prepend)
+        return register(self, "_backward_before", Hook(hook, False), prepend)
 
-    def register_full_backward_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> HookHandle:
+    def register_full_backward_hook(self, hook: Callable[..., Any], *, prepend: bool = False) -> RemovableHandle:
         """Call ``hook(module, grad_input, grad_output)`` when a reverse pass has gone through the module.
 
         Arguments given by keyword, or inside containers, are not looked at; those that are not tracked have None. Arguments and
@@ -165,7 +166,7 @@ class Module(Tree, State):
 
         Returns
         -------
-        HookHandle
+        RemovableHandle
             Its ``remove()`` takes the hook away from calls that are still to come.
 
         Raises
@@ -180,7 +181,7 @@ class Module(Tree, State):
         >>> net(tg.tensor([0.0], requires_grad=True)).sum().backward()
         (tensor([1.]),)
         """
-        return HookHandle(self._backward_after, Hook(hook, False), prepend)
+        return register(self, "_backward_after", Hook(hook, False), prepend)
 
     # Attributes
 
