@@ -28,10 +28,29 @@ from tapegrad.ranges import *
 from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from tapegrad import nn, optim
+    from tapegrad import drivers, nn, optim
+    from tapegrad.drivers import (
+        check_grads,
+        elementwise_grad,
+        gauss_newton,
+        grad,
+        hessian,
+        hvp,
+        jacobian,
+        jvp,
+        linearize,
+        value_and_grad,
+        value_and_jacobian,
+        vjp,
+    )
     from tapegrad.saving import load, save
 
 __version__ = "0.1.0"
+
+_DRIVERS = frozenset([
+    "check_grads", "elementwise_grad", "gauss_newton", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad",
+    "value_and_jacobian", "vjp",
+])  # fmt: skip
 
 globals().update(surface.PUBLIC)
 surface.attach()
@@ -41,8 +60,10 @@ def __getattr__(name: str) -> _Any:
     # Layers and files are a quarter of the import, and scripts without networks need not wait for them, nor for optimisers.
     from importlib import import_module
 
-    if name in ("nn", "optim"):
+    if name in ("nn", "optim", "drivers"):
         return import_module(f"tapegrad.{name}")
+    if name in _DRIVERS:
+        return getattr(import_module("tapegrad.drivers"), name)
     if name in ("load", "save"):
         return getattr(import_module("tapegrad.saving"), name)
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import dtypes
+from tapegrad import dtypes, escapes
 from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
 from tapegrad.hooks import leave_to_rows
@@ -302,6 +302,8 @@ def item(t: Tensor) -> Any:
         If it has another number of elements.
     """
     data = t._data
+    if escapes.watchers and t._row:
+        escapes.note()
     if type(data) is float:
         return data
     if data.size != 1:
@@ -311,6 +313,8 @@ def item(t: Tensor) -> Any:
 
 def tolist(t: Tensor) -> Any:
     """The values as nested lists of Python numbers."""
+    if escapes.watchers and t._row:
+        escapes.note()
     return t._data if type(t._data) is float else t._data.tolist()
 
 
