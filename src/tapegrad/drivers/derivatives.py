@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.drivers.calling import Call, plain
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
+from tapegrad.drivers.linear_tape import linear_tape
 from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
 
 __all__ = ["Derivative", "Outputs", "Vector", "gradients_of", "vectors_like"]
@@ -138,7 +139,8 @@ class Derivative:
         self.inputs, self.results = sum(self.input_sizes), sum(self.output_sizes)
         self._gradient: list[Tensor] | None = None
         self._linear: tuple[list[Tensor], list[Tensor]] | None = None
-        self._compiled: Any = None
+        self._compiled = linear_tape(self.leaves, self.outputs, second)
+        self._second = second
 
     @property
     def compiled(self) -> bool:
@@ -147,6 +149,8 @@ class Derivative:
 
     def push(self, tangents: Vector) -> Vector:
         """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
+        if self._compiled is not None:
+            return self._compiled.push(tangents)
         if self._linear is None:
             seeds = [_leaf_like(t) for t in self.outputs]
             self._linear = seeds, gradients_of(self.outputs, self.leaves, seeds, create_graph=True)
@@ -156,10 +160,14 @@ class Derivative:
 
     def pull(self, cotangents: Vector) -> Vector:
         """Products of the transposed Jacobian with the columns of a matrix of shape (results, k)."""
+        if self._compiled is not None:
+            return self._compiled.pull(cotangents)
         return _by_columns(cotangents, self.outputs, self.leaves, self.output_sizes, self.inputs)
 
     def curve(self, tangents: Vector) -> Vector:
         """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
+        if self._compiled is not None and self._second:
+            return self._compiled.curve(tangents)
         if self._gradient is None:
             ones = [wrap(np.ones_like(array_of(t))) for t in self.outputs]
             self._gradient = gradients_of(self.outputs, self.leaves, ones, create_graph=True)

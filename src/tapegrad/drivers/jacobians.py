@@ -136,10 +136,7 @@ def blocks(matrix: np.ndarray, outputs: Outputs, made: Call) -> Any:
 
 def _tracked_jacobian(made: Call, outputs: Outputs) -> Any:
     """The same with tensors that can be differentiated further."""
-    found = []
-    for t in outputs.tensors:
-        found.append(made.arranged(tracked_rows(t, made.leaves)))
-    return outputs.arranged(found)
+    return outputs.arranged(made.arranged(tracked_rows(t, made.leaves)) for t in outputs.tensors)
 
 
 def tracked_rows(output: Tensor, leaves: Sequence[Tensor]) -> list[Any]:

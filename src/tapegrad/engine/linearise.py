@@ -1,0 +1,434 @@
+"""From recorded rows to a linear tape: partials evaluated, maps and broadcasts written down as strides.
+
+The rows were planned as for a reverse sweep from the outputs to the inputs, so those that matter are known, and that nothing which
+their derivatives need was released or overwritten.
+"""
+
+from tapegrad.engine.elementwise import (
+    AT,
+    DESCRIPTION,
+    SPAN,
+    block_of,
+    describe_operand,
+    is_constant,
+)
+from tapegrad.engine.layout import (
+    ARGUMENTS,
+    BLOCK,
+    CONSTANT,
+    CURRENT,
+    DTYPE,
+    FIRST,
+    FLAGS,
+    GATHER,
+    HOOKED,
+    HOST,
+    JOIN,
+    KERNELS,
+    LEAF,
+    LOW,
+    OFFSET,
+    OPCODE,
+    PARTIAL_BLOCK,
+    RULES,
+    SCATTER,
+    SCRATCH,
+    SECOND,
+    SIZE,
+    STRUCTURAL,
+    TOP,
+    UNIT,
+    UNSEEN,
+    VALUE,
+    WIDE,
+    WORK,
+)
+from tapegrad.engine.linear_layout import (
+    ARRAY_FACTOR,
+    CURVE_BYTES,
+    CURVED_MAP,
+    CURVED_PLAIN,
+    CURVES,
+    ENTRIES,
+    ENTRY,
+    ENTRY_BYTES,
+    FACTOR_COUNT,
+    FACTORS,
+    MAP,
+    MAP_BAR,
+    MAP_DIMENSIONS,
+    MAP_FACTOR,
+    MAP_KIND,
+    MAP_RANK,
+    MAP_SIZE,
+    MAP_X,
+    MAP_Z,
+    NUMBER_FACTOR,
+    PLACE_OF,
+    PLACES,
+    PLAIN,
+    PROGRAM,
+    PROGRAM_WORDS,
+    SECOND_BLOCK,
+    SECOND_SCALAR,
+    SECOND_TABLE,
+    SPECIAL_ROW,
+    WITH_SECOND,
+)
+from tapegrad.engine.maps import map_elements, map_source
+from tapegrad.engine.memory import (
+    bits_of,
+    call8,
+    call_scalar,
+    f64,
+    get,
+    load_f64,
+    load_i32,
+    load_i64,
+    load_u8,
+    load_u16,
+    put,
+    store_f64,
+    store_i32,
+    store_i64,
+)
+from tapegrad.engine.plan import record_of, wanted
+from tapegrad.engine.reclaim import argument_count, argument_row
+from tapegrad.engine.sweep import partials_of
+from tapegrad.jit import entry, inline
+
+
+@inline
+def is_active(tape, sweep, slot):
+    """Whether a row is between the inputs and the outputs."""
+    return load_i64(get(sweep, OFFSET) + 8 * slot) != UNSEEN
+
+
+@entry("int64(int64,int64,int64)")
+def measure_linear(tape, sweep, linear):
+    """Upper bounds of what `linearise` needs: ENTRIES, PROGRAM_WORDS, FACTOR_COUNT, PLACES. SPECIAL_ROW, or zero."""
+    opcodes, flags = get(tape, OPCODE), get(tape, FLAGS)
+    entries, words, factors, places = 0, 0, 0, 0
+    maps = 3 if get(linear, WITH_SECOND) == 0 else 12
+    for slot in range(get(sweep, LOW), get(sweep, TOP) + 1):
+        if not is_active(tape, sweep, slot):
+            continue
+        if load_u8(flags + slot) & HOOKED:
+            return SPECIAL_ROW
+        opcode = load_u16(opcodes + 2 * slot)
+        if opcode == LEAF | WIDE:
+            continue
+        if opcode & WIDE == 0:
+            places += 1
+            entries += 1
+            continue
+        kind = opcode - WIDE
+        if kind == HOST:
+            return SPECIAL_ROW
+        record = record_of(tape, slot)
+        places += get(record, SIZE)
+        rank = max(get(record, DTYPE) >> 8, 1)
+        if kind < STRUCTURAL:
+            entries += maps
+            words += maps * (MAP_DIMENSIONS + 4 * rank)
+            factors += maps * get(record, SIZE)
+        elif kind == JOIN:
+            entries += argument_count(record)
+            words += argument_count(record) * (MAP_DIMENSIONS + 8)
+        else:
+            number, rank, offset, dimensions, strides, scale = map_source(record)
+            entries += 1
+            words += MAP_DIMENSIONS + 4 * rank
+    put(linear, ENTRIES, entries)
+    put(linear, PROGRAM_WORDS, words)
+    put(linear, FACTOR_COUNT, factors)
+    put(linear, PLACES, places)
+    return 0
+
+
+@inline
+def begin_entry(linear, kind, place):
+    """Append an entry; its address."""
+    number = get(linear, ENTRIES)
+    put(linear, ENTRIES, number + 1)
+    at = get(linear, ENTRY) + ENTRY_BYTES * number
+    store_i32(at, kind)
+    store_i32(at + 4, place)
+    return at
+
+
+@inline
+def begin_map(linear, kind, size, rank, factor_kind, factor, x, z):
+    """Append a map and its entry; the address of its dimensions."""
+    word = get(linear, PROGRAM_WORDS)
+    at = begin_entry(linear, kind, 0)
+    store_i64(at + 8, word)
+    program = get(linear, PROGRAM) + 8 * word
+    put(program, MAP_SIZE, size)
+    put(program, MAP_RANK, rank)
+    put(program, MAP_KIND, factor_kind)
+    put(program, MAP_FACTOR, factor)
+    put(program, MAP_X, x)
+    put(program, MAP_Z, z)
+    put(program, MAP_BAR, 0)
+    put(linear, PROGRAM_WORDS, word + MAP_DIMENSIONS + 3 * rank)
+    return program + 8 * MAP_DIMENSIONS
+
+
+@inline
+def dense(out, dimensions, rank):
+    """Strides, in elements, of C order."""
+    step = 1
+    for d in range(rank - 1, -1, -1):
+        store_i64(out + 8 * d, step)
+        step *= load_i64(dimensions + 8 * d)
+
+
+@inline
+def copy_words(target, source, count):
+    """Copy int64 words."""
+    for d in range(count):
+        store_i64(target + 8 * d, load_i64(source + 8 * d))
+
+
+@inline
+def structural_maps(sweep, linear, record, kind, place, places):
+    """The entries of a strided map or a concatenation."""
+    if kind == JOIN:
+        arguments = argument_count(record)
+        widths = record + 8 * (ARGUMENTS + 2 * arguments + (get(record, DTYPE) >> 8))
+        inner, before = 0, 0
+        for k in range(arguments):
+            inner += get(widths, k)
+        outer = get(record, SIZE) // inner if inner > 0 else 0
+        for k in range(arguments):
+            slot, width = argument_row(record, k), get(widths, k)
+            if wanted(sweep, slot):
+                x = load_i64(places + 8 * slot)
+                at = begin_map(linear, MAP, outer * width, 2, NUMBER_FACTOR, bits_of(1.0), x, place + before)
+                store_i64(at, outer)
+                store_i64(at + 8, width)
+                store_i64(at + 16, width)
+                store_i64(at + 24, 1)
+                store_i64(at + 32, inner)
+                store_i64(at + 40, 1)
+            before += width
+        return
+    number, rank, offset, dimensions, strides, scale = map_source(record)
+    x = load_i64(places + 8 * argument_row(record, 0))
+    elements = map_elements(rank, dimensions)
+    gathers = kind == GATHER
+    at = begin_map(
+        linear,
+        MAP,
+        elements,
+        rank,
+        NUMBER_FACTOR,
+        bits_of(scale),
+        x + (offset if gathers else 0),
+        place + (0 if gathers else offset),
+    )
+    copy_words(at, dimensions, rank)
+    copy_words(at + (8 if gathers else 16) * rank, strides, rank)
+    dense(at + (16 if gathers else 8) * rank, dimensions, rank)
+
+
+@inline
+def argument_strides(tape, out, slot, rank, dimensions):
+    """Strides, in elements, of an argument over the dimensions it is broadcast to."""
+    own_rank, own_dimensions = 0, dimensions
+    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
+        record = record_of(tape, slot)
+        own_rank = get(record, DTYPE) >> 8
+        own_dimensions = record + 8 * (ARGUMENTS + 2 * argument_count(record))
+    step = 1
+    for d in range(rank - 1, -1, -1):
+        own = d - (rank - own_rank)
+        extent = load_i64(own_dimensions + 8 * own) if own >= 0 else 1
+        store_i64(out + 8 * d, 0 if extent == 1 else step)
+        step *= extent
+
+
+@inline
+def is_full(tape, slot, size):
+    """Whether an argument has as many elements as the result it is broadcast to."""
+    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
+        return get(record_of(tape, slot), SIZE) == size
+    return size == 1
+
+
+@inline
+def side_strides(tape, out, slot, size, rank, dimensions, flat):
+    """Strides of an argument: over the row's dimensions, or over one that is all of its elements."""
+    if flat:
+        store_i64(out, 1 if is_full(tape, slot, size) else 0)
+    else:
+        argument_strides(tape, out, slot, rank, dimensions)
+
+
+@inline
+def is_flat(tape, slot, size):
+    """Whether an argument is as large as the row or has one element: then one stride says it all."""
+    if is_full(tape, slot, size):
+        return True
+    return load_u16(get(tape, OPCODE) + 2 * slot) & WIDE == 0 or get(record_of(tape, slot), SIZE) == 1
+
+
+@inline
+def evaluate(sweep, address, number, size, rank, dimensions, uses, out):
+    """A partial by the kernel at an address, block by block (the values that it uses are described); how many were written.
+
+    One if it is the same for every element.
+    """
+    operands, ones = get(sweep, WORK), get(sweep, SCRATCH) + 4 * SPAN
+    total = 1 if is_constant(sweep, uses) else size
+    for start in range(0, total, BLOCK):
+        count = min(BLOCK, total - start)
+        for q in range(4):
+            at = operands + 8 * DESCRIPTION * q
+            put(at, AT, block_of(sweep, q, start, count, rank, dimensions) if (uses >> q) & 1 else 0)
+        x, y = get(operands, AT), get(operands + 8 * DESCRIPTION, AT)
+        w, z = get(operands + 16 * DESCRIPTION, AT), get(operands + 24 * DESCRIPTION, AT)
+        call8(address, number, count, x, y, w, z, ones, out + 8 * start)
+    return total
+
+
+@inline
+def factor_of(linear, written):
+    """Kind of a factor that was written behind the others, and the number itself or where it stands."""
+    count = get(linear, FACTOR_COUNT)
+    if written == 1:
+        return NUMBER_FACTOR, bits_of(load_f64(get(linear, FACTORS) + 8 * count))
+    put(linear, FACTOR_COUNT, count + written)
+    return ARRAY_FACTOR, count
+
+
+@inline
+def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
+    """The entries of an elementwise row of arrays."""
+    size, rank, arguments = get(record, SIZE), get(record, DTYPE) >> 8, argument_count(record)
+    dimensions, rule = record + 8 * (ARGUMENTS + 2 * arguments), get(tape, RULES) + 32 * opcode
+    second = get(linear, SECOND_TABLE) + 96 * opcode if get(linear, WITH_SECOND) else 0
+    all_uses, uses, flat = load_i64(rule), 0, True
+    for k in range(arguments):
+        slot = argument_row(record, k)
+        if wanted(sweep, slot):
+            uses |= (all_uses >> (4 * k)) & 15
+            flat = flat and is_flat(tape, slot, size)
+    ones = f64(get(sweep, SCRATCH) + 4 * SPAN, BLOCK)
+    for j in range(BLOCK):
+        ones[j] = 1.0
+    for q in range(4):
+        if (uses >> q) & 1:
+            describe_operand(tape, sweep, record, q, size, rank, dimensions)
+    places_rank = 1 if flat else rank
+    for k in range(arguments):
+        slot = argument_row(record, k)
+        if not wanted(sweep, slot):
+            continue
+        number = load_i64(rule + 8 + 8 * k)
+        kind, factor = NUMBER_FACTOR, bits_of(1.0)
+        if number != UNIT:
+            out = get(linear, FACTORS) + 8 * get(linear, FACTOR_COUNT)
+            partials_at = get(get(sweep, KERNELS), PARTIAL_BLOCK)
+            written = evaluate(sweep, partials_at, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
+            kind, factor = factor_of(linear, written)
+        x = load_i64(places + 8 * slot)
+        at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place)
+        if flat:
+            store_i64(at, size)
+        else:
+            copy_words(at, dimensions, rank)
+        side_strides(tape, at + 8 * places_rank, slot, size, rank, dimensions, flat)
+        dense(at + 16 * places_rank, at, places_rank)
+    if second == 0:
+        return
+    for pair in range(6):
+        number = load_i64(second + 8 * pair)
+        if number < 0:
+            continue
+        j = 2 if pair > 2 else (1 if pair > 0 else 0)
+        i = pair - 3 if pair > 2 else (pair - 1 if pair > 0 else 0)
+        a, b = argument_row(record, i), argument_row(record, j)
+        if not wanted(sweep, a) or not wanted(sweep, b):
+            continue
+        out = get(linear, FACTORS) + 8 * get(linear, FACTOR_COUNT)
+        written = evaluate(sweep, get(linear, SECOND_BLOCK), number, size, rank, dimensions, load_i64(second + 48 + 8 * pair), out)
+        # The adjoint will be multiplied into it, which differs from element to element.
+        value = load_f64(out)
+        for e in range(written, size):
+            store_f64(out + 8 * e, value)
+        factor = get(linear, FACTOR_COUNT)
+        put(linear, FACTOR_COUNT, factor + size)
+        for turn in range(1 if i == j else 2):
+            one, other = (a, b) if turn == 0 else (b, a)
+            x, z = load_i64(places + 8 * one), load_i64(places + 8 * other)
+            at = begin_map(linear, CURVED_MAP, size, places_rank, ARRAY_FACTOR, factor, x, z)
+            put(at - 8 * MAP_DIMENSIONS, MAP_BAR, place if turn == 0 else -1)
+            if flat:
+                store_i64(at, size)
+            else:
+                copy_words(at, dimensions, rank)
+            side_strides(tape, at + 8 * places_rank, one, size, rank, dimensions, flat)
+            side_strides(tape, at + 16 * places_rank, other, size, rank, dimensions, flat)
+
+
+@inline
+def plain_entry(tape, sweep, linear, slot, opcode, place, places):
+    """The entry of a row of scalars."""
+    a, b = load_i32(get(tape, FIRST) + 4 * slot), load_i32(get(tape, SECOND) + 4 * slot)
+    value, constant = get(tape, VALUE), get(tape, CONSTANT)
+    p, q = partials_of(sweep, opcode, value, constant, slot, a, b)
+    has_x, has_y = wanted(sweep, a), wanted(sweep, b)
+    at = begin_entry(linear, PLAIN, place)
+    store_i32(at + 8, load_i64(places + 8 * a) if has_x else -1)
+    store_i32(at + 12, load_i64(places + 8 * b) if has_y else -1)
+    store_f64(at + 16, p if has_x else 0.0)
+    store_f64(at + 24, q if has_y else 0.0)
+    if get(linear, WITH_SECOND) == 0:
+        return
+    table = get(linear, SECOND_TABLE) + 96 * opcode
+    xx, xy, yy = load_i64(table) >= 0 and has_x, load_i64(table + 8) >= 0 and has_x and has_y, load_i64(table + 16) >= 0 and has_y
+    if not (xx or xy or yy):
+        return
+    store_i32(at, CURVED_PLAIN)
+    curve = get(linear, CURVES) + CURVE_BYTES * (get(linear, ENTRIES) - 1)
+    x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
+    y = load_f64(value + 8 * b if b >= 0 else constant + 8 * (-2 - b))
+    call_scalar(get(linear, SECOND_SCALAR), opcode, 1 if has_x else 0, 1 if has_y else 0, x, y, load_f64(value + 8 * slot), curve)
+    if not xx:
+        store_f64(curve, 0.0)
+    if not xy:
+        store_f64(curve + 8, 0.0)
+    if not yy:
+        store_f64(curve + 16, 0.0)
+
+
+@entry("int64(int64,int64,int64)")
+def linearise(tape, sweep, linear):
+    """Write the linear tape of the rows that were planned; zero. The memory was measured, and inputs have their places."""
+    opcodes, places = get(tape, OPCODE), get(linear, PLACE_OF)
+    put(linear, ENTRIES, 0)
+    put(linear, PROGRAM_WORDS, 0)
+    put(linear, FACTOR_COUNT, 0)
+    place = get(linear, PLACES)
+    for slot in range(get(sweep, LOW), get(sweep, TOP) + 1):
+        if not is_active(tape, sweep, slot):
+            continue
+        opcode = load_u16(opcodes + 2 * slot)
+        if opcode == LEAF | WIDE:
+            continue
+        store_i64(places + 8 * slot, place)
+        if opcode & WIDE == 0:
+            plain_entry(tape, sweep, linear, slot, opcode, place, places)
+            place += 1
+            continue
+        kind, record = opcode - WIDE, record_of(tape, slot)
+        put(sweep, CURRENT, slot)
+        if kind < STRUCTURAL:
+            elementwise_maps(tape, sweep, linear, record, kind, place, places)
+        else:
+            structural_maps(sweep, linear, record, kind, place, places)
+        place += get(record, SIZE)
+    put(linear, PLACES, place)
+    return 0
