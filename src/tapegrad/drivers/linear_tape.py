@@ -13,9 +13,11 @@ import numpy as np
 
 from tapegrad import kernels
 from tapegrad.autograd.working_memory import Sweep, borrow
+from tapegrad.buffers import large_empty
 from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
+from tapegrad.entries import KERNEL_WORDS
 from tapegrad.second_partials import second_table
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, register_leaf
@@ -26,6 +28,8 @@ _ADDRESS = TAPE.address
 MOST_PLACES = 2**31 - 1  # places are int32
 NEEDED = ("partial_block", "gather_block", "scalar_partials")  # kernels of the engine that evaluate partials
 Matrix = np.ndarray
+ONE, SOME, MANY = LANES
+FLOAT64 = np.dtype(np.float64)
 
 
 @functools.cache
@@ -33,9 +37,20 @@ def _entry(name: str) -> Any:
     return getattr(kernels.load_linear(), name).get()
 
 
+_table = second_table()
+
+
 @functools.cache
-def _second_table() -> np.ndarray:
-    return second_table()
+def _second_words() -> tuple[int, int, int]:
+    """Addresses of the table of second partials and of the kernels that evaluate them."""
+    return _table.ctypes.data, _entry("second_scalar"), _entry("second_block")
+
+
+@functools.cache
+def _load_needed() -> None:
+    """Load the kernels of the engine that evaluate partials."""
+    for name in NEEDED:
+        TAPE.kernel_table[KERNEL_WORDS[name]] = getattr(TAPE.kernels, name).get()
 
 
 def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False) -> LinearTape | None:
@@ -116,7 +131,9 @@ class LinearTape:
     def write(self, state: Sweep, slots: Sequence[int], sizes: Sequence[int]) -> bool:
         """Write the rows of a planned pass; False if there is one that cannot be."""
         header = self.header
-        header[lin.WITH_SECOND] = int(self.second)
+        if self.second:
+            header[lin.WITH_SECOND] = 1
+            header[lin.SECOND_TABLE], header[lin.SECOND_SCALAR], header[lin.SECOND_BLOCK] = _second_words()
         if _entry("measure_linear")(_ADDRESS, state.address, self.address) or self.inputs + header[lin.PLACES] > MOST_PLACES:
             return False
         self._low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
@@ -131,19 +148,13 @@ class LinearTape:
             np.empty(lin.ENTRY_BYTES * entries // 8 + 1, np.int64),
             np.empty(lin.CURVE_BYTES * entries // 8 + 1 if self.second else 1),
             np.empty(int(header[lin.PROGRAM_WORDS]) + 1, np.int64),
-            np.empty(int(header[lin.FACTOR_COUNT]) + 1),
+            large_empty((int(header[lin.FACTOR_COUNT]) + 1,), FLOAT64),
         ]
         for word, array in zip((lin.ENTRY, lin.CURVES, lin.PROGRAM, lin.FACTORS), self.memory, strict=True):
             header[word] = array.ctypes.data
         header[lin.PLACE_OF] = self._row_places.ctypes.data - 8 * self._low
         header[lin.PLACES] = self.inputs
-        if self.second:
-            header[lin.SECOND_TABLE] = _second_table().ctypes.data
-            header[lin.SECOND_SCALAR], header[lin.SECOND_BLOCK] = _entry("second_scalar"), _entry("second_block")
-        for name in NEEDED:
-            word = kernel_word(name)
-            if not TAPE.kernel_table[word]:
-                TAPE.kernel_table[word] = getattr(TAPE.kernels, name).get()
+        _load_needed()
         _entry("linearise")(_ADDRESS, state.address, self.address)
         self.places = int(header[lin.PLACES])
         return True
@@ -197,7 +208,9 @@ class LinearTape:
         return _in_blocks(tangents, self.inputs, sweep)
 
     def _zeros(self, lanes: int) -> Matrix:
-        return np.zeros((self.places, lanes))
+        zeros = large_empty((self.places, lanes), FLOAT64)
+        zeros.fill(0.0)
+        return zeros
 
     def _seed(self, bars: Matrix, columns: Matrix) -> None:
         done = 0
@@ -213,20 +226,14 @@ class LinearTape:
             done += size
 
 
-def kernel_word(name: str) -> int:
-    """Where the table of kernels has one."""
-    from tapegrad.entries import KERNEL_WORDS
-
-    return KERNEL_WORDS[name]
-
-
 def _in_blocks(columns: Matrix, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
     """Sweep over all columns, several lanes at once."""
     count = columns.shape[1]
     results = np.empty((rows, count))
     start = 0
     while start < count:
-        lanes = LANES[-1] if count - start > 1 else 1
+        rest = count - start
+        lanes = ONE if rest == 1 else MANY if rest > MANY // 2 else SOME
         stop = min(start + lanes, count)
         sweep(lanes, columns[:, start:stop], results[:, start:stop])
         start = stop

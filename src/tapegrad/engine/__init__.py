@@ -30,4 +30,4 @@ SOURCES = (
 # The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.
 LINEAR_SOURCES = ("linear_layout", "linearise", "weights")
 LANE_SOURCES = ("lanes", "linear_sweeps")
-LANES = (1, 8)
+LANES = (1, 8, 32)

@@ -20,9 +20,9 @@ LINEAR_WORDS = 13
 ENTRY_BYTES, CURVE_BYTES = 32, 24
 PLAIN, CURVED_PLAIN, MAP, CURVED_MAP = 0, 1, 2, 3
 
-# Program of a map: number of elements, rank, what its factor is (a number, or an index into the factors), the number or index, places
-# of x and z; then dimensions, strides of x, strides of z, all in elements. For a curved map x gets what the tangent of z gives,
-# and the adjoint stands at one more place, with strides of its own.
+# Program of a map: number of elements, rank, what its factor is (a number, or an index into the factors), the number or index,
+# places of x and z; then dimensions, strides of x, strides of z, all in elements. In a curved map the adjoint of x gets what the
+# tangent of z gives, and the place of the adjoint to be multiplied into the factors stands there too: -1 if they are shared.
 MAP_SIZE, MAP_RANK, MAP_KIND, MAP_FACTOR, MAP_X, MAP_Z, MAP_BAR, MAP_DIMENSIONS = 0, 1, 2, 3, 4, 5, 6, 7
 NUMBER_FACTOR, ARRAY_FACTOR = 0, 1
 

@@ -104,12 +104,45 @@ def is_active(tape, sweep, slot):
     return load_i64(get(sweep, OFFSET) + 8 * slot) != UNSEEN
 
 
+@inline
+def second_number(linear, opcode, pair):
+    """Number of the expression of a second partial; -1 if it is zero."""
+    return load_i64(get(linear, SECOND_TABLE) + 96 * opcode + 8 * pair)
+
+
+@inline
+def pair_rows(record, pair):
+    """The rows of the arguments of a second partial."""
+    j = 2 if pair > 2 else (1 if pair > 0 else 0)
+    i = pair - 3 if pair > 2 else (pair - 1 if pair > 0 else 0)
+    return argument_row(record, i), argument_row(record, j)
+
+
+@inline
+def map_counts(tape, sweep, linear, opcode, record):
+    """How many entries an elementwise row of arrays has at most, and how many arrays of factors."""
+    rule = get(tape, RULES) + 32 * opcode
+    maps, arrays = 0, 0
+    for k in range(argument_count(record)):
+        if wanted(sweep, argument_row(record, k)):
+            maps += 1
+            if (load_i64(rule) >> (4 * k)) & 15 != 0:
+                arrays += 1
+    if get(linear, WITH_SECOND):
+        for pair in range(6):
+            if second_number(linear, opcode, pair) >= 0:
+                a, b = pair_rows(record, pair)
+                if wanted(sweep, a) and wanted(sweep, b):
+                    maps += 2
+                    arrays += 1
+    return maps, arrays
+
+
 @entry("int64(int64,int64,int64)")
 def measure_linear(tape, sweep, linear):
     """Upper bounds of what `linearise` needs: ENTRIES, PROGRAM_WORDS, FACTOR_COUNT, PLACES. SPECIAL_ROW, or zero."""
     opcodes, flags = get(tape, OPCODE), get(tape, FLAGS)
     entries, words, factors, places = 0, 0, 0, 0
-    maps = 3 if get(linear, WITH_SECOND) == 0 else 12
     for slot in range(get(sweep, LOW), get(sweep, TOP) + 1):
         if not is_active(tape, sweep, slot):
             continue
@@ -129,16 +162,17 @@ def measure_linear(tape, sweep, linear):
         places += get(record, SIZE)
         rank = max(get(record, DTYPE) >> 8, 1)
         if kind < STRUCTURAL:
+            maps, arrays = map_counts(tape, sweep, linear, kind, record)
             entries += maps
-            words += maps * (MAP_DIMENSIONS + 4 * rank)
-            factors += maps * get(record, SIZE)
+            words += maps * (MAP_DIMENSIONS + 3 * rank)
+            factors += arrays * get(record, SIZE)
         elif kind == JOIN:
             entries += argument_count(record)
             words += argument_count(record) * (MAP_DIMENSIONS + 8)
         else:
-            number, rank, offset, dimensions, strides, scale = map_source(record)
+            rank = get(record, ARGUMENTS + 2 + (get(record, DTYPE) >> 8))
             entries += 1
-            words += MAP_DIMENSIONS + 4 * rank
+            words += MAP_DIMENSIONS + 3 * rank
     put(linear, ENTRIES, entries)
     put(linear, PROGRAM_WORDS, words)
     put(linear, FACTOR_COUNT, factors)
@@ -308,7 +342,6 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
     """The entries of an elementwise row of arrays."""
     size, rank, arguments = get(record, SIZE), get(record, DTYPE) >> 8, argument_count(record)
     dimensions, rule = record + 8 * (ARGUMENTS + 2 * arguments), get(tape, RULES) + 32 * opcode
-    second = get(linear, SECOND_TABLE) + 96 * opcode if get(linear, WITH_SECOND) else 0
     all_uses, uses, flat = load_i64(rule), 0, True
     for k in range(arguments):
         slot = argument_row(record, k)
@@ -341,26 +374,25 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
             copy_words(at, dimensions, rank)
         side_strides(tape, at + 8 * places_rank, slot, size, rank, dimensions, flat)
         dense(at + 16 * places_rank, at, places_rank)
-    if second == 0:
+    if get(linear, WITH_SECOND) == 0:
         return
     for pair in range(6):
-        number = load_i64(second + 8 * pair)
+        number = second_number(linear, opcode, pair)
         if number < 0:
             continue
-        j = 2 if pair > 2 else (1 if pair > 0 else 0)
-        i = pair - 3 if pair > 2 else (pair - 1 if pair > 0 else 0)
-        a, b = argument_row(record, i), argument_row(record, j)
+        a, b = pair_rows(record, pair)
         if not wanted(sweep, a) or not wanted(sweep, b):
             continue
         out = get(linear, FACTORS) + 8 * get(linear, FACTOR_COUNT)
-        written = evaluate(sweep, get(linear, SECOND_BLOCK), number, size, rank, dimensions, load_i64(second + 48 + 8 * pair), out)
+        reads = load_i64(get(linear, SECOND_TABLE) + 96 * opcode + 48 + 8 * pair)
+        written = evaluate(sweep, get(linear, SECOND_BLOCK), number, size, rank, dimensions, reads, out)
         # The adjoint will be multiplied into it, which differs from element to element.
         value = load_f64(out)
         for e in range(written, size):
             store_f64(out + 8 * e, value)
         factor = get(linear, FACTOR_COUNT)
         put(linear, FACTOR_COUNT, factor + size)
-        for turn in range(1 if i == j else 2):
+        for turn in range(1 if pair == 0 or pair == 2 or pair == 5 else 2):
             one, other = (a, b) if turn == 0 else (b, a)
             x, z = load_i64(places + 8 * one), load_i64(places + 8 * other)
             at = begin_map(linear, CURVED_MAP, size, places_rank, ARRAY_FACTOR, factor, x, z)
