@@ -171,8 +171,7 @@ class LinearTape:
         """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
-            dots = self._zeros(lanes)
-            dots[: self.inputs, : columns.shape[1]] = columns
+            dots = self._directions(lanes, columns)
             _entry(f"push_lanes_{lanes}")(self.address, dots.ctypes.data)
             self._read_outputs(dots, out)
 
@@ -199,16 +198,24 @@ class LinearTape:
             self._weighed = True
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
-            dots, bars = self._zeros(lanes), self._zeros(lanes)
-            dots[: self.inputs, : columns.shape[1]] = columns
+            dots, bars = self._directions(lanes, columns), self._zeros(lanes)
             _entry(f"push_lanes_{lanes}")(self.address, dots.ctypes.data)
             _entry(f"curve_lanes_{lanes}")(self.address, dots.ctypes.data, bars.ctypes.data)
             out[...] = bars[: self.inputs, : out.shape[1]]
 
         return _in_blocks(tangents, self.inputs, sweep)
 
+    def _fresh(self, lanes: int) -> Matrix:
+        return large_empty((self.places, lanes), FLOAT64)
+
+    def _directions(self, lanes: int, columns: Matrix) -> Matrix:
+        dots = self._fresh(lanes)
+        dots[: self.inputs, : columns.shape[1]] = columns
+        dots[: self.inputs, columns.shape[1] :] = 0.0
+        return dots
+
     def _zeros(self, lanes: int) -> Matrix:
-        zeros = large_empty((self.places, lanes), FLOAT64)
+        zeros = self._fresh(lanes)
         zeros.fill(0.0)
         return zeros
 

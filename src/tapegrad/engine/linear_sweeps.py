@@ -1,6 +1,6 @@
 """Sweeps over a linear tape, forwards with tangents and backwards with adjoints: `LANES` of them at once.
 
-Places that are added to must be zero before. Products are absolute-zero products, so a masked branch stays masked.
+Adjoints must be zero before; tangents are written. Products are absolute-zero products, so a masked branch stays masked.
 """
 
 from tapegrad.engine.lanes import LANES, add_scaled, set_scaled, set_two
@@ -14,15 +14,18 @@ from tapegrad.engine.linear_layout import (
     ENTRY_BYTES,
     FACTORS,
     MAP,
+    MAP_CLEAR,
     MAP_DIMENSIONS,
     MAP_FACTOR,
     MAP_KIND,
     MAP_RANK,
+    MAP_ROW,
     MAP_SIZE,
     MAP_X,
     MAP_Z,
     NUMBER_FACTOR,
     PROGRAM,
+    SETS,
 )
 from tapegrad.engine.memory import f64, float_of, get, load_f64, load_i32, load_i64, store_f64
 from tapegrad.jit import entry, inline
@@ -64,6 +67,50 @@ def add_factor_run(target, to, source, at, count, factors):
         return
     for e in range(count):
         add_scaled(target + 8 * LANES * to * e, source + 8 * LANES * at * e, weights[e])
+
+
+@inline
+def set_constant_run(target, source, at, count, factor):
+    """``target[e] = factor * source[at * e]``."""
+    if LANES == 1 and at == 1:
+        out, values = f64(target, count), f64(source, count)
+        for e in range(count):
+            out[e] = mul0(factor, values[e])
+        return
+    for e in range(count):
+        set_scaled(target + 8 * LANES * e, source + 8 * LANES * at * e, factor)
+
+
+@inline
+def set_factor_run(target, source, at, count, factors):
+    """``target[e] = factors[e] * source[at * e]``."""
+    weights = f64(factors, count)
+    if LANES == 1 and at == 1:
+        out, values = f64(target, count), f64(source, count)
+        for e in range(count):
+            out[e] = mul0(weights[e], values[e])
+        return
+    for e in range(count):
+        set_scaled(target + 8 * LANES * e, source + 8 * LANES * at * e, weights[e])
+
+
+@inline
+def push_map(linear, program, dots):
+    """Add what a map contributes to the tangent of its row; the first one makes it."""
+    z, x = dots + 8 * LANES * get(program, MAP_Z), dots + 8 * LANES * get(program, MAP_X)
+    clear, rank = get(program, MAP_CLEAR), get(program, MAP_RANK)
+    if clear == SETS and rank == 1:
+        size, at = get(program, MAP_SIZE), load_i64(x_strides(program))
+        if get(program, MAP_KIND) == NUMBER_FACTOR:
+            set_constant_run(z, x, at, size, float_of(get(program, MAP_FACTOR)))
+        else:
+            set_factor_run(z, x, at, size, get(linear, FACTORS) + 8 * get(program, MAP_FACTOR))
+        return
+    count = LANES * (get(program, MAP_SIZE) if clear == SETS else clear)
+    out = f64(dots + 8 * LANES * get(program, MAP_ROW), count)
+    for e in range(count):
+        out[e] = 0.0
+    add_map(linear, program, z, z_strides(program), x, x_strides(program))
 
 
 @inline
@@ -122,8 +169,7 @@ def push_lanes(linear, dots):
                 set_two(z, x, load_f64(at + 16), y, load_f64(at + 24))
         elif kind == MAP:
             program = get(linear, PROGRAM) + 8 * load_i64(at + 8)
-            z, x = dots + 8 * LANES * get(program, MAP_Z), dots + 8 * LANES * get(program, MAP_X)
-            add_map(linear, program, z, z_strides(program), x, x_strides(program))
+            push_map(linear, program, dots)
         at += ENTRY_BYTES
     return 0
 

@@ -56,10 +56,12 @@ from tapegrad.engine.linear_layout import (
     FACTORS,
     MAP,
     MAP_BAR,
+    MAP_CLEAR,
     MAP_DIMENSIONS,
     MAP_FACTOR,
     MAP_KIND,
     MAP_RANK,
+    MAP_ROW,
     MAP_SIZE,
     MAP_X,
     MAP_Z,
@@ -72,10 +74,11 @@ from tapegrad.engine.linear_layout import (
     SECOND_BLOCK,
     SECOND_SCALAR,
     SECOND_TABLE,
+    SETS,
     SPECIAL_ROW,
     WITH_SECOND,
 )
-from tapegrad.engine.maps import map_elements, map_source
+from tapegrad.engine.maps import is_dense, map_elements, map_source
 from tapegrad.engine.memory import (
     bits_of,
     call8,
@@ -192,7 +195,7 @@ def begin_entry(linear, kind, place):
 
 
 @inline
-def begin_map(linear, kind, size, rank, factor_kind, factor, x, z):
+def begin_map(linear, kind, size, rank, factor_kind, factor, x, z, row, clear):
     """Append a map and its entry; the address of its dimensions."""
     word = get(linear, PROGRAM_WORDS)
     at = begin_entry(linear, kind, 0)
@@ -205,6 +208,8 @@ def begin_map(linear, kind, size, rank, factor_kind, factor, x, z):
     put(program, MAP_X, x)
     put(program, MAP_Z, z)
     put(program, MAP_BAR, 0)
+    put(program, MAP_ROW, row)
+    put(program, MAP_CLEAR, clear)
     put(linear, PROGRAM_WORDS, word + MAP_DIMENSIONS + 3 * rank)
     return program + 8 * MAP_DIMENSIONS
 
@@ -234,12 +239,13 @@ def structural_maps(sweep, linear, record, kind, place, places):
         inner, before = 0, 0
         for k in range(arguments):
             inner += get(widths, k)
-        outer = get(record, SIZE) // inner if inner > 0 else 0
+        outer, clear = get(record, SIZE) // inner if inner > 0 else 0, get(record, SIZE)
         for k in range(arguments):
             slot, width = argument_row(record, k), get(widths, k)
             if wanted(sweep, slot):
                 x = load_i64(places + 8 * slot)
-                at = begin_map(linear, MAP, outer * width, 2, NUMBER_FACTOR, bits_of(1.0), x, place + before)
+                at = begin_map(linear, MAP, outer * width, 2, NUMBER_FACTOR, bits_of(1.0), x, place + before, place, clear)
+                clear = 0
                 store_i64(at, outer)
                 store_i64(at + 8, width)
                 store_i64(at + 16, width)
@@ -248,7 +254,7 @@ def structural_maps(sweep, linear, record, kind, place, places):
                 store_i64(at + 40, 1)
             before += width
         return
-    number, rank, offset, dimensions, strides, scale = map_source(record)
+    _number, rank, offset, dimensions, strides, scale = map_source(record)
     x = load_i64(places + 8 * argument_row(record, 0))
     elements = map_elements(rank, dimensions)
     gathers = kind == GATHER
@@ -261,6 +267,8 @@ def structural_maps(sweep, linear, record, kind, place, places):
         bits_of(scale),
         x + (offset if gathers else 0),
         place + (0 if gathers else offset),
+        place,
+        SETS if gathers else get(record, SIZE),
     )
     copy_words(at, dimensions, rank)
     copy_words(at + (8 if gathers else 16) * rank, strides, rank)
@@ -354,7 +362,7 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
     for q in range(4):
         if (uses >> q) & 1:
             describe_operand(tape, sweep, record, q, size, rank, dimensions)
-    places_rank = 1 if flat else rank
+    places_rank, clear = 1 if flat else rank, SETS
     for k in range(arguments):
         slot = argument_row(record, k)
         if not wanted(sweep, slot):
@@ -367,7 +375,8 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
             written = evaluate(sweep, partials_at, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
             kind, factor = factor_of(linear, written)
         x = load_i64(places + 8 * slot)
-        at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place)
+        at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place, place, clear)
+        clear = 0
         if flat:
             store_i64(at, size)
         else:
@@ -395,7 +404,7 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
         for turn in range(1 if pair == 0 or pair == 2 or pair == 5 else 2):
             one, other = (a, b) if turn == 0 else (b, a)
             x, z = load_i64(places + 8 * one), load_i64(places + 8 * other)
-            at = begin_map(linear, CURVED_MAP, size, places_rank, ARRAY_FACTOR, factor, x, z)
+            at = begin_map(linear, CURVED_MAP, size, places_rank, ARRAY_FACTOR, factor, x, z, place, 0)
             put(at - 8 * MAP_DIMENSIONS, MAP_BAR, place if turn == 0 else -1)
             if flat:
                 store_i64(at, size)
@@ -406,23 +415,46 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
 
 
 @inline
+def place_of_argument(tape, sweep, record, kind, places):
+    """Place of a wide row that stands where its argument stands: a piece of it, or it with a constant added; else -1."""
+    if kind == GATHER:
+        _number, rank, offset, dimensions, strides, scale = map_source(record)
+        if scale == 1.0 and get(record, SIZE) > 0 and is_dense(rank, dimensions, strides):
+            return load_i64(places + 8 * argument_row(record, 0)) + offset
+    elif kind < STRUCTURAL:
+        rule, found = get(tape, RULES) + 32 * kind, -1
+        for k in range(argument_count(record)):
+            slot = argument_row(record, k)
+            if wanted(sweep, slot):
+                if found >= 0 or load_i64(rule + 8 + 8 * k) != UNIT or not is_full(tape, slot, get(record, SIZE)):
+                    return -1
+                found = load_i64(places + 8 * slot)
+        return found
+    return -1
+
+
+@inline
 def plain_entry(tape, sweep, linear, slot, opcode, place, places):
-    """The entry of a row of scalars."""
+    """The entry of a row of scalars; its place."""
     a, b = load_i32(get(tape, FIRST) + 4 * slot), load_i32(get(tape, SECOND) + 4 * slot)
     value, constant = get(tape, VALUE), get(tape, CONSTANT)
     p, q = partials_of(sweep, opcode, value, constant, slot, a, b)
     has_x, has_y = wanted(sweep, a), wanted(sweep, b)
+    xx, xy, yy = False, False, False
+    if get(linear, WITH_SECOND):
+        xx = has_x and second_number(linear, opcode, 0) >= 0
+        xy = has_x and has_y and second_number(linear, opcode, 1) >= 0
+        yy = has_y and second_number(linear, opcode, 2) >= 0
+    curved = xx or xy or yy
+    if has_x != has_y and not curved and (p if has_x else q) == 1.0:
+        return load_i64(places + 8 * (a if has_x else b))
     at = begin_entry(linear, PLAIN, place)
     store_i32(at + 8, load_i64(places + 8 * a) if has_x else -1)
     store_i32(at + 12, load_i64(places + 8 * b) if has_y else -1)
     store_f64(at + 16, p if has_x else 0.0)
     store_f64(at + 24, q if has_y else 0.0)
-    if get(linear, WITH_SECOND) == 0:
-        return
-    table = get(linear, SECOND_TABLE) + 96 * opcode
-    xx, xy, yy = load_i64(table) >= 0 and has_x, load_i64(table + 8) >= 0 and has_x and has_y, load_i64(table + 16) >= 0 and has_y
-    if not (xx or xy or yy):
-        return
+    if not curved:
+        return place
     store_i32(at, CURVED_PLAIN)
     curve = get(linear, CURVES) + CURVE_BYTES * (get(linear, ENTRIES) - 1)
     x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
@@ -434,6 +466,7 @@ def plain_entry(tape, sweep, linear, slot, opcode, place, places):
         store_f64(curve + 8, 0.0)
     if not yy:
         store_f64(curve + 16, 0.0)
+    return place
 
 
 @entry("int64(int64,int64,int64)")
@@ -450,12 +483,17 @@ def linearise(tape, sweep, linear):
         opcode = load_u16(opcodes + 2 * slot)
         if opcode == LEAF | WIDE:
             continue
-        store_i64(places + 8 * slot, place)
         if opcode & WIDE == 0:
-            plain_entry(tape, sweep, linear, slot, opcode, place, places)
-            place += 1
+            own = plain_entry(tape, sweep, linear, slot, opcode, place, places)
+            store_i64(places + 8 * slot, own)
+            if own == place:
+                place += 1
             continue
         kind, record = opcode - WIDE, record_of(tape, slot)
+        own = place_of_argument(tape, sweep, record, kind, places)
+        store_i64(places + 8 * slot, own if own >= 0 else place)
+        if own >= 0:
+            continue
         put(sweep, CURRENT, slot)
         if kind < STRUCTURAL:
             elementwise_maps(tape, sweep, linear, record, kind, place, places)
