@@ -98,7 +98,9 @@ def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
     ValueError
         If there is no such argument, or one twice.
     """
-    given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if isinstance(argnums, (float, str)):
+        raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
+    given = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
     for number in given:
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
@@ -188,12 +190,15 @@ def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], arg
     TypeError
         If an argument cannot be differentiated by, or the function does not return a pair where it should.
     """
+    if not is_recording():
+        with inference_mode(False), enable_grad():
+            return call(f, args, kwargs, argnums, has_aux, name)
     record = recorder_of(f)
     made = Call()
     made.inside = inside = _thread.depth > 0
-    made.many = argnums.__class__ is not int
+    made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)
-    if argnums == 0 and arguments and type(arguments[0]) in (ndarray, float):
+    if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
         leaf, kind = tensor_like(arguments[0], name, "argument 0", inside)
         made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
         arguments[0] = leaf
@@ -202,11 +207,7 @@ def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], arg
     places = escapes.watch()
     _thread.depth += 1
     try:
-        if is_recording():
-            output = record(*arguments, **kwargs)
-        else:
-            with inference_mode(False), enable_grad():
-                output = record(*arguments, **kwargs)
+        output = record(*arguments, **kwargs)
     finally:
         _thread.depth -= 1
         escapes.stop()
