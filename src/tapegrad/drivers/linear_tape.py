@@ -32,9 +32,12 @@ ONE, SOME, MANY = LANES
 FLOAT64 = np.dtype(np.float64)
 
 
+_module = functools.cache(kernels.load_linear)
+
+
 @functools.cache
 def _entry(name: str) -> Any:
-    return getattr(kernels.load_linear(), name).get()
+    return getattr(_module(), name).get()
 
 
 _table = second_table()
