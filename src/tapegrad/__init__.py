@@ -28,7 +28,7 @@ from tapegrad.ranges import *
 from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from tapegrad import drivers, nn, optim
+    from tapegrad import drivers, nn, optim, optimize
     from tapegrad.drivers import (
         check_grads,
         elementwise_grad,
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> _Any:
     # Layers and files are a quarter of the import, and scripts without networks need not wait for them, nor for optimisers.
     from importlib import import_module
 
-    if name in ("nn", "optim", "drivers"):
+    if name in ("nn", "optim", "optimize", "drivers"):
         return import_module(f"tapegrad.{name}")
     if name in _DRIVERS:
         return getattr(import_module("tapegrad.drivers"), name)
