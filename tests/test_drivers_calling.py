@@ -76,6 +76,66 @@ def test_recording_is_switched_on() -> None:
         assert tg.grad(lambda x: x * x)(3.0) == 6.0
 
 
+# Elements of arrays are numbers of their own.
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x[0] * x[1] ** 2 * x[-1],
+        lambda x: np.prod(np.stack([x[0], x[1], x[1], x[2]])),
+        lambda x: (lambda a, b, c: a * b * b * c)(*x),
+        lambda x: next(iter(x)) * x[1:2].sum() ** 2 * x[2],
+        lambda x: x[np.int64(0)] * x[1] ** 2 * x[2],
+    ],
+    ids=["index", "stack", "unpack", "iterate", "numpy index"],
+)
+def test_elements(f: Any) -> None:
+    np.testing.assert_allclose(tg.grad(f)(np.array([2.0, 3.0, 5.0])), [45.0, 60.0, 18.0], rtol=1e-14)
+    np.testing.assert_allclose(
+        tg.hessian(f)(np.array([2.0, 3.0, 5.0])), [[0.0, 30.0, 9.0], [30.0, 20.0, 12.0], [9.0, 12.0, 0.0]], rtol=1e-13, atol=1e-13
+    )
+
+
+def test_elements_of_a_matrix() -> None:
+    gradient = tg.grad(lambda x: x[0, 1] * x[1, -1] + x[0][0])(np.arange(4.0).reshape(2, 2))
+    assert gradient.tolist() == [[1.0, 3.0], [0.0, 1.0]]
+
+
+def test_an_element_can_be_changed_without_the_array() -> None:
+    def f(x: Any) -> Any:
+        a = x[0]
+        a *= 3.0
+        return a * x[0]
+
+    assert tg.grad(f)(np.array([2.0])).tolist() == [12.0]
+
+
+@pytest.mark.parametrize("key", [3, -4, (0, 0), 1.5, "x"])
+def test_elements_that_are_not_there(key: Any) -> None:
+    with pytest.raises((IndexError, TypeError)):
+        tg.grad(lambda x: x[key])(np.ones(3))
+
+
+def test_elements_without_recording() -> None:
+    def f(x: Any) -> Any:
+        with tg.no_grad():
+            scale = x[0]
+        return (x * scale).sum()
+
+    assert tg.grad(f)(np.array([2.0, 1.0])).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("key", [0, -1, slice(0, 1), (0,), np.int64(0), [0], np.array([True, False])])
+def test_the_argument_cannot_be_written(key: Any) -> None:
+    def f(x: Any) -> Any:
+        x[key] = 1.0
+        return x.sum()
+
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        tg.grad(f)(np.ones(2))
+
+
 # Which arguments.
 
 

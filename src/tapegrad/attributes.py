@@ -14,6 +14,7 @@ from tapegrad.casting import cast
 from tapegrad.hooks import leave_to_rows
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
+from tapegrad.number_entries import NumberEntries, entry
 from tapegrad.printing import format_tensor
 from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
@@ -439,6 +440,8 @@ def iterate(t: Tensor) -> Any:
     """Slices along the first dimension."""
     if ndim(t) == 0:
         raise TypeError("iteration over a 0-d tensor")
+    if ndim(t) == 1 and t._meta.__class__ is NumberEntries:
+        return iter([entry(t, k) for k in range(len(t._data))])
     return iter(t.unbind(0))
 
 

@@ -13,11 +13,13 @@ from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.dtypes import as_dtype
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.grad_mode import enable_grad, inference_mode
+from tapegrad.number_entries import NumberEntries
 from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make
 
 __all__ = ["Call", "call", "check_argnums", "plain", "plain_tree", "tensor_like"]
 
 ndarray, float64 = np.ndarray, np.float64
+FLOAT64 = np.dtype(np.float64)
 Argnums = int | Sequence[int]
 
 
@@ -166,7 +168,8 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
             f"{type(value).__name__}. Constants of other kinds go by keyword, or as an argument that argnums does not name."
         )
     leaf = make(data, 0)
-    leaf._meta = Meta()
+    numbers = type(data) is ndarray and data.dtype is FLOAT64 and data.flags.c_contiguous
+    leaf._meta = NumberEntries() if numbers else Meta()
     leaf._row = -1
     return leaf, kind
 
