@@ -178,9 +178,63 @@ def test_float32_rows() -> None:
     np.testing.assert_allclose(tape.push(np.eye(2)), np.diag(2.0 * np.exp([0.5, 1.5])), rtol=1e-6)
 
 
-def test_rows_that_only_python_can_differentiate_are_left_to_the_general_pass() -> None:
+class Doubled(tg.autograd.Function):
+    """A custom function."""
+
+    @staticmethod
+    def forward(ctx: Any, x: tg.Tensor) -> tg.Tensor:
+        return 2.0 * x
+
+    @staticmethod
+    def backward(ctx: Any, g: tg.Tensor) -> tg.Tensor:
+        return 2.0 * g
+
+
+def test_custom_functions_are_left_to_the_general_pass() -> None:
     x = tg.tensor([0.5, 1.5], requires_grad=True)
-    assert linear_tape([x], [tg.tensor(np.ones((2, 2))) @ x]) is None
+    assert linear_tape([x], [Doubled.apply(x)]) is None
+
+
+MATRIX = tg.tensor([[2.0, 0.3, 0.1], [0.2, 3.0, 0.4], [0.5, 0.1, 1.5]])
+HOSTED: dict[str, Callable[[Any, Any], Any]] = {
+    "matrix times vector": lambda x, m: m @ x,
+    "vector times matrix": lambda x, m: x @ m,
+    "matrix product": lambda x, m: m @ m.T,
+    "dot": lambda x, m: x.dot(x * 2.0),
+    "einsum": lambda x, m: tg.einsum("i,ij,j->", x, m, x),
+    "index array": lambda x, m: x[[0, 2, 0]] * x,
+    "cumsum": lambda x, m: m.cumsum(1),
+    "cumprod": lambda x, m: x.cumprod(0),
+    "product of all": lambda x, m: x.prod(),
+    "maximum of all": lambda x, m: (x * x).max(),
+    "sort": lambda x, m: (x * x).sort()[0],
+    "softmax": lambda x, m: m.softmax(0),
+    "logsumexp": lambda x, m: m.logsumexp(1),
+    "norm": lambda x, m: m.norm(),
+    "standard deviation": lambda x, m: m.std(0),
+    "solve": lambda x, m: tg.linalg.solve(m, x),
+    "inverse": lambda x, m: tg.linalg.inv(m),
+    "determinant": lambda x, m: tg.linalg.det(m),
+    "eigenvalues": lambda x, m: tg.linalg.eigvalsh(m @ m.T),
+    "triangle": lambda x, m: tg.tril(m),
+}
+
+
+@pytest.mark.parametrize("f", HOSTED.values(), ids=HOSTED)
+def test_rows_whose_derivative_is_python(f: Callable[[Any, Any], Any]) -> None:
+    x, y = (tg.tensor(values, requires_grad=True) for values in ([0.4, 1.2, -0.7], [0.1, 0.2, 0.3]))
+    m = MATRIX * (1.0 + 0.1 * tg.sin(y))
+    assert_same_derivatives([x, y], tg.exp(0.3 * f(tg.sin(x), m)), rtol=1e-10)
+
+
+def test_values_of_such_rows_are_those_of_the_recording() -> None:
+    matrix = tg.tensor(np.eye(2))
+    x = tg.tensor([0.5, 1.5], requires_grad=True)
+    tape = linear_tape([x], [matrix @ x])
+    assert tape is not None
+    matrix.fill_(7.0)
+    np.testing.assert_array_equal(tape.push(np.eye(2)), np.eye(2))
+    np.testing.assert_array_equal(tape.pull(np.eye(2)), np.eye(2))
 
 
 def test_a_hook_is_left_to_the_general_pass() -> None:

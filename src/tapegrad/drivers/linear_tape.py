@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import kernels
-from tapegrad.autograd.working_memory import Sweep, borrow
+from tapegrad.autograd.rows import object_at
+from tapegrad.autograd.working_memory import Sweep, borrow, saved_record_of
 from tapegrad.buffers import large_empty
+from tapegrad.drivers.hosted_rows import HostedRow
 from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
@@ -127,6 +129,7 @@ class LinearTape:
         self.header = np.zeros(lin.LINEAR_WORDS, np.int64)
         self.address = self.header.ctypes.data
         self.memory: list[np.ndarray] = []
+        self.hosts: dict[int, HostedRow] = {}
         self._row_places = np.empty(0, np.int64)
         self._low = 0
         self._weighed = False
@@ -160,6 +163,17 @@ class LinearTape:
         _load_needed()
         _entry("linearise")(_ADDRESS, state.address, self.address)
         self.places = int(header[lin.PLACES])
+        return self._add_hosts()
+
+    def _add_hosts(self) -> bool:
+        """Keep what the rows need whose derivative is Python; False if one of them runs itself."""
+        entries = self.memory[0][: lin.ENTRY_BYTES // 8 * int(self.header[lin.ENTRIES])].reshape(-1, lin.ENTRY_BYTES // 8)
+        for number in np.flatnonzero(entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).tolist():
+            slot = int(entries[number, 1])
+            record = saved_record_of(slot)
+            if object_at(record.payload).runs_itself:
+                return False
+            self.hosts[number] = HostedRow(slot, record, self.place)
         return True
 
     def place(self, slot: int) -> int:
@@ -175,7 +189,7 @@ class LinearTape:
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots = self._directions(lanes, columns)
-            _entry(f"push_lanes_{lanes}")(self.address, dots.ctypes.data)
+            self._push(lanes, dots, columns.shape[1])
             self._read_outputs(dots, out)
 
         return _in_blocks(tangents, sum(size for _, size in self.outputs), sweep)
@@ -186,7 +200,7 @@ class LinearTape:
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             bars = self._zeros(lanes)
             self._seed(bars, columns)
-            _entry(f"pull_lanes_{lanes}")(self.address, bars.ctypes.data)
+            self._pull(lanes, bars, columns.shape[1])
             out[...] = bars[: self.inputs, : out.shape[1]]
 
         return _in_blocks(cotangents, self.inputs, sweep)
@@ -196,17 +210,31 @@ class LinearTape:
         if not self._weighed:
             bars = self._zeros(1)
             self._seed(bars, np.ones((1, 1)))
-            _entry("pull_lanes_1")(self.address, bars.ctypes.data)
+            self._pull(1, bars, 1)
             _entry("weigh")(self.address, bars.ctypes.data)
             self._weighed = True
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots, bars = self._directions(lanes, columns), self._zeros(lanes)
-            _entry(f"push_lanes_{lanes}")(self.address, dots.ctypes.data)
+            self._push(lanes, dots, columns.shape[1])
             _entry(f"curve_lanes_{lanes}")(self.address, dots.ctypes.data, bars.ctypes.data)
             out[...] = bars[: self.inputs, : out.shape[1]]
 
         return _in_blocks(tangents, self.inputs, sweep)
+
+    def _push(self, lanes: int, dots: Matrix, count: int) -> None:
+        """Sweep forwards, with the steps that Python makes in between for so many of the lanes."""
+        run, at = _entry(f"push_lanes_{lanes}"), 0
+        while (at := run(self.address, dots.ctypes.data, at)) != lin.FINISHED:
+            self.hosts[at].push(dots, count)
+            at += 1
+
+    def _pull(self, lanes: int, bars: Matrix, count: int) -> None:
+        """The same backwards."""
+        run, at = _entry(f"pull_lanes_{lanes}"), int(self.header[lin.ENTRIES]) - 1
+        while (at := run(self.address, bars.ctypes.data, at)) != lin.FINISHED:
+            self.hosts[at].pull(bars, count)
+            at -= 1
 
     def _fresh(self, lanes: int) -> Matrix:
         return large_empty((self.places, lanes), FLOAT64)

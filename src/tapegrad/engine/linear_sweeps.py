@@ -13,6 +13,8 @@ from tapegrad.engine.linear_layout import (
     ENTRY,
     ENTRY_BYTES,
     FACTORS,
+    FINISHED,
+    HOSTED,
     MAP,
     MAP_CLEAR,
     MAP_DIMENSIONS,
@@ -152,12 +154,14 @@ def z_strides(program):
     return program + 8 * (MAP_DIMENSIONS + 2 * get(program, MAP_RANK))
 
 
-@entry("int64(int64,int64)")
-def push_lanes(linear, dots):
-    """Tangents of all places from those of the inputs; zero."""
-    at = get(linear, ENTRY)
-    for _ in range(get(linear, ENTRIES)):
+@entry("int64(int64,int64,int64)")
+def push_lanes(linear, dots, start):
+    """Tangents of all places from those of the inputs, entry `start` first; FINISHED, or a hosted entry."""
+    at = get(linear, ENTRY) + ENTRY_BYTES * start
+    for number in range(start, get(linear, ENTRIES)):
         kind = load_i32(at)
+        if kind == HOSTED:
+            return number
         if kind <= CURVED_PLAIN:
             a, b, z = load_i32(at + 8), load_i32(at + 12), dots + 8 * LANES * load_i32(at + 4)
             x, y = dots + 8 * LANES * a, dots + 8 * LANES * b
@@ -171,7 +175,7 @@ def push_lanes(linear, dots):
             program = get(linear, PROGRAM) + 8 * load_i64(at + 8)
             push_map(linear, program, dots)
         at += ENTRY_BYTES
-    return 0
+    return FINISHED
 
 
 @inline
@@ -189,14 +193,17 @@ def pull_entry(linear, at, kind, bars):
         add_map(linear, program, x, x_strides(program), z, z_strides(program))
 
 
-@entry("int64(int64,int64)")
-def pull_lanes(linear, bars):
-    """Adjoints of all places from those of the outputs; zero."""
-    at = get(linear, ENTRY) + ENTRY_BYTES * get(linear, ENTRIES)
-    for _ in range(get(linear, ENTRIES)):
+@entry("int64(int64,int64,int64)")
+def pull_lanes(linear, bars, start):
+    """Adjoints of all places from those of the outputs, entry `start` first; FINISHED, or a hosted entry."""
+    at = get(linear, ENTRY) + ENTRY_BYTES * start
+    for number in range(start, -1, -1):
+        kind = load_i32(at)
+        if kind == HOSTED:
+            return number
+        pull_entry(linear, at, kind, bars)
         at -= ENTRY_BYTES
-        pull_entry(linear, at, load_i32(at), bars)
-    return 0
+    return FINISHED
 
 
 @entry("int64(int64,int64,int64)")

@@ -54,6 +54,7 @@ from tapegrad.engine.linear_layout import (
     ENTRY_BYTES,
     FACTOR_COUNT,
     FACTORS,
+    HOSTED,
     MAP,
     MAP_BAR,
     MAP_CLEAR,
@@ -159,7 +160,7 @@ def measure_linear(tape, sweep, linear):
             entries += 1
             continue
         kind = opcode - WIDE
-        if kind == HOST:
+        if kind == HOST and get(linear, WITH_SECOND):
             return SPECIAL_ROW
         record = record_of(tape, slot)
         places += get(record, SIZE)
@@ -169,6 +170,8 @@ def measure_linear(tape, sweep, linear):
             entries += maps
             words += maps * (MAP_DIMENSIONS + 3 * rank)
             factors += arrays * get(record, SIZE)
+        elif kind == HOST:
+            entries += 1
         elif kind == JOIN:
             entries += argument_count(record)
             words += argument_count(record) * (MAP_DIMENSIONS + 8)
@@ -495,7 +498,9 @@ def linearise(tape, sweep, linear):
         if own >= 0:
             continue
         put(sweep, CURRENT, slot)
-        if kind < STRUCTURAL:
+        if kind == HOST:
+            store_i64(begin_entry(linear, HOSTED, 0) + 8, slot)
+        elif kind < STRUCTURAL:
             elementwise_maps(tape, sweep, linear, record, kind, place, places)
         else:
             structural_maps(sweep, linear, record, kind, place, places)
