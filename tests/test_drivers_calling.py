@@ -378,6 +378,26 @@ def test_hooks_of_the_function_are_called() -> None:
     assert tg.jacobian(f)(1.0) == 80.0
 
 
+def test_an_argument_whose_flag_was_set_anew() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        x.requires_grad_(False)
+        x.requires_grad_(True)
+        return y * x
+
+    assert tg.grad(f)(2.0) == 12.0
+    assert tg.jacobian(f)(2.0) == 12.0
+    assert tg.jvp(f, (2.0,), (1.0,)) == (8.0, 12.0)
+    assert tg.hessian(f)(2.0) == 12.0
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+def test_anomalies_are_found() -> None:
+    for driver in (tg.grad, tg.jacobian, tg.hessian):
+        with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"):
+            driver(lambda x: np.sqrt(x) * 2.0)(-1.0)
+
+
 # Drivers inside of drivers.
 
 

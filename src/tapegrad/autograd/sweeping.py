@@ -120,7 +120,8 @@ def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[i
     words = state.leaf_words
     numbers = {id(leaf): k for k, leaf in enumerate(leaves)}
     for k in range(count):
-        number = numbers.get(id(object_at(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])()))
+        # A leaf that has left a row may be reached by more than one.
+        number = numbers.pop(id(object_at(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])()), None)
         if number is None:
             return None
         data = leaves[number]._data

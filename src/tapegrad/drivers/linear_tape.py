@@ -77,8 +77,8 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
     RuntimeError
         If values that a derivative needs were released or overwritten.
     """
-    if TAPE.anomalies:
-        return None
+    if TAPE.anomalies or any(t._meta is not None and t._meta.left for t in leaves):
+        return None  # anomalies are looked for row by row; a leaf that has left a row may have more than one
     for t in (*leaves, *outputs):
         if t._row < 0:
             register_leaf(t)
