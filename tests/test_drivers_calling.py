@@ -391,7 +391,7 @@ def test_an_argument_whose_flag_was_set_anew() -> None:
     assert tg.hessian(f)(2.0) == 12.0
 
 
-@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
+@pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled", "ignore:Error detected in")
 def test_anomalies_are_found() -> None:
     for driver in (tg.grad, tg.jacobian, tg.hessian):
         with tg.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values"):
