@@ -108,6 +108,23 @@ def test_products_can_be_taken_again() -> None:
     np.testing.assert_allclose(pull(W)[0], 2.0 * X * W, rtol=1e-15)
 
 
+def test_products_are_those_of_the_point_whatever_becomes_of_its_array() -> None:
+    x, matrix = X.copy(), np.eye(3)
+    _, pull = tg.vjp(lambda x: (matrix @ (x * x)) * x, x)
+    _, push = tg.linearize(lambda x: (matrix @ (x * x)) * x, x)
+    model = tg.gauss_newton(lambda x: x * x * x, x)
+    x[:], matrix[:] = 7.0, 7.0
+    for product in (pull(V)[0], push(V)):
+        np.testing.assert_allclose(product, 3.0 * X * X * V, rtol=1e-14)
+    np.testing.assert_allclose(model.product(V), 9.0 * X**4 * V, rtol=1e-14)
+
+
+def test_compiled_functions_are_refused_until_they_can_be_recorded() -> None:
+    numba = pytest.importorskip("numba")
+    with pytest.raises(NotImplementedError, match="compiled functions cannot be recorded yet"):
+        tg.grad(numba.njit(lambda x: x * x))(2.0)
+
+
 def test_several_arguments() -> None:
     def f(x: Any, y: Any) -> Any:
         return {"product": x * y, "sum": (x + y).sum()}

@@ -16,7 +16,7 @@ from tapegrad.grad_mode import enable_grad, inference_mode
 from tapegrad.number_entries import NumberEntries
 from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make
 
-__all__ = ["Call", "call", "check_argnums", "plain", "plain_tree", "tensor_like"]
+__all__ = ["Call", "call", "check_argnums", "copied", "finish", "plain", "plain_tree", "tensor_like"]
 
 ndarray, float64 = np.ndarray, np.float64
 FLOAT64 = np.dtype(np.float64)
@@ -257,6 +257,13 @@ def _is_tracked(output: Any) -> bool:
     found: list[Any] = []
     flatten(output, found, [], "")
     return any(isinstance(leaf, Tensor) and leaf._row for leaf in found)
+
+
+def copied(value: Any) -> Any:
+    """A container with copies of its arrays: what is differentiated later must not change meanwhile."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves, [], "")
+    return restore(structure, iter([leaf.copy() if isinstance(leaf, ndarray) else leaf for leaf in leaves]))
 
 
 def finish(result: Any, kind: Any) -> Any:

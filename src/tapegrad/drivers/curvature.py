@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Argnums, Call, call
+from tapegrad.drivers.calling import Argnums, Call, call, copied
 from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of, vectors_like
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
@@ -195,7 +195,7 @@ def gauss_newton(residual: Callable[..., Any], x: Any) -> GaussNewton:
     array([[ 401., -200.],
            [-200.,  100.]])
     """
-    made = call(residual, (x,), {}, 0, False, "gauss_newton")
+    made = call(residual, (copied(x),), {}, 0, False, "gauss_newton")
     if made.inside:
         raise NotImplementedError("gauss_newton cannot be differentiated by another driver; use jacobian inside of it")
     outputs = Outputs(made, "gauss_newton")

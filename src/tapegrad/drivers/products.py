@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Call, call, finish
+from tapegrad.drivers.calling import Call, call, copied, finish
 from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of, vectors_like
 from tapegrad.tensor import Tensor, array_of, wrap
 
@@ -77,7 +77,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     >>> value, product(1.0), product(2.0)
     (0.0, 1.0, 2.0)
     """
-    made = _called(f, primals, has_aux, "linearize")
+    made = _called(f, copied(primals), has_aux, "linearize")
     outputs = Outputs(made, "linearize")
     derivative = None if made.inside else Derivative(made.leaves, outputs.tensors)
 
@@ -116,7 +116,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> product(np.array([1.0, 10.0]))
     (array([ 3., 30.]), 21.0)
     """
-    made = _called(f, primals, has_aux, "vjp")
+    made = _called(f, copied(primals), has_aux, "vjp")
     outputs = Outputs(made, "vjp")
 
     def product(cotangent: Any) -> Any:
