@@ -106,8 +106,12 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 
 def _jacobian(made: Call, outputs: Outputs, mode: str) -> Any:
-    derivative = Derivative(made.leaves, outputs.tensors)
-    return blocks(jacobian_matrix(derivative, mode), outputs, made)
+    if mode != "forward" and sum(sizes_of(outputs.tensors)) == 1:
+        # One sweep is all there is to do, which a linear tape would only make longer.
+        seeds = [wrap(np.ones_like(array_of(t))) for t in outputs.tensors]
+        row = [array_of(g).reshape(1, -1) for g in gradients_of(outputs.tensors, made.leaves, seeds)]
+        return blocks(np.concatenate(row, axis=1) if row else np.empty((1, 0)), outputs, made)
+    return blocks(jacobian_matrix(Derivative(made.leaves, outputs.tensors), mode), outputs, made)
 
 
 def jacobian_matrix(derivative: Derivative, mode: str = "auto") -> np.ndarray:
