@@ -28,11 +28,30 @@ from tapegrad.ranges import *
 from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from tapegrad import nn, optim
-    from tapegrad.nopython import free_tape_memory, grad, jacobian, njit_op, tape_memory, value_and_grad, vjp
+    from tapegrad import drivers, nn, optim, optimize
+    from tapegrad.drivers import (
+        check_grads,
+        elementwise_grad,
+        gauss_newton,
+        grad,
+        hessian,
+        hvp,
+        jacobian,
+        jvp,
+        linearize,
+        value_and_grad,
+        value_and_jacobian,
+        vjp,
+    )
+    from tapegrad.nopython import free_tape_memory, njit_op, tape_memory
     from tapegrad.saving import load, save
 
 __version__ = "0.1.0"
+
+_DRIVERS = frozenset([
+    "check_grads", "elementwise_grad", "gauss_newton", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad",
+    "value_and_jacobian", "vjp",
+])  # fmt: skip
 
 globals().update(surface.PUBLIC)
 surface.attach()
@@ -42,10 +61,12 @@ def __getattr__(name: str) -> _Any:
     # Layers and files are a quarter of the import, and scripts without networks need not wait for them, nor for optimisers.
     from importlib import import_module
 
-    if name in ("nn", "optim"):
+    if name in ("nn", "optim", "optimize", "drivers"):
         return import_module(f"tapegrad.{name}")
+    if name in _DRIVERS:
+        return getattr(import_module("tapegrad.drivers"), name)
     if name in ("load", "save"):
         return getattr(import_module("tapegrad.saving"), name)
-    if name in ("free_tape_memory", "grad", "jacobian", "njit_op", "tape_memory", "value_and_grad", "vjp"):
+    if name in ("free_tape_memory", "njit_op", "tape_memory"):
         return getattr(import_module("tapegrad.nopython"), name)
     raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")

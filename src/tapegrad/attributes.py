@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import dtypes
+from tapegrad import dtypes, escapes
 from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
 from tapegrad.hooks import leave_to_rows
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
+from tapegrad.number_entries import NumberEntries, entry
 from tapegrad.printing import format_tensor
 from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
@@ -302,6 +303,8 @@ def item(t: Tensor) -> Any:
         If it has another number of elements.
     """
     data = t._data
+    if escapes.watchers and t._row:
+        escapes.note()
     if type(data) is float:
         return data
     if data.size != 1:
@@ -311,6 +314,8 @@ def item(t: Tensor) -> Any:
 
 def tolist(t: Tensor) -> Any:
     """The values as nested lists of Python numbers."""
+    if escapes.watchers and t._row:
+        escapes.note()
     return t._data if type(t._data) is float else t._data.tolist()
 
 
@@ -435,6 +440,8 @@ def iterate(t: Tensor) -> Any:
     """Slices along the first dimension."""
     if ndim(t) == 0:
         raise TypeError("iteration over a 0-d tensor")
+    if ndim(t) == 1 and t._meta.__class__ is NumberEntries:
+        return iter([entry(t, k) for k in range(len(t._data))])
     return iter(t.unbind(0))
 
 

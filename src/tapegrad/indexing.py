@@ -19,6 +19,7 @@ from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import FULL, Array, Key, explain, parse
 from tapegrad.nested import MAX_DIMENSIONS
+from tapegrad.number_entries import NumberEntries, entry
 from tapegrad.quiet import quiet
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
@@ -56,15 +57,19 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     if data.__class__ is not float and data.ndim:
         if kind is int:
             if -data.shape[0] <= key < data.shape[0]:
+                if data.ndim == 1 and x._meta.__class__ is NumberEntries:
+                    return entry(x, key)
                 return view(x, "SelectBackward0", operator.itemgetter((key, Ellipsis)))
         elif kind is slice and key.step is None:
             return view(x, "SliceBackward0", operator.itemgetter(key))
         elif kind is tuple and len(key) <= data.ndim:
             node = _plain_node(key, data.shape)
             if node:
+                if x._meta.__class__ is NumberEntries and len(key) == data.ndim and {*map(type, key)} == {int}:
+                    return entry(x, key)
                 return view(x, node, operator.itemgetter((*key, Ellipsis)))
     parsed = parse(key, () if data.__class__ is float else data.shape)
-    return _read(x, parsed.basic, parsed.node, parsed.advanced)
+    return read(x, parsed.basic, parsed.node, parsed.advanced)
 
 
 def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
@@ -82,7 +87,8 @@ def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
     return node
 
 
-def _read(x: Tensor, basic: Advanced | None, node: str, advanced: Advanced | None) -> Tensor:
+def read(x: Tensor, basic: Advanced | None, node: str, advanced: Advanced | None) -> Tensor:
+    """A view by the first step of a key, and a selection from it by the second; None for a step that does nothing."""
     if basic is not None:
         x = view(x, node, operator.itemgetter(basic))
     return x if advanced is None else select(x, advanced, INDEX)
@@ -270,7 +276,7 @@ def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if ctx.needs[0]:
         x_bar = place(g, Key(basic, node, advanced), wrap(np.zeros((), ctx.dtypes[0])))
     if ctx.needs[1]:
-        part = _read(g, basic, node, None)
+        part = read(g, basic, node, None)
         if advanced is not None:
             kept = _last_written(array_of(part).shape, advanced)
             part = select(part, advanced, INDEX)

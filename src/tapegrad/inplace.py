@@ -16,7 +16,7 @@ from tapegrad.casting import cast
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
-from tapegrad.indexing import getitem, index_put, select_again
+from tapegrad.indexing import index_put, read, select_again
 from tapegrad.inference_tensors import check_inference_write
 from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
@@ -344,7 +344,7 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
     source = _source(t, value)
     tracked = is_recording() and (t._row != 0 or source._row != 0)
     if parsed.advanced is None:
-        target = getitem(t, key)
+        target = read(t, parsed.basic, parsed.node, None)
         stripped = _stripped(source, target)
         try:
             copy_(target, stripped)

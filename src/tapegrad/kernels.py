@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tapegrad.engine import SOURCES
+from tapegrad.engine import LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.engine.layout import UNIT
 from tapegrad.rules import POWERS, RULES, Rule
 
-__all__ = ["OPCODES", "USES", "load", "names_in", "rule_table", "source"]
+__all__ = ["OPCODES", "USES", "linear_source", "load", "load_linear", "names_in", "rule_table", "source"]
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
 
@@ -287,6 +287,69 @@ def source() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _second_partials() -> str:
+    """Second partials: of plain rows all three at once, of arrays one loop for each distinct expression."""
+    from tapegrad.second_partials import TEXTS, second_texts
+
+    scalars = []
+    for opcode, rule in enumerate(RULES):
+        texts = [TEXTS.get((opcode, pair), "0.0") for pair in range(3)]
+        if len(rule.args) < 3 and set(texts) != {"0.0"}:
+            scalars.append((opcode, [f"{name} = {text}" for name, text in zip(("xx", "xy", "yy"), texts, strict=True)]))
+    blocks = [(number, _loop(names_in(text), text)) for number, text in enumerate(second_texts())]
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,float64,float64,float64,int64)")',
+            "def second_scalar(opcode, has_x, has_y, x, y, z, out):",
+            "    xx, xy, yy = 0.0, 0.0, 0.0",
+            *_branches(scalars, "opcode"),
+            "    store_f64(out, xx)",
+            "    store_f64(out + 8, xy)",
+            "    store_f64(out + 16, yy)",
+            "",
+            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
+            "def second_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            "    xs, ys, ws, zs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(out_at, n)",
+            *_branches(blocks, "number"),
+            "",
+        ]
+    )
+
+
+def _in_lanes(names: Sequence[str], lanes: int) -> str:
+    """Source modules for so many lanes: each function once more, under a name of its own."""
+    import ast
+
+    tree = ast.parse("\n".join(_body(Path(__file__).parent / "engine" / f"{name}.py") for name in names))
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+    class Renaming(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+            if node.name in own:
+                node.name = f"{node.name}_{lanes}"
+            self.generic_visit(node)
+            return node
+
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            if node.id == "LANES":
+                return ast.Constant(lanes)
+            return ast.Name(f"{node.id}_{lanes}" if node.id in own else node.id, node.ctx)
+
+    kept = [node for node in tree.body if not isinstance(node, ast.Assign)]
+    return ast.unparse(ast.fix_missing_locations(Renaming().visit(ast.Module(kept, []))))
+
+
+def linear_source() -> str:
+    """Text of the second generated file: the first one's, and the sweeps over linear tapes.
+
+    Apart from the first, because few processes need it and its text changes what the first one is named by.
+    """
+    folder = Path(__file__).parent / "engine"
+    parts = [source(), _second_partials(), *(_body(folder / f"{name}.py") for name in LINEAR_SOURCES)]
+    parts += [_in_lanes(LANE_SOURCES, lanes) for lanes in LANES]
+    return "\n\n".join(parts) + "\n"
+
+
 def _folders() -> Iterator[Path]:
     """Where the file may go, in Numba's own order: the folder the user chose, beside the package, the user's cache."""
     from numba.core import config
@@ -362,13 +425,21 @@ def load() -> ModuleType:
     -----
     Costs the import of Numba; 0.3 s more from a filled cache, a few seconds with an empty one.
     """
+    return _loaded("tapegrad_kernels_", source())
+
+
+def load_linear() -> ModuleType:
+    """The compiled sweeps over linear tapes; each is compiled, or loaded from the cache, when it is first used."""
+    return _loaded("tapegrad_linear_", linear_source())
+
+
+def _loaded(prefix: str, text: str) -> ModuleType:
     import hashlib
 
     import numba
 
-    text = source()
     tags = (text, numba.__version__, np.__version__, sys.version, str(object.__basicsize__))
-    name = "tapegrad_kernels_" + hashlib.sha256("\0".join(tags).encode()).hexdigest()[:24]
+    name = prefix + hashlib.sha256("\0".join(tags).encode()).hexdigest()[:24]
     if name in sys.modules:
         return sys.modules[name]
     path = _place(text, name)

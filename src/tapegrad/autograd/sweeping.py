@@ -15,12 +15,13 @@ from tapegrad.autograd.handing_over import aim_leaves, commit, written
 from tapegrad.autograd.rows import object_at
 from tapegrad.autograd.visits import Finished
 from tapegrad.autograd.working_memory import Sweep, _pool, borrow
+from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import without_recording
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor
 
-__all__ = ["call_finished", "check_used", "reached_rows", "release", "sweep", "sweep_from"]
+__all__ = ["call_finished", "check_used", "reached_rows", "release", "sweep", "sweep_from", "sweep_towards"]
 
 _ADDRESS = TAPE.address
 T = TypeVar("T")
@@ -62,6 +63,72 @@ def sweep_from(handle: int, seed: float) -> None:
     state.finish()
     if finished:
         call_finished(finished)
+
+
+def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | None] | None:
+    """The same towards leaves of the caller's own, whose gradients are returned and not accumulated.
+
+    Parameters
+    ----------
+    handle : int
+        Of a tracked tensor of one element.
+    leaves : sequence of Tensor
+
+    Returns
+    -------
+    list or None
+        For each leaf its gradient, or None if it was not reached. None in all, with nothing done, if the pass would reach other
+        leaves or return to Python: then it takes the general one.
+
+    Raises
+    ------
+    RuntimeError
+        If values that it needs were released or overwritten.
+    """
+    try:
+        state = _pool.pop()
+    except IndexError:
+        state = Sweep()
+    try:
+        count = TAPE.start(_ADDRESS, state.address, handle, 1.0)
+        while count < 0:
+            _make_room(state, handle)
+            count = TAPE.start(_ADDRESS, state.address, handle, 1.0)
+        aimed = None if state.words[at.STOPS] or TAPE.reshaped else _aim_own(state, count, leaves)
+        if aimed is None:
+            TAPE.clear(_ADDRESS, state.address, 0)
+            TAPE.give_up(_ADDRESS, state.address)
+        else:
+            TAPE.run(_ADDRESS, state.address, 1)
+            commit(state, [], 1)
+    except BaseException:
+        TAPE.give_up(_ADDRESS, state.address)
+        raise
+    found: list[np.ndarray | None] | None = None
+    if aimed is not None:
+        found = [None] * len(leaves)
+        for k, (number, array) in enumerate(aimed):
+            if state.leaf_words[at.LEAF_WORDS * k + at.LEAF_MODE] != at.IGNORE:  # else every contribution was undefined
+                found[number] = array
+    state.finish()
+    return found
+
+
+def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[int, np.ndarray]] | None:
+    """Direct the adjoints of all leaves that are reached to fresh arrays; None if one is not among the given ones."""
+    aimed = []
+    words = state.leaf_words
+    numbers = {id(leaf): k for k, leaf in enumerate(leaves)}
+    for k in range(count):
+        # A leaf that has left a row may be reached by more than one.
+        number = numbers.pop(id(object_at(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])()), None)
+        if number is None:
+            return None
+        data = leaves[number]._data
+        array = np.empty(()) if type(data) is float else large_empty(data.shape, data.dtype)
+        state.aim(k, array, at.WRITE)
+        aimed.append((number, array))
+    return aimed
 
 
 def _make_room(state: Sweep, handle: int) -> None:

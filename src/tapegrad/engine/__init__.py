@@ -26,3 +26,8 @@ SOURCES = (
     "maps",
     "sweep",
 )
+
+# The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.
+LINEAR_SOURCES = ("linear_layout", "linearise", "weights")
+LANE_SOURCES = ("lanes", "linear_sweeps")
+LANES = (1, 8, 32)

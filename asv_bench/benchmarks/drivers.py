@@ -1,0 +1,186 @@
+"""Drivers for optimisation: gradients and minimisations against differences and peers, dense derivatives against sweeps."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .workloads import load
+
+RIVALS = ("differences", "torch", "autograd")
+FORMS = ("loop", "vector")
+
+
+def loop(x: Any) -> Any:
+    """Rosenbrock's function, number by number."""
+    value = 0.0
+    for i in range(len(x) - 1):
+        value = value + 100.0 * (x[i + 1] - x[i] * x[i]) ** 2 + (1.0 - x[i]) ** 2
+    return value
+
+
+def vector(x: Any) -> Any:
+    """The same on arrays."""
+    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2).sum() + ((1.0 - x[:-1]) ** 2).sum()
+
+
+def residual(x: Any) -> Any:
+    """A residual of as many numbers as there are variables, less one."""
+    return 10.0 * (x[1:] - x[:-1] ** 2)
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {"loop": loop, "vector": vector}
+
+
+def start(n: int) -> np.ndarray:
+    """The usual starting point."""
+    x = np.full(n, -1.2)
+    x[1::2] = 1.0
+    return x
+
+
+def value_and_gradient(f: Callable[[Any], Any], library: str) -> Callable[[np.ndarray], Any]:
+    """What a user of a library would give to SciPy."""
+    if library == "differences":
+        if importlib.util.find_spec("scipy") is None:
+            raise NotImplementedError("scipy is not installed")
+        from scipy.optimize import approx_fprime
+
+        return lambda x: (f(x), approx_fprime(x, f))
+    module = load(library)
+    if library == "tapegrad":
+        driver: Callable[[np.ndarray], Any] = module.value_and_grad(f)
+        return driver
+    if library == "autograd":
+        other: Callable[[np.ndarray], Any] = module.value_and_grad(f)
+        return other
+
+    def by_torch(x: np.ndarray) -> Any:
+        t = module.tensor(x, requires_grad=True)
+        value = f(t)
+        value.backward()
+        return value.item(), t.grad.numpy()
+
+    return by_torch
+
+
+def ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
+    """How many times longer the second takes, in turns."""
+    times: tuple[list[float], list[float]] = [], []
+    for _ in range(7):
+        for step, found in zip((ours, theirs), times, strict=True):
+            begin, calls = time.perf_counter(), 0
+            while time.perf_counter() - begin < 0.01:
+                step()
+                calls += 1
+            found.append((time.perf_counter() - begin) / calls)
+    return statistics.median(times[1]) / statistics.median(times[0])
+
+
+class ValueAndGradient:
+    """Value and gradient of Rosenbrock's function: how many times longer others take."""
+
+    params = ([2, 5, 10, 100], list(FORMS), list(RIVALS))
+    param_names = ("n", "form", "rival")
+
+    def setup(self, n: int, form: str, rival: str) -> None:
+        self.x = start(n)
+        self.ours = value_and_gradient(FUNCTIONS[form], "tapegrad")
+        self.theirs = value_and_gradient(FUNCTIONS[form], rival)
+        self.ours(self.x)
+        self.theirs(self.x)
+
+    def track_ratio(self, n: int, form: str, rival: str) -> float:
+        return ratio(lambda: self.ours(self.x), lambda: self.theirs(self.x))
+
+    track_ratio.unit = "x"  # type: ignore[attr-defined]
+
+
+class Minimise:
+    """The same for `scipy.optimize.minimize` from start to end."""
+
+    params = ([2, 10], list(FORMS), list(RIVALS))
+    param_names = ("n", "form", "rival")
+
+    def setup(self, n: int, form: str, rival: str) -> None:
+        from scipy.optimize import minimize
+
+        import tapegrad as tg
+
+        f, x = FUNCTIONS[form], start(n)
+        self.ours = lambda: tg.optimize.minimize(f, x, method="L-BFGS-B")
+        if rival == "differences":
+            self.theirs = lambda: minimize(f, x, method="L-BFGS-B")
+        else:
+            both = value_and_gradient(f, rival)
+            self.theirs = lambda: minimize(both, x, jac=True, method="L-BFGS-B")
+        self.ours()
+        self.theirs()
+
+    def track_ratio(self, n: int, form: str, rival: str) -> float:
+        return ratio(self.ours, self.theirs)
+
+    track_ratio.unit = "x"  # type: ignore[attr-defined]
+
+
+class Dense:
+    """Dense derivatives."""
+
+    params = ([2, 10, 100], list(FORMS))
+    param_names = ("n", "form")
+
+    def setup(self, n: int, form: str) -> None:
+        import tapegrad as tg
+
+        self.x = start(n)
+        self.hessian = tg.hessian(FUNCTIONS[form])
+        self.jacobian = tg.jacobian(residual, mode="reverse")
+        self.hessian(self.x)
+        self.jacobian(self.x)
+
+    def time_hessian(self, n: int, form: str) -> None:
+        self.hessian(self.x)
+
+    def track_sweeps_for_a_jacobian(self, n: int, form: str) -> float:
+        """Single sweeps, one for each output, over the time of the Jacobian."""
+        import tapegrad as tg
+
+        def one_by_one() -> None:
+            t = tg.tensor(self.x, requires_grad=True)
+            r = residual(t)
+            for seed in np.eye(n - 1):
+                tg.autograd.grad(r, t, tg.tensor(seed), retain_graph=True)
+
+        return ratio(lambda: self.jacobian(self.x), one_by_one)
+
+    track_sweeps_for_a_jacobian.unit = "x"  # type: ignore[attr-defined]
+
+
+class Product:
+    """Product of the Hessian with a vector, by a function of long arrays."""
+
+    params = ([1000, 100_000],)
+    param_names = ("n",)
+
+    def setup(self, n: int) -> None:
+        import tapegrad as tg
+
+        self.x = np.random.default_rng(0).standard_normal(n)
+        self.product = lambda: tg.hvp(vector, self.x, self.x)
+        self.gradient = tg.value_and_grad(vector)
+        self.product()
+        self.gradient(self.x)
+
+    def time_product(self, n: int) -> None:
+        self.product()
+
+    def track_gradients(self, n: int) -> float:
+        """How many gradients a product costs."""
+        return ratio(lambda: self.gradient(self.x), self.product)
+
+    track_gradients.unit = "x"  # type: ignore[attr-defined]

@@ -1,0 +1,303 @@
+"""A function called once on leaves: arguments taken apart, the graph that the call recorded, and results made plain again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad import escapes
+from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.dtypes import as_dtype
+from tapegrad.foreign_arrays import plain_array
+from tapegrad.grad_mode import enable_grad, inference_mode
+from tapegrad.number_entries import NumberEntries
+from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make
+
+__all__ = ["Call", "call", "check_argnums", "copied", "finish", "plain", "plain_tree", "tensor_like"]
+
+ndarray, float64 = np.ndarray, np.float64
+FLOAT64 = np.dtype(np.float64)
+Argnums = int | Sequence[int]
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.depth = 0
+
+
+_thread = _Thread()
+
+
+class Call:
+    """What one call of a function recorded.
+
+    Attributes
+    ----------
+    leaves : list of Tensor
+        What the function was given in place of the arrays and numbers that it is differentiated by.
+    kinds : list
+        What each result of a leaf's shape is to be: ``float``, a NumPy scalar type, or an array.
+    structure : Structure
+        Of the differentiated argument; of the tuple of them if `many`.
+    many : bool
+        Whether there may be several.
+    output : object
+        What the function returned.
+    aux : object
+        What it returned besides, made plain.
+    inside : bool
+        Whether the call is part of a function that another driver is differentiating. Results stay tracked tensors then.
+    """
+
+    __slots__ = ("aux", "inside", "kinds", "leaves", "many", "output", "places", "structure")
+    leaves: list[Tensor]
+    kinds: list[Any]
+    structure: Structure
+    many: bool
+    output: Any
+    aux: Any
+    inside: bool
+    places: list[str]
+
+    def arranged(self, results: Sequence[Any]) -> Any:
+        """Results for the leaves in the structure of the differentiated arguments."""
+        return results[0] if self.structure is None else restore(self.structure, iter(results))
+
+    def finished(self, results: Sequence[Any]) -> Any:
+        """Gradients (arrays, or tensors in a call inside another) as plain ones in the structure of the arguments."""
+        return self.arranged([finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)])
+
+
+def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
+    """What calls a function so that its operations are recorded: the one place that knows kinds of callables.
+
+    Raises
+    ------
+    TypeError
+        If it is not callable.
+    NotImplementedError
+        If it is a compiled function of Numba's.
+    """
+    if hasattr(f, "py_func") and hasattr(f, "signatures"):
+        raise NotImplementedError(
+            f"compiled functions cannot be recorded yet: give the Python function itself, {getattr(f, '__name__', 'f')}.py_func"
+        )
+    if not callable(f):
+        raise TypeError(f"a driver differentiates a function, but got {type(f).__name__}")
+    return f
+
+
+def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
+    """Positions of the differentiated arguments.
+
+    Raises
+    ------
+    TypeError
+        If they are no integers.
+    ValueError
+        If there is no such argument, or one twice.
+    """
+    if isinstance(argnums, (float, str)):
+        raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
+    given = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    for number in given:
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
+        if not -count <= number < count:
+            raise ValueError(
+                f"{name}: argnums={argnums!r} asks for positional argument {number}, but the function was called with {count}. "
+                "Arguments given by keyword are constants."
+            )
+    places = tuple(int(number) % count for number in given)
+    if len(set(places)) < len(places):
+        raise ValueError(f"{name}: argnums={argnums!r} names an argument twice")
+    if not places:
+        raise ValueError(f"{name}: argnums must name an argument at least")
+    return places
+
+
+def _refuse(name: str, dtype: Any, place: str) -> TypeError:
+    advice = "Pass floats" if np.dtype(dtype).kind in "iub" else "Pass real numbers, real and imaginary parts apart"
+    return TypeError(
+        f"{name} requires real-valued inputs (a dtype of floats), but got {np.dtype(dtype).name} for {place}. {advice}: "
+        f"{'2.0 instead of 2, or ' if np.dtype(dtype).kind in 'iub' else ''}x.astype(float)."
+    )
+
+
+def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor, Any]:
+    """A fresh leaf with a value, and what its gradient is to be.
+
+    Raises
+    ------
+    TypeError
+        If the value is no array or number of floats.
+    """
+    kind: Any = ndarray
+    if isinstance(value, Tensor):
+        data = value._data
+        kind = float if type(data) is float else ndarray
+        if type(data) is not float and data.dtype not in FLOATS:
+            raise _refuse(name, data.dtype, place)
+        if inside and value._row:
+            # A product and no alias: an alias is the tensor itself, with whatever the function gets of it by other ways.
+            return value * 1.0, kind
+    elif isinstance(value, float):
+        data, kind = float(value), float
+    elif isinstance(value, (ndarray, np.generic)):
+        if value.dtype.kind != "f" or value.dtype.itemsize < 4:
+            if value.dtype.kind == "f":
+                as_dtype(value.dtype)
+            raise _refuse(name, value.dtype, place)
+        data = plain_array(value)
+        if isinstance(value, np.generic):
+            kind = type(value)
+        if not data.dtype.isnative:
+            data = data.astype(data.dtype.newbyteorder("="))
+        if data.ndim == 0 and data.dtype == float64:
+            data = data.item()
+    elif isinstance(value, (bool, int)):
+        raise _refuse(name, bool if isinstance(value, bool) else np.int64, place)
+    elif isinstance(value, complex):
+        raise _refuse(name, np.complex128, place)
+    else:
+        raise TypeError(
+            f"{name}: {place} must be an array or a number, or a container (dict, list, tuple, dataclass) of these, but it is "
+            f"{type(value).__name__}. Constants of other kinds go by keyword, or as an argument that argnums does not name."
+        )
+    leaf = make(data, 0)
+    numbers = type(data) is ndarray and data.dtype is FLOAT64 and data.flags.c_contiguous
+    leaf._meta = NumberEntries() if numbers else Meta()
+    leaf._row = -1
+    return leaf, kind
+
+
+def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums, has_aux: bool, name: str) -> Call:
+    """Call a function on leaves in place of the arguments that `argnums` names.
+
+    Parameters
+    ----------
+    f : callable
+    args, kwargs
+        Its arguments; those that `argnums` does not name are passed as they are.
+    argnums : int or sequence of int
+    has_aux : bool
+        Whether it returns a pair of which the first is differentiated.
+    name : str
+        Of the driver, for messages.
+
+    Raises
+    ------
+    TypeError
+        If an argument cannot be differentiated by, or the function does not return a pair where it should.
+    """
+    if not is_recording():
+        with inference_mode(False), enable_grad():
+            return call(f, args, kwargs, argnums, has_aux, name)
+    record = recorder_of(f)
+    made = Call()
+    made.inside = inside = _thread.depth > 0
+    made.many = not isinstance(argnums, (int, np.integer))
+    arguments = list(args)
+    if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
+        leaf, kind = tensor_like(arguments[0], name, "argument 0", inside)
+        made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
+        arguments[0] = leaf
+    else:
+        _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name)
+    places = escapes.watch()
+    _thread.depth += 1
+    try:
+        output = record(*arguments, **kwargs)
+    finally:
+        _thread.depth -= 1
+        escapes.stop()
+    made.aux = None
+    if has_aux:
+        if not isinstance(output, tuple) or len(output) != 2:
+            raise TypeError(f"{name}: with has_aux=True the function must return a pair (output, aux), not {_named(output)}")
+        output, aux = output
+        made.aux = plain_tree(aux, inside)
+    made.output = output
+    if places and not _is_tracked(output):
+        raise TypeError(
+            f"{name}: the function returned a result without a derivative, because a tracked value left the graph as a Python "
+            f"number at {places[0]}. Keep tensors (leave out .item(), .tolist(), float() and functions of the math module; "
+            "np.sin and tg.stack record)."
+        )
+    return made
+
+
+def _named(value: Any) -> str:
+    return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
+
+
+def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str) -> None:
+    values: list[Any] = []
+    made.places = []
+    structures = [flatten(arguments[n], values, made.places, f"argument {n}") for n in numbers]
+    pairs = [tensor_like(value, name, place, made.inside) for value, place in zip(values, made.places, strict=True)]
+    made.leaves, made.kinds = [leaf for leaf, _ in pairs], [kind for _, kind in pairs]
+    rest = iter(made.leaves)
+    for n, structure in zip(numbers, structures, strict=True):
+        arguments[n] = restore(structure, rest)
+    if made.many:
+        from tapegrad.drivers.containers import Node
+
+        made.structure = Node((), tuple(range(len(numbers))), tuple(structures))
+    else:
+        (made.structure,) = structures
+
+
+def _is_tracked(output: Any) -> bool:
+    if isinstance(output, Tensor):
+        return output._row != 0
+    found: list[Any] = []
+    flatten(output, found, [], "")
+    return any(isinstance(leaf, Tensor) and leaf._row for leaf in found)
+
+
+def copied(value: Any) -> Any:
+    """A container with copies of its arrays: what is differentiated later must not change meanwhile."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves, [], "")
+    return restore(structure, iter([leaf.copy() if isinstance(leaf, ndarray) else leaf for leaf in leaves]))
+
+
+def finish(result: Any, kind: Any) -> Any:
+    """A gradient as what its input was: a float, a NumPy scalar or an array; a tensor that is tracked stays one."""
+    if isinstance(result, Tensor):
+        if result._row:
+            return result
+        result = result._data
+    if kind is float:
+        return float(result)
+    if kind is ndarray:
+        return np.array(result) if type(result) is float else result
+    return kind(result)
+
+
+def plain(value: Any, inside: bool = False) -> Any:
+    """A result as a plain float or a fresh array; a tracked tensor stays one inside another driver's function."""
+    if isinstance(value, Tensor):
+        if inside and value._row:
+            return value
+        data = value._data
+        if type(data) is float:
+            return data
+        return data.item() if data.ndim == 0 else data.copy()
+    return value
+
+
+def plain_tree(value: Any, inside: bool = False) -> Any:
+    """The same for whatever a container holds; what is no tensor stays as it is."""
+    if isinstance(value, Tensor):
+        return plain(value, inside)
+    found: list[Any] = []
+    structure = flatten(value, found, [], "")
+    if not any(isinstance(leaf, Tensor) for leaf in found):
+        return value
+    rest: Iterator[Any] = (plain(leaf, inside) for leaf in found)
+    return restore(structure, rest)

@@ -1,0 +1,153 @@
+"""Derivatives against differences: a public check for functions that are to be optimised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import Call, call
+from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of
+from tapegrad.grad_mode import no_grad
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = ["check_grads"]
+
+Vector = np.ndarray
+
+
+def check_grads(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    order: int = 2,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    step: float | None = None,
+) -> None:
+    """Check the derivatives of a function against central differences, along a random direction.
+
+    Parameters
+    ----------
+    f : callable
+        Returns an array, a float, or a container of these.
+    args : tuple or list
+        Its positional arguments, all of which are differentiated by.
+    order : int
+        1 checks products of the Jacobian from both sides; 2 also those of the Hessian of a random projection of the output.
+    rtol, atol : float, optional
+        Tolerances, by default 1e-6 in float64 and 2e-2 in float32.
+    step : float, optional
+        Of the differences, relative to the size of the point.
+
+    Raises
+    ------
+    AssertionError
+        If two values that should be the same differ; it names them and the order.
+    TypeError
+        If an argument or the output is not of floats.
+    ValueError
+        If `order` is neither 1 nor 2.
+
+    Notes
+    -----
+    What a user may call is checked by each way there is: the sweep, the recorded pass (`create_graph`), products from the left and
+    from the right, and their second order.
+
+    Examples
+    --------
+    >>> tg.check_grads(lambda x, y: np.sin(x * y), (np.array([0.5, 1.0]), 2.0))
+    >>> tg.check_grads(lambda x: abs(x) * x.detach(), (1.0,))
+    Traceback (most recent call last):
+    AssertionError: order 1, product with the Jacobian: ...
+    """
+    if order not in (1, 2):
+        raise ValueError(f"check_grads: order must be 1 or 2, but got {order!r}")
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"check_grads: args must be a tuple or list of the function's arguments, not {type(args).__name__}")
+    rng = np.random.default_rng(0)
+    made, outputs = _at(f, args)
+    derivative = Derivative(made.leaves, outputs.tensors)
+    single = any(array_of(t).dtype == np.float32 for t in (*made.leaves, *outputs.tensors))
+    default = (2e-2, 2e-2, 1e-2) if single else (1e-6, 1e-6, 6e-6)
+    rtol, atol, step = (own if given is None else given for own, given in zip(default, (rtol, atol, step), strict=True))
+    direction, weights = rng.standard_normal(derivative.inputs), rng.uniform(0.5, 1.5, derivative.results)
+
+    def same(got: Any, expected: Any, what: str) -> None:
+        scale = float(np.max(np.abs(expected), initial=0.0))
+        wrong = ~(np.abs(np.subtract(got, expected)) <= atol + rtol * scale) & ~(np.isnan(got) & np.isnan(expected))
+        if np.any(wrong):
+            place = int(np.flatnonzero(wrong)[0])
+            raise AssertionError(
+                f"{what}: element {place} is {np.ravel(got)[place]!r}, but central differences give {np.ravel(expected)[place]!r} "
+                f"(rtol={rtol}, atol={atol}, step={step})"
+            )
+
+    differences = _differences(lambda point: _values(f, args, made, point), made, direction, step)
+    pushed = derivative.push(direction[:, None])[:, 0]
+    same(pushed, differences, "order 1, product with the Jacobian")
+    along = weights @ differences
+    same(derivative.pull(weights[:, None])[:, 0] @ direction, along, "order 1, product with the transposed Jacobian")
+    same(_gradient(made, outputs, weights) @ direction, along, "order 1, recorded pass")
+    if order == 1:
+        return
+    differences = _differences(lambda point: _gradient_at(f, args, made, point, weights), made, direction, step)
+    made, outputs = _at(f, args)
+    total = _projected(outputs, weights)
+    if not total._row:
+        same(np.zeros_like(differences), differences, "order 2")
+        return
+    curved = Derivative(made.leaves, [total], second=True).curve(direction[:, None])[:, 0]
+    same(curved, differences, "order 2, product with the Hessian")
+    same(Derivative(made.leaves, [total]).curve(direction[:, None])[:, 0], differences, "order 2, recorded pass")
+
+
+def _at(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Call, Outputs]:
+    made = call(f, args, {}, range(len(args)), False, "check_grads")
+    return made, Outputs(made, "check_grads")
+
+
+def _moved(made: Call, point: Vector) -> Any:
+    """The arguments with other values, which are the elements of a vector."""
+    from tapegrad.drivers.products import split
+
+    parts = split(point, made.leaves)
+    return made.finished([np.asarray(part, array_of(leaf).dtype) for part, leaf in zip(parts, made.leaves, strict=True)])
+
+
+def _values(f: Callable[..., Any], args: Sequence[Any], made: Call, point: Vector) -> Vector:
+    with no_grad():
+        _, outputs = _at(f, _moved(made, point))
+    return _joined([array_of(t) for t in outputs.tensors])
+
+
+def _joined(arrays: Sequence[np.ndarray]) -> Vector:
+    return np.concatenate([array.reshape(-1).astype(np.float64) for array in arrays]) if arrays else np.empty(0)
+
+
+def _differences(values: Callable[[Vector], Vector], made: Call, direction: Vector, step: float) -> Vector:
+    centre = _joined([array_of(leaf) for leaf in made.leaves])
+    h = step * max(1.0, float(np.max(np.abs(centre), initial=0.0)))
+    return (values(centre + h * direction) - values(centre - h * direction)) / (2.0 * h)
+
+
+def _projected(outputs: Outputs, weights: Vector) -> Tensor:
+    """A random projection of all outputs, recorded."""
+    total, done = wrap(0.0), 0
+    for t in outputs.tensors:
+        size = array_of(t).size
+        part = weights[done : done + size].reshape(np.shape(t._data)).astype(array_of(t).dtype)
+        total = total + (t * wrap(part)).sum()
+        done += size
+    return total
+
+
+def _gradient(made: Call, outputs: Outputs, weights: Vector) -> Vector:
+    total = _projected(outputs, weights)
+    return _joined([array_of(g) for g in gradients_of([total], made.leaves, [wrap(np.ones(()))], create_graph=True)])
+
+
+def _gradient_at(f: Callable[..., Any], args: Sequence[Any], made: Call, point: Vector, weights: Vector) -> Vector:
+    made, outputs = _at(f, _moved(made, point))
+    return Derivative(made.leaves, outputs.tensors).pull(weights[:, None])[:, 0]

@@ -1,0 +1,133 @@
+"""Nested containers of arrays and scalars: taken apart into a flat list of leaves, and put together again around other ones.
+
+Dicts, lists, tuples, named tuples and dataclasses are containers, ``None`` is an empty one, everything else is a leaf.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["Node", "Structure", "flatten", "flatten_like", "restore", "restore_nested"]
+
+
+class Node(NamedTuple):
+    """A container: what it is like, the keys of what it holds, and the structures of that."""
+
+    like: Any
+    keys: tuple[Any, ...]
+    children: tuple[Structure, ...]
+
+
+Structure = Node | None  # None is a leaf
+_CONTAINERS = (dict, list, tuple)
+
+
+def _is_dataclass(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+def _parts(value: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
+    """Keys and values of a container; None for a leaf."""
+    if value is None:
+        return (), []
+    if isinstance(value, dict):
+        return tuple(value), list(value.values())
+    if isinstance(value, (list, tuple)):
+        return tuple(range(len(value))), list(value)
+    if _is_dataclass(value):
+        names = tuple(field.name for field in dataclasses.fields(value))
+        return names, [getattr(value, name) for name in names]
+    return None
+
+
+def flatten(value: Any, leaves: list[Any], paths: list[str], path: str) -> Structure:
+    """Append the leaves of a container to a list, and where they stand to another one; the structure.
+
+    Parameters
+    ----------
+    value : object
+    leaves, paths : list
+        What the leaves and their places, as one would write them in Python, are appended to.
+    path : str
+        Where `value` itself stands.
+    """
+    parts = _parts(value)
+    if parts is None:
+        leaves.append(value)
+        paths.append(path)
+        return None
+    keys, values = parts
+    below = [_step(value, path, key) for key in keys]
+    children = tuple(flatten(part, leaves, paths, place) for part, place in zip(values, below, strict=True))
+    return Node(value, keys, children)
+
+
+def _step(value: Any, path: str, key: Any) -> str:
+    return f"{path}.{key}" if _is_dataclass(value) else f"{path}[{key!r}]"
+
+
+def flatten_like(structure: Structure, value: Any, leaves: list[Any], what: str) -> None:
+    """Append the leaves of a container that must have a given structure.
+
+    Raises
+    ------
+    TypeError
+        If it has another one; `what` names it.
+    """
+    if structure is None:
+        if _parts(value) is not None:
+            raise TypeError(f"{what} must be an array or a number here, as in the structure that it belongs to, not {value!r}")
+        leaves.append(value)
+        return
+    parts = _parts(value)
+    same_kind = parts is not None and type(value) is type(structure.like)
+    if parts is None or not same_kind or set(parts[0]) != set(structure.keys):
+        raise TypeError(
+            f"{what} must have the same structure as what it belongs to: expected {_described(structure)}, but got "
+            f"{type(value).__name__}" + (f" with {list(parts[0])}" if parts is not None else "")
+        )
+    by_key = dict(zip(*parts, strict=True))
+    for key, child in zip(structure.keys, structure.children, strict=True):
+        flatten_like(child, by_key[key], leaves, _step(structure.like, what, key))
+
+
+def _described(structure: Node) -> str:
+    return "None" if structure.like is None else f"{type(structure.like).__name__} with {list(structure.keys)}"
+
+
+def restore(structure: Structure, leaves: Iterator[Any]) -> Any:
+    """A container of this structure around the next leaves."""
+    if structure is None:
+        return next(leaves)
+    return _filled(structure, [restore(child, leaves) for child in structure.children])
+
+
+def restore_nested(structure: Structure, leaves: Iterator[Any], inner: Callable[[Any], Any]) -> Any:
+    """The same with a function of each leaf in its place."""
+    return restore(structure, map(inner, leaves))
+
+
+def _filled(structure: Node, values: list[Any]) -> Any:
+    like: Any = structure.like
+    if like is None:
+        return None
+    kind = type(like)
+    if kind in _CONTAINERS:
+        return dict(zip(structure.keys, values, strict=True)) if kind is dict else kind(values)
+    if isinstance(like, tuple):
+        make: Any = getattr(kind, "_make", kind)
+        return make(values)
+    if isinstance(like, list):
+        made: Any = kind
+        return made(values)
+    # A copy keeps what the class has besides (a default factory, slots); frozen dataclasses are set past their own `__setattr__`.
+    changed = copy.copy(like)
+    for key, value in zip(structure.keys, values, strict=True):
+        if isinstance(like, dict):
+            changed[key] = value
+        else:
+            object.__setattr__(changed, key, value)
+    return changed

@@ -1,0 +1,202 @@
+"""Second derivatives of scalar functions, and the Gauss-Newton approximation of those of sums of squares."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import Argnums, Call, call, copied
+from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of, vectors_like
+from tapegrad.drivers.gradients import gradients, scalar_output
+from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
+from tapegrad.drivers.products import split
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = ["GaussNewton", "gauss_newton", "hessian", "hvp"]
+
+
+def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
+    """Hessian-vector product of a scalar function, without forming the Hessian.
+
+    Parameters
+    ----------
+    f : callable
+        Takes `x` and returns a scalar; called once.
+    x : array, float or container of these
+        The point.
+    v : array, float or container of these
+        The direction, of the structure and shapes of `x`.
+
+    Returns
+    -------
+    array, float or container of these
+        ``H(x) @ v`` in the structure of `x`, freshly allocated.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not of floats, ``f(x)`` is not a scalar, or `v` has another structure.
+    ValueError
+        If `v` has another shape.
+
+    Notes
+    -----
+    Exact, not a difference quotient [1]_.
+
+    References
+    ----------
+    .. [1] B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6(1), 1994.
+
+    Examples
+    --------
+    >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([4., 2.])
+    """
+    made = call(f, (x,), {}, 0, False, "hvp")
+    output = scalar_output(made, "hvp")
+    vectors = vectors_like(made.leaves, made.structure, v, "v", made.inside)
+    if made.inside:
+        recorded = gradients(made, output)
+        seeds = [t if isinstance(t, Tensor) else wrap(t) for t in vectors]
+        return made.finished(gradients_of(recorded, made.leaves, seeds, create_graph=True))
+    derivative = Derivative(made.leaves, [output], second=True)
+    product = derivative.curve(np.concatenate([a.reshape(-1) for a in vectors])[:, None])
+    return _arranged(made, product[:, 0])
+
+
+def _arranged(made: Call, vector: np.ndarray) -> Any:
+    return made.finished([np.asarray(part) for part in split(vector, made.leaves)])
+
+
+def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Function that gives the dense Hessian of a scalar function.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a scalar; called once for each call.
+    argnums : int or sequence of int
+        Which positional arguments to differentiate by.
+    has_aux : bool
+        Whether `f` returns a pair, of which the second is handed through.
+
+    Returns
+    -------
+    callable
+        Gives the Hessian, or ``(hessian, aux)``. By one array it has that array's shape twice; for containers, their structure with
+        the same structure in each place.
+
+    Raises
+    ------
+    TypeError
+        By that function: if an input is not of floats, or the output not a scalar.
+    ValueError
+        If there is no such argument.
+
+    Examples
+    --------
+    >>> tg.hessian(lambda x: (x**3).sum() + x[0] * x[1])(np.array([1.0, 2.0]))
+    array([[ 6.,  1.],
+           [ 1., 12.]])
+    """
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        made = call(f, args, kwargs, argnums, has_aux, "hessian")
+        output = scalar_output(made, "hessian")
+        found = _tracked_hessian(made, output) if made.inside else _hessian(made, output)
+        return (found, made.aux) if has_aux else found
+
+    return matrix
+
+
+def _hessian(made: Call, output: Tensor) -> Any:
+    derivative = Derivative(made.leaves, [output], second=True)
+    full = derivative.curve(np.eye(derivative.inputs))
+    full = 0.5 * (full + full.T)  # the two halves differ by rounding
+    ends = np.cumsum(sizes_of(made.leaves))[:-1]
+    found = []
+    for band, x in zip(np.split(full, ends), made.leaves, strict=True):
+        row = []
+        for block, y in zip(np.split(band, ends, axis=1), made.leaves, strict=True):
+            shape = np.shape(x._data) + np.shape(y._data)
+            row.append(np.array(block, array_of(x).dtype).reshape(shape) if shape else float(block[0, 0]))
+        found.append(made.arranged(row))
+    return made.arranged(found)
+
+
+def _tracked_hessian(made: Call, output: Tensor) -> Any:
+    """The same with tensors that can be differentiated further."""
+    recorded = gradients(made, output)
+    return made.arranged([made.arranged(tracked_rows(g, made.leaves)) for g in recorded])
+
+
+class GaussNewton:
+    """What the Jacobian of a residual says of the sum of squares ``0.5 * (r * r).sum()`` at a point.
+
+    Attributes
+    ----------
+    value : array, float or container of these
+        The residual.
+    gradient : array, float or container of these
+        ``J.T @ r`` in the structure of the point.
+    """
+
+    __slots__ = ("_derivative", "_made", "gradient", "value")
+
+    def __init__(self, made: Call, outputs: Outputs, derivative: Derivative) -> None:
+        self._made, self._derivative = made, derivative
+        self.value = outputs.values()
+        residual = np.concatenate([array_of(t).reshape(-1).astype(np.float64) for t in outputs.tensors])
+        self.gradient = _arranged(made, derivative.pull(residual[:, None])[:, 0])
+
+    def product(self, v: Any) -> Any:
+        """``J.T @ (J @ v)`` for a vector of the structure and shapes of the point, without forming a matrix."""
+        vectors = vectors_like(self._made.leaves, self._made.structure, v, "v")
+        column = np.concatenate([a.reshape(-1) for a in vectors])[:, None]
+        return _arranged(self._made, self._derivative.pull(self._derivative.push(column))[:, 0])
+
+    def matrix(self) -> np.ndarray:
+        """``J.T @ J`` of shape (n, n), all elements of the point one after the other."""
+        full = jacobian_matrix(self._derivative)
+        product: np.ndarray = full.T @ full
+        return product
+
+
+def gauss_newton(residual: Callable[..., Any], x: Any) -> GaussNewton:
+    """Gauss-Newton products and matrix of a residual.
+
+    Parameters
+    ----------
+    residual : callable
+        Takes `x` and returns an array, a float or a container of these; called once.
+    x : array, float or container of these
+        The point.
+
+    Returns
+    -------
+    GaussNewton
+        ``value`` (the residual), ``gradient`` (of half the sum of its squares), ``product(v)`` and ``matrix()``.
+
+    Raises
+    ------
+    TypeError
+        If `x` or the residual is not of floats.
+
+    Examples
+    --------
+    >>> model = tg.gauss_newton(lambda x: np.stack([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]]), np.array([1.0, 2.0]))
+    >>> model.gradient
+    array([-200.,  100.])
+    >>> model.matrix()
+    array([[ 401., -200.],
+           [-200.,  100.]])
+    """
+    made = call(residual, (copied(x),), {}, 0, False, "gauss_newton")
+    if made.inside:
+        raise NotImplementedError("gauss_newton cannot be differentiated by another driver; use jacobian inside of it")
+    outputs = Outputs(made, "gauss_newton")
+    return GaussNewton(made, outputs, Derivative(made.leaves, outputs.tensors))

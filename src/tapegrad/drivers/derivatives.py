@@ -1,0 +1,191 @@
+"""The derivative of one call: a linear map between all inputs and all outputs, each laid out as one vector.
+
+Blocks of vectors are the columns of a matrix, so the work that they share is done once. Where every row between inputs and outputs
+is one that the compiled sweeps know, these do it; else the general passes of `tapegrad.autograd` are run vector by vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.drivers.calling import Call, plain
+from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
+from tapegrad.drivers.linear_tape import linear_tape
+from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
+
+__all__ = ["Derivative", "Outputs", "Vector", "gradients_of", "vectors_like"]
+
+Vector = np.ndarray
+
+
+class Outputs:
+    """What a call returned: tensors of floats in a container."""
+
+    __slots__ = ("inside", "structure", "tensors")
+    tensors: list[Tensor]
+    structure: Structure
+
+    def __init__(self, made: Call, name: str) -> None:
+        """Take the output of a call apart.
+
+        Raises
+        ------
+        TypeError
+            If there is something in it that is not real-valued.
+        """
+        found: list[Any] = []
+        places: list[str] = []
+        self.structure = flatten(made.output, found, places, "the output")
+        self.tensors = [_as_output(value, name, place) for value, place in zip(found, places, strict=True)]
+        self.inside = made.inside
+
+    def arranged(self, results: Iterable[Any]) -> Any:
+        """Results in the structure of the output."""
+        return restore(self.structure, iter(results))
+
+    def values(self) -> Any:
+        """The output itself, plain."""
+        return self.arranged(plain(t, self.inside) for t in self.tensors)
+
+
+def _as_output(value: Any, name: str, place: str) -> Tensor:
+    if isinstance(value, float):
+        return make(float(value), 0)
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = wrap(np.asarray(value))
+    if isinstance(value, Tensor):
+        if type(value._data) is float or value._data.dtype in FLOATS:
+            return value
+        raise TypeError(f"{name} requires real-valued outputs (floats), but {place} has dtype {value._data.dtype.name}")
+    raise TypeError(f"{name} requires real-valued outputs (arrays or floats), but {place} is {type(value).__name__}: {value!r}")
+
+
+def sizes_of(tensors: Sequence[Tensor]) -> list[int]:
+    """Number of elements of each."""
+    return [1 if type(t._data) is float else int(t._data.size) for t in tensors]
+
+
+def vectors_like(tensors: Sequence[Tensor], structure: Structure, given: Any, what: str, inside: bool = False) -> list[Any]:
+    """Tangents or cotangents as arrays of the shapes of tensors; tracked tensors, inside of another driver's function.
+
+    Raises
+    ------
+    TypeError
+        If `given` has another structure, or something in it is no array or number of reals.
+    ValueError
+        If a shape differs.
+    """
+    found: list[Any] = []
+    flatten_like(structure, given, found, what)
+    results = []
+    for t, value in zip(tensors, found, strict=True):
+        shape = np.shape(t._data)
+        if inside and isinstance(value, Tensor) and value._row:
+            array: Any = value
+        else:
+            array = array_of(value) if isinstance(value, Tensor) else value
+            if not isinstance(array, (np.ndarray, np.generic, float, int)) or np.asarray(array).dtype.kind not in "fiu":
+                raise TypeError(f"{what} must hold arrays or numbers of floats, not {type(value).__name__}: {value!r}")
+            array = np.asarray(array, np.float64)
+        if tuple(array.shape) != shape:
+            raise ValueError(f"{what} must have the shape of what it belongs to: got {tuple(array.shape)}, but expected {shape}")
+        results.append(array)
+    return results
+
+
+def gradients_of(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], seeds: Sequence[Tensor], create_graph: bool = False
+) -> list[Tensor]:
+    """Gradients by the general pass, with zeros for what the outputs do not depend on."""
+    tracked = [k for k, t in enumerate(outputs) if t._row]
+    if not tracked:
+        return [wrap(np.zeros_like(array_of(t))) for t in inputs]
+    found = tensor_grad(
+        [outputs[k] for k in tracked],
+        inputs,
+        [seeds[k] for k in tracked],
+        retain_graph=True,
+        create_graph=create_graph,
+        materialize_grads=True,
+    )
+    return [g for g in found if g is not None]
+
+
+class Derivative:
+    """The derivative of tensors by leaves, at the point where they were computed.
+
+    Parameters
+    ----------
+    leaves, outputs : sequence of Tensor
+        In the order in which their elements follow each other in vectors.
+    second : bool
+        Whether `curve` will be called: there is one output then, of one element.
+
+    Attributes
+    ----------
+    inputs, results : int
+        Numbers of elements of all leaves, and of all outputs.
+    compiled : bool
+        Whether the compiled sweeps are used.
+    """
+
+    def __init__(self, leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False) -> None:
+        self.leaves, self.outputs = list(leaves), list(outputs)
+        self.input_sizes, self.output_sizes = sizes_of(leaves), sizes_of(outputs)
+        self.inputs, self.results = sum(self.input_sizes), sum(self.output_sizes)
+        self._gradient: list[Tensor] | None = None
+        self._linear: tuple[list[Tensor], list[Tensor]] | None = None
+        self._compiled = linear_tape(self.leaves, self.outputs, second)
+        self._second = second
+
+    @property
+    def compiled(self) -> bool:
+        """Whether the compiled sweeps are used."""
+        return self._compiled is not None
+
+    def push(self, tangents: Vector) -> Vector:
+        """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
+        if self._compiled is not None:
+            return self._compiled.push(tangents)
+        if self._linear is None:
+            seeds = [_leaf_like(t) for t in self.outputs]
+            self._linear = seeds, gradients_of(self.outputs, self.leaves, seeds, create_graph=True)
+        seeds, pulled = self._linear
+        # What is pulled back is linear in the seeds; the derivative of that map, transposed again, is the Jacobian itself.
+        return _by_columns(tangents, pulled, seeds, self.input_sizes, self.results)
+
+    def pull(self, cotangents: Vector) -> Vector:
+        """Products of the transposed Jacobian with the columns of a matrix of shape (results, k)."""
+        if self._compiled is not None:
+            return self._compiled.pull(cotangents)
+        return _by_columns(cotangents, self.outputs, self.leaves, self.output_sizes, self.inputs)
+
+    def curve(self, tangents: Vector) -> Vector:
+        """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
+        if self._compiled is not None and self._second:
+            return self._compiled.curve(tangents)
+        if self._gradient is None:
+            ones = [wrap(np.ones_like(array_of(t))) for t in self.outputs]
+            self._gradient = gradients_of(self.outputs, self.leaves, ones, create_graph=True)
+        return _by_columns(tangents, self._gradient, self.leaves, self.input_sizes, self.inputs)
+
+
+def _leaf_like(t: Tensor) -> Tensor:
+    leaf: Tensor = wrap(np.zeros_like(array_of(t))).requires_grad_()
+    return leaf
+
+
+def _by_columns(given: Vector, outputs: Sequence[Tensor], inputs: Sequence[Tensor], sizes: Sequence[int], rows: int) -> Vector:
+    """One pass for each column."""
+    results = np.empty((rows, given.shape[1]))
+    ends = np.cumsum(sizes)[:-1]
+    for k in range(given.shape[1]):
+        parts = np.split(given[:, k], ends)
+        seeds = [wrap(part.reshape(np.shape(t._data)).astype(array_of(t).dtype)) for part, t in zip(parts, outputs, strict=True)]
+        found = gradients_of(outputs, inputs, seeds)
+        results[:, k] = np.concatenate([array_of(g).reshape(-1) for g in found]) if found else 0.0
+    return results

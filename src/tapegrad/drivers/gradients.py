@@ -1,0 +1,192 @@
+"""Values and gradients of scalar functions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.autograd.sweeping import sweep_towards
+from tapegrad.drivers.calling import Argnums, Call, call, plain
+from tapegrad.tape import TAPE
+from tapegrad.tensor import FLOATS, Tensor, array_of, make
+
+__all__ = ["elementwise_grad", "grad", "gradients", "scalar_output", "value_and_grad"]
+
+
+def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Function that gives the value of a scalar function and its gradient.
+
+    Parameters
+    ----------
+    f : callable
+        Returns a scalar; called once for each call. It gets tensors in place of what it is differentiated by, on which operators,
+        the functions of `tapegrad` and NumPy's (``np.sin(x)``) are recorded.
+    argnums : int or sequence of int
+        Which positional arguments to differentiate by: arrays and numbers of floats, or containers of these.
+    has_aux : bool
+        Whether `f` returns a pair, of which the second is handed through.
+
+    Returns
+    -------
+    callable
+        Takes the arguments of `f`, those by keyword as constants, and gives ``(value, gradient)``, or ``((value, aux), gradient)``
+        with `has_aux`. The value is a float; the gradient has the structure of the argument with fresh arrays and floats, and is a
+        tuple of these if `argnums` is a sequence. What `f` does not depend on gets zeros.
+
+    Raises
+    ------
+    TypeError
+        By that function: if an input is not of floats, or the output is not a scalar or lost its derivative on the way.
+    ValueError
+        If there is no such argument.
+
+    Notes
+    -----
+    One recording and one reverse sweep. Inside of a function that another driver differentiates the results are tensors, so
+    drivers can be nested.
+
+    Examples
+    --------
+    >>> def f(p, scale=1.0):
+    ...     return scale * (np.sin(p["a"]) * p["b"]).sum()
+    >>> tg.value_and_grad(f)({"a": np.array([0.0, 0.0]), "b": 3.0}, scale=2.0)
+    (0.0, {'a': array([6., 6.]), 'b': 0.0})
+    """
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        made = call(f, args, kwargs, argnums, has_aux, "grad")
+        output = scalar_output(made, "grad")
+        found = made.finished(gradients(made, output))
+        value = plain(output, made.inside)
+        return ((value, made.aux) if has_aux else value), found
+
+    return value_and_gradient
+
+
+def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """Function that gives the gradient of a scalar function; `value_and_grad` gives its value as well, at no cost.
+
+    Parameters
+    ----------
+    f, argnums, has_aux
+        As for `value_and_grad`.
+
+    Returns
+    -------
+    callable
+        Gives the gradient, or ``(gradient, aux)`` with `has_aux`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `value_and_grad`.
+
+    Examples
+    --------
+    >>> tg.grad(lambda x: x**3)(2.0)
+    12.0
+    >>> tg.grad(tg.grad(lambda x: x**3))(2.0)
+    12.0
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """Function that gives the derivative of each element of a result by the same element of an argument.
+
+    Parameters
+    ----------
+    f : callable
+        Works on arrays element by element.
+    argnums : int or sequence of int
+        As for `value_and_grad`.
+
+    Returns
+    -------
+    callable
+        Gives an array of the argument's shape: the gradient of the sum of all elements, which is that derivative as long as no
+        element of the result depends on another one of the argument.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `value_and_grad`.
+
+    Examples
+    --------
+    >>> tg.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
+    array([ 1., -1.])
+    """
+
+    def total(*args: Any, **kwargs: Any) -> Any:
+        result = f(*args, **kwargs)
+        return result.sum() if isinstance(result, (Tensor, np.ndarray)) else result
+
+    return grad(total, argnums)
+
+
+def scalar_output(made: Call, name: str) -> Tensor:
+    """The output of a call as a tensor of one number.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    output = made.output
+    advice = "Reduce it, for example with .sum(), or use jacobian."
+    if isinstance(output, Tensor):
+        data = output._data
+        if type(data) is float:
+            return output
+        if data.ndim:
+            raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {tuple(data.shape)}. {advice}")
+        if data.dtype in FLOATS:
+            return output
+        output = data.item()
+    if isinstance(output, (np.ndarray, np.generic)):
+        if output.ndim:
+            raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {output.shape}. {advice}")
+        output = output.item()
+    if isinstance(output, float):
+        return make(float(output), 0)
+    if isinstance(output, (bool, int, complex)):
+        raise TypeError(
+            f"{name} requires real-valued outputs (a float), but the function returned {output!r} of type "
+            f"{type(output).__name__}. Return a float."
+        )
+    raise TypeError(
+        f"Gradient only defined for scalar-output functions. Output was {type(output).__name__}. Return one number"
+        + ("; for (value, aux) pass has_aux=True." if isinstance(output, tuple) else ".")
+    )
+
+
+def gradients(made: Call, output: Tensor) -> list[Any]:
+    """Gradients of a scalar output by the leaves of its call, zeros where it does not depend on one."""
+    leaves = made.leaves
+    if not output._row:
+        return [_zeros(leaf) for leaf in leaves]
+    if made.inside:
+        return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
+    found = None
+    if output._row > 0 and not TAPE.anomalies:
+        found = sweep_towards(output._row, leaves)
+    if found is None:
+        return list(tensor_grad(output, leaves, materialize_grads=True))
+    return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
+
+
+def _zeros(leaf: Tensor) -> np.ndarray:
+    return np.zeros_like(array_of(leaf))

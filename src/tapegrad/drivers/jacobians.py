@@ -1,0 +1,164 @@
+"""Dense Jacobians."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import Argnums, Call, call, finish
+from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = ["blocks", "jacobian", "tracked_rows", "value_and_jacobian"]
+
+MODES = ("auto", "forward", "reverse")
+
+
+def value_and_jacobian(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, mode: str = "auto"
+) -> Callable[..., Any]:
+    """Function that gives the value of a function and its dense Jacobian.
+
+    Parameters
+    ----------
+    f : callable
+        Returns an array, a float, or a container of these; called once for each call.
+    argnums : int or sequence of int
+        Which positional arguments to differentiate by.
+    has_aux : bool
+        Whether `f` returns a pair, of which the second is handed through.
+    mode : str
+        ``"forward"`` (cost grows with the number of inputs), ``"reverse"`` (with that of outputs), or ``"auto"``, which takes the
+        cheaper one.
+
+    Returns
+    -------
+    callable
+        Gives ``(value, jacobian)``, or ``((value, aux), jacobian)``. The Jacobian of one output by one argument has the output's
+        shape followed by the argument's; for containers, the structure of the output with that of the arguments in each place.
+
+    Raises
+    ------
+    TypeError
+        By that function: if an input or an output is not of floats.
+    ValueError
+        If `mode` is another one, or there is no such argument.
+
+    Notes
+    -----
+    Several vectors go through one sweep, which shares its cost between them.
+
+    Examples
+    --------
+    >>> tg.value_and_jacobian(lambda x: np.exp(x) * x[0])(np.array([1.0, 0.0]))
+    (array([2.71828183, 1.        ]), array([[5.43656366, 0.        ],
+           [1.        , 1.        ]]))
+    """
+    if mode not in MODES:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, but got {mode!r}")
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def value_and_matrix(*args: Any, **kwargs: Any) -> Any:
+        made = call(f, args, kwargs, argnums, has_aux, "jacobian")
+        outputs = Outputs(made, "jacobian")
+        found = _tracked_jacobian(made, outputs) if made.inside else _jacobian(made, outputs, mode)
+        value = outputs.values()
+        return ((value, made.aux) if has_aux else value), found
+
+    return value_and_matrix
+
+
+def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, mode: str = "auto") -> Callable[..., Any]:
+    """Function that gives the dense Jacobian of a function; see `value_and_jacobian`.
+
+    Parameters
+    ----------
+    f, argnums, has_aux, mode
+        As for `value_and_jacobian`.
+
+    Returns
+    -------
+    callable
+        Gives the Jacobian, or ``(jacobian, aux)`` with `has_aux`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `value_and_jacobian`.
+
+    Examples
+    --------
+    >>> tg.jacobian(lambda x, y: x * y, argnums=(0, 1))(np.array([1.0, 2.0]), 3.0)
+    (array([[3., 0.],
+           [0., 3.]]), array([1., 2.]))
+    """
+    both = value_and_jacobian(f, argnums, has_aux, mode)
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        value, found = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return matrix
+
+
+def _jacobian(made: Call, outputs: Outputs, mode: str) -> Any:
+    if mode != "forward" and sum(sizes_of(outputs.tensors)) == 1:
+        # One sweep is all there is to do, which a linear tape would only make longer.
+        seeds = [wrap(np.ones_like(array_of(t))) for t in outputs.tensors]
+        row = [array_of(g).reshape(1, -1) for g in gradients_of(outputs.tensors, made.leaves, seeds)]
+        return blocks(np.concatenate(row, axis=1) if row else np.empty((1, 0)), outputs, made)
+    return blocks(jacobian_matrix(Derivative(made.leaves, outputs.tensors), mode), outputs, made)
+
+
+def jacobian_matrix(derivative: Derivative, mode: str = "auto") -> np.ndarray:
+    """Matrix of shape (results, inputs)."""
+    inputs, results = derivative.inputs, derivative.results
+    if mode == "auto":
+        # Without compiled sweeps a forward product is a sweep over the recorded gradient, which is longer.
+        mode = "forward" if inputs < (results if derivative.compiled else results / 3) else "reverse"
+    if mode == "forward":
+        return derivative.push(np.eye(inputs))
+    return derivative.pull(np.eye(results)).T
+
+
+def blocks(matrix: np.ndarray, outputs: Outputs, made: Call) -> Any:
+    """A matrix over all inputs and outputs, cut into the structures of both."""
+    in_ends = np.cumsum(sizes_of(made.leaves))[:-1]
+    found = []
+    for band, t in zip(np.split(matrix, np.cumsum(sizes_of(outputs.tensors))[:-1]), outputs.tensors, strict=True):
+        row = []
+        for block, x in zip(np.split(band, in_ends, axis=1), made.leaves, strict=True):
+            shape = np.shape(t._data) + np.shape(x._data)
+            row.append(np.array(block, array_of(x).dtype).reshape(shape) if shape else float(block[0, 0]))
+        found.append(made.arranged(row))
+    return outputs.arranged(found)
+
+
+def _tracked_jacobian(made: Call, outputs: Outputs) -> Any:
+    """The same with tensors that can be differentiated further."""
+    return outputs.arranged(made.arranged(tracked_rows(t, made.leaves)) for t in outputs.tensors)
+
+
+def tracked_rows(output: Tensor, leaves: Sequence[Tensor]) -> list[Any]:
+    """Jacobians of one tensor by each leaf, recorded."""
+    from tapegrad.joining import stack
+
+    shape = np.shape(output._data)
+    rows = []
+    for place in range(array_of(output).size):
+        seed = np.zeros(shape, array_of(output).dtype)
+        seed.reshape(-1)[place] = 1.0
+        rows.append(gradients_of([output], leaves, [wrap(seed)], create_graph=True))
+    found: list[Any] = []
+    for k, leaf in enumerate(leaves):
+        full = shape + np.shape(leaf._data)
+        if not rows:
+            found.append(np.zeros(full))
+            continue
+        block = stack([row[k] for row in rows]).reshape(full)
+        found.append(block if block._row else finish(block, np.ndarray if full else float))
+    return found

@@ -1,0 +1,171 @@
+"""Products of Jacobians with vectors, from both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import Call, call, copied, finish
+from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of, vectors_like
+from tapegrad.tensor import Tensor, array_of, wrap
+
+__all__ = ["jvp", "linearize", "vjp"]
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """Value of a function, and the product of its Jacobian with a vector.
+
+    Parameters
+    ----------
+    f : callable
+        Returns an array, a float, or a container of these; called once.
+    primals, tangents : tuple or list
+        Its positional arguments, and for each of them a tangent of the same structure and shapes.
+    has_aux : bool
+        Whether `f` returns a pair, of which the second is handed through.
+
+    Returns
+    -------
+    tuple
+        ``(output, tangent)``, or ``(output, tangent, aux)``.
+
+    Raises
+    ------
+    TypeError
+        If an input or an output is not of floats, or a tangent has another structure.
+    ValueError
+        If a tangent has another shape.
+
+    Examples
+    --------
+    >>> tg.jvp(lambda x: x[0] * x, (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
+    (array([1., 2.]), array([2., 2.]))
+    """
+    made = _called(f, primals, has_aux, "jvp")
+    outputs = Outputs(made, "jvp")
+    pushed = _push(made, outputs, _tangents(made, primals, tangents, "jvp"))
+    return (outputs.values(), pushed, made.aux) if has_aux else (outputs.values(), pushed)
+
+
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of a function, and a function that multiplies its Jacobian with vectors.
+
+    Parameters
+    ----------
+    f : callable
+        As for `jvp`; called once.
+    *primals
+        Its positional arguments.
+    has_aux : bool
+        Whether `f` returns a pair, of which the second is handed through.
+
+    Returns
+    -------
+    tuple
+        ``(output, product)``, or ``(output, product, aux)``; ``product(*tangents)`` can be called many times and does not run `f`.
+
+    Raises
+    ------
+    TypeError
+        If an input or an output is not of floats.
+
+    Examples
+    --------
+    >>> value, product = tg.linearize(np.sin, 0.0)
+    >>> value, product(1.0), product(2.0)
+    (0.0, 1.0, 2.0)
+    """
+    made = _called(f, copied(primals), has_aux, "linearize")
+    outputs = Outputs(made, "linearize")
+    derivative = None if made.inside else Derivative(made.leaves, outputs.tensors)
+
+    def product(*tangents: Any) -> Any:
+        return _push(made, outputs, _tangents(made, primals, tangents, "linearize"), derivative)
+
+    return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Value of a function, and a function that multiplies vectors with its Jacobian.
+
+    Parameters
+    ----------
+    f : callable
+        Returns an array, a float, or a container of these; called once.
+    *primals
+        Its positional arguments.
+    has_aux : bool
+        Whether `f` returns a pair, of which the second is handed through.
+
+    Returns
+    -------
+    tuple
+        ``(output, product)``, or ``(output, product, aux)``; ``product(cotangent)`` takes a cotangent of the output's structure and
+        shapes, gives a tuple with one result for each argument, and can be called many times.
+
+    Raises
+    ------
+    TypeError
+        If an input or an output is not of floats.
+
+    Examples
+    --------
+    >>> value, product = tg.vjp(lambda x, y: x * y, np.array([1.0, 2.0]), 3.0)
+    >>> product(np.array([1.0, 10.0]))
+    (array([ 3., 30.]), 21.0)
+    """
+    made = _called(f, copied(primals), has_aux, "vjp")
+    outputs = Outputs(made, "vjp")
+
+    def product(cotangent: Any) -> Any:
+        given = vectors_like(outputs.tensors, outputs.structure, cotangent, "the cotangent", made.inside)
+        seeds = [_fitting(v, t) for v, t in zip(given, outputs.tensors, strict=True)]
+        found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=made.inside)
+        return made.finished([g if g._row else array_of(g) for g in found])
+
+    return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
+
+
+def _called(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> Call:
+    if not isinstance(primals, (tuple, list)):
+        raise TypeError(f"{name}: primals must be a tuple or list of the function's arguments, not {type(primals).__name__}")
+    if not primals:
+        raise TypeError(f"{name}: there must be an argument at least to differentiate by")
+    return call(f, primals, {}, range(len(primals)), has_aux, name)
+
+
+def _tangents(made: Call, primals: Any, tangents: Any, name: str) -> list[Any]:
+    if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
+        raise TypeError(f"{name}: tangents must be a tuple or list of {len(primals)}, one for each argument, but got {tangents!r}")
+    return vectors_like(made.leaves, made.structure, tuple(tangents), "tangents", made.inside)
+
+
+def _fitting(v: Any, t: Tensor) -> Tensor:
+    """A vector as a tensor of the dtype of another one."""
+    return v if isinstance(v, Tensor) else wrap(v.astype(array_of(t).dtype))
+
+
+def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
+    if made.inside:
+        seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
+        pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
+        given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
+        return outputs.arranged(_plain_unless_tracked(g) for g in gradients_of(pulled, seeds, given, create_graph=True))
+    derivative = Derivative(made.leaves, outputs.tensors) if derivative is None else derivative
+    vector = np.concatenate([np.asarray(v).reshape(-1) for v in tangents])[:, None]
+    return outputs.arranged(split(derivative.push(vector)[:, 0], outputs.tensors))
+
+
+def _plain_unless_tracked(t: Tensor) -> Any:
+    return t if t._row else finish(t, float if not np.shape(t._data) else np.ndarray)
+
+
+def split(vector: np.ndarray, tensors: Sequence[Tensor]) -> list[Any]:
+    """A vector cut into plain values of the shapes and dtypes of tensors."""
+    results: list[Any] = []
+    for part, t in zip(np.split(vector, np.cumsum(sizes_of(tensors))[:-1]), tensors, strict=True):
+        shape = np.shape(t._data)
+        results.append(part.reshape(shape).astype(array_of(t).dtype) if shape else float(part[0]))
+    return results

@@ -1,0 +1,35 @@
+"""Where things stand in a linear tape: the derivative of a piece of the tape at one point, as numbers.
+
+Every row between inputs and outputs has a *place* in one long vector (of its tangents, or of its adjoints): one element for a
+scalar, all of them for an array. Entries are in the order of the rows, and each adds to places that come later:
+
+- a *plain* entry is a row of a scalar with one or two arguments: ``z = p * x + q * y``;
+- a *map* entry is one argument of a wide row: ``z[offset + strides . i] += factor[i] * x[offset + strides . i]``;
+- a *hosted* entry is a row whose derivative is Python: sweeps return there;
+- *curved* entries are what the second derivative adds to the reverse sweep: the same with second partials times the adjoint.
+
+A row whose tangent is that of its argument, or a piece of it, has no entry and no place of its own: it stands where that stands.
+
+Sweeps take the entries forwards or backwards, for several vectors (lanes) at once: the lanes of one element stand together.
+"""
+
+# Header: int64 words.
+ENTRIES, ENTRY, CURVES, PROGRAM, PROGRAM_WORDS = 0, 1, 2, 3, 4
+FACTORS, FACTOR_COUNT, PLACE_OF, PLACES, WITH_SECOND = 5, 6, 7, 8, 9
+SECOND_TABLE, SECOND_SCALAR, SECOND_BLOCK = 10, 11, 12
+LINEAR_WORDS = 13
+
+# An entry: kind and place (int32 each), first and second place (int32, -1 where there is none) or the word of its program, p, q.
+ENTRY_BYTES, CURVE_BYTES = 32, 24
+PLAIN, CURVED_PLAIN, MAP, CURVED_MAP, HOSTED = 0, 1, 2, 3, 4
+
+# Program of a map: number of elements, rank, what its factor is (a number, or an index into the factors), the number or index,
+# places of x and z; then dimensions, strides of x, strides of z, all in elements. In a curved map the adjoint of x gets what the
+# tangent of z gives, and the place of the adjoint to be multiplied into the factors stands there too: -1 if they are shared.
+# The first map of a row makes its tangent: it writes every element (`SETS`), or so many elements of the row are cleared before.
+SETS = -1
+MAP_SIZE, MAP_RANK, MAP_KIND, MAP_FACTOR, MAP_X, MAP_Z, MAP_BAR, MAP_ROW, MAP_CLEAR, MAP_DIMENSIONS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+NUMBER_FACTOR, ARRAY_FACTOR = 0, 1
+
+SPECIAL_ROW = 1  # answer: there is a row that the compiled sweeps cannot take
+FINISHED = -1  # answer of a sweep that is through; else the number of a hosted entry

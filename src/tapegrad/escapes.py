@@ -1,0 +1,53 @@
+"""Places where a tracked value left the graph as a Python number, noted while somebody wants to know.
+
+A function that computes its result from ``x.item()`` has no derivative left. PyTorch gives zeros or an error that does not say
+where; a driver knows that the function is to be differentiated, so it looks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+__all__ = ["note", "stop", "watch"]
+
+watchers = 0  # how many calls want to know, in all threads: `Tensor.item` looks here first
+_FOLDER = os.path.dirname(__file__)
+_counting = threading.Lock()
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.places: list[list[str]] = []
+
+
+_thread = _Thread()
+
+
+def watch() -> list[str]:
+    """Begin to note places of this thread; the list that they go to."""
+    global watchers
+    places: list[str] = []
+    _thread.places.append(places)
+    with _counting:
+        watchers += 1
+    return places
+
+
+def stop() -> None:
+    """End what the latest `watch` began."""
+    global watchers
+    _thread.places.pop()
+    with _counting:
+        watchers -= 1
+
+
+def note() -> None:
+    """Note the place in the caller's code, the first one of each call that watches."""
+    if not _thread.places or _thread.places[-1]:
+        return
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
+        frame = frame.f_back
+    _thread.places[-1].append(f"{frame.f_code.co_filename}, line {frame.f_lineno}")

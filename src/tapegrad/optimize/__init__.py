@@ -1,0 +1,20 @@
+"""SciPy's optimisers with exact derivatives, on structured variables; needs the extra ``scipy``."""
+
+from tapegrad.optimize.constraints import Constraint, between, equality, inequality
+from tapegrad.optimize.fitting import curve_fit, least_squares
+from tapegrad.optimize.minimizing import minimize
+from tapegrad.optimize.recordings import ScipyFunction, scipy_fun
+from tapegrad.optimize.roots import root
+
+__all__ = [
+    "Constraint",
+    "ScipyFunction",
+    "between",
+    "curve_fit",
+    "equality",
+    "inequality",
+    "least_squares",
+    "minimize",
+    "root",
+    "scipy_fun",
+]

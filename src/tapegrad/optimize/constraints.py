@@ -1,0 +1,122 @@
+"""Constraints whose values and Jacobians come from one recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.optimize.packing import Packing
+from tapegrad.optimize.recordings import VectorFunction
+
+__all__ = ["Constraint", "between", "equality", "inequality", "scipy_constraints"]
+
+
+class Constraint(NamedTuple):
+    """``lower <= function(x) <= upper``."""
+
+    function: Callable[..., Any]
+    lower: Any
+    upper: Any
+
+    def to_scipy(self, x0: Any) -> Any:
+        """SciPy's own constraint, for variables of the structure of `x0`.
+
+        Parameters
+        ----------
+        x0 : array, float or container of these
+
+        Returns
+        -------
+        scipy.optimize.NonlinearConstraint
+            With exact Jacobian and Hessian.
+        """
+        return self.packed(Packing(x0, "constraint"))
+
+    def packed(self, packing: Packing, second: bool = True) -> Any:
+        """The same for a packing, on request without the Hessian, which most methods warn that they do not take."""
+        from scipy.optimize import NonlinearConstraint
+
+        vector = VectorFunction(self.function, packing, name="constraint")
+        known = {"hess": vector.hessian} if second else {}
+        return NonlinearConstraint(vector.value, self.lower, self.upper, jac=vector.jacobian, **known)
+
+
+def equality(function: Callable[..., Any]) -> Constraint:
+    """The constraint that a function is zero.
+
+    Parameters
+    ----------
+    function : callable
+        Takes the variable and returns an array, a float, or a container of these.
+
+    Returns
+    -------
+    Constraint
+        For `minimize`.
+
+    Examples
+    --------
+    >>> circle = tg.optimize.equality(lambda x: (x * x).sum() - 2.0)
+    >>> tg.optimize.minimize(lambda x: x.sum(), np.array([1.0, -2.0]), constraints=circle, tol=1e-9).x.round(4)
+    array([-1., -1.])
+    """
+    return Constraint(function, 0.0, 0.0)
+
+
+def inequality(function: Callable[..., Any]) -> Constraint:
+    """The constraint that a function is not negative.
+
+    Parameters
+    ----------
+    function : callable
+        As for `equality`.
+
+    Returns
+    -------
+    Constraint
+        For `minimize`.
+    """
+    return Constraint(function, 0.0, np.inf)
+
+
+def between(function: Callable[..., Any], lower: Any, upper: Any) -> Constraint:
+    """The constraint that a function lies between two bounds.
+
+    Parameters
+    ----------
+    function : callable
+        As for `equality`.
+    lower, upper : float or ndarray
+        Bounds; infinite ones bound nothing, equal ones make an equality.
+
+    Returns
+    -------
+    Constraint
+        For `minimize`.
+    """
+    return Constraint(function, lower, upper)
+
+
+def scipy_constraints(given: Any, packing: Packing, second: bool) -> Any:
+    """Constraints as SciPy takes them, with derivatives filled in where there are none."""
+    if isinstance(given, Constraint):
+        return [given.packed(packing, second)]
+    if isinstance(given, dict):
+        return [_filled(given, packing)]
+    if not isinstance(given, Sequence):
+        return given
+    found: list[Any] = []
+    for one in given:
+        made = scipy_constraints(one, packing, second)
+        found.extend(made if isinstance(made, list) else [made])
+    return found
+
+
+def _filled(given: dict[str, Any], packing: Packing) -> dict[str, Any]:
+    """A constraint in SciPy's older form, of a function of the structured variable."""
+    if "jac" in given:
+        return given
+    vector = VectorFunction(given["fun"], packing, given.get("args", ()), "constraint")
+    return {"type": given["type"], "fun": vector.value, "jac": vector.jacobian}

@@ -1,0 +1,76 @@
+"""Variables as one flat vector, which is what SciPy works on, and in the structure that functions take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import Call
+from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.tensor import Tensor, array_of
+
+__all__ = ["Packing", "flat_gradient"]
+
+
+class Packing:
+    """The structure of a variable, and how it is laid out in a vector.
+
+    Parameters
+    ----------
+    x0 : array, float, sequence of numbers or container of arrays and floats
+        A list or tuple of numbers means an array, as in SciPy.
+    name : str
+        Of the function that was given it, for messages.
+
+    Raises
+    ------
+    TypeError
+        If there is something in it that is no array or number of floats.
+    """
+
+    def __init__(self, x0: Any, name: str) -> None:
+        if isinstance(x0, (list, tuple)) and all(isinstance(v, (float, int, np.floating, np.integer)) for v in x0) and x0:
+            if not all(isinstance(v, (float, np.floating)) for v in x0):
+                raise _refused(name, "a sequence with integers in it")
+            x0 = np.array(x0, np.float64)
+        leaves: list[Any] = []
+        places: list[str] = []
+        self.structure: Structure = flatten(x0, leaves, places, "x0")
+        self.shapes: list[tuple[int, ...]] = []
+        self.plain: list[bool] = []
+        parts = []
+        for leaf, place in zip(leaves, places, strict=True):
+            value = array_of(leaf) if isinstance(leaf, Tensor) else leaf
+            if not isinstance(value, (float, np.ndarray, np.floating)) or np.asarray(value).dtype.kind != "f":
+                kind = str(value.dtype) if isinstance(value, (np.ndarray, np.generic)) else type(value).__name__
+                raise _refused(name, f"{place} of {kind}")
+            self.shapes.append(np.shape(value))
+            self.plain.append(isinstance(leaf, float))
+            parts.append(np.asarray(value, np.float64).reshape(-1))
+        self.start: np.ndarray = np.concatenate(parts) if parts else np.empty(0)
+
+    def structured(self, vector: np.ndarray) -> Any:
+        """A vector in the structure of the variable, freshly allocated."""
+        found, done = [], 0
+        for shape, plain in zip(self.shapes, self.plain, strict=True):
+            size = int(np.prod(shape))
+            part = vector[done : done + size]
+            found.append(float(part[0]) if plain else np.array(part, np.float64).reshape(shape))
+            done += size
+        return restore(self.structure, iter(found))
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the variable is one array of one dimension: then the vector is the variable."""
+        return self.structure is None and len(self.shapes[0]) == 1
+
+
+def _refused(name: str, what: str) -> TypeError:
+    return TypeError(f"{name} requires real-valued variables (floats), but got {what}. Pass floats: 2.0 instead of 2.")
+
+
+def flat_gradient(made: Call, results: list[Any]) -> np.ndarray:
+    """Gradients of the leaves of a call as one vector."""
+    arrays = [array_of(g) if isinstance(g, Tensor) else np.asarray(g) for g in results]
+    return np.concatenate([a.reshape(-1).astype(np.float64) for a in arrays]) if arrays else np.empty(0)
