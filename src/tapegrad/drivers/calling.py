@@ -49,7 +49,8 @@ class Call:
     aux : object
         What it returned besides, made plain.
     inside : bool
-        Whether the call is part of a function that another driver is differentiating. Results stay tracked tensors then.
+        Whether the call is part of a graph: of a function that another driver is differentiating, or of the caller's, who gave a
+        tracked tensor to differentiate by. Results stay tracked tensors then.
     """
 
     __slots__ = ("aux", "inside", "kinds", "leaves", "many", "output", "places", "structure")
@@ -144,6 +145,8 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
         if inside and value._row:
             # A product and no alias: an alias is the tensor itself, with whatever the function gets of it by other ways.
             return value * 1.0, kind
+        if type(data) is not float:
+            data = data.copy()
     elif isinstance(value, float):
         data, kind = float(value), float
     elif isinstance(value, (ndarray, np.generic)):
@@ -151,7 +154,8 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
             if value.dtype.kind == "f":
                 as_dtype(value.dtype)
             raise _refuse(name, value.dtype, place)
-        data = plain_array(value)
+        # A copy: the function may know the array by another name, and write into it what derivatives must not see.
+        data = np.array(plain_array(value))
         if isinstance(value, np.generic):
             kind = type(value)
         if not data.dtype.isnative:
@@ -174,7 +178,15 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
     return leaf, kind
 
 
-def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums, has_aux: bool, name: str) -> Call:
+def call(
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    name: str,
+    cut: bool = False,
+) -> Call:
     """Call a function on leaves in place of the arguments that `argnums` names.
 
     Parameters
@@ -187,6 +199,8 @@ def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], arg
         Whether it returns a pair of which the first is differentiated.
     name : str
         Of the driver, for messages.
+    cut : bool
+        Whether what surrounds the call is not being recorded, so that its results are constants there.
 
     Raises
     ------
@@ -195,18 +209,18 @@ def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], arg
     """
     if not is_recording():
         with inference_mode(False), enable_grad():
-            return call(f, args, kwargs, argnums, has_aux, name)
+            return call(f, args, kwargs, argnums, has_aux, name, cut=True)
     record = recorder_of(f)
     made = Call()
-    made.inside = inside = _thread.depth > 0
+    made.inside = _thread.depth > 0 and not cut
     made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)
     if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
-        leaf, kind = tensor_like(arguments[0], name, "argument 0", inside)
+        leaf, kind = tensor_like(arguments[0], name, "argument 0", False)
         made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
         arguments[0] = leaf
     else:
-        _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name)
+        _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
     places = escapes.watch()
     _thread.depth += 1
     try:
@@ -219,7 +233,7 @@ def call(f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], arg
         if not isinstance(output, tuple) or len(output) != 2:
             raise TypeError(f"{name}: with has_aux=True the function must return a pair (output, aux), not {_named(output)}")
         output, aux = output
-        made.aux = plain_tree(aux, inside)
+        made.aux = plain_tree(aux, made.inside)
     made.output = output
     if places and not _is_tracked(output):
         raise TypeError(
@@ -234,10 +248,11 @@ def _named(value: Any) -> str:
     return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
 
 
-def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str) -> None:
+def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str, cut: bool) -> None:
     values: list[Any] = []
     made.places = []
     structures = [flatten(arguments[n], values, made.places, f"argument {n}") for n in numbers]
+    made.inside = not cut and (made.inside or any(isinstance(value, Tensor) and value._row for value in values))
     pairs = [tensor_like(value, name, place, made.inside) for value, place in zip(values, made.places, strict=True)]
     made.leaves, made.kinds = [leaf for leaf, _ in pairs], [kind for _, kind in pairs]
     rest = iter(made.leaves)

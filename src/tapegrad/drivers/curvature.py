@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, call, copied
-from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of, vectors_like
+from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, joined, sizes_of, vectors_like
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
 from tapegrad.drivers.products import split
@@ -57,13 +57,14 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     """
     made = call(f, (x,), {}, 0, False, "hvp")
     output = scalar_output(made, "hvp")
-    vectors = vectors_like(made.leaves, made.structure, v, "v", made.inside)
-    if made.inside:
+    vectors = vectors_like(made.leaves, made.structure, v, "v")
+    if made.inside or any(isinstance(t, Tensor) for t in vectors):
+        made.inside = True
         recorded = gradients(made, output)
         seeds = [t if isinstance(t, Tensor) else wrap(t) for t in vectors]
         return made.finished(gradients_of(recorded, made.leaves, seeds, create_graph=True))
     derivative = Derivative(made.leaves, [output], second=True)
-    product = derivative.curve(np.concatenate([a.reshape(-1) for a in vectors])[:, None])
+    product = derivative.curve(joined(vectors)[:, None])
     return _arranged(made, product[:, 0])
 
 
@@ -117,11 +118,11 @@ def _hessian(made: Call, output: Tensor) -> Any:
     derivative = Derivative(made.leaves, [output], second=True)
     full = derivative.curve(np.eye(derivative.inputs))
     full = 0.5 * (full + full.T)  # the two halves differ by rounding
-    ends = np.cumsum(sizes_of(made.leaves))[:-1]
+    sizes = sizes_of(made.leaves)
     found = []
-    for band, x in zip(np.split(full, ends), made.leaves, strict=True):
+    for band, x in zip(cut(full, sizes), made.leaves, strict=True):
         row = []
-        for block, y in zip(np.split(band, ends, axis=1), made.leaves, strict=True):
+        for block, y in zip(cut(band, sizes, axis=1), made.leaves, strict=True):
             shape = np.shape(x._data) + np.shape(y._data)
             row.append(np.array(block, array_of(x).dtype).reshape(shape) if shape else float(block[0, 0]))
         found.append(made.arranged(row))
@@ -150,13 +151,15 @@ class GaussNewton:
     def __init__(self, made: Call, outputs: Outputs, derivative: Derivative) -> None:
         self._made, self._derivative = made, derivative
         self.value = outputs.values()
-        residual = np.concatenate([array_of(t).reshape(-1).astype(np.float64) for t in outputs.tensors])
+        residual = joined(map(array_of, outputs.tensors))
         self.gradient = _arranged(made, derivative.pull(residual[:, None])[:, 0])
 
     def product(self, v: Any) -> Any:
         """``J.T @ (J @ v)`` for a vector of the structure and shapes of the point, without forming a matrix."""
         vectors = vectors_like(self._made.leaves, self._made.structure, v, "v")
-        column = np.concatenate([a.reshape(-1) for a in vectors])[:, None]
+        if any(isinstance(t, Tensor) for t in vectors):
+            raise NotImplementedError("products of gauss_newton cannot be differentiated; give v.detach(), or use jvp and vjp")
+        column = joined(vectors)[:, None]
         return _arranged(self._made, self._derivative.pull(self._derivative.push(column))[:, 0])
 
     def matrix(self) -> np.ndarray:

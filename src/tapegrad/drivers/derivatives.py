@@ -15,9 +15,9 @@ from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.drivers.calling import Call, plain
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.drivers.linear_tape import linear_tape
-from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
 
-__all__ = ["Derivative", "Outputs", "Vector", "gradients_of", "vectors_like"]
+__all__ = ["Derivative", "Outputs", "Vector", "cut", "gradients_of", "joined", "sizes_of", "vectors_like"]
 
 Vector = np.ndarray
 
@@ -69,8 +69,19 @@ def sizes_of(tensors: Sequence[Tensor]) -> list[int]:
     return [1 if type(t._data) is float else int(t._data.size) for t in tensors]
 
 
-def vectors_like(tensors: Sequence[Tensor], structure: Structure, given: Any, what: str, inside: bool = False) -> list[Any]:
-    """Tangents or cotangents as arrays of the shapes of tensors; tracked tensors, inside of another driver's function.
+def cut(array: Vector, sizes: Sequence[int], axis: int = 0) -> list[Vector]:
+    """An array cut into pieces of these sizes."""
+    return np.split(array, np.cumsum(sizes)[:-1], axis) if sizes else []
+
+
+def joined(arrays: Iterable[Any]) -> Vector:
+    """The elements of arrays and numbers one after the other, in float64."""
+    parts = [np.asarray(array, np.float64).reshape(-1) for array in arrays]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def vectors_like(tensors: Sequence[Tensor], structure: Structure, given: Any, what: str) -> list[Any]:
+    """Tangents or cotangents as arrays of the shapes of tensors; those that are tracked stay tensors.
 
     Raises
     ------
@@ -84,7 +95,7 @@ def vectors_like(tensors: Sequence[Tensor], structure: Structure, given: Any, wh
     results = []
     for t, value in zip(tensors, found, strict=True):
         shape = np.shape(t._data)
-        if inside and isinstance(value, Tensor) and value._row:
+        if isinstance(value, Tensor) and value._row and is_recording():
             array: Any = value
         else:
             array = array_of(value) if isinstance(value, Tensor) else value
@@ -182,10 +193,9 @@ def _leaf_like(t: Tensor) -> Tensor:
 def _by_columns(given: Vector, outputs: Sequence[Tensor], inputs: Sequence[Tensor], sizes: Sequence[int], rows: int) -> Vector:
     """One pass for each column."""
     results = np.empty((rows, given.shape[1]))
-    ends = np.cumsum(sizes)[:-1]
     for k in range(given.shape[1]):
-        parts = np.split(given[:, k], ends)
+        parts = cut(given[:, k], sizes)
         seeds = [wrap(part.reshape(np.shape(t._data)).astype(array_of(t).dtype)) for part, t in zip(parts, outputs, strict=True)]
         found = gradients_of(outputs, inputs, seeds)
-        results[:, k] = np.concatenate([array_of(g).reshape(-1) for g in found]) if found else 0.0
+        results[:, k] = joined(map(array_of, found))
     return results

@@ -12,7 +12,7 @@ from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.autograd.sweeping import sweep_towards
 from tapegrad.drivers.calling import Argnums, Call, call, plain
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, make
+from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
 
 __all__ = ["elementwise_grad", "grad", "gradients", "scalar_output", "value_and_grad"]
 
@@ -47,7 +47,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     Notes
     -----
     One recording and one reverse sweep. Inside of a function that another driver differentiates the results are tensors, so
-    drivers can be nested.
+    drivers can be nested; and so they are at a tracked tensor, so that they can be part of a graph. Tracked tensors that `f` finds
+    elsewhere are constants otherwise.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
     """Gradients of a scalar output by the leaves of its call, zeros where it does not depend on one."""
     leaves = made.leaves
     if not output._row:
-        return [_zeros(leaf) for leaf in leaves]
+        return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:
         return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
     found = None

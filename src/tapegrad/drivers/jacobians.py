@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, call, finish
-from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of
+from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, sizes_of
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["blocks", "jacobian", "tracked_rows", "value_and_jacobian"]
@@ -127,11 +127,11 @@ def jacobian_matrix(derivative: Derivative, mode: str = "auto") -> np.ndarray:
 
 def blocks(matrix: np.ndarray, outputs: Outputs, made: Call) -> Any:
     """A matrix over all inputs and outputs, cut into the structures of both."""
-    in_ends = np.cumsum(sizes_of(made.leaves))[:-1]
+    sizes = sizes_of(made.leaves)
     found = []
-    for band, t in zip(np.split(matrix, np.cumsum(sizes_of(outputs.tensors))[:-1]), outputs.tensors, strict=True):
+    for band, t in zip(cut(matrix, sizes_of(outputs.tensors)), outputs.tensors, strict=True):
         row = []
-        for block, x in zip(np.split(band, in_ends, axis=1), made.leaves, strict=True):
+        for block, x in zip(cut(band, sizes, axis=1), made.leaves, strict=True):
             shape = np.shape(t._data) + np.shape(x._data)
             row.append(np.array(block, array_of(x).dtype).reshape(shape) if shape else float(block[0, 0]))
         found.append(made.arranged(row))

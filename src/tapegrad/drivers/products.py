@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Call, call, copied, finish
-from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of, sizes_of, vectors_like
+from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, joined, sizes_of, vectors_like
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["jvp", "linearize", "vjp"]
@@ -120,9 +120,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     outputs = Outputs(made, "vjp")
 
     def product(cotangent: Any) -> Any:
-        given = vectors_like(outputs.tensors, outputs.structure, cotangent, "the cotangent", made.inside)
+        given = vectors_like(outputs.tensors, outputs.structure, cotangent, "the cotangent")
         seeds = [_fitting(v, t) for v, t in zip(given, outputs.tensors, strict=True)]
-        found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=made.inside)
+        tracked = made.inside or any(isinstance(v, Tensor) for v in given)
+        found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=tracked)
         return made.finished([g if g._row else array_of(g) for g in found])
 
     return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
@@ -139,7 +140,7 @@ def _called(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> Ca
 def _tangents(made: Call, primals: Any, tangents: Any, name: str) -> list[Any]:
     if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
         raise TypeError(f"{name}: tangents must be a tuple or list of {len(primals)}, one for each argument, but got {tangents!r}")
-    return vectors_like(made.leaves, made.structure, tuple(tangents), "tangents", made.inside)
+    return vectors_like(made.leaves, made.structure, tuple(tangents), "tangents")
 
 
 def _fitting(v: Any, t: Tensor) -> Tensor:
@@ -148,14 +149,13 @@ def _fitting(v: Any, t: Tensor) -> Tensor:
 
 
 def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
-    if made.inside:
+    if made.inside or any(isinstance(v, Tensor) for v in tangents):
         seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
         pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
         given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
         return outputs.arranged(_plain_unless_tracked(g) for g in gradients_of(pulled, seeds, given, create_graph=True))
     derivative = Derivative(made.leaves, outputs.tensors) if derivative is None else derivative
-    vector = np.concatenate([np.asarray(v).reshape(-1) for v in tangents])[:, None]
-    return outputs.arranged(split(derivative.push(vector)[:, 0], outputs.tensors))
+    return outputs.arranged(split(derivative.push(joined(tangents)[:, None])[:, 0], outputs.tensors))
 
 
 def _plain_unless_tracked(t: Tensor) -> Any:
@@ -165,7 +165,7 @@ def _plain_unless_tracked(t: Tensor) -> Any:
 def split(vector: np.ndarray, tensors: Sequence[Tensor]) -> list[Any]:
     """A vector cut into plain values of the shapes and dtypes of tensors."""
     results: list[Any] = []
-    for part, t in zip(np.split(vector, np.cumsum(sizes_of(tensors))[:-1]), tensors, strict=True):
+    for part, t in zip(cut(vector, sizes_of(tensors)), tensors, strict=True):
         shape = np.shape(t._data)
         results.append(part.reshape(shape).astype(array_of(t).dtype) if shape else float(part[0]))
     return results
