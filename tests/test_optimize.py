@@ -68,15 +68,16 @@ def test_dogleg_on_a_convex_function() -> None:
     np.testing.assert_allclose(np.exp(result.x) + 2.0 * result.x, 1.0, atol=1e-6)
 
 
-def test_each_point_is_recorded_once() -> None:
+@pytest.mark.parametrize("method", ["L-BFGS-B", "SLSQP", "trust-ncg", "trust-exact", "trust-constr"])
+def test_each_point_is_recorded_once(method: str) -> None:
     seen = []
 
     def f(x: Any) -> Any:
         seen.append(tuple(x.tolist()))
         return rosenbrock(x)
 
-    optimize.minimize(f, [-1.2, 1.0], method="trust-ncg")
-    assert len(seen) < 2 * len(set(seen))  # SciPy goes back to an earlier point now and then
+    optimize.minimize(f, [-1.2, 1.0], method=method)
+    assert len(seen) == len(set(seen))
     assert len(seen) > 5
 
 
@@ -142,6 +143,47 @@ def test_a_constraint_for_scipy_itself() -> None:
     np.testing.assert_array_equal(made.hess(x, np.array([1.0, 10.0])), [[20.0, 1.0], [1.0, 0.0]])
 
 
+def test_constraints_with_a_jacobian_of_their_own_take_the_structured_variable() -> None:
+    for jacobian in (None, lambda p: np.array([p["y"] ** 0, 0.0])):
+        constraint = {"type": "ineq", "fun": lambda p: p["x"] - 2.0, "jac": jacobian}
+        result = optimize.minimize(lambda p: p["x"] ** 2 + (p["y"] - 1.0) ** 2, {"x": 3.0, "y": 2.0}, constraints=constraint)
+        assert result.x["x"] == pytest.approx(2.0)
+
+
+def test_constraints_of_second_order_run_the_function_once_for_each_point() -> None:
+    seen = []
+
+    def circle(x: Any) -> Any:
+        seen.append(tuple(x.tolist()))
+        return (x * x).sum() - 2.0
+
+    result = optimize.minimize(
+        lambda x: x.sum(), [1.0, -2.0], method="trust-constr", constraints=optimize.equality(circle), options={"gtol": 1e-9}
+    )
+    np.testing.assert_allclose(result.x, [-1.0, -1.0], atol=1e-6)
+    assert len(seen) == len(set(seen))
+
+
+@pytest.mark.parametrize("args", [2.0, (2.0,)])
+def test_one_further_argument(args: Any) -> None:
+    assert optimize.minimize(lambda x, c: ((x - c) ** 2).sum(), [0.0], args).x[0] == pytest.approx(2.0)
+    assert optimize.least_squares(lambda x, c: x - c, [0.0], args).x[0] == pytest.approx(2.0)
+    assert optimize.root(lambda x, c: x - c, [0.0], args).x[0] == pytest.approx(2.0)
+
+
+def test_further_arguments_by_keyword() -> None:
+    assert optimize.least_squares(lambda x, c=0.0: x - c, [0.0], kwargs={"c": 2.0}).x[0] == pytest.approx(2.0)
+
+
+def test_callbacks_get_the_state_if_they_take_it() -> None:
+    seen: list[Any] = []
+    optimize.minimize(
+        lambda p: (p["x"] - 1.0) ** 2, {"x": 0.0}, method="trust-constr", callback=lambda p, state: seen.append((p["x"], state.nit))
+    )
+    assert [nit for _, nit in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1][0] == pytest.approx(1.0)
+
+
 def test_callbacks_get_the_structured_variable() -> None:
     seen: list[Any] = []
     optimize.minimize(lambda p: (p["x"] - 1.0) ** 2, {"x": 0.0}, method="BFGS", callback=seen.append)
@@ -201,6 +243,20 @@ def test_a_point_that_is_changed_in_place_is_another_point() -> None:
     assert fun(x)[0] == 29.0
 
 
+def test_a_function_that_was_changed_is_run_again() -> None:
+    target = [1.0]
+    fun = optimize.scipy_fun(lambda x: ((x - target[0]) ** 2).sum())
+    for target[0] in (1.0, 2.0):
+        x = scipy_optimize.minimize(fun, np.ones(2), jac=True).x
+        np.testing.assert_allclose(x, target[0], atol=1e-6)
+
+
+def test_a_vector_of_another_length_is_refused() -> None:
+    fun = optimize.scipy_fun(lambda x: (x * x).sum(), np.ones(2))
+    with pytest.raises(ValueError, match="variable has 2 elements, but the vector has 3"):
+        fun(np.ones(3))
+
+
 def residual(x: Any) -> Any:
     return np.stack([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]])
 
@@ -230,6 +286,31 @@ def test_curve_fit_agrees_with_scipys_own() -> None:
     expected, expected_covariance = scipy_optimize.curve_fit(model, t, y, [1.0, 1.0], sigma=sigma)
     np.testing.assert_allclose(parameters, expected, rtol=1e-6)
     np.testing.assert_allclose(covariance, expected_covariance, rtol=1e-5)
+
+
+def line(x: Any, a: Any, b: Any) -> Any:
+    return a * x + b
+
+
+@pytest.mark.parametrize("options", [{}, {"bounds": ([0.0, 0.0], [5.0, 4.0])}], ids=["free", "bounded"])
+def test_curve_fit_starts_where_scipys_own_does(options: Any) -> None:
+    x = np.arange(5.0)
+    np.testing.assert_allclose(optimize.curve_fit(line, x, 2.0 * x + 1.0, **options)[0], [2.0, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("x", [[0.0, 1.0, 2.0, 3.0], np.arange(4)], ids=["list", "integers"])
+def test_curve_fit_converts_data_as_scipy_does(x: Any) -> None:
+    np.testing.assert_allclose(optimize.curve_fit(line, x, [1, 3, 5, 7], [1.0, 1.0])[0], [2.0, 1.0], rtol=1e-6)
+
+
+def test_curve_fit_leaves_missing_values_out() -> None:
+    x, y = np.arange(5.0), np.array([1.0, 3.0, np.nan, 7.0, 9.0])
+    np.testing.assert_allclose(optimize.curve_fit(line, x, y, [1.0, 1.0], nan_policy="omit")[0], [2.0, 1.0], rtol=1e-6)
+
+
+def test_a_jacobian_in_columns_is_refused() -> None:
+    with pytest.raises(ValueError, match="col_deriv"):
+        optimize.root(residual, [0.0, 0.0], options={"col_deriv": 1})
 
 
 @pytest.mark.parametrize("method", ["hybr", "lm", "broyden1"])

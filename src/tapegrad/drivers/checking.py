@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Call, call
-from tapegrad.drivers.derivatives import Derivative, Outputs, gradients_of
+from tapegrad.drivers.derivatives import Derivative, Outputs, Vector, gradients_of, joined, projected
 from tapegrad.grad_mode import no_grad
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.tensor import array_of, wrap
 
 __all__ = ["check_grads"]
-
-Vector = np.ndarray
 
 
 def check_grads(
@@ -94,7 +92,7 @@ def check_grads(
         return
     differences = _differences(lambda point: _gradient_at(f, args, made, point, weights), made, direction, step)
     made, outputs = _at(f, args)
-    total = _projected(outputs, weights)
+    total = projected(outputs, weights)
     if not total._row:
         same(np.zeros_like(differences), differences, "order 2")
         return
@@ -119,33 +117,18 @@ def _moved(made: Call, point: Vector) -> Any:
 def _values(f: Callable[..., Any], args: Sequence[Any], made: Call, point: Vector) -> Vector:
     with no_grad():
         _, outputs = _at(f, _moved(made, point))
-    return _joined([array_of(t) for t in outputs.tensors])
-
-
-def _joined(arrays: Sequence[np.ndarray]) -> Vector:
-    return np.concatenate([array.reshape(-1).astype(np.float64) for array in arrays]) if arrays else np.empty(0)
+    return joined(map(array_of, outputs.tensors))
 
 
 def _differences(values: Callable[[Vector], Vector], made: Call, direction: Vector, step: float) -> Vector:
-    centre = _joined([array_of(leaf) for leaf in made.leaves])
+    centre = joined(map(array_of, made.leaves))
     h = step * max(1.0, float(np.max(np.abs(centre), initial=0.0)))
     return (values(centre + h * direction) - values(centre - h * direction)) / (2.0 * h)
 
 
-def _projected(outputs: Outputs, weights: Vector) -> Tensor:
-    """A random projection of all outputs, recorded."""
-    total, done = wrap(0.0), 0
-    for t in outputs.tensors:
-        size = array_of(t).size
-        part = weights[done : done + size].reshape(np.shape(t._data)).astype(array_of(t).dtype)
-        total = total + (t * wrap(part)).sum()
-        done += size
-    return total
-
-
 def _gradient(made: Call, outputs: Outputs, weights: Vector) -> Vector:
-    total = _projected(outputs, weights)
-    return _joined([array_of(g) for g in gradients_of([total], made.leaves, [wrap(np.ones(()))], create_graph=True)])
+    total = projected(outputs, weights)
+    return joined(map(array_of, gradients_of([total], made.leaves, [wrap(np.ones(()))], create_graph=True)))
 
 
 def _gradient_at(f: Callable[..., Any], args: Sequence[Any], made: Call, point: Vector, weights: Vector) -> Vector:

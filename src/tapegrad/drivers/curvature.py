@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, call, copied
-from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, joined, sizes_of, vectors_like
+from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, hessian_matrix, joined, sizes_of, vectors_like
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
 from tapegrad.drivers.products import split
@@ -116,8 +116,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 def _hessian(made: Call, output: Tensor) -> Any:
     derivative = Derivative(made.leaves, [output], second=True)
-    full = derivative.curve(np.eye(derivative.inputs))
-    full = 0.5 * (full + full.T)  # the two halves differ by rounding
+    full = hessian_matrix(derivative)
     sizes = sizes_of(made.leaves)
     found = []
     for band, x in zip(cut(full, sizes), made.leaves, strict=True):

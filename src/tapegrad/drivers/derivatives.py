@@ -15,9 +15,21 @@ from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.drivers.calling import Call, plain
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.drivers.linear_tape import linear_tape
+from tapegrad.grad_mode import enable_grad
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
 
-__all__ = ["Derivative", "Outputs", "Vector", "cut", "gradients_of", "joined", "sizes_of", "vectors_like"]
+__all__ = [
+    "Derivative",
+    "Outputs",
+    "Vector",
+    "cut",
+    "gradients_of",
+    "hessian_matrix",
+    "joined",
+    "projected",
+    "sizes_of",
+    "vectors_like",
+]
 
 Vector = np.ndarray
 
@@ -126,6 +138,17 @@ def gradients_of(
     return [g for g in found if g is not None]
 
 
+def projected(outputs: Outputs, weights: Vector) -> Tensor:
+    """Weighted sum of all elements of outputs, recorded."""
+    total, done = wrap(0.0), 0
+    with enable_grad():
+        for t, size in zip(outputs.tensors, sizes_of(outputs.tensors), strict=True):
+            part = weights[done : done + size].reshape(np.shape(t._data)).astype(array_of(t).dtype)
+            total = total + (t * wrap(part)).sum()
+            done += size
+    return total
+
+
 class Derivative:
     """The derivative of tensors by leaves, at the point where they were computed.
 
@@ -183,6 +206,12 @@ class Derivative:
             ones = [wrap(np.ones_like(array_of(t))) for t in self.outputs]
             self._gradient = gradients_of(self.outputs, self.leaves, ones, create_graph=True)
         return _by_columns(tangents, self._gradient, self.leaves, self.input_sizes, self.inputs)
+
+
+def hessian_matrix(derivative: Derivative) -> Vector:
+    """Matrix of shape (inputs, inputs)."""
+    full = derivative.curve(np.eye(derivative.inputs))
+    return 0.5 * (full + full.T)  # the two halves differ by rounding
 
 
 def _leaf_like(t: Tensor) -> Tensor:

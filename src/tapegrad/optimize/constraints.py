@@ -116,7 +116,16 @@ def scipy_constraints(given: Any, packing: Packing, second: bool) -> Any:
 
 def _filled(given: dict[str, Any], packing: Packing) -> dict[str, Any]:
     """A constraint in SciPy's older form, of a function of the structured variable."""
-    if "jac" in given:
+    jacobian = given.get("jac")
+    if jacobian is None:
+        vector = VectorFunction(given["fun"], packing, given.get("args", ()), "constraint")
+        return {"type": given["type"], "fun": vector.value, "jac": vector.jacobian}
+    if not callable(jacobian):
         return given
-    vector = VectorFunction(given["fun"], packing, given.get("args", ()), "constraint")
-    return {"type": given["type"], "fun": vector.value, "jac": vector.jacobian}
+    plain = {name: _of_vector(given[name], packing) for name in ("fun", "jac")}
+    return given | plain
+
+
+def _of_vector(function: Callable[..., Any], packing: Packing) -> Callable[..., Any]:
+    """A function of the vector that one of the structured variable stands for."""
+    return lambda x, *args: function(packing.structured(x), *args)

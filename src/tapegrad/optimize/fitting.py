@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tapegrad.optimize.packing import Packing
+from tapegrad.optimize.packing import AnyVector, Packing
 from tapegrad.optimize.recordings import VectorFunction
 
 __all__ = ["curve_fit", "least_squares"]
 
 
-def least_squares(residual: Callable[..., Any], x0: Any, args: Sequence[Any] = (), **options: Any) -> Any:
+def least_squares(
+    residual: Callable[..., Any], x0: Any, args: Any = (), kwargs: dict[str, Any] | None = None, **options: Any
+) -> Any:
     """Minimise a sum of squares with `scipy.optimize.least_squares` and the exact Jacobian.
 
     Parameters
@@ -23,7 +27,9 @@ def least_squares(residual: Callable[..., Any], x0: Any, args: Sequence[Any] = (
     x0 : array, float or container of these
         The starting point; a list or tuple of floats means an array.
     args : tuple
-        Further arguments, constants.
+        Further arguments, constants; what is no tuple is one argument.
+    kwargs : dict, optional
+        Further arguments by keyword.
     **options
         SciPy's: ``bounds``, ``method``, ``loss``, tolerances, and others.
 
@@ -47,7 +53,7 @@ def least_squares(residual: Callable[..., Any], x0: Any, args: Sequence[Any] = (
     from scipy import optimize
 
     packing = Packing(x0, "least_squares")
-    vector = VectorFunction(residual, packing, args, "least_squares")
+    vector = VectorFunction(functools.partial(residual, **kwargs) if kwargs else residual, packing, args, "least_squares")
     result = optimize.least_squares(vector.value, packing.start, jac=vector.jacobian, **options)
     result.flat = result.x
     if not packing.is_vector:
@@ -55,17 +61,18 @@ def least_squares(residual: Callable[..., Any], x0: Any, args: Sequence[Any] = (
     return result
 
 
-def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Sequence[float], **options: Any) -> Any:
+def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, **options: Any) -> Any:
     """Fit the parameters of a model to data with `scipy.optimize.curve_fit` and the exact Jacobian.
 
     Parameters
     ----------
     model : callable
-        ``model(xdata, *parameters)`` gives an array of the shape of `ydata`.
+        ``model(xdata, *parameters)`` gives an array of the shape of `ydata`. It gets `xdata` as SciPy does: lists, tuples and
+        arrays as an array of float64.
     xdata, ydata : array_like
         The data.
-    p0 : sequence of float
-        Where the parameters start.
+    p0 : sequence of float, optional
+        Where the parameters start; without it where SciPy would start.
     **options
         SciPy's: ``sigma``, ``absolute_sigma``, ``bounds``, ``method``, and others.
 
@@ -88,17 +95,23 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Sequence[fl
     """
     from scipy import optimize
 
-    packing = Packing(np.asarray(p0), "curve_fit")
+    packing = AnyVector("curve_fit") if p0 is None else Packing(np.atleast_1d(p0), "curve_fit")
+    data = xdata
 
     def of_parameters(p: Any) -> Any:
-        return model(xdata, *(p[k] for k in range(len(packing.start))))
+        return model(data, *p)
 
     vector = VectorFunction(of_parameters, packing, name="curve_fit")
 
-    def values(_: Any, *p: float) -> np.ndarray:
-        return vector.value(np.array(p))
+    def values(x: Any, *p: float) -> np.ndarray:
+        nonlocal data
+        data = x  # what SciPy made of it: converted, and without what belongs to missing values
+        return vector.value(np.array(p, np.float64))
 
     def jacobian(_: Any, *p: float) -> np.ndarray:
-        return vector.jacobian(np.array(p))
+        return vector.jacobian(np.array(p, np.float64))
 
-    return optimize.curve_fit(values, xdata, np.reshape(ydata, -1), p0=packing.start, jac=jacobian, **options)
+    start = None if p0 is None else packing.start
+    if p0 is None:
+        values.__signature__ = inspect.signature(model)  # type: ignore[attr-defined]  # SciPy counts the parameters
+    return optimize.curve_fit(values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tapegrad.optimize.constraints import scipy_constraints
@@ -22,7 +21,7 @@ WITH_HESSIANS = frozenset(["dogleg", "trust-exact"])
 def minimize(
     f: Callable[..., Any],
     x0: Any,
-    args: Sequence[Any] = (),
+    args: Any = (),
     method: str | None = None,
     bounds: Any = None,
     constraints: Any = (),
@@ -40,19 +39,19 @@ def minimize(
     x0 : array, float or container of these
         The starting point. The variable has its structure; a list or tuple of floats means an array.
     args : tuple
-        Further arguments, constants.
+        Further arguments, constants; what is no tuple is one argument.
     method : str, optional
         SciPy's name of the method. It gets ``jac``, ``hessp`` or ``hess``, whatever it takes.
     bounds : sequence or scipy.optimize.Bounds, optional
         Of the elements of the variable, one after the other.
     constraints : Constraint, dict, SciPy's constraint, or sequence of these
         From `equality`, `inequality` and `between`, or in SciPy's forms. Functions take the structured variable, and dicts get a
-        Jacobian if they have none.
+        Jacobian if they have none; SciPy's own constraint objects work on the vector.
     tol : float, optional
         SciPy's tolerance.
     callback : callable, optional
-        Called with the structured variable after each iteration, or with what SciPy gives if it has an argument of the name
-        ``intermediate_result``.
+        Called with the structured variable after each iteration (for trust-constr also with SciPy's state, if it takes two
+        arguments), or with what SciPy gives if it has an argument of the name ``intermediate_result``.
     options : dict, optional
         SciPy's options of the method.
     progress : bool
@@ -83,9 +82,7 @@ def minimize(
     packing = Packing(x0, "minimize")
     kind = "" if method is None else str(method).lower()
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS
-    function = ScipyFunction(f, packing, args, keeps=second)
-    if math.isnan(function.value(packing.start)):
-        raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
+    function = ScipyFunction(f, packing, args, keeps=second, strict=True)
     known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": True}
     if kind in WITH_PRODUCTS:
         known["hessp"] = function.hessp
@@ -113,7 +110,8 @@ def _called_back(callback: Callable[..., Any] | None, packing: Packing, count: C
     """A callback in SciPy's form."""
     if callback is None and count is None:
         return None
-    if callback is not None and "intermediate_result" in inspect.signature(callback).parameters:
+    parameters = {} if callback is None else _parameters(callback)
+    if callback is not None and "intermediate_result" in parameters:
 
         def with_result(intermediate_result: Any) -> Any:
             if count is not None:
@@ -122,12 +120,24 @@ def _called_back(callback: Callable[..., Any] | None, packing: Packing, count: C
 
         return with_result
 
-    def with_point(xk: Any, *_: Any) -> Any:
+    takes_state = len(parameters) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+
+    def with_point(xk: Any, *state: Any) -> Any:
         if count is not None:
             count()
-        return None if callback is None else callback(packing.structured(xk))
+        if callback is None:
+            return None
+        return callback(packing.structured(xk), *(state if takes_state else ()))
 
     return with_point
+
+
+def _parameters(callback: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """What a callback takes, as far as that can be known."""
+    try:
+        return inspect.signature(callback).parameters
+    except (TypeError, ValueError):  # written in C
+        return {}
 
 
 @contextlib.contextmanager
@@ -142,7 +152,7 @@ def _showing(progress: bool, function: ScipyFunction) -> Iterator[Callable[[], N
         return
 
     def count() -> None:
-        bar.set_postfix(f=function._value, refresh=False)
+        bar.set_postfix(f=function.latest_value, refresh=False)
         bar.update()
 
     with bar:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Call
 from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.drivers.derivatives import joined
 from tapegrad.tensor import Tensor, array_of
 
-__all__ = ["Packing", "flat_gradient"]
+__all__ = ["AnyVector", "Packing", "as_arguments"]
 
 
 class Packing:
@@ -22,6 +22,13 @@ class Packing:
         A list or tuple of numbers means an array, as in SciPy.
     name : str
         Of the function that was given it, for messages.
+
+    Attributes
+    ----------
+    start : ndarray
+        `x0` as a vector.
+    is_vector : bool
+        Whether the variable is one array of one dimension.
 
     Raises
     ------
@@ -48,29 +55,51 @@ class Packing:
             self.shapes.append(np.shape(value))
             self.plain.append(isinstance(leaf, float))
             parts.append(np.asarray(value, np.float64).reshape(-1))
-        self.start: np.ndarray = np.concatenate(parts) if parts else np.empty(0)
+        self.start: np.ndarray = joined(parts)
+        self.size = len(self.start)
+        # Then the vector is the variable.
+        self.is_vector = self.structure is None and len(self.shapes[0]) == 1
 
     def structured(self, vector: np.ndarray) -> Any:
         """A vector in the structure of the variable, freshly allocated."""
+        return self.point(np.array(vector, np.float64))
+
+    def point(self, vector: np.ndarray) -> Any:
+        """The same on the vector's own memory.
+
+        Raises
+        ------
+        ValueError
+            If it has another number of elements.
+        """
+        if vector.size != self.size:
+            raise ValueError(f"the variable has {self.size} elements, but the vector has {vector.size}")
+        if self.is_vector:
+            return vector
         found, done = [], 0
         for shape, plain in zip(self.shapes, self.plain, strict=True):
             size = int(np.prod(shape))
             part = vector[done : done + size]
-            found.append(float(part[0]) if plain else np.array(part, np.float64).reshape(shape))
+            found.append(float(part[0]) if plain else part.reshape(shape))
             done += size
         return restore(self.structure, iter(found))
 
-    @property
-    def is_vector(self) -> bool:
-        """Whether the variable is one array of one dimension: then the vector is the variable."""
-        return self.structure is None and len(self.shapes[0]) == 1
+
+class AnyVector(Packing):
+    """The packing of a variable that is a vector of any length."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(np.empty(0), name)
+
+    def point(self, vector: np.ndarray) -> Any:
+        """The vector itself."""
+        return vector
 
 
 def _refused(name: str, what: str) -> TypeError:
     return TypeError(f"{name} requires real-valued variables (floats), but got {what}. Pass floats: 2.0 instead of 2.")
 
 
-def flat_gradient(made: Call, results: list[Any]) -> np.ndarray:
-    """Gradients of the leaves of a call as one vector."""
-    arrays = [array_of(g) if isinstance(g, Tensor) else np.asarray(g) for g in results]
-    return np.concatenate([a.reshape(-1).astype(np.float64) for a in arrays]) if arrays else np.empty(0)
+def as_arguments(args: Any) -> tuple[Any, ...]:
+    """Further arguments as SciPy understands them: what is no tuple is one of them."""
+    return args if isinstance(args, tuple) else (args,)

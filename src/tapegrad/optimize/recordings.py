@@ -2,105 +2,170 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.drivers.calling import Call, call
-from tapegrad.drivers.derivatives import Derivative, Outputs
+from tapegrad.drivers.derivatives import Derivative, Outputs, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix
-from tapegrad.optimize.packing import Packing, flat_gradient
+from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.tensor import Tensor, array_of
 
 __all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
+
+T = TypeVar("T")
+
+
+class Latest(Generic[T]):
+    """What was recorded at the two latest points: methods go back to the one before when they refuse a step.
+
+    Parameters
+    ----------
+    record : callable
+        Runs the function at a point.
+    """
+
+    __slots__ = ("_kept", "_record", "_shown", "count")
+
+    def __init__(self, record: Callable[[np.ndarray], T]) -> None:
+        self._record = record
+        self._kept: list[tuple[bytes, T]] = []
+        self._shown: set[bytes] = set()
+        self.count = 0  # how often the function was run
+
+    def at(self, x: Any) -> T:
+        """What was recorded at a point."""
+        key = np.asarray(x, np.float64).tobytes()  # SciPy writes into its arrays; the bytes are those of this moment
+        kept = self._kept
+        if kept and kept[-1][0] == key:
+            kept.reverse()
+        if kept and kept[0][0] == key:
+            return kept[0][1]
+        return self._again(x, key)
+
+    def value_at(self, x: Any) -> T:
+        """The same for its value, which is handed out once.
+
+        Whoever asks for a value again wants the function to be run: what it reads besides its variable may have changed.
+        """
+        key = np.asarray(x, np.float64).tobytes()
+        made = self._again(x, key) if key in self._shown else self.at(x)
+        self._shown.add(key)
+        return made
+
+    def _again(self, x: Any, key: bytes) -> T:
+        self._kept = [pair for pair in self._kept[:1] if pair[0] != key]
+        self._shown.intersection_update(pair[0] for pair in self._kept)
+        made = self._record(np.asarray(x, np.float64))
+        self._kept.insert(0, (key, made))
+        self.count += 1
+        return made
+
+    @property
+    def latest(self) -> T:
+        """What was recorded at the latest point."""
+        return self._kept[0][1]
+
+    def forget(self) -> None:
+        """Drop all of it."""
+        self._kept = []
+        self._shown.clear()
+
+
+class _Point:
+    """A scalar function at one point."""
+
+    __slots__ = ("derivative", "gradient", "made", "output", "value")
+    made: Call | None
+    output: Tensor | None
+    derivative: Derivative | None
+
+    def __init__(self, value: float, gradient: np.ndarray) -> None:
+        self.value, self.gradient = value, gradient
+        self.made = self.output = self.derivative = None
 
 
 class ScipyFunction:
     """A scalar function of a flat vector with its derivatives.
 
-    Calling it gives ``(value, gradient)``, for ``scipy.optimize.minimize(fun, x0, jac=True)``.
+    Calling it gives ``(value, gradient)``, for ``scipy.optimize.minimize(fun, x0, jac=True)``. `gradient`, `hess` and `hessp` use
+    what was recorded at the point; a second call at the same point runs the function again.
 
     Attributes
     ----------
     x0 : ndarray
         The starting point as a vector.
-    evaluations : int
-        How often the function was run.
     """
 
-    def __init__(self, f: Callable[..., Any], packing: Packing, args: Sequence[Any] = (), keeps: bool = False) -> None:
-        self._f, self._packing, self._args, self._keeps = f, packing, tuple(args), keeps
+    def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), keeps: bool = False, strict: bool = False) -> None:
+        self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
+        self._strict = strict  # whether nan is refused at the first point
         self.x0 = packing.start
-        self.evaluations = 0
-        self._x: np.ndarray | None = None
-        self._value = 0.0
-        self._gradient = np.empty(0)
-        self._made: Call | None = None
-        self._output: Tensor | None = None
-        self._derivative: Derivative | None = None
+        self._latest = Latest(self._record)
 
-    def _move(self, x: np.ndarray) -> None:
-        """Record the function at a point, unless that was the latest one."""
-        if self._x is not None and np.array_equal(self._x, x, equal_nan=True):
-            return
-        self._x = None
-        made = call(self._f, (self._packing.structured(x), *self._args), {}, 0, False, "minimize")
+    @property
+    def evaluations(self) -> int:
+        """How often the function was run."""
+        return self._latest.count
+
+    @property
+    def latest_value(self) -> float:
+        """Value at the latest point."""
+        return self._latest.latest.value
+
+    def _record(self, x: np.ndarray) -> _Point:
+        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize")
         output = scalar_output(made, "minimize")
-        self.evaluations += 1
-        self._value = float(output._data)
+        value = float(output._data)
+        if self._strict and value != value:
+            raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
+        self._strict = False
         if self._keeps and output._row:
             # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
             found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))
-            self._made, self._output = made, output
         else:
             found = gradients(made, output)
-            self._made = self._output = None
-        self._gradient = flat_gradient(made, found)
-        self._derivative = None
-        self._x = np.array(x, np.float64)
+        point = _Point(value, joined(array_of(g) if isinstance(g, Tensor) else g for g in found))
+        if self._keeps:
+            point.made, point.output = made, output
+        return point
 
-    def _second(self, x: np.ndarray) -> Derivative | None:
-        """Second derivatives at a point; None if the function does not depend on its variable."""
+    def _second(self, x: np.ndarray) -> Derivative:
         if not self._keeps:
-            self._keeps, self._x = True, None
-        self._move(x)
-        if self._derivative is None and self._output is not None and self._made is not None:
-            self._derivative = Derivative(self._made.leaves, [self._output], second=True)
-        return self._derivative
+            self._keeps = True
+            self._latest.forget()
+        point = self._latest.at(x)
+        if point.derivative is None:
+            assert point.made is not None
+            assert point.output is not None
+            point.derivative = Derivative(point.made.leaves, [point.output], second=True)
+        return point.derivative
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient at a point."""
-        self._move(x)
-        return self._value, self._gradient.copy()
+        point = self._latest.value_at(x)
+        return point.value, point.gradient.copy()
 
     def value(self, x: np.ndarray) -> float:
         """Value at a point."""
-        self._move(x)
-        return self._value
+        return self._latest.value_at(x).value
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """Gradient at a point."""
-        self._move(x)
-        return self._gradient.copy()
+        return self._latest.at(x).gradient.copy()
 
     def hessp(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Product of the Hessian at a point with a vector."""
-        derivative = self._second(x)
-        if derivative is None:
-            return np.zeros(len(x))
-        product: np.ndarray = derivative.curve(np.asarray(p, np.float64).reshape(-1, 1))[:, 0]
+        product: np.ndarray = self._second(x).curve(np.asarray(p, np.float64).reshape(-1, 1))[:, 0]
         return product
 
     def hess(self, x: np.ndarray) -> np.ndarray:
         """Hessian at a point."""
-        derivative = self._second(x)
-        if derivative is None:
-            return np.zeros((len(x), len(x)))
-        full = derivative.curve(np.eye(len(x)))
-        return 0.5 * (full + full.T)
+        return hessian_matrix(self._second(x))
 
     def structured(self, x: np.ndarray) -> Any:
         """A vector in the structure of the starting point."""
@@ -110,58 +175,33 @@ class ScipyFunction:
 class VectorFunction:
     """A function of a flat vector that gives a vector, with its Jacobian from the same recording."""
 
-    def __init__(self, f: Callable[..., Any], packing: Packing, args: Sequence[Any] = (), name: str = "jacobian") -> None:
-        self._f, self._packing, self._args, self._name = f, packing, tuple(args), name
-        self._x: np.ndarray | None = None
-        self._made: Call | None = None
-        self._outputs: Outputs | None = None
-        self._jacobian: np.ndarray | None = None
-        self.evaluations = 0
+    def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), name: str = "jacobian") -> None:
+        self._f, self._packing, self._args, self._name = f, packing, as_arguments(args), name
+        self._latest = Latest(self._record)
 
-    def _at(self, x: np.ndarray) -> tuple[Call, Outputs]:
-        if self._made is None or self._outputs is None or self._x is None or not np.array_equal(self._x, x, equal_nan=True):
-            self._x = None
-            self._made = call(self._f, (self._packing.structured(x), *self._args), {}, 0, False, self._name)
-            self._outputs = Outputs(self._made, self._name)
-            self._jacobian = None
-            self.evaluations += 1
-            self._x = np.array(x, np.float64)
-        return self._made, self._outputs
+    def _record(self, x: np.ndarray) -> tuple[Call, Outputs, list[np.ndarray]]:
+        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, self._name)
+        return made, Outputs(made, self._name), []
 
     def value(self, x: np.ndarray) -> np.ndarray:
         """All outputs as one vector."""
-        _, outputs = self._at(x)
-        parts = [array_of(t).reshape(-1).astype(np.float64) for t in outputs.tensors]
-        return np.concatenate(parts) if parts else np.empty(0)
+        _, outputs, _ = self._latest.value_at(x)
+        return joined(map(array_of, outputs.tensors))
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         """Matrix of shape (outputs, inputs)."""
-        made, outputs = self._at(x)
-        if self._jacobian is None:
-            self._jacobian = np.ascontiguousarray(jacobian_matrix(Derivative(made.leaves, outputs.tensors)))
-        return self._jacobian.copy()
+        made, outputs, matrices = self._latest.at(x)
+        if not matrices:
+            matrices.append(np.ascontiguousarray(jacobian_matrix(Derivative(made.leaves, outputs.tensors))))
+        return matrices[0].copy()
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Hessian of a weighted sum of the outputs."""
-
-        def total(*args: Any) -> Any:
-            made = self._f(*args)
-            found: list[Any] = []
-            from tapegrad.drivers.containers import flatten
-
-            flatten(made, found, [], "")
-            done, value = 0, 0.0
-            for part in found:
-                size = int(np.size(part._data)) if isinstance(part, Tensor) else int(np.size(part))
-                block = np.asarray(weights[done : done + size]).reshape(np.shape(getattr(part, "_data", part)))
-                value = value + (part * block).sum()
-                done += size
-            return value
-
-        return ScipyFunction(total, self._packing, self._args).hess(x)
+        made, outputs, _ = self._latest.at(x)
+        return hessian_matrix(Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True))
 
 
-def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Sequence[Any] = ()) -> ScipyFunction:
+def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Any = ()) -> ScipyFunction:
     """A function with its derivatives for people who call SciPy themselves.
 
     Parameters
@@ -176,8 +216,8 @@ def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Sequence[Any] = ()) -
     Returns
     -------
     ScipyFunction
-        Itself callable for ``jac=True``, with ``value``, ``gradient``, ``hess`` and ``hessp``, which share one recording for each
-        point, ``x0`` as a vector, and ``structured(x)`` for the way back.
+        Itself callable for ``jac=True``, with ``value``, ``gradient``, ``hess`` and ``hessp``, ``x0`` as a vector, and
+        ``structured(x)`` for the way back. They share one recording for each point, until the value there is asked for again.
 
     Raises
     ------
@@ -191,15 +231,4 @@ def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Sequence[Any] = ()) -
     >>> minimize(fun, np.zeros(2), jac=True, hessp=fun.hessp, method="trust-ncg").x
     array([1., 1.])
     """
-    return ScipyFunction(f, Packing(np.empty(0) if x0 is None else x0, "scipy_fun") if x0 is not None else _Vector(), args)
-
-
-class _Vector(Packing):
-    """The packing of a variable that is a vector of any length."""
-
-    def __init__(self) -> None:
-        super().__init__(np.empty(0), "scipy_fun")
-
-    def structured(self, vector: np.ndarray) -> Any:
-        """The vector itself."""
-        return np.array(vector, np.float64)
+    return ScipyFunction(f, AnyVector("scipy_fun") if x0 is None else Packing(x0, "scipy_fun"), args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tapegrad.optimize.packing import Packing
@@ -13,7 +13,7 @@ __all__ = ["root"]
 WITH_JACOBIANS = frozenset(["hybr", "lm"])
 
 
-def root(function: Callable[..., Any], x0: Any, args: Sequence[Any] = (), method: str = "hybr", **options: Any) -> Any:
+def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", **options: Any) -> Any:
     """Find where a function is zero with `scipy.optimize.root` and the exact Jacobian.
 
     Parameters
@@ -23,7 +23,7 @@ def root(function: Callable[..., Any], x0: Any, args: Sequence[Any] = (), method
     x0 : array, float or container of these
         The starting point; a list or tuple of floats means an array.
     args : tuple
-        Further arguments, constants.
+        Further arguments, constants; what is no tuple is one argument.
     method : str
         SciPy's name of the method; ``"hybr"`` and ``"lm"`` take a Jacobian.
     **options
@@ -38,6 +38,8 @@ def root(function: Callable[..., Any], x0: Any, args: Sequence[Any] = (), method
     ------
     TypeError
         If `x0` or the function's result is not of floats.
+    ValueError
+        If SciPy is to read the Jacobian in columns.
 
     Examples
     --------
@@ -48,7 +50,9 @@ def root(function: Callable[..., Any], x0: Any, args: Sequence[Any] = (), method
 
     packing = Packing(x0, "root")
     vector = VectorFunction(function, packing, args, "root")
-    known = {"jac": vector.jacobian} if method in WITH_JACOBIANS else {}
+    known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}
+    if known and (options.get("options") or {}).get("col_deriv"):
+        raise ValueError("root: the Jacobian has derivatives along its rows; leave out col_deriv.")
     result = optimize.root(vector.value, packing.start, method=method, **known, **options)
     result.flat = result.x
     if not packing.is_vector:
