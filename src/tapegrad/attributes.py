@@ -303,7 +303,7 @@ def item(t: Tensor) -> Any:
         If it has another number of elements.
     """
     data = t._data
-    if escapes.watchers and t._row:
+    if escapes.in_use and t._row:
         escapes.note()
     if type(data) is float:
         return data
@@ -314,7 +314,7 @@ def item(t: Tensor) -> Any:
 
 def tolist(t: Tensor) -> Any:
     """The values as nested lists of Python numbers."""
-    if escapes.watchers and t._row:
+    if escapes.in_use and t._row:
         escapes.note()
     return t._data if type(t._data) is float else t._data.tolist()
 

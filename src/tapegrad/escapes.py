@@ -10,11 +10,10 @@ import os
 import sys
 import threading
 
-__all__ = ["note", "stop", "watch"]
+__all__ = ["depth", "note", "stop", "watch"]
 
-watchers = 0  # how many calls want to know, in all threads: `Tensor.item` looks here first
+in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
 _FOLDER = os.path.dirname(__file__)
-_counting = threading.Lock()
 
 
 class _Thread(threading.local):
@@ -25,22 +24,23 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+def depth() -> int:
+    """How many calls of this thread want to know: those that are inside of each other."""
+    return len(_thread.places)
+
+
 def watch() -> list[str]:
     """Begin to note places of this thread; the list that they go to."""
-    global watchers
+    global in_use
+    in_use = True
     places: list[str] = []
     _thread.places.append(places)
-    with _counting:
-        watchers += 1
     return places
 
 
 def stop() -> None:
     """End what the latest `watch` began."""
-    global watchers
     _thread.places.pop()
-    with _counting:
-        watchers -= 1
 
 
 def note() -> None:

@@ -118,10 +118,10 @@ def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[i
     """Direct the adjoints of all leaves that are reached to fresh arrays; None if one is not among the given ones."""
     aimed = []
     words = state.leaf_words
-    numbers = {id(leaf): k for k, leaf in enumerate(leaves)}
+    # By the link of its row: a leaf that has left a row may be reached by more than one, and these are left to the general pass.
+    numbers = {id(leaf._meta.leaf): k for k, leaf in enumerate(leaves) if leaf._meta is not None}
     for k in range(count):
-        # A leaf that has left a row may be reached by more than one.
-        number = numbers.pop(id(object_at(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])()), None)
+        number = numbers.get(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])
         if number is None:
             return None
         data = leaves[number]._data

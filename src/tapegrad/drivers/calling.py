@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,21 +13,13 @@ from tapegrad.dtypes import as_dtype
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.grad_mode import enable_grad, inference_mode
 from tapegrad.number_entries import NumberEntries
-from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make
+from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make, register_leaf
 
 __all__ = ["Call", "call", "check_argnums", "copied", "finish", "plain", "plain_tree", "tensor_like"]
 
 ndarray, float64 = np.ndarray, np.float64
 FLOAT64 = np.dtype(np.float64)
 Argnums = int | Sequence[int]
-
-
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.depth = 0
-
-
-_thread = _Thread()
 
 
 class Call:
@@ -69,6 +60,8 @@ class Call:
 
     def finished(self, results: Sequence[Any]) -> Any:
         """Gradients (arrays, or tensors in a call inside another) as plain ones in the structure of the arguments."""
+        if self.structure is None:
+            return finish(results[0], self.kinds[0])
         return self.arranged([finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)])
 
 
@@ -137,7 +130,10 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
         If the value is no array or number of floats.
     """
     kind: Any = ndarray
-    if isinstance(value, Tensor):
+    data: Any
+    if type(value) is ndarray and value.dtype is FLOAT64 and value.ndim:
+        data = value.copy()  # as below
+    elif isinstance(value, Tensor):
         data = value._data
         kind = float if type(data) is float else ndarray
         if type(data) is not float and data.dtype not in FLOATS:
@@ -155,11 +151,9 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
                 as_dtype(value.dtype)
             raise _refuse(name, value.dtype, place)
         # A copy: the function may know the array by another name, and write into it what derivatives must not see.
-        data = np.array(plain_array(value))
+        data = np.array(plain_array(value), value.dtype.newbyteorder("="), order="C")
         if isinstance(value, np.generic):
             kind = type(value)
-        if not data.dtype.isnative:
-            data = data.astype(data.dtype.newbyteorder("="))
         if data.ndim == 0 and data.dtype == float64:
             data = data.item()
     elif isinstance(value, (bool, int)):
@@ -172,8 +166,7 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
             f"{type(value).__name__}. Constants of other kinds go by keyword, or as an argument that argnums does not name."
         )
     leaf = make(data, 0)
-    numbers = type(data) is ndarray and data.dtype is FLOAT64 and data.flags.c_contiguous
-    leaf._meta = NumberEntries() if numbers else Meta()
+    leaf._meta = NumberEntries() if type(data) is ndarray and data.dtype is FLOAT64 else Meta()
     leaf._row = -1
     return leaf, kind
 
@@ -212,7 +205,7 @@ def call(
             return call(f, args, kwargs, argnums, has_aux, name, cut=True)
     record = recorder_of(f)
     made = Call()
-    made.inside = _thread.depth > 0 and not cut
+    made.inside = not cut and escapes.depth() > 0
     made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)
     if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
@@ -221,12 +214,13 @@ def call(
         arguments[0] = leaf
     else:
         _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
+    for leaf in made.leaves:
+        if leaf._row < 0:
+            register_leaf(leaf)  # here for all, since an operation that meets a new leaf has to be begun twice
     places = escapes.watch()
-    _thread.depth += 1
     try:
         output = record(*arguments, **kwargs)
     finally:
-        _thread.depth -= 1
         escapes.stop()
     made.aux = None
     if has_aux:
