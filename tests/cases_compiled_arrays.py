@@ -80,7 +80,7 @@ def written_in_place(x, c):
 
 @TABLE.case(M)
 def sums(m):
-    return np.sum(m * m) + m.sum() * m.mean() + (m.sum(axis=0) ** 2).sum() + (np.sum(m, axis=-1) ** 3).sum()
+    return np.sum(m * m) + m.sum() * m.mean() + (m.sum(axis=0) ** 2).sum() + (np.sum(m, axis=1) ** 3).sum()
 
 
 @TABLE.case(X)
