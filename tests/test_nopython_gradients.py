@@ -6,13 +6,15 @@ import copy
 
 import cases_compiled_arrays
 import cases_compiled_control
+import cases_compiled_language
 import cases_compiled_views
 import numpy as np
 import pytest
 from compiled_case import Case, central_differences, outcome, value
 from complex_step import complex_step
 
-CASES = [*cases_compiled_control.TABLE, *cases_compiled_arrays.TABLE, *cases_compiled_views.TABLE]
+TABLES = (cases_compiled_control, cases_compiled_arrays, cases_compiled_views, cases_compiled_language)
+CASES = [case for module in TABLES for case in module.TABLE]
 every_case = pytest.mark.parametrize("case", CASES, ids=repr)
 
 # What NumPy does for complex numbers is something else there: conjugates, an order of its own, sums over what they overwrite.

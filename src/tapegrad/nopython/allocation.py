@@ -132,6 +132,14 @@ def _array(object, dtype=None):
         return lambda object, dtype=None: lifted(np.array(object))
     _converts(dtype)
     depth, bottom = _depth(object)
+    if object is variable:
+
+        def scalar(object, dtype=None):
+            out = np.empty((), variable)
+            out[()] = object
+            return out
+
+        return scalar
     if depth == 0 and isinstance(object, types.Array):
         return lambda object, dtype=None: np.copy(object)
     if depth == 1 and isinstance(bottom, types.Array) and bottom.ndim == 1:

@@ -16,10 +16,21 @@ from numba.np.unsafe.ndarray import empty_inferred
 
 from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted
 from tapegrad.nopython.invocation import Invocation
-from tapegrad.nopython.memory import MEMORY, SPELLING, STRIDING, WRITERS, WRITING_METHODS, without_layout, writable
+from tapegrad.nopython.memory import (
+    MEMORY,
+    SPELLING,
+    STRIDING,
+    WRITERS,
+    WRITING_METHODS,
+    stored_attribute,
+    without_layout,
+    writable,
+)
+from tapegrad.nopython.number_attributes import seen, shown
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
+from tapegrad.nopython.typed_containers import CONTAINERS, EMPTY
 
 __all__ = ["TAPE", "Retargeting", "static_value", "uses"]
 
@@ -95,6 +106,12 @@ class Retargeting:
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
+            elif isinstance(statement, ir.SetAttr):
+                statement.value = self.converted(statement.value, statement.loc, stored_attribute(statement.attr))
+                self.body.append(statement)
+            elif isinstance(statement, ir.Print):
+                statement.args = tuple(self.converted(arg, statement.loc, shown) for arg in statement.args)
+                self.body.append(statement)
             else:
                 self.body.append(statement)
         block.body = [s for s in self.body if not (isinstance(s, ir.Assign) and s.target.name in self.dropped)]
@@ -109,14 +126,22 @@ class Retargeting:
         if _in(function, STRIDING):
             value.args = [self.converted(arg, value.loc, without_layout) for arg in value.args]
             value.kws = [(name, self.converted(arg, value.loc, without_layout)) for name, arg in value.kws]
-        if isinstance(function, np.ufunc) and len(value.args) > function.nin:
+        if _has_out(function, value):
             value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
+        if function is isinstance:
+            value.args = [self.converted(value.args[0], value.loc, seen), *value.args[1:]]
         if isinstance(function, Dispatcher):
             self.replace(statement, function, tape=True)
         elif _in(function, ALLOCATORS):
             self.replace(statement, ALLOCATORS[function], tape=False)
+        elif _in(function, CONTAINERS):
+            self.replace(statement, CONTAINERS[function], tape=False)
+        elif _in(function, EMPTY) and not value.args and not value.kws:
+            self.body.append(statement)
         elif _in(function, FUNCTIONS):
             self.replace(statement, FUNCTIONS[function], tape=True)
+            if self.level:
+                self.lift(self.body.pop())
         elif function is not None:
             self.call_of(function, statement)
         elif isinstance(found, ir.Expr) and found.op == "getattr":
@@ -142,7 +167,7 @@ class Retargeting:
         if not (
             _in(function, UNTOUCHED)
             or (isinstance(function, type) and issubclass(function, tuple))
-            or (_in(function, RULE_OF) and not _reduces(function, statement.value))
+            or (_in(function, RULE_OF) and not _reduces(function, statement.value) and not _has_out(function, statement.value))
         ):
             self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:
@@ -232,6 +257,11 @@ def _in(function: Any, table: Any) -> bool:
 def _reduces(function: Any, value: Any) -> bool:
     """Whether `max` or `min` is asked of one container."""
     return function in (max, min) and len(value.args) == 1
+
+
+def _has_out(function: Any, value: Any) -> bool:
+    """Whether an array for the result is given."""
+    return isinstance(function, np.ufunc) and len(value.args) > function.nin
 
 
 def _makes_arrays(function: Any) -> bool:

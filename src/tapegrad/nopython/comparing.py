@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from numba.core import types
+from numba.core.errors import TypingError
 from numba.core.imputils import lower_builtin
 from numba.core.typing import signature
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from tapegrad.nopython.operations import COMPARISONS
-from tapegrad.nopython.variable import REAL, Variable, primal_of
+from tapegrad.nopython.variable import REAL, Variable, has_variables, primal_of
 
 __all__: list[str] = []
 
@@ -24,6 +26,21 @@ class Comparison(AbstractTemplate):  # type: ignore[misc]
         if numbers and any(isinstance(arg, Variable) for arg in args):
             return signature(types.boolean, *(types.unliteral(arg) for arg in args))
         return None
+
+
+@infer_global(operator.setitem)
+class StoreOfVariable(AbstractTemplate):  # type: ignore[misc]
+    """Says why a variable cannot be put into an array of numbers; it accepts nothing."""
+
+    key = operator.setitem
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        array, _, value = args
+        if isinstance(array, types.Array) and not has_variables(array) and has_variables(value):
+            raise TypingError(
+                f"[tapegrad] a variable is written into {array}, which holds no variables; use an array of float64 that the "
+                "function makes or takes as an argument"
+            )
 
 
 @infer_global(type)

@@ -109,12 +109,14 @@ def strided_primals(typingctx: Any, a: Any) -> Any:
 
 
 def primals(a):  # type: ignore[no-untyped-def]
-    """The primals of an array, in an array of the same layout."""
+    """The primals of an array, in an array of the same layout; a number as it is."""
     raise NotImplementedError
 
 
 @overload(primals)
 def _primals(a):  # type: ignore[no-untyped-def]
+    if isinstance(a, Variable):
+        return lambda a: primal(a)
     if not isinstance(a, types.Array) or not isinstance(a.dtype, Variable):
         return lambda a: a
     if a.layout == "A":
