@@ -20,6 +20,9 @@ from numba.core.imputils import lower_constant
 from numba.core.typing import signature
 
 from tapegrad.nopython.explain import reason_of
+from tapegrad.nopython.operations import RULE_OF
+from tapegrad.nopython.statement import StatementType
+from tapegrad.nopython.tree import Leaf, Op
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
 __all__ = ["Invocation"]
@@ -168,7 +171,11 @@ class InvocationType(types.Callable, types.Opaque):
         if isinstance(value, types.NumberClass) and value.dtype == types.float64 and rest[1:] == (variable,):
             return self._remember(None, None, signature(variable, tape, value, variable), None, 4)
         if isinstance(value, types.Function) and any(has_variables(kind) for kind in (*rest[1:], *kws.values())):
-            inner = InvocationType(value.typing_key, None, self.level)
+            inner: Any = InvocationType(value.typing_key, None, self.level)
+            if value.typing_key in RULE_OF and not kws:
+                inner = StatementType(
+                    Op(value.typing_key, tuple(Leaf(k) for k in range(len(rest) - 1))), tuple(range(len(rest) - 1))
+                )
             sig = inner.get_call_type(context, (tape, *rest[1:]), kws)
             return self._remember(inner, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)
         sig = context.resolve_function_type(value, rest[1:], kws)
