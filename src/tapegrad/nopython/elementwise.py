@@ -120,7 +120,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
             return f"l{number}"
         rank = kinds[number].ndim
         places = [f"{i} * m{number}_{own}" if many else i for own, i in enumerate(indices[ndim - rank :])]
-        return f"l{number}[{', '.join(places)}]"
+        return f"l{number}[{', '.join(places) or '()'}]"
 
     numbers = _leaves(parts.inner)
     space["inner"] = statement(_renumbered(parts.inner, numbers))
@@ -129,6 +129,10 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     def value(indices: list[str]) -> str:
         return f"inner({', '.join(['tape', *(item(n, indices) for n in numbers)])})"
 
+    if ndim == 0 and not in_place:
+        lines.append(f"    return {value([])}")
+        exec(compile("\n".join(lines), "<tapegrad elementwise>", "exec"), space)
+        return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(space["loop"])
     if in_place:
         for axis in range(ndim):
             lines.append(f"    if n{axis} != l0.shape[{axis}]:")
@@ -142,7 +146,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     for axis in range(ndim):
         lines.append(f"{indent}for i{axis} in range(n{axis}):")
         indent += "    "
-    lines.append(f"{indent}out[{', '.join(counters)}] = {value(counters)}")
+    lines.append(f"{indent}out[{', '.join(counters) or '()'}] = {value(counters)}")
     lines.append("    return out")
     exec(compile("\n".join(lines), "<tapegrad elementwise>", "exec"), space)
     return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(space["loop"])

@@ -68,4 +68,4 @@ def _without_variables(name: str) -> Any:
     return plain
 
 
-SPELLING = {function: _without_variables(function.__name__) for function in (str, repr, hash)}
+SPELLING = {function: _without_variables(function.__name__) for function in (str, repr, hash, getattr)}

@@ -126,7 +126,11 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         )
         made = function(dispatcher.py_func)
         plain = made._compiler.pysig
-        tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        first = next(iter(plain.parameters.values()), None)
+        only = first is not None and first.kind is inspect.Parameter.POSITIONAL_ONLY
+        tape = inspect.Parameter(
+            "tapegrad_tape", inspect.Parameter.POSITIONAL_ONLY if only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
         made._compiler.__class__ = RecordingFunctionCompiler
         made._compiler.primal = dispatcher
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
