@@ -203,7 +203,7 @@ def real(val):
 
 @overload(real)
 def _real(val):
-    if isinstance(val, types.Array) and has_variables(val):
+    if val is variable or (isinstance(val, types.Array) and has_variables(val)):
         return lambda val: val
     return lambda val: np.real(val)
 
