@@ -122,7 +122,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
             return f"l{number}[()]"
         rank = kinds[number].ndim
         places = [f"{i} * m{number}_{own}" if many else i for own, i in enumerate(indices[ndim - rank :])]
-        return f"l{number}[{', '.join(places)}]"
+        return f"l{number}[{', '.join(places) or '()'}]"
 
     numbers = _leaves(parts.inner)
     space["inner"] = statement(_renumbered(parts.inner, numbers))
@@ -147,7 +147,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     for axis in range(ndim):
         lines.append(f"{indent}for i{axis} in range(n{axis}):")
         indent += "    "
-    lines.append(f"{indent}out[{', '.join(counters)}] = {value(counters)}")
+    lines.append(f"{indent}out[{', '.join(counters) or '()'}] = {value(counters)}")
     lines.append("    return out")
     return _compiled(lines, space)
 

@@ -79,7 +79,7 @@ def constants_only(name: str, instead: str = "leave it away, or give it constant
     return plain
 
 
-SPELLING = {function: constants_only(function.__name__) for function in (str, repr, hash)}
+SPELLING = {function: constants_only(function.__name__) for function in (str, repr, hash, getattr)}
 
 
 @functools.cache

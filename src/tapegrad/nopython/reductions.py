@@ -168,7 +168,7 @@ def _inv(tape, a):
 
     def impl(tape, a):
         values = np.linalg.inv(primals(a))
-        out = np.empty(values.shape, variable)
+        out = np.empty(values.shape[::-1], variable).T  # columns one after another, as in `values`
         for i in range(values.shape[0]):
             for j in range(values.shape[1]):
                 out[i, j] = with_row(values[i, j], combined(tape, a, -np.outer(values[i, :], values[:, j])))
@@ -213,7 +213,7 @@ def _solve(tape, a, b):
 
     def matrix(tape, a, b):
         values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
-        out = np.empty(values.shape, variable)
+        out = np.empty(values.shape[::-1], variable).T
         for k in range(values.shape[1]):
             out[:, k] = solution(tape, a, b[:, k], values[:, k], inverse)
         return out
