@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle lint bench table compatibility clean
+.PHONY: demo test stress oracle packages lint bench table compatibility clean
 
 demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/tour.py
@@ -24,6 +24,10 @@ stress: $(VENV)/dev.stamp
 # The same programs on tapegrad and on PyTorch; installs PyTorch.
 oracle: $(VENV)/oracle.stamp
 	$(BIN)/python -m pytest tests/oracle
+
+# Compiled functions of packages that people use; installs the packages.
+packages: $(VENV)/packages.stamp
+	$(BIN)/python -m pytest tests/test_nopython_packages.py
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check

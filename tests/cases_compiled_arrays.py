@@ -80,7 +80,7 @@ def written_in_place(x, c):
 
 @TABLE.case(M)
 def sums(m):
-    return np.sum(m * m) + m.sum() * m.mean() + (m.sum(axis=0) ** 2).sum() + (np.sum(m, axis=-1) ** 3).sum()
+    return np.sum(m * m) + m.sum() * m.mean() + (m.sum(axis=0) ** 2).sum() + (np.sum(m, axis=1) ** 3).sum()
 
 
 @TABLE.case(X)
@@ -200,3 +200,40 @@ def heat_equation(u, a):
         step(u, new, a)
         u, new = new, u
     return (u * u).sum()
+
+
+@TABLE.case(X)
+def sorts_of_what_is_no_number(x):
+    w = x.copy()
+    w[1] = np.nan
+    v = w.copy()
+    v.sort()
+    order = np.argsort(w)
+    return v[0] * v[1] + w[order[2]] * w[order[3]] + np.unique(w)[4]
+
+
+@TABLE.case(X)
+def larger_of_a_number_and_of_none(x):
+    y = x[0] * np.nan
+    return np.fmax(y, x[1]) * np.fmin(x[2], y) + max(x[3], y) * min(x[4], y)
+
+
+@TABLE.case(X)
+def running_sums_of_float32(x):
+    sums = np.cumsum(np.array([0.1, 0.2, 0.3], dtype=np.float32))
+    return sums[2] * x[0] + x[np.cumsum(np.array([0, 1, 2]))[2]]
+
+
+@TABLE.case(X)
+def running_products_with_a_zero(x):
+    w = x.copy()
+    w[2] = 0.0
+    w[4] = x[2] - 1.1
+    return (np.cumprod(w[3:]) * x[3:]).sum() + np.cumprod(w)[1] + np.cumprod(w)[6]
+
+
+@TABLE.case(X)
+def array_of_no_dimensions(x):
+    w = np.full((), 2.0)
+    w[()] = x[0]
+    return (w * x).sum() + w * 3.0 + x.take(1) * x[2]

@@ -262,3 +262,19 @@ def a_list_argument_is_changed(x, values):
     values[1] = 5.0
     values.append(3.0)
     return values[1] * x[0] + values[2]
+
+
+@numba.njit
+def quotient(a, b):
+    return a / b
+
+
+@TABLE.case(X)
+def errors_of_calls_that_are_caught(x):
+    s = 0.0
+    for i in range(3):
+        try:
+            s += quotient(x[i], i - 1) * x[0]
+        except Exception:
+            s += x[3] * s
+    return s

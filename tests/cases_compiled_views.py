@@ -305,3 +305,43 @@ def tuple_of_arrays_that_overlap(x, pair):
 def list_of_one_array_twice(x, arrays):
     arrays[0][1] += 3.0
     return arrays[1][1] * x[0] ** 2
+
+
+@TABLE.case(X)
+def contiguous_part_of_a_work_array(x):
+    w = np.zeros(7)
+    w[:] = x
+    part = np.ascontiguousarray(w[::1])
+    part[0] = 5.0 * x[1]
+    return w[0] * x[1] + part[2]
+
+
+@TABLE.case(M)
+def elements_of_an_inverse_in_memory_order(m):
+    q = np.linalg.inv(m[:3])
+    flat = q.ravel()
+    flat[1] = 7.0
+    return (q * m[:3]).sum()
+
+
+@TABLE.case(M)
+def conversion_of_a_transpose(m):
+    a = m.T.astype(np.float64)
+    flat = a.T.ravel()
+    flat[1] = 4.0 * m[0, 0]
+    return a[1, 0] * m[1, 1]
+
+
+@TABLE.case(X)
+def view_by_name_of_its_real_part(x):
+    w = np.array([0.0, 1.0, 2.0])
+    v = np.real(w)
+    v[0] = x[0]
+    return w[0] * x[1]
+
+
+@TABLE.case(X, C)
+def turned_view_of_an_argument(x, c):
+    v = np.rot90(c[:6].reshape(2, 3))
+    v[0, 0] = x[0] * x[1]
+    return c[2] * x[2]

@@ -1,21 +1,40 @@
-"""Compiled functions, unmodified: gradients against central differences, values to the bit, arguments untouched."""
+"""Compiled functions, unmodified: gradients against differences and the complex step, values to the bit, arguments untouched."""
 
 from __future__ import annotations
 
+import copy
+
 import cases_compiled_arrays
 import cases_compiled_control
+import cases_compiled_language
 import cases_compiled_views
 import numpy as np
 import pytest
 from compiled_case import Case, central_differences, outcome, value
+from complex_step import complex_step
 
-CASES = [*cases_compiled_control.TABLE, *cases_compiled_arrays.TABLE, *cases_compiled_views.TABLE]
+TABLES = (cases_compiled_control, cases_compiled_arrays, cases_compiled_views, cases_compiled_language)
+CASES = [case for module in TABLES for case in module.TABLE]
 every_case = pytest.mark.parametrize("case", CASES, ids=repr)
+
+# Quotients, orders, declared types and typed containers of floats take no complex numbers at all.
+OF_FLOATS = frozenset(map(repr, cases_compiled_language.TABLE))
+
+# What NumPy does for complex numbers is something else there: conjugates, an order of its own, sums over what they overwrite.
+ONLY_REAL = frozenset([
+    "arithmetic", "choosing", "conversions", "dtypes", "functions", "interpolation", "linear_systems", "moments", "overlapping_sum",
+])  # fmt: skip
 
 
 @every_case
 def test_gradient_is_that_of_central_differences(case: Case) -> None:
     np.testing.assert_allclose(outcome(case).gradient, central_differences(case), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if repr(case) not in ONLY_REAL | OF_FLOATS], ids=repr)
+def test_gradient_is_that_of_the_complex_step(case: Case) -> None:
+    expected = complex_step(case.function, copy.deepcopy(case.args))
+    np.testing.assert_allclose(outcome(case).gradient, expected, rtol=1e-11, atol=1e-12 * np.max(np.abs(expected), initial=1.0))
 
 
 @every_case

@@ -125,3 +125,51 @@ def test_an_instance_that_shares_memory_with_an_argument_is_refused() -> None:
     point = X.copy()
     with pytest.raises(ValueError, match="share memory"):
         tg.grad(steps)(point, Model(point))
+
+
+def contiguous_copy_is_overwritten(x, c):
+    copy = np.ascontiguousarray(c)
+    flat = x.ravel()
+    copy[0] = flat[0] = 5.0
+    return c[0] * x[0] + copy[0] * x[1] * c[1] + flat[0]
+
+
+@pytest.mark.parametrize(("step_x", "step_c"), [(1, 2), (2, 1), (-1, -1), (2, -2)])
+def test_what_copies_strided_arguments_copies_them(step_x: int, step_c: int) -> None:
+    x, c = np.arange(1.0, 8.0)[::step_x], np.arange(2.0, 9.0)[::step_c]
+    first = 5.0 if step_c == 1 else c[0]  # contiguous memory is not copied
+    want = [0.0 if step_x == 1 else first, 5.0 * c[1]]
+    np.testing.assert_array_equal(tg.grad(contiguous_copy_is_overwritten)(x, c)[:2], want)
+
+
+def last_of_the_list(x, arrays):
+    first = arrays[0]
+    last = arrays.pop()
+    last[0] = x[0]
+    return first[0] * x[1]
+
+
+def test_variables_in_an_array_that_a_list_shares_are_refused() -> None:
+    shared = np.ones(2)
+    with pytest.raises((tg.CompileError, ValueError)):
+        tg.grad(last_of_the_list)(X, numba.typed.List([shared, shared]))
+
+
+@jitclass([("weights", numba.float64[:])])
+class Holder:
+    def __init__(self):
+        self.weights = np.array([1.0, 2.0])
+
+    def own(self):
+        return self.weights
+
+
+def array_of_an_instance(x, holder):
+    w = holder.own()
+    w[0] = x[0]
+    return holder.weights[0] * x[1]
+
+
+def test_variables_in_an_array_that_an_instance_holds_are_refused() -> None:
+    with pytest.raises(tg.CompileError):
+        tg.grad(array_of_an_instance)(X, Holder())

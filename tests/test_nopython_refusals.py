@@ -61,6 +61,10 @@ def hash_of_a_variable(x):
     return x[0] * (hash(x[0]) % 7)  # here
 
 
+def attribute_that_is_asked_for(x):
+    return x[0] if hasattr(x[1], "real") else x[2]  # here
+
+
 def function_without_a_rule(x):
     return math.gamma(x[0])  # here
 
@@ -89,6 +93,84 @@ def call_of_an_integer_signature(x):
     return to_integer(x[0]) * x[0]  # here
 
 
+def object_mode(x):
+    with numba.objmode(y="float64"):  # here
+        y = float(x[0])
+    return y * x[1]
+
+
+def key_of_a_dictionary(x):
+    table = {x[0]: 1.0}
+    return table[x[0]] * x[1]  # here
+
+
+def set_of_variables(x):
+    found = set()
+    for value in x:
+        found.add(value)  # here
+    return len(found) * x[0]
+
+
+def set_literal(x):
+    return len({x[0], x[1]}) * x[0]  # here
+
+
+def print_of_a_list(x):
+    print([x[0], x[1]])  # here
+    return x[0]
+
+
+@numba.njit
+def through_a_helper(x):
+    return math.gamma(x)  # here
+
+
+def call_of_a_helper(x):
+    return through_a_helper(x[0])
+
+
+@numba.njit(locals={"r": numba.float32})  # here
+def float32_in_the_decorator(x):
+    r = x[0] * x[1]
+    return r * 2.0
+
+
+def call_of_float32_in_a_decorator(x):
+    return float32_in_the_decorator(x)
+
+
+def elsewhere(x):
+    raise NotImplementedError
+
+
+@numba.extending.overload(elsewhere)
+def _elsewhere(x):
+    return lambda x: math.gamma(x)
+
+
+def overload_of_a_package(x):
+    return elsewhere(x[0])  # here
+
+
+@numba.experimental.jitclass([("total", numba.float64), ("items", numba.float64[:])])
+class Account:
+    def __init__(self):
+        self.total = 0.0
+        self.items = np.zeros(3)
+
+
+def attribute_of_a_class(x):
+    account = Account()
+    account.total = x[0]  # here
+    return account.total
+
+
+def array_of_a_class(x):
+    account = Account()
+    account.items[0] = x[0]  # here
+    return account.items[0]
+
+
 REFUSED = [
     (float32_work_array, "float32"),
     (float32_local, "float32"),
@@ -100,10 +182,20 @@ REFUSED = [
     (spelling_in_a_text, "str of a variable"),
     (representation, "repr of a variable"),
     (hash_of_a_variable, "hash of a variable"),
+    (attribute_that_is_asked_for, "attribute real"),
     (function_without_a_rule, "gamma"),
     (integer_array_of_variables, "int64"),
     (call_of_a_float32_signature, "float32"),
     (call_of_an_integer_signature, "int64"),
+    (object_mode, "object mode"),
+    (key_of_a_dictionary, "keys of dictionaries"),
+    (set_of_variables, "items of sets"),
+    (set_literal, "items of sets"),
+    (print_of_a_list, "print of"),
+    (overload_of_a_package, "elsewhere is not recorded"),
+    (overload_of_a_package, "gamma is not recorded"),
+    (attribute_of_a_class, "attribute total"),
+    (array_of_a_class, "holds no variables"),
 ]
 
 
@@ -118,6 +210,45 @@ def test_message_names_construct_and_line(f: Callable[..., Any], construct: str)
         tg.grad(f)(X)
     assert construct in str(caught.value)
     assert f"line {line_marked_here(f)}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("f", "cause", "construct"),
+    [
+        (call_of_a_helper, through_a_helper.py_func, "gamma"),
+        (float32_in_the_decorator, float32_in_the_decorator.py_func, "float32"),
+        (call_of_float32_in_a_decorator, float32_in_the_decorator.py_func, "float32"),
+    ],
+    ids=["helper", "decorator", "decorator of a helper"],
+)
+def test_message_names_the_innermost_line(f: Callable[..., Any], cause: Callable[..., Any], construct: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        tg.grad(f)(X)
+    assert construct in str(caught.value)
+    assert f"line {line_marked_here(cause)}" in str(caught.value)
+
+
+def test_error_inside_of_the_compiler_is_a_refusal() -> None:
+    @numba.extending.intrinsic
+    def broken(typingctx, x):
+        raise KeyError("inside of the compiler")
+
+    def f(x):
+        return broken(x) * x
+
+    with pytest.raises(CompileError, match="KeyError"):
+        tg.grad(f)(2.0)
+
+
+def test_print_shows_the_number_of_a_variable(capfd: pytest.CaptureFixture[str]) -> None:
+    def f(x):
+        print("x is", x[0] * 2, x)
+        return x[0]
+
+    numba.njit(f)(X)
+    expected = capfd.readouterr().out
+    tg.grad(f)(X)
+    assert capfd.readouterr().out == expected
 
 
 def test_the_tape_is_usable_after_a_refusal() -> None:

@@ -13,7 +13,11 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.errors import ShapeError
-from tapegrad.nopython.tape_memory import FIRST
+from tapegrad.nopython.columns import PAIRS, ROWS
+from tapegrad.nopython.pieces import with_row
+from tapegrad.nopython.tape_memory import FIRST, give_back, take
+from tapegrad.nopython.twins import twin
+from tapegrad.nopython.variable import variable
 
 X = np.array([1.3, 0.7, 1.1])
 
@@ -202,3 +206,27 @@ def test_reading_beyond_the_end_leaves_the_tape_usable() -> None:
 def test_absolute_zero_in_a_statement() -> None:
     # The partial of the root is infinite at 0, and that of the product is 0: the branch takes no part.
     assert tg.grad(lambda x: 0.0 * math.sqrt(x) + x)(0.0) == 1.0
+
+
+@pytest.mark.parametrize("read", ["by_a_statement", "by_a_sum"])
+def test_a_row_number_that_is_garbage_begins_no_row(read: str) -> None:
+    def by_a_statement(a):  # type: ignore[no-untyped-def]
+        return a[0] * a[1]
+
+    def by_a_sum(a):  # type: ignore[no-untyped-def]
+        return a.sum()
+
+    function = twin(numba.njit({"by_a_statement": by_a_statement, "by_a_sum": by_a_sum}[read]), 0)
+
+    @numba.njit
+    def drive(tape):  # type: ignore[no-untyped-def]
+        a = np.empty(2, variable)
+        a[0], a[1] = with_row(1.5, np.int32(1)), with_row(2.5, np.int32(-7))
+        function(tape, a)
+
+    columns = take()
+    try:
+        drive(columns.address)
+        assert np.count_nonzero(columns.rows[: columns.header[PAIRS]] < 0) == columns.header[ROWS] == 1
+    finally:
+        give_back(columns)

@@ -14,7 +14,7 @@ from numba.core.typing.npydecl import parse_dtype
 from tapegrad.nopython.pieces import primals
 from tapegrad.nopython.variable import has_variables, variable
 
-__all__ = ["ALLOCATORS", "CONVERSIONS", "lifted"]
+__all__ = ["ALLOCATORS", "CONVERSIONS", "lifted", "lifted_from"]
 
 
 def _holds_floats(dtype):
@@ -132,6 +132,14 @@ def _array(object, dtype=None):
         return lambda object, dtype=None: lifted(np.array(object))
     _converts(dtype)
     depth, bottom = _depth(object)
+    if object is variable:
+
+        def scalar(object, dtype=None):
+            out = np.empty((), variable)
+            out[()] = object
+            return out
+
+        return scalar
     if depth == 0 and isinstance(object, types.Array):
         return lambda object, dtype=None: np.copy(object)
     if depth == 1 and isinstance(bottom, types.Array) and bottom.ndim == 1:
@@ -191,27 +199,27 @@ def _astype(a, dtype):
         return lambda a, dtype: lifted(a.astype(dtype))
     kind = parse_dtype(dtype) if not isinstance(dtype, types.Function) else types.float64
     if kind in (types.float64, variable):
-        return lambda a, dtype: a.copy()
+        return lambda a, dtype: np.copy(a)
     if isinstance(kind, (types.Integer, types.Boolean)):
         return lambda a, dtype: primals(a).astype(dtype)
     raise TypingError(f"[tapegrad] a conversion of variables to {kind}; only float64 is differentiated: leave the conversion away")
 
 
-def contiguous(a):
+def real(val):
     raise NotImplementedError
 
 
-@overload(contiguous)
-def _contiguous(a):
-    if has_variables(a) and a.layout != "C":
-        return lambda a: a.copy()
-    return lambda a: np.ascontiguousarray(a)
+@overload(real)
+def _real(val):
+    if val is variable or (isinstance(val, types.Array) and has_variables(val)):
+        return lambda val: val
+    return lambda val: np.real(val)
 
 
 CONVERSIONS = {"astype": astype}
 
 ALLOCATORS = {
-    np.array: array, np.asarray: asarray, np.ascontiguousarray: contiguous,
+    np.array: array, np.asarray: asarray, np.real: real,
     np.zeros: zeros, np.empty: zeros, np.ones: ones, np.full: full,
     np.zeros_like: zeros_like, np.empty_like: zeros_like, np.ones_like: ones_like, np.full_like: full_like,
 }  # fmt: skip
@@ -238,3 +246,20 @@ def lifted(typingctx, a):
         return args[0]
 
     return kind(a), write
+
+
+@intrinsic
+def lifted_from(typingctx, made, owner):
+    """What a method made: a new array if it is one of arrays; others may give what somebody else holds too."""
+    new = isinstance(owner, types.Array)
+    kind = typingctx.resolve_value_type(lifted).get_call_type(typingctx, (made,), {}).return_type if new else made
+
+    def write(context, builder, sig, args):
+        if new:
+            function = typingctx.resolve_value_type(lifted)
+            inner = function.get_call_type(typingctx, (made,), {})
+            return context.get_function(function, inner)(builder, args[:1])
+        context.nrt.incref(builder, made, args[0])
+        return args[0]
+
+    return kind(made, owner), write

@@ -41,6 +41,48 @@ def protected(typingctx: Any, array: Any) -> Any:
     return array.copy(readonly=True)(array), write
 
 
+def gaps(shape: Any, dtype: Any) -> Any:
+    """An array with every second place left out: what asks for contiguous memory copies it."""
+    raise NotImplementedError
+
+
+@overload(gaps)
+def _gaps(shape, dtype):
+    return lambda shape, dtype: np.empty((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
+
+
+def like(x: Any) -> Any:
+    """An array of variables whose type has the memory order of another's: what copies and what is a view depends on it."""
+    raise NotImplementedError
+
+
+@overload(like)
+def _like(x):
+    if x.layout == "F" and x.ndim > 1:
+        return lambda x: np.empty(x.shape[::-1], variable).T
+    if x.layout == "A" and x.ndim > 0:
+        return lambda x: gaps(x.shape, variable)
+    return lambda x: np.empty(x.shape, variable)
+
+
+def duplicate(x: Any) -> Any:
+    """A copy of an array of constants, in the same memory order."""
+    raise NotImplementedError
+
+
+@overload(duplicate)
+def _duplicate(x):
+    if x.layout == "A" and x.ndim > 0:
+
+        def strided(x):
+            made = gaps(x.shape, x.dtype)
+            made[...] = x
+            return made
+
+        return strided
+    return lambda x: np.copy(x)
+
+
 def input_(tape: Any, x: Any) -> Any:
     """Argument that the derivative is taken with respect to."""
     raise NotImplementedError
@@ -51,10 +93,9 @@ def _input(tape, x):
     if isinstance(x, types.Float):
         return lambda tape, x: with_row(x, new_rows(tape, 1))
     if isinstance(x, types.Array):
-        fortran = x.layout == "F" and x.ndim > 1
 
         def array(tape, x):
-            made = np.empty(x.shape[::-1], variable).T if fortran else np.empty(x.shape, variable)
+            made = like(x)
             number = new_rows(tape, x.size)
             for place in np.ndindex(x.shape):
                 made[place] = with_row(x[place], number)
@@ -85,17 +126,16 @@ def constant(x: Any) -> Any:
 @overload(constant)
 def _constant(x):
     if isinstance(x, types.Array) and x.dtype == types.float64:
-        fortran = x.layout == "F" and x.ndim > 1
 
         def array(x):
-            made = np.empty(x.shape[::-1], variable).T if fortran else np.empty(x.shape, variable)
+            made = like(x)
             for place in np.ndindex(x.shape):
                 made[place] = x[place]
             return made
 
         return array
     if isinstance(x, types.Array):
-        return lambda x: x.copy()
+        return lambda x: duplicate(x)
     if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
         items = ", ".join(f"constant(x[{k}])" for k in range(len(x.types)))
         space = {"constant": constant, "new": getattr(x, "instance_class", None)}

@@ -10,16 +10,29 @@ from typing import Any
 import numpy as np
 from numba import literal_unroll, literally, prange
 from numba.core import ir
-from numba.core.dispatcher import Dispatcher
+from numba.core.dispatcher import Dispatcher, LiftedCode
+from numba.core.errors import TypingError
 from numba.core.ir_utils import get_definition, guard
+from numba.core.unsafe import eh
 from numba.np.unsafe.ndarray import empty_inferred
 
-from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted
+from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
 from tapegrad.nopython.invocation import Invocation
-from tapegrad.nopython.memory import MEMORY, SPELLING, STRIDING, WRITERS, WRITING_METHODS, without_layout, writable
+from tapegrad.nopython.memory import (
+    MEMORY,
+    SPELLING,
+    STRIDING,
+    WRITERS,
+    WRITING_METHODS,
+    stored_attribute,
+    without_layout,
+    writable,
+)
+from tapegrad.nopython.number_attributes import seen, shown
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
+from tapegrad.nopython.typed_containers import CONTAINERS, EMPTY
 
 __all__ = ["TAPE", "Retargeting", "static_value", "uses"]
 
@@ -30,16 +43,22 @@ COPIES = frozenset([np.copy])
 VIEWS = frozenset(
     ["asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diagonal",
      "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel", "reshape", "rollaxis", "split", "array_split", "squeeze",
-     "swapaxes", "transpose", "view"]
+     "swapaxes", "transpose", "view", "asanyarray", "as_strided", "imag", "nan_to_num", "real", "require", "rot90",
+     "sliding_window_view", "trim_zeros"]
+)  # fmt: skip
+# Methods of arrays that give new ones.
+NEW = frozenset(
+    ["argsort", "conj", "conjugate", "copy", "cumprod", "cumsum", "dot", "flatten", "mean", "nonzero", "prod", "repeat", "std",
+     "sum", "take", "var"]
 )  # fmt: skip
 GUARDED = MEMORY | WRITING_METHODS | {"flat"}
-COPYING_METHODS = frozenset(["copy"])
 
 
 # Functions of Python that know nothing of numbers, or that the compiler treats by name.
 UNTOUCHED = frozenset(
     [range, len, enumerate, zip, isinstance, hasattr, getattr, type, tuple, list, print, slice, iter, next, reversed, str, repr,
-     hash, ord, chr, prange, literally, literal_unroll, empty_inferred, *UNDIFFERENTIATED]
+     hash, ord, chr, prange, literally, literal_unroll, empty_inferred, eh.exception_check, eh.exception_match,
+     eh.mark_try_block, eh.end_try_block, *UNDIFFERENTIATED]
 )  # fmt: skip
 
 
@@ -95,6 +114,12 @@ class Retargeting:
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
+            elif isinstance(statement, ir.SetAttr):
+                statement.value = self.converted(statement.value, statement.loc, stored_attribute(statement.attr))
+                self.body.append(statement)
+            elif isinstance(statement, ir.Print):
+                statement.args = tuple(self.converted(arg, statement.loc, shown) for arg in statement.args)
+                self.body.append(statement)
             else:
                 self.body.append(statement)
         block.body = [s for s in self.body if not (isinstance(s, ir.Assign) and s.target.name in self.dropped)]
@@ -105,18 +130,26 @@ class Retargeting:
         if _in(function, WRITERS) and value.args:
             value.args = [self.converted(value.args[0], value.loc, writable), *value.args[1:]]
         if _in(function, SPELLING):
-            value.args = [self.converted(arg, value.loc, SPELLING[function]) for arg in value.args]
+            value.args = [self.converted(value.args[0], value.loc, SPELLING[function]), *value.args[1:]]
         if _in(function, STRIDING):
             value.args = [self.converted(arg, value.loc, without_layout) for arg in value.args]
             value.kws = [(name, self.converted(arg, value.loc, without_layout)) for name, arg in value.kws]
-        if isinstance(function, np.ufunc) and len(value.args) > function.nin:
+        if _has_out(function, value):
             value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
+        if function is isinstance:
+            value.args = [self.converted(value.args[0], value.loc, seen), *value.args[1:]]
         if isinstance(function, Dispatcher):
             self.replace(statement, function, tape=True)
         elif _in(function, ALLOCATORS):
             self.replace(statement, ALLOCATORS[function], tape=False)
+        elif _in(function, CONTAINERS):
+            self.replace(statement, CONTAINERS[function], tape=False)
+        elif _in(function, EMPTY) and not value.args and not value.kws:
+            self.body.append(statement)
         elif _in(function, FUNCTIONS):
             self.replace(statement, FUNCTIONS[function], tape=True)
+            if self.level:
+                self.lift(self.body.pop())
         elif function is not None:
             self.call_of(function, statement)
         elif isinstance(found, ir.Expr) and found.op == "getattr":
@@ -128,8 +161,8 @@ class Retargeting:
                 self.replace(statement, function, tape=True, receiver=found.value)
             else:
                 self.body.append(statement)
-            if (self.level and found.attr not in VIEWS) or found.attr in COPYING_METHODS:
-                self.lift(self.body.pop())
+            if (self.level and found.attr in NEW) or found.attr == "copy":
+                self.wrap(self.body.pop(), lifted_from, found.value)
         else:
             self.replace(statement, Invocation(None, None, self.level), tape=True, receiver=value.func)
 
@@ -142,16 +175,18 @@ class Retargeting:
         if not (
             _in(function, UNTOUCHED)
             or (isinstance(function, type) and issubclass(function, tuple))
-            or (_in(function, RULE_OF) and not _reduces(function, statement.value))
+            or (_in(function, RULE_OF) and not _reduces(function, statement.value) and not _has_out(function, statement.value))
         ):
             self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:
             self.body.append(statement)
-        if _in(function, COPIES) or (self.level and _makes_arrays(function)):
+        if _in(function, COPIES) or (self.level and _makes_arrays(function, statement.value)):
             self.lift(self.body.pop())
 
     def replace(self, statement: Any, function: Any, tape: bool, receiver: Any = None) -> None:
         value, loc = statement.value, statement.value.loc
+        if isinstance(function, LiftedCode):
+            raise TypingError("[tapegrad] numba.objmode is not recorded; compute what it gives before the call", loc=loc)
         if isinstance(function, Dispatcher):
             from tapegrad.nopython.twins import twin
 
@@ -171,13 +206,13 @@ class Retargeting:
         """What the statement makes may be an array into which variables are written."""
         self.wrap(statement, lifted)
 
-    def wrap(self, statement: Any, function: Any) -> None:
+    def wrap(self, statement: Any, function: Any, *more: Any) -> None:
         """Pass what the statement makes through a function."""
         loc, target = statement.loc, statement.target
         plain = self.variable("plain", loc)
         self.body.append(ir.Assign(statement.value, plain, loc))
         self.func_ir._definitions[plain.name] = [statement.value]
-        self.passed(plain, function, target, loc)
+        self.passed(plain, function, target, loc, *more)
 
     def converted(self, var: Any, loc: Any, function: Any = as_variable) -> Any:
         """The value of a variable of the IR, passed through a function."""
@@ -185,10 +220,10 @@ class Retargeting:
         self.passed(var, function, target, loc)
         return target
 
-    def passed(self, var: Any, function: Any, target: Any, loc: Any) -> None:
+    def passed(self, var: Any, function: Any, target: Any, loc: Any, *more: Any) -> None:
         name = self.variable("through", loc)
         self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
-        self.body.append(ir.Assign(ir.Expr.call(name, [var], (), loc), target, loc))
+        self.body.append(ir.Assign(ir.Expr.call(name, [var, *more], (), loc), target, loc))
         for assign in self.body[-2:]:
             self.func_ir._definitions[assign.target.name] = [assign.value]
 
@@ -234,8 +269,13 @@ def _reduces(function: Any, value: Any) -> bool:
     return function in (max, min) and len(value.args) == 1
 
 
-def _makes_arrays(function: Any) -> bool:
+def _has_out(function: Any, value: Any) -> bool:
+    """Whether an array for the result is given."""
+    return isinstance(function, np.ufunc) and len(value.args) > function.nin
+
+
+def _makes_arrays(function: Any, value: Any) -> bool:
     """Whether a call gives new arrays; a view must stay one, so that what is written into it is seen."""
-    if getattr(function, "__name__", None) in VIEWS:
+    if _has_out(function, value) or "out" in dict(value.kws) or getattr(function, "__name__", None) in VIEWS:
         return False
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").startswith("numpy")

@@ -62,6 +62,11 @@ def close(builder: Any, header: Any, end: Any) -> Any:
     return builder.trunc(number, I32)
 
 
+def unflagged(builder: Any, row: Any) -> Any:
+    """A row number that begins no row, whatever it is: what was read beyond the end of an array may be anything."""
+    return builder.and_(row, I32(~FLAG))
+
+
 def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]]) -> Any:
     """Write a row, unless all it depends on is constant; its number, or 0."""
     some = pairs[0][0]
@@ -74,7 +79,7 @@ def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]]) ->
         rows, partials = columns(builder, header)
         for k, (row, partial) in enumerate(pairs):
             place = builder.add(start, I64(k))
-            builder.store(builder.or_(row, I32(FLAG)) if k == 0 else row, builder.gep(rows, [place]))
+            builder.store(builder.or_(row, I32(FLAG)) if k == 0 else unflagged(builder, row), builder.gep(rows, [place]))
             builder.store(partial, builder.gep(partials, [place]))
         number = close(builder, header, end)
         after = builder.block

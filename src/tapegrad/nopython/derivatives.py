@@ -114,9 +114,9 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         with Recording(record, args, kwargs) as recording:
             value = recording.value
-            if isinstance(value, np.ndarray):
+            if np.ndim(value):
                 raise TypeError(f"{record.name} returns an array of shape {value.shape}; a gradient is that of a number")
-            return value, _as_asked(recording.gradients(recording.rows, 1.0), argnums)
+            return value, _as_asked(recording.gradients(int(recording.rows), 1.0), argnums)
 
     return call
 

@@ -118,9 +118,11 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     def item(number: int, indices: list[str]) -> str:
         if number >= len(kinds) or not isinstance(kinds[number], types.Array):
             return f"l{number}"
+        if not kinds[number].ndim:
+            return f"l{number}[()]"
         rank = kinds[number].ndim
         places = [f"{i} * m{number}_{own}" if many else i for own, i in enumerate(indices[ndim - rank :])]
-        return f"l{number}[{', '.join(places)}]"
+        return f"l{number}[{', '.join(places) or '()'}]"
 
     numbers = _leaves(parts.inner)
     space["inner"] = statement(_renumbered(parts.inner, numbers))
@@ -129,6 +131,9 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     def value(indices: list[str]) -> str:
         return f"inner({', '.join(['tape', *(item(n, indices) for n in numbers)])})"
 
+    if not ndim:  # arrays of no dimensions give a number, as in Numba
+        lines += [f"    l0[()] = {value([])}", "    return l0"] if in_place else [f"    return {value([])}"]
+        return _compiled(lines, space)
     if in_place:
         for axis in range(ndim):
             lines.append(f"    if n{axis} != l0.shape[{axis}]:")
@@ -142,8 +147,12 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
     for axis in range(ndim):
         lines.append(f"{indent}for i{axis} in range(n{axis}):")
         indent += "    "
-    lines.append(f"{indent}out[{', '.join(counters)}] = {value(counters)}")
+    lines.append(f"{indent}out[{', '.join(counters) or '()'}] = {value(counters)}")
     lines.append("    return out")
+    return _compiled(lines, space)
+
+
+def _compiled(lines: list[str], space: dict[str, Any]) -> Any:
     exec(compile("\n".join(lines), "<tapegrad elementwise>", "exec"), space)
     return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(space["loop"])
 
@@ -187,6 +196,5 @@ def _in_place_in_two_steps(tree: Op, statement: Callable[[Node], Any], count: in
         "write": statement(Op(tree.function, (Leaf(0), Leaf(1)), tree.static)),
     }
     given = ", ".join(["tape", *(f"l{n}" for n in numbers)])
-    text = f"def loop({', '.join(['tape', *(f'l{k}' for k in range(count))])}):\n    return write(tape, l0, operand({given}))\n"
-    exec(compile(text, "<tapegrad elementwise>", "exec"), space)
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(space["loop"])
+    head = f"def loop({', '.join(['tape', *(f'l{k}' for k in range(count))])}):"
+    return _compiled([head, f"    return write(tape, l0, operand({given}))"], space)

@@ -19,11 +19,43 @@ from numba.core.errors import NumbaError, TypingError
 from numba.core.imputils import lower_constant
 from numba.core.typing import signature
 
+from tapegrad.nopython.explain import reason_of
+from tapegrad.nopython.operations import RULE_OF
+from tapegrad.nopython.statement import StatementType
+from tapegrad.nopython.tree import Leaf, Op
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
 __all__ = ["Invocation"]
 
 _dispatchers: dict[Any, Any] = {}
+
+_writing: dict[Any, Any] = {}
+
+
+def writing(function: np.ufunc, kinds: tuple[types.Type, ...]) -> Any:
+    """What Numba does for a function of NumPy with an array for the result: items in order, also where arrays share memory."""
+    ranks = tuple(getattr(kind, "ndim", 0) for kind in kinds)
+    if (function, ranks) not in _writing:
+        names, out = [f"a{k}" for k in range(function.nin)], ranks[-1]
+        lines, items = [f"def into({', '.join([*names, 'out'])}):"], []
+        for name, rank in zip(names, ranks, strict=False):
+            places = []
+            for own in range(rank):
+                axis = own + out - rank
+                lines.append(f"    if {name}.shape[{own}] != 1 and {name}.shape[{own}] != out.shape[{axis}]:")
+                lines.append(f'        raise ValueError("unable to broadcast argument {name[1:]} to output array")')
+                places.append(f"i{axis} if {name}.shape[{own}] != 1 else 0")
+            items.append(f"{name}[{', '.join(places)}]" if rank else name)
+        lines += [f"    {'    ' * axis}for i{axis} in range(out.shape[{axis}]):" for axis in range(out)]
+        place = ", ".join(f"i{axis}" for axis in range(out))
+        lines += [f"    {'    ' * out}out[{place or '()'}] = function({', '.join(items)})", "    return out"]
+        space = {"function": function}
+        exec(compile("\n".join(lines), "<tapegrad writing>", "exec"), space)
+        _writing[function, ranks] = numba.njit(space["into"])
+    return _writing[function, ranks]
+
+
+INSIDE = ": inside of it, "  # what comes after it is the innermost reason
 
 
 def _implementations(templates: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
@@ -44,6 +76,11 @@ def _implementations(templates: Any, args: tuple[types.Type, ...], kws: dict[str
             _dispatchers[key] = None if function is None else numba.njit(function)
         if _dispatchers[key] is not None:
             yield _dispatchers[key]
+
+
+def _asked_with(kind: types.Type) -> types.Type:
+    """The type with which Numba is asked for an implementation; a text such as ``side="left"`` decides by its value."""
+    return kind if isinstance(kind, types.StringLiteral) else primal_type(types.unliteral(kind))
 
 
 class InvocationType(types.Callable, types.Opaque):
@@ -87,9 +124,11 @@ class InvocationType(types.Callable, types.Opaque):
             name = self.method or getattr(self.function, "__name__", str(self.function))
             if "[tapegrad]" in str(error) or not any(has_variables(kind) for kind in rest):
                 raise
+            inner = str(self.failures[-1]) if self.failures else ""
+            because = f"{INSIDE}{reason_of(inner).split(INSIDE)[-1].split(';')[0]}" if inner else ""
             raise TypingError(
-                f"[tapegrad] {name} is not recorded for arguments of types {', '.join(map(str, rest))}; "
-                "write it out with arithmetic, or give it constants only"
+                f"{inner}\n[tapegrad] {name} is not recorded for arguments of types {', '.join(map(str, rest))}"
+                f"{because}; write it out with arithmetic, or give it constants only"
             ) from error
         given = [tape] if self.method is None else [tape, rest[0]]
         return self._remember(function, sig, signature(sig.return_type, *given, *sig.args), _with(sig.pysig, len(given)), 1)
@@ -99,10 +138,11 @@ class InvocationType(types.Callable, types.Opaque):
 
         templates = function.templates if isinstance(function, types.Function) else [getattr(function, "template", None)]
         templates = [t for t in templates if t is not None]
-        primals = tuple(primal_type(types.unliteral(kind)) for kind in rest)
-        named = {name: primal_type(types.unliteral(kind)) for name, kind in kws.items()}
+        primals = tuple(_asked_with(kind) for kind in rest)
+        named = {name: _asked_with(kind) for name, kind in kws.items()}
         self.failures: list[NumbaError] = []
-        for dispatcher in _implementations(templates, primals, named):
+        made = [writing(self.function, rest)] if isinstance(self.function, np.ufunc) and len(rest) > self.function.nin else ()
+        for dispatcher in made or _implementations(templates, primals, named):
             callee = types.Dispatcher(twin(dispatcher, self.level))
             try:
                 sig = callee.get_call_type(context, (tape, *rest), kws)
@@ -117,20 +157,30 @@ class InvocationType(types.Callable, types.Opaque):
         from tapegrad.nopython.twins import twin
 
         value = rest[0]
-        if isinstance(value, types.Dispatcher):
+        if isinstance(value, types.ObjModeDispatcher) and any(has_variables(kind) for kind in rest[1:]):
+            raise TypingError(
+                "[tapegrad] object mode is given variables, which cannot be recorded; write what it does in compiled code, "
+                "or give it constants only"
+            )
+        if isinstance(value, types.Dispatcher) and not isinstance(value, types.ObjModeDispatcher):
             callee = types.Dispatcher(twin(value.dispatcher, self.level))
             sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
-            pysig = _with(sig.pysig.replace(parameters=list(sig.pysig.parameters.values())[1:]), 2)
-            return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), pysig, 2)
+            return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)
         if isinstance(value, types.FunctionType) or not isinstance(value, types.Callable):
             raise TypingError(f"[tapegrad] {value} cannot be recorded; pass functions that are decorated with numba.njit")
         if isinstance(value, types.NumberClass) and value.dtype == types.float64 and rest[1:] == (variable,):
-            return InvocationType(np.float64, None, self.level).get_call_type(context, (tape, value, variable), kws)
+            return self._remember(None, None, signature(variable, tape, value, variable), None, 4)
+        if isinstance(value, types.Function) and any(has_variables(kind) for kind in (*rest[1:], *kws.values())):
+            inner: Any = InvocationType(value.typing_key, None, self.level)
+            if value.typing_key in RULE_OF and not kws:
+                inner = StatementType(
+                    Op(value.typing_key, tuple(Leaf(k) for k in range(len(rest) - 1))), tuple(range(len(rest) - 1))
+                )
+            sig = inner.get_call_type(context, (tape, *rest[1:]), kws)
+            return self._remember(inner, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)
         sig = context.resolve_function_type(value, rest[1:], kws)
         if sig is None:
             raise TypingError(f"[tapegrad] {value} is not recorded for arguments of types {', '.join(map(str, rest[1:]))}")
-        if any(has_variables(kind) for kind in sig.args) and isinstance(value, types.Function):
-            return InvocationType(value.typing_key, None, self.level).get_call_type(context, (tape, *rest[1:]), kws)
         return self._remember(value, sig, signature(sig.return_type, tape, value, *sig.args), _with(sig.pysig, 2), 3)
 
     def _remember(self, function: Any, inner: Any, sig: Any, pysig: Any, form: int) -> Any:
@@ -142,6 +192,8 @@ class InvocationType(types.Callable, types.Opaque):
 
     def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
         function, inner, form = self._calls[tuple(sig.args)]
+        if form == 4:  # a variable as a float64
+            return args[2]
         given = {0: args, 1: args[1:], 2: [args[0], *args[2:]], 3: args[2:]}[form]
         return context.get_function(function, inner)(builder, given)
 
@@ -153,6 +205,11 @@ def _with(pysig: Any, count: int) -> Any:
     kind = inspect.Parameter.POSITIONAL_ONLY
     more = [inspect.Parameter(f"before{k}_", kind) for k in range(count)]
     return pysig.replace(parameters=[*more, *pysig.parameters.values()])
+
+
+def _second_added(pysig: Any) -> Any:
+    """The Python signature of a function that takes the tape, with the function itself behind the tape."""
+    return None if pysig is None else _with(pysig.replace(parameters=list(pysig.parameters.values())[1:]), 2)
 
 
 @register_default(InvocationType)

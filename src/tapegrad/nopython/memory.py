@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,17 @@ from numba.core.extending import intrinsic
 
 from tapegrad.nopython.variable import has_variables
 
-__all__ = ["MEMORY", "SPELLING", "STRIDING", "WRITERS", "WRITING_METHODS", "without_layout", "writable"]
+__all__ = [
+    "MEMORY",
+    "SPELLING",
+    "STRIDING",
+    "WRITERS",
+    "WRITING_METHODS",
+    "constants_only",
+    "stored_attribute",
+    "without_layout",
+    "writable",
+]
 
 MEMORY = frozenset(["ctypes", "data", "itemsize", "nbytes", "strides", "tobytes", "view"])
 
@@ -51,13 +62,13 @@ def without_layout(typingctx: Any, a: Any) -> Any:
     return a(a), write
 
 
-def _without_variables(name: str) -> Any:
-    """An identity that refuses variables, for arguments of the function of this name."""
+def constants_only(name: str, instead: str = "leave it away, or give it constants only") -> Any:
+    """An identity that refuses variables, for what has this name."""
 
     @intrinsic
     def plain(typingctx: Any, a: Any) -> Any:
         if has_variables(a):
-            raise TypingError(f"[tapegrad] {name} of a variable is not recorded; leave it away, or give it constants only")
+            raise TypingError(f"[tapegrad] {name} of a variable is not recorded; {instead}")
 
         def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             context.nrt.incref(builder, a, args[0])
@@ -68,4 +79,12 @@ def _without_variables(name: str) -> Any:
     return plain
 
 
-SPELLING = {function: _without_variables(function.__name__) for function in (str, repr, hash)}
+SPELLING = {function: constants_only(function.__name__) for function in (str, repr, hash, getattr)}
+
+
+@functools.cache
+def stored_attribute(name: str) -> Any:
+    """An identity for what is assigned to an attribute: classes declare the types of theirs."""
+    return constants_only(
+        f"assignment to the attribute {name}", "keep variables in local variables, arrays, tuples or lists, and return them"
+    )

@@ -10,7 +10,7 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
-from tapegrad.nopython.columns import FLAG, close, columns, header_of, reserve
+from tapegrad.nopython.columns import FLAG, close, columns, header_of, reserve, unflagged
 from tapegrad.nopython.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
 
 __all__ = ["end_row", "primal", "primals", "put", "row", "start_row", "with_row"]
@@ -69,7 +69,7 @@ def put(typingctx: Any, tape: Any, place: Any, row: Any, partial: Any) -> Any:
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rows, partials = columns(builder, header_of(builder, args[0]))
-        builder.store(args[2], builder.gep(rows, [args[1]]))
+        builder.store(unflagged(builder, args[2]), builder.gep(rows, [args[1]]))
         builder.store(args[3], builder.gep(partials, [args[1]]))
         return context.get_dummy_value()
 
@@ -109,12 +109,14 @@ def strided_primals(typingctx: Any, a: Any) -> Any:
 
 
 def primals(a):  # type: ignore[no-untyped-def]
-    """The primals of an array, in an array of the same layout."""
+    """The primals of an array, in an array of the same layout; a number as it is."""
     raise NotImplementedError
 
 
 @overload(primals)
 def _primals(a):  # type: ignore[no-untyped-def]
+    if isinstance(a, Variable):
+        return lambda a: primal(a)
     if not isinstance(a, types.Array) or not isinstance(a.dtype, Variable):
         return lambda a: a
     if a.layout == "A":

@@ -14,7 +14,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
-from tapegrad.nopython.explain import explained
+from tapegrad.nopython.explain import explained, failed_to_compile
 from tapegrad.nopython.instances import Instance, restored
 from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
 from tapegrad.nopython.tape_memory import Columns
@@ -36,7 +36,10 @@ class Recorder:
         self.signature = inspect.signature(self.function)
         self.plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values())
         self.count = len(self.signature.parameters)
-        self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
+        try:
+            self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
+        except NumbaError as error:
+            raise explained(self.name, error) from error
         self._nogil = bool(dispatcher.targetoptions.get("nogil"))
         self._drives: dict[tuple[int, int], Any] = {}
         self._second: dict[Any, int] = {}
@@ -97,6 +100,17 @@ class Recorder:
             ) from error
 
     def _run(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
+        try:
+            return self._driven(level, columns, arguments)
+        except NumbaError:
+            raise
+        except Exception as error:
+            failure = failed_to_compile(error)
+            if failure is None:
+                raise
+            raise failure from error
+
+    def _driven(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
         drive = self._drive(level, len(arguments))
         if any(isinstance(argument, list) for argument in arguments):
             with warnings.catch_warnings():  # Numba's notice about lists as arguments was given when the user's function was called

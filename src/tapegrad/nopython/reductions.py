@@ -13,55 +13,14 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import overload
 
+from tapegrad.nopython.norms import norm
 from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
+from tapegrad.nopython.quotients import QUOTIENTS
+from tapegrad.nopython.rows import combined, left_away, weighted
 from tapegrad.nopython.running import cumprod, cumsum
 from tapegrad.nopython.variable import has_variables, variable
 
 __all__ = ["FUNCTIONS", "METHODS"]
-
-
-def weighted(tape, a, weight):
-    """A row with the same partial for every element."""
-    raise NotImplementedError
-
-
-@overload(weighted)
-def _weighted(tape, a, weight):
-    def impl(tape, a, weight):
-        start = start_row(tape, a.size)
-        end = start
-        for place in np.ndindex(a.shape):
-            r = row(a[place])
-            if r != 0:
-                put(tape, end, r, weight)
-                end += 1
-        return end_row(tape, start, end)
-
-    return impl
-
-
-def combined(tape, a, weights):
-    """A row with a partial for each element of `a`."""
-    raise NotImplementedError
-
-
-@overload(combined)
-def _combined(tape, a, weights):
-    def impl(tape, a, weights):
-        start = start_row(tape, a.size)
-        end = start
-        for place in np.ndindex(a.shape):
-            r = row(a[place])
-            if r != 0:
-                put(tape, end, r, weights[place])
-                end += 1
-        return end_row(tape, start, end)
-
-    return impl
-
-
-def _literal(axis):
-    return axis is None or isinstance(axis, types.NoneType) or (isinstance(axis, types.Omitted) and axis.value is None)
 
 
 def sum_(tape, a, axis=None):
@@ -71,10 +30,10 @@ def sum_(tape, a, axis=None):
 @overload(sum_)
 def _sum(tape, a, axis=None):
     if not isinstance(a, types.Array) or not has_variables(a):
-        if _literal(axis):
+        if left_away(axis):
             return lambda tape, a, axis=None: np.sum(a)
         return lambda tape, a, axis=None: np.sum(a, axis)
-    if _literal(axis) or a.ndim == 1:
+    if left_away(axis) or a.ndim == 1:
 
         def everything(tape, a, axis=None):
             return with_row(np.sum(primals(a)), weighted(tape, a, 1.0))
@@ -198,27 +157,6 @@ dot = _product("dot")
 matmul = _product("matmul")
 
 
-def norm(tape, a, ord=None):
-    raise NotImplementedError
-
-
-@overload(norm)
-def _norm(tape, a, ord=None):
-    if not has_variables(a):
-        if _literal(ord):
-            return lambda tape, a, ord=None: np.linalg.norm(a)
-        return lambda tape, a, ord=None: np.linalg.norm(a, ord)
-    if not _literal(ord):
-        raise TypingError("[tapegrad] np.linalg.norm of variables takes no ord; write the sum of powers out")
-
-    def impl(tape, a, ord=None):
-        values = np.ascontiguousarray(primals(a))
-        z = np.linalg.norm(values)
-        return with_row(z, combined(tape, a, values / z if z != 0.0 else np.zeros_like(values)))
-
-    return impl
-
-
 def inv(tape, a):
     raise NotImplementedError
 
@@ -230,7 +168,7 @@ def _inv(tape, a):
 
     def impl(tape, a):
         values = np.linalg.inv(primals(a))
-        out = np.empty(values.shape, variable)
+        out = np.empty(values.shape[::-1], variable).T  # columns one after another, as in `values`
         for i in range(values.shape[0]):
             for j in range(values.shape[1]):
                 out[i, j] = with_row(values[i, j], combined(tape, a, -np.outer(values[i, :], values[:, j])))
@@ -275,7 +213,7 @@ def _solve(tape, a, b):
 
     def matrix(tape, a, b):
         values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
-        out = np.empty(values.shape, variable)
+        out = np.empty(values.shape[::-1], variable).T
         for k in range(values.shape[1]):
             out[:, k] = solution(tape, a, b[:, k], values[:, k], inverse)
         return out
@@ -326,7 +264,7 @@ def _item(tape, a):
 FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, operator.matmul: matmul, np.linalg.norm: norm, np.linalg.inv: inv,
     np.linalg.det: det, np.linalg.solve: solve, np.cumsum: cumsum, np.cumprod: cumprod,
-}  # fmt: skip
+} | QUOTIENTS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = dict.fromkeys(

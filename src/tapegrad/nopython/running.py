@@ -1,15 +1,20 @@
-"""Running sums and products, in the order in which Numba computes them; they are recorded as a user's function would be."""
+"""Running sums and products, in the order in which Numba computes them; those of variables are recorded as the user's would be."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
+from numba.core.errors import TypingError
+from numba.core.extending import overload
+
+from tapegrad.nopython.rows import left_away
+from tapegrad.nopython.variable import has_variables
 
 __all__ = ["cumprod", "cumsum"]
 
 
 @numba.njit
-def cumsum(a):
+def sums(a):
     out = np.empty(a.size)
     items = a.ravel()
     total = 0.0
@@ -20,7 +25,7 @@ def cumsum(a):
 
 
 @numba.njit
-def cumprod(a):
+def products(a):
     out = np.empty(a.size)
     items = a.ravel()
     total = 1.0
@@ -28,3 +33,37 @@ def cumprod(a):
         total = total * items[k]
         out[k] = total
     return out
+
+
+def cumsum(tape, a, axis=None, dtype=None):
+    raise NotImplementedError
+
+
+@overload(cumsum)
+def _cumsum(tape, a, axis=None, dtype=None):
+    from tapegrad.nopython.twins import twin
+
+    if not has_variables(a):
+        if left_away(dtype):  # an integer or a truth value has an integer sum
+            if left_away(axis):
+                return lambda tape, a, axis=None, dtype=None: np.cumsum(a)
+            return lambda tape, a, axis=None, dtype=None: np.cumsum(a, axis)
+        return lambda tape, a, axis=None, dtype=None: np.cumsum(a, axis, dtype)
+    if not left_away(axis) or not left_away(dtype):
+        raise TypingError("[tapegrad] np.cumsum of variables takes no axis and no dtype; call it once for each row")
+    recording = twin(sums)
+    return lambda tape, a, axis=None, dtype=None: recording(tape, a)
+
+
+def cumprod(tape, a):
+    raise NotImplementedError
+
+
+@overload(cumprod)
+def _cumprod(tape, a):
+    from tapegrad.nopython.twins import twin
+
+    if not has_variables(a):
+        return lambda tape, a: np.cumprod(a)
+    recording = twin(products)
+    return lambda tape, a: recording(tape, a)

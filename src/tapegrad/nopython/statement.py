@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import models, register_default
@@ -27,6 +28,11 @@ from tapegrad.nopython.tree import Const, Leaf, Node, Op
 from tapegrad.nopython.variable import Variable, make, primal_of, row_of, variable
 
 __all__ = ["Statement", "StatementType"]
+
+
+# These give the number where the other operand is no number, and do not depend on that one then.
+CHOOSING = frozenset([max, min, np.fmax, np.fmin])
+CHOSEN = ("where(x == y, 0.5, where(z == y, 0.0, 1.0))", "where(x == y, 0.5, where(z == x, 0.0, 1.0))")
 
 
 class Resolved(NamedTuple):
@@ -170,6 +176,8 @@ class Writing:
         exponent = node.args[1].value if rule.name == "pow" and isinstance(node.args[1], Const) else node.static
         if rule.name == "pow" and exponent is not None:
             rule = constant_power(float(exponent)) or rule
+        if node.function in CHOOSING:
+            rule = rule._replace(partials=CHOSEN)
         names = {"z": value.llvm}
         for name, arg in zip(("x", "y", "w"), args, strict=False):
             names[name] = context.cast(builder, arg.llvm, _plain(arg.kind), types.float64)

@@ -16,7 +16,7 @@ from numba.core.untyped_passes import TranslateByteCode
 
 from tapegrad.nopython import comparing as comparing
 from tapegrad.nopython.folding import AddTape, Fold
-from tapegrad.nopython.variable import has_variables, primal_type
+from tapegrad.nopython.variable import has_variables, primal_type, variable
 
 __all__ = ["twin"]
 
@@ -104,6 +104,23 @@ def alike(kind: Any) -> Any:
     return kind
 
 
+def _place(function: Any) -> str:
+    return f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}'
+
+
+def _locals(function: Any, declared: dict[str, Any]) -> dict[str, Any]:
+    """The types that the user's decorator gives to variables: float64 holds variables of the tape."""
+    name = function.__name__
+    for local, kind in declared.items():
+        if kind != types.float64 and not isinstance(kind, (types.Integer, types.Boolean)):
+            raise TypingError(
+                f"[tapegrad] the decorator of {name} declares {local} as {kind}; only float64 is differentiated: "
+                f"leave it out of locals\n"
+                f"{_place(function)}"
+            )
+    return {local: variable if kind == types.float64 else kind for local, kind in declared.items()}
+
+
 _twins: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
 
 
@@ -112,21 +129,25 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
 
     On level 1, all new arrays of floats may hold variables; on level 0, those that are allocated as work arrays.
     """
-    if dispatcher.locals or dispatcher.targetoptions.get("forceobj"):
+    if dispatcher.targetoptions.get("forceobj"):
         raise TypingError(
-            f"[tapegrad] {dispatcher.py_func.__name__} is decorated with locals or forceobj, which cannot be recorded; "
-            "use numba.njit without them"
+            f"[tapegrad] {dispatcher.py_func.__name__} is decorated with forceobj, which cannot be recorded; "
+            f"use numba.njit without it\n{_place(dispatcher.py_func)}"
         )
     table = _twins.setdefault(dispatcher, {})
     made = table.get(level)
     if made is None:
         options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
         function = numba.njit(
-            pipeline_class=(RecordingCompiler, PromotingCompiler)[level], no_cpython_wrapper=True, no_cfunc_wrapper=True, **options
+            pipeline_class=(RecordingCompiler, PromotingCompiler)[level],
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+            locals=_locals(dispatcher.py_func, dispatcher.locals),
+            **options,
         )
         made = function(dispatcher.py_func)
         plain = made._compiler.pysig
-        tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_ONLY)
         made._compiler.__class__ = RecordingFunctionCompiler
         made._compiler.primal = dispatcher
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])

@@ -19,7 +19,7 @@ REAL = (types.Float, types.Integer, types.Boolean)
 NO_ROW = ir.Constant(ir.IntType(32), 0)
 
 
-class Variable(types.Type):
+class Variable(types.Hashable):
     """A float64 that may depend on the inputs."""
 
     def __init__(self) -> None:

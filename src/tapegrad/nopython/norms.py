@@ -1,0 +1,95 @@
+"""Norms of vectors and matrices as one row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.core.extending import overload
+
+from tapegrad.nopython.pieces import primals, with_row
+from tapegrad.nopython.rows import combined, left_away
+from tapegrad.nopython.variable import has_variables
+
+__all__ = ["norm"]
+
+
+def norm(tape, a, ord=None):
+    raise NotImplementedError
+
+
+@overload(norm)
+def _norm(tape, a, ord=None):
+    if not has_variables(a):
+        if left_away(ord):
+            return lambda tape, a, ord=None: np.linalg.norm(a)
+        return lambda tape, a, ord=None: np.linalg.norm(a, ord)
+    if left_away(ord):
+
+        def euclidean(tape, a, ord=None):
+            values = np.ascontiguousarray(primals(a))
+            z = np.linalg.norm(values)
+            return with_row(z, combined(tape, a, values / z if z != 0.0 else np.zeros_like(values)))
+
+        return euclidean
+    if not isinstance(ord, (types.Integer, types.Float)):
+        raise TypingError(f"[tapegrad] np.linalg.norm of variables takes a number as ord, not {ord}")
+    weights = vector_weights if a.ndim == 1 else matrix_weights
+
+    def of_order(tape, a, ord=None):
+        values = np.ascontiguousarray(primals(a))
+        z = np.linalg.norm(values, ord)
+        return with_row(z, combined(tape, a, weights(values, ord, z)))
+
+    return of_order
+
+
+def vector_weights(values, ord, z):
+    raise NotImplementedError
+
+
+@overload(vector_weights)
+def _vector_weights(values, ord, z):
+    def impl(values, ord, z):
+        weights = np.zeros_like(values)
+        if z == 0.0 or ord == 0:
+            return weights
+        if np.isinf(ord):
+            sizes = np.abs(values)
+            k = np.argmax(sizes) if ord > 0 else np.argmin(sizes)
+            weights[k] = np.sign(values[k])
+            return weights
+        for k in range(values.size):
+            if ord == 2:
+                weights[k] = values[k] / z
+            elif values[k] != 0.0:
+                weights[k] = np.sign(values[k]) * (abs(values[k]) / z) ** (ord - 1.0)
+        return weights
+
+    return impl
+
+
+def matrix_weights(values, ord, z):
+    raise NotImplementedError
+
+
+@overload(matrix_weights)
+def _matrix_weights(values, ord, z):
+    def impl(values, ord, z):
+        weights = np.zeros_like(values)
+        if abs(ord) == 2:
+            u, s, vt = np.linalg.svd(values)
+            k = 0 if ord > 0 else s.size - 1
+            return np.outer(u[:, k], vt[k, :])
+        sizes = np.abs(values)
+        if abs(ord) == 1:
+            sums = np.sum(sizes, 0)
+            k = np.argmax(sums) if ord > 0 else np.argmin(sums)
+            weights[:, k] = np.sign(values[:, k])
+        else:
+            sums = np.sum(sizes, 1)
+            k = np.argmax(sums) if ord > 0 else np.argmin(sums)
+            weights[k, :] = np.sign(values[k, :])
+        return weights
+
+    return impl
