@@ -11,6 +11,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
 	$(BIN)/python examples/tour.py
 	$(BIN)/python examples/rosenbrock.py
+	$(BIN)/python examples/logistic_regression.py
+	$(BIN)/python examples/curve_fit.py
+	$(BIN)/python examples/constrained.py
+	$(BIN)/python examples/implicit.py
 	$(BIN)/python examples/digits.py
 	$(BIN)/python examples/numba_ode.py
 

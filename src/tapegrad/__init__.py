@@ -31,6 +31,7 @@ if _TYPE_CHECKING:
     from tapegrad import drivers, nn, optim, optimize
     from tapegrad.drivers import (
         check_grads,
+        checkpoint,
         elementwise_grad,
         gauss_newton,
         grad,
@@ -49,8 +50,8 @@ if _TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _DRIVERS = frozenset([
-    "check_grads", "elementwise_grad", "gauss_newton", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize", "value_and_grad",
-    "value_and_jacobian", "vjp",
+    "check_grads", "checkpoint", "elementwise_grad", "gauss_newton", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize",
+    "value_and_grad", "value_and_jacobian", "vjp",
 ])  # fmt: skip
 
 globals().update(surface.PUBLIC)

@@ -6,11 +6,13 @@ where; a driver knows that the function is to be differentiated, so it looks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 
-__all__ = ["depth", "note", "stop", "watch"]
+__all__ = ["at_depth", "depth", "note", "stop", "watch"]
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
 _FOLDER = os.path.dirname(__file__)
@@ -27,6 +29,16 @@ _thread = _Thread()
 def depth() -> int:
     """How many calls of this thread want to know: those that are inside of each other."""
     return len(_thread.places)
+
+
+@contextlib.contextmanager
+def at_depth(level: int) -> Iterator[None]:
+    """Be inside of so many calls: 0 makes drivers give plain results, whoever is differentiating around them."""
+    before, _thread.places = _thread.places, [[] for _ in range(level)]
+    try:
+        yield
+    finally:
+        _thread.places = before
 
 
 def watch() -> list[str]:

@@ -59,6 +59,16 @@ def manual_seed(seed: int) -> np.random.Generator:
     return _generator
 
 
+def state() -> dict[str, Any]:
+    """Where the generator stands."""
+    return dict(_source().bit_generator.state)
+
+
+def set_state(state: dict[str, Any]) -> None:
+    """Let the generator stand where it stood."""
+    _source().bit_generator.state = state
+
+
 def rand(*size: Size, dtype: object = None, requires_grad: bool = False) -> Tensor:
     """Uniform numbers in ``[0, 1)``.
 

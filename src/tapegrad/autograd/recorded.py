@@ -48,6 +48,7 @@ def recorded_sweep(
     demand: bool = False,
     accumulates: bool = True,
     records: bool = True,
+    ends: bool = False,
 ) -> tuple[dict[int, Tensor], list[tuple[Tensor, Tensor]], list[Finished]]:
     """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached.
 
@@ -65,10 +66,12 @@ def recorded_sweep(
         Whether leaves get what is contributed to them.
     records : bool
         Whether the pass is recorded, if this thread records; else it only walks as a recorded one does.
+    ends : bool
+        Whether the pass ends at the requested rows, as a part of another one.
     """
     state = borrow()
     if requested is not None:
-        state.request(requested, max(slots))
+        state.request(requested, max(slots), ends)
     state.plan(slots)
     low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
     reached = np.flatnonzero(state.offsets[low : top + 1] != at.UNSEEN)[::-1] + low
@@ -121,7 +124,7 @@ def _step(
         g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
 
     def show(g: Tensor) -> None:
-        if flags & at.WATCHED:
+        if flags & at.WATCHED and not state.ends_at(slot):
             shown.extend((t, g) for t in watchers_of(slot))
         if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
             found[slot] = g

@@ -162,7 +162,7 @@ def _has_node_hooks(hooks: RowHooks) -> bool:
 
 def stop_plain(state: Sweep, slot: int, captured: dict[int, np.ndarray]) -> None:
     """The stop of a plain pass."""
-    hooks = hooks_at(slot)
+    hooks = None if state.ends_at(slot) else hooks_at(slot)
     if opcode_of(slot)[0] == at.LEAF:
         if hooks is not None:
             without_recording(_leaf, state, slot, hooks)
@@ -215,7 +215,7 @@ def stop_recorded(
     state: Sweep, slot: int, g: Tensor | None, show: Callable[[Tensor], None], wanted: Callable[[Argument], bool], runs: bool
 ) -> list[tuple[Argument, Tensor]]:
     """The stop of a recorded pass: contributions of the row."""
-    hooks = hooks_at(slot)
+    hooks = None if state.ends_at(slot) else hooks_at(slot)
     if hooks is not None:
         # What hooks write to the gradient of a pass that is not recorded changes nothing.
         given = g if g is None or type(g._data) is float or is_recording() else make(g._data.copy(), 0)

@@ -147,6 +147,7 @@ def sweep(
     retain: bool,
     demand: bool = False,
     into: Sequence[tuple[Tensor, int]] = (),
+    ends: bool = False,
 ) -> dict[int, np.ndarray] | None:
     """One reverse pass.
 
@@ -162,6 +163,8 @@ def sweep(
         Raise, before anything runs, if a requested row is not reached.
     into : sequence of (Tensor, int)
         Tensors to whose ``.grad`` the adjoint of a requested row is added.
+    ends : bool
+        Whether the pass ends at the requested rows, as a part of another one.
 
     Returns
     -------
@@ -172,7 +175,7 @@ def sweep(
     captured: dict[int, np.ndarray] = {}
     # A pass that raises leaves its state behind: a fresh one costs less than cleaning up.
     if requested is not None:
-        state.request(requested, max(slots))
+        state.request(requested, max(slots), ends)
     state.plan(slots)
     if requested is not None and demand:
         try:
@@ -211,8 +214,8 @@ def sweep(
     return None if requested is None else captured
 
 
-def reached_rows(slots: Sequence[int], requested: Sequence[int]) -> set[int]:
-    """Which of the requested rows a pass from `slots` would reach.
+def reached_rows(slots: Sequence[int], requested: Sequence[int], ends: bool = False) -> set[int]:
+    """Which of the requested rows a pass from `slots` would reach; on request, one that ends at them.
 
     Raises
     ------
@@ -220,7 +223,7 @@ def reached_rows(slots: Sequence[int], requested: Sequence[int]) -> set[int]:
         If values that it needs were released or overwritten.
     """
     state = borrow()
-    state.request(requested, max(slots))
+    state.request(requested, max(slots), ends)
     state.plan(slots)
     reached = {slot for slot in requested if state.offsets[slot] != at.UNSEEN}
     TAPE.clear(_ADDRESS, state.address, 0)

@@ -52,6 +52,7 @@ class Sweep:
         self.targets: list[np.ndarray] = []
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
         self.accumulates = True  # whether leaves get what is contributed to them
+        self.ends = False  # whether the pass ends at the requested rows, and another one goes on from there
         self.seen: Visits | None = None
         TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
 
@@ -89,17 +90,25 @@ class Sweep:
         if 2 * (TAPE.header[at.WRITTEN_COUNT] + leaves) >= TAPE.header[at.WRITTEN_CAPACITY]:
             TAPE.make_room_for_written(leaves)
         self.marks = None
+        self.ends = False
         header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
         header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0
         header[at.TOP] = header[at.STOPPED_AT] = -1
 
-    def request(self, slots: Sequence[int], top: int) -> None:
-        """Restrict the pass to the paths that lead to these rows."""
+    def request(self, slots: Sequence[int], top: int, ends: bool = False) -> None:
+        """Restrict the pass to the paths that lead to these rows, and on request let it end there."""
         self.marks = np.zeros(max(top, *slots) + 1, np.uint8)
         self.marks[list(slots)] = at.REQUESTED
         self.header[at.MARKS] = self.marks.ctypes.data
         self.header[at.PATH_LOW] = min(slots)
         TAPE.mark_paths(_ADDRESS, self.address, top)
+        if ends:
+            self.ends = True
+            self.marks[list(slots)] = at.REQUESTED
+
+    def ends_at(self, slot: int) -> bool:
+        """Whether what happens to the gradient of a row is the business of another pass, which this one is a part of."""
+        return self.ends and self.marks is not None and bool(self.marks[slot] & at.REQUESTED)
 
     def plan(self, slots: Sequence[int]) -> None:
         """Plan the pass from the rows `slots`.
@@ -190,7 +199,7 @@ class Sweep:
         adjoint = self.adjoint(slot)
         if self.marks is not None and slot < len(self.marks) and self.marks[slot] & at.REQUESTED:
             captured[slot] = adjoint.copy()
-        if TAPE.columns["flags"][slot] & at.WATCHED:
+        if TAPE.columns["flags"][slot] & at.WATCHED and not self.ends_at(slot):
             self.shown.extend((t, adjoint.copy()) for t in watchers_of(slot))
 
     def _host(self, slot: int) -> None:

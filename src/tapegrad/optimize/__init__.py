@@ -2,6 +2,7 @@
 
 from tapegrad.optimize.constraints import Constraint, between, equality, inequality
 from tapegrad.optimize.fitting import curve_fit, least_squares
+from tapegrad.optimize.fixed_points import fixed_point
 from tapegrad.optimize.minimizing import minimize
 from tapegrad.optimize.recordings import ScipyFunction, scipy_fun
 from tapegrad.optimize.roots import root
@@ -12,6 +13,7 @@ __all__ = [
     "between",
     "curve_fit",
     "equality",
+    "fixed_point",
     "inequality",
     "least_squares",
     "minimize",

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import VectorFunction
 
-__all__ = ["Constraint", "between", "equality", "inequality", "scipy_constraints"]
+__all__ = ["Constraint", "between", "constraint_functions", "equality", "inequality", "recordable", "scipy_constraints"]
 
 
 class Constraint(NamedTuple):
@@ -129,3 +129,36 @@ def _filled(given: dict[str, Any], packing: Packing) -> dict[str, Any]:
 def _of_vector(function: Callable[..., Any], packing: Packing) -> Callable[..., Any]:
     """A function of the vector that one of the structured variable stands for."""
     return lambda x, *args: function(packing.structured(x), *args)
+
+
+def recordable(given: Any) -> list[Constraint]:
+    """Those constraints whose functions take the structured variable and can be recorded."""
+    if isinstance(given, Constraint):
+        return [given]
+    if isinstance(given, dict):
+        jacobian = given.get("jac")
+        if jacobian is not None and not callable(jacobian):  # then SciPy differences a function of the vector
+            return []
+        fun, further = given["fun"], tuple(given.get("args", ()))
+        return [Constraint(lambda x: fun(x, *further), 0.0, 0.0 if given["type"] == "eq" else np.inf)]
+    return [one for each in given for one in recordable(each)] if isinstance(given, Sequence) else []
+
+
+def constraint_functions(given: Any) -> list[Constraint]:
+    """The same, if all of them are.
+
+    Raises
+    ------
+    NotImplementedError
+        If one is not.
+    """
+    if not isinstance(given, (Constraint, dict)) and isinstance(given, Sequence):
+        return [one for each in given for one in constraint_functions(each)]
+    found = recordable(given)
+    if not found:
+        what = "a constraint whose jac SciPy finds by differences" if isinstance(given, dict) else f"SciPy's {type(given).__name__}"
+        raise NotImplementedError(
+            f"minimize: the solution depends on tracked tensors, but there is {what}, which cannot be recorded. Give "
+            "tg.optimize.equality, inequality or between instead, or run under tg.no_grad() for a solution without derivatives."
+        )
+    return found

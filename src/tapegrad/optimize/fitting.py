@@ -9,8 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.optimize.packing import AnyVector, Packing
+from tapegrad.escapes import at_depth
+from tapegrad.optimize.implicit import constants, depends_on_tracked, flat, frozen, recorded
+from tapegrad.optimize.optimality import implicit_minimum, refuse_tracked_limits
+from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
+from tapegrad.tensor import Tensor, is_recording
 
 __all__ = ["curve_fit", "least_squares"]
 
@@ -27,7 +31,7 @@ def least_squares(
     x0 : array, float or container of these
         The starting point; a list or tuple of floats means an array.
     args : tuple
-        Further arguments, constants; what is no tuple is one argument.
+        Further arguments; what is no tuple is one argument.
     kwargs : dict, optional
         Further arguments by keyword.
     **options
@@ -42,6 +46,12 @@ def least_squares(
     ------
     TypeError
         If `x0` or the residual is not of floats.
+    NotImplementedError
+        If the solution depends on tracked tensors, and there is another loss than the linear one, or bounds are tracked.
+
+    Notes
+    -----
+    Where the residual depends on tracked tensors, ``x``, ``flat``, ``fun`` and ``cost`` hold tensors, as for `minimize`.
 
     Examples
     --------
@@ -53,11 +63,38 @@ def least_squares(
     from scipy import optimize
 
     packing = Packing(x0, "least_squares")
-    vector = VectorFunction(functools.partial(residual, **kwargs) if kwargs else residual, packing, args, "least_squares")
-    result = optimize.least_squares(vector.value, packing.start, jac=vector.jacobian, **options)
+    bounds = options.get("bounds")
+    pairs = None if bounds is None else bounds if hasattr(bounds, "lb") else optimize.Bounds(*bounds)
+    refuse_tracked_limits("least_squares", bounds, ())
+    function = functools.partial(residual, **kwargs) if kwargs else residual
+    vector = VectorFunction(function, packing, constants(as_arguments(args)), "least_squares")
+    with at_depth(0):
+        result = optimize.least_squares(vector.value, packing.start, jac=vector.jacobian, **options)
     result.flat = result.x
-    if not packing.is_vector:
-        result.x = packing.structured(result.x)
+    parameters = frozen(as_arguments(args))
+
+    def residuals(x: Any) -> Tensor:
+        return flat(recorded(function, x, *parameters), "least_squares")
+
+    def half_of_squares(x: Any) -> Tensor:
+        r = residuals(x)
+        return 0.5 * (r * r).sum()
+
+    if not depends_on_tracked(lambda z: [residuals(packing.tensors(z))], result.flat):
+        if not packing.is_vector:
+            result.x = packing.structured(result.x)
+        return result
+    if options.get("loss", "linear") != "linear":
+        raise NotImplementedError(
+            f"least_squares: the solution depends on tracked tensors, and is differentiated only with loss='linear', not "
+            f"{options['loss']!r}. Give the sum of losses to tg.optimize.minimize, or run under tg.no_grad()."
+        )
+    failure = None if result.success else str(result.message)
+    x = implicit_minimum(half_of_squares, packing, result.flat, pairs, (), "least_squares", failure)
+    if x is not None:
+        result.x, result.flat = packing.tensors(x), x
+        result.fun = residuals(result.x)
+        result.cost = half_of_squares(result.x)
     return result
 
 
@@ -85,6 +122,8 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     ------
     TypeError
         If the parameters or the model's values are not of floats.
+    NotImplementedError
+        If the fit depends on tracked tensors: the covariance has no derivative here. `least_squares` gives that of the parameters.
 
     Examples
     --------
@@ -96,6 +135,8 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     from scipy import optimize
 
     packing = AnyVector("curve_fit") if p0 is None else Packing(np.atleast_1d(p0), "curve_fit")
+    if is_recording() and any(isinstance(value, Tensor) and value._row for value in (xdata, ydata, options.get("sigma"))):
+        raise _not_differentiable()
     data = xdata
 
     def of_parameters(p: Any) -> Any:
@@ -114,4 +155,15 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     start = None if p0 is None else packing.start
     if p0 is None:
         values.__signature__ = inspect.signature(model)  # type: ignore[attr-defined]  # SciPy counts the parameters
-    return optimize.curve_fit(values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)
+    with at_depth(0):
+        found = optimize.curve_fit(values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)
+    if depends_on_tracked(lambda z: [of_parameters(z)], np.asarray(found[0], np.float64)):
+        raise _not_differentiable()
+    return found
+
+
+def _not_differentiable() -> NotImplementedError:
+    return NotImplementedError(
+        "curve_fit: the fit depends on tracked tensors, and is not differentiable by them. Use tg.optimize.least_squares with "
+        "the residual, or run under tg.no_grad()."
+    )

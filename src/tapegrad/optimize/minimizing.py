@@ -7,9 +7,15 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tapegrad.optimize.constraints import scipy_constraints
-from tapegrad.optimize.packing import Packing
+import numpy as np
+
+from tapegrad.escapes import at_depth
+from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
+from tapegrad.optimize.implicit import constants, depends_on_tracked, frozen, recorded
+from tapegrad.optimize.optimality import implicit_minimum, refuse_tracked_limits
+from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
+from tapegrad.tensor import Tensor
 
 __all__ = ["minimize"]
 
@@ -39,7 +45,7 @@ def minimize(
     x0 : array, float or container of these
         The starting point. The variable has its structure; a list or tuple of floats means an array.
     args : tuple
-        Further arguments, constants; what is no tuple is one argument.
+        Further arguments; what is no tuple is one argument. The minimum is differentiable by what is tracked among them; see Notes.
     method : str, optional
         SciPy's name of the method. It gets ``jac``, ``hessp`` or ``hess``, whatever it takes.
     bounds : sequence or scipy.optimize.Bounds, optional
@@ -68,6 +74,21 @@ def minimize(
         If `x0` is not of floats, or the function's result is no scalar or lost its derivative.
     ValueError
         If the function is nan at `x0`.
+    NotImplementedError
+        If bounds are tracked tensors, or the minimum depends on tracked tensors and a constraint cannot be recorded.
+
+    Notes
+    -----
+    Where the function or a constraint depends on tracked tensors, be they in `args` or variables around it, ``x``, ``flat`` and
+    ``fun`` hold tensors that are differentiable by these; the other fields of the result are plain numbers. The derivative is that
+    of the optimality conditions [1]_: of the gradient for the variables that no bound holds (the others have the derivative zero),
+    together with the constraints that are active at the solution and their multipliers. Where a constraint is active and its
+    multiplier is zero, the solution has a kink, and the derivative is that of the side on which the constraint stays active. What
+    else holds, costs and fails is as for `root`, with the Hessian, bordered by the active constraints, in place of the Jacobian.
+
+    References
+    ----------
+    .. [1] M. Blondel et al., "Efficient and modular implicit differentiation", NeurIPS 2022.
 
     Examples
     --------
@@ -76,11 +97,64 @@ def minimize(
     >>> result = tg.optimize.minimize(rosenbrock, {"x": -1.2, "y": 1.0}, method="trust-ncg", tol=1e-8)
     >>> round(result.x["x"], 6), round(result.x["y"], 6)
     (1.0, 1.0)
-    """
-    from scipy import optimize
 
+    Ridge regression, and how its solution depends on the penalty:
+
+    >>> def ridge(w, penalty):
+    ...     return ((w - 1.0) ** 2).sum() + penalty * (w * w).sum()
+    >>> tg.jacobian(lambda p: tg.optimize.minimize(ridge, [0.0, 0.0], (p,), tol=1e-10).x)(1.0).round(6)
+    array([-0.25, -0.25])
+    """
     packing = Packing(x0, "minimize")
     kind = "" if method is None else str(method).lower()
+    refuse_tracked_limits("minimize", bounds, constraints)
+    further = constants(as_arguments(args))
+    with at_depth(0):
+        result = _minimized(f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress)
+    result.flat = result.x
+    x = _with_derivative(f, packing, args, result, bounds, constraints)
+    if x is not None:
+        result.x, result.flat = packing.tensors(x), x
+        result.fun = recorded(f, result.x, *as_arguments(args))
+    elif not packing.is_vector:
+        result.x = packing.structured(result.x)
+    return result
+
+
+def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: Any, constraints: Any) -> Tensor | None:
+    """The minimum as a tensor, if it depends on tracked ones."""
+    parameters = frozen(as_arguments(args))
+    flat = np.asarray(result.flat, np.float64)
+
+    def of_variable(x: Any) -> Any:
+        return f(x, *parameters)
+
+    def everything(z: Tensor) -> list[Any]:
+        x = packing.tensors(z)
+        return [recorded(f, x, *parameters), *(one.function(x) for one in recordable(constraints))]
+
+    if not depends_on_tracked(everything, flat):
+        return None
+    failure = None if result.success else str(result.message)
+    return implicit_minimum(of_variable, packing, flat, bounds, constraint_functions(constraints), "minimize", failure)
+
+
+def _minimized(
+    f: Any,
+    packing: Packing,
+    args: tuple[Any, ...],
+    method: str | None,
+    kind: str,
+    bounds: Any,
+    constraints: Any,
+    tol: float | None,
+    callback: Any,
+    options: Any,
+    progress: bool,
+) -> Any:
+    """What SciPy finds."""
+    from scipy import optimize
+
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
     known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": True}
@@ -89,7 +163,7 @@ def minimize(
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
     with _showing(progress, function) as count:
-        result = optimize.minimize(
+        return optimize.minimize(
             function if "jac" in known else function.value,
             packing.start,
             method=method,
@@ -100,10 +174,6 @@ def minimize(
             options=options,
             **known,
         )
-    result.flat = result.x
-    if not packing.is_vector:
-        result.x = packing.structured(result.x)
-    return result
 
 
 def _called_back(callback: Callable[..., Any] | None, packing: Packing, count: Callable[[], None] | None) -> Any:

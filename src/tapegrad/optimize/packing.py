@@ -84,6 +84,18 @@ class Packing:
             done += size
         return restore(self.structure, iter(found))
 
+    def tensors(self, vector: Tensor) -> Any:
+        """A tensor of one dimension in the structure of the variable, recorded."""
+        if self.is_vector:
+            return vector
+        found: list[Any] = []
+        done = 0
+        for shape in self.shapes:
+            size = int(np.prod(shape))
+            found.append(vector[done : done + size].reshape(shape))
+            done += size
+        return restore(self.structure, iter(found))
+
 
 class AnyVector(Packing):
     """The packing of a variable that is a vector of any length."""

@@ -1,0 +1,90 @@
+"""Fixed points: SciPy's `fixed_point`, differentiable by parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.escapes import at_depth
+from tapegrad.optimize.implicit import constants, flat, frozen, implicit_solution, recorded
+from tapegrad.optimize.packing import Packing, as_arguments
+from tapegrad.optimize.recordings import VectorFunction
+from tapegrad.tensor import Tensor
+
+__all__ = ["fixed_point"]
+
+
+def fixed_point(
+    f: Callable[..., Any], x0: Any, args: Any = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2"
+) -> Any:
+    """Find where a function gives what it was given, with `scipy.optimize.fixed_point`.
+
+    Parameters
+    ----------
+    f : callable
+        Takes the variable and `args`, returns the like of the variable.
+    x0 : array, float or container of these
+        The starting point; a list or tuple of floats means an array.
+    args : tuple
+        Further arguments; what is no tuple is one argument. The result is differentiable by what is tracked among them.
+    xtol : float
+        Relative tolerance.
+    maxiter : int
+        Number of iterations at most.
+    method : {"del2", "iteration"}
+        Steffensen's method, or plain iteration.
+
+    Returns
+    -------
+    array, float or container of these
+        In the structure of `x0`; tensors, if `f` depends on tracked ones.
+
+    Raises
+    ------
+    TypeError
+        If `x0` or the function's result is not of floats.
+    ValueError
+        If the function's result has another size than the variable.
+    RuntimeError
+        If it is not found in `maxiter` iterations.
+
+    Notes
+    -----
+    Derivatives are those of the equations ``x - f(x, *args) = 0``, as for `root`, however many iterations it took [1]_.
+
+    References
+    ----------
+    .. [1] B. Christianson, "Reverse accumulation and attractive fixed points", Optimization Methods and Software 3, 1994.
+
+    Examples
+    --------
+    >>> babylonian = lambda x, a: 0.5 * (x + a / x)
+    >>> tg.optimize.fixed_point(babylonian, 1.0, (9.0,))
+    3.0
+    >>> round(tg.grad(lambda a: tg.optimize.fixed_point(babylonian, 1.0, (a,)))(9.0), 9)
+    0.166666667
+    """
+    from scipy import optimize
+
+    packing = Packing(x0, "fixed_point")
+    vector = VectorFunction(f, packing, constants(as_arguments(args)), "fixed_point")
+
+    def step(x: np.ndarray) -> np.ndarray:
+        value = vector.value(x)
+        if len(value) != len(x):
+            raise ValueError(
+                f"fixed_point: the function must give as many numbers as it takes, but gives {len(value)} for {len(x)}"
+            )
+        return value
+
+    with at_depth(0):
+        found = optimize.fixed_point(step, packing.start, xtol=xtol, maxiter=maxiter, method=method)
+    parameters = frozen(as_arguments(args))
+
+    def equations(z: Tensor) -> Tensor:
+        return z - flat(recorded(f, packing.tensors(z * 1.0), *parameters), "fixed_point")
+
+    x = implicit_solution(equations, np.asarray(found, np.float64), "fixed_point")
+    return packing.structured(found) if x is None else packing.tensors(x)

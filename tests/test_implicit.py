@@ -1,0 +1,330 @@
+"""Derivatives through solvers: closed forms, differences through the whole solver, and what has no derivative."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import LinearConstraint
+
+import tapegrad as tg
+from tapegrad import optimize
+from tapegrad.tape import TAPE
+
+A = np.array([[3.0, 1.0], [1.0, 2.0]])
+
+
+def differences(f: Any, p: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Jacobian by central differences."""
+    columns = [(np.asarray(f(p + step * e)) - np.asarray(f(p - step * e))) / (2.0 * step) for e in np.eye(len(p))]
+    return np.stack(columns, axis=-1)
+
+
+def plain(f: Any) -> Any:
+    """The same function of NumPy's arrays, to be differenced."""
+
+    def call(p: np.ndarray) -> Any:
+        with tg.no_grad():
+            return f(p)
+
+    return call
+
+
+def square_root(a: Any, x0: float = 1.0) -> Any:
+    return optimize.root(lambda x, a: x * x - a, x0, (a,)).x
+
+
+def coupled(p: Any) -> Any:
+    def equations(x: Any, p: Any) -> Any:
+        return np.stack([x[0] + p[0] * np.tanh(x[1]) - p[1], x[1] * np.exp(x[0] * p[2]) - p[0]])
+
+    return optimize.root(equations, [0.3, 0.6], (p,), tol=1e-13).x
+
+
+def logistic(p: Any) -> Any:
+    x = np.array([[0.5, 1.0], [-1.0, 0.3], [0.2, -0.7]])
+
+    def loss(w: Any, p: Any) -> Any:
+        return np.log(1.0 + np.exp(-(x @ w) * np.array([1.0, -1.0, 1.0]))).sum() + np.exp(p[0]) * (w * w).sum() + p[1] * w[0]
+
+    return optimize.minimize(loss, [0.1, -0.1], (p,), method="trust-exact", tol=1e-13).x
+
+
+def cosine(p: Any) -> Any:
+    return optimize.fixed_point(lambda x, p: np.cos(p * x), np.array([0.5, 0.7]), (p,), xtol=1e-14)
+
+
+SOLVERS: dict[str, tuple[Any, list[float]]] = {
+    "root": (coupled, [0.5, 0.8, 0.3]),
+    "minimize": (logistic, [-1.0, 0.2]),
+    "fixed_point": (cosine, [0.6, 0.9]),
+}
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_jacobians_are_those_of_differences(name: str) -> None:
+    f, p = SOLVERS[name]
+    found = tg.jacobian(f)(np.array(p))
+    np.testing.assert_allclose(found, differences(plain(f), np.array(p)), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_forward_and_reverse_agree(name: str) -> None:
+    f, p = SOLVERS[name]
+    forward, reverse = (tg.jacobian(f, mode=mode)(np.array(p)) for mode in ("forward", "reverse"))
+    np.testing.assert_allclose(forward, reverse, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_second_derivatives_are_those_of_differences(name: str) -> None:
+    f, p = SOLVERS[name]
+    found = tg.hessian(lambda p: (f(p) ** 2).sum())(np.array(p))
+    expected = differences(tg.grad(lambda p: (f(p) ** 2).sum()), np.array(p))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_three_derivatives_of_a_square_root() -> None:
+    first = tg.grad(square_root)
+    second = tg.grad(first)
+    assert first(4.0) == pytest.approx(0.25, rel=1e-12)
+    assert second(4.0) == pytest.approx(-1.0 / 32.0, rel=1e-12)
+    assert tg.grad(second)(4.0) == pytest.approx(3.0 / 256.0, rel=1e-12)
+
+
+def test_backward_of_the_eager_graph() -> None:
+    b = tg.tensor([1.0, 2.0], requires_grad=True)
+    result = optimize.root(lambda x, b: A @ x - b, [0.0, 0.0], (b,))
+    (result.x[0] + 10.0 * result.flat[1]).backward()
+    np.testing.assert_allclose(b.grad.numpy(), np.linalg.inv(A)[0] + 10.0 * np.linalg.inv(A)[1], rtol=1e-12)
+
+
+def test_closed_over_leaves() -> None:
+    w = tg.tensor(2.0, requires_grad=True)
+    result = optimize.minimize(lambda x: ((x - w * w) ** 2).sum(), [0.0, 0.0])
+    result.x.sum().backward()
+    assert w.grad.item() == pytest.approx(8.0)
+
+
+def test_closed_over_values_inside_of_a_driver() -> None:
+    gradient = tg.grad(lambda a: optimize.root(lambda x: x * x - 2.0 * a, 1.0).x)(2.0)
+    assert gradient == pytest.approx(0.5, rel=1e-12)
+
+
+def test_containers_of_parameters_and_variables() -> None:
+    def solve(p: Any) -> Any:
+        def f(x: Any, p: Any) -> Any:
+            return (x["u"] - p["a"]) ** 2 + ((x["v"] - p["b"] * x["u"]) ** 2).sum()
+
+        x = optimize.minimize(f, {"u": 0.0, "v": np.zeros(2)}, (p,), tol=1e-12).x
+        return x["u"] + x["v"].sum()  # a + a (b0 + b1)
+
+    found = tg.grad(solve)({"a": 2.0, "b": np.array([3.0, 5.0])})
+    assert found["a"] == pytest.approx(9.0, rel=1e-6)
+    np.testing.assert_allclose(found["b"], [2.0, 2.0], rtol=1e-6)
+
+
+def test_several_solutions_in_a_row() -> None:
+    assert tg.grad(lambda a: square_root(square_root(a)))(16.0) == pytest.approx(0.25 * 16.0**-0.75, rel=1e-10)
+
+
+def test_a_solver_inside_of_a_solver() -> None:
+    def inner(y: Any) -> Any:
+        return optimize.root(lambda x, y: x**3 - y, 1.0, (y,)).x
+
+    # Where the cube root of y is a.
+    gradient = tg.grad(lambda a: optimize.root(lambda y: inner(y) - a, 4.0).x)(1.5)
+    assert gradient == pytest.approx(3.0 * 1.5**2, rel=1e-8)
+
+
+def test_the_minimum_has_the_derivative_of_the_envelope() -> None:
+    # min over x of (x - a)² + a x is a - ... : x = a / 2, the value 3 a² / 4.
+    gradient = tg.grad(lambda a: optimize.minimize(lambda x, a: (x - a) ** 2 + a * x, 0.0, (a,), tol=1e-12).fun)(2.0)
+    assert gradient == pytest.approx(3.0, rel=1e-6)
+
+
+def test_least_squares() -> None:
+    t = np.linspace(0.0, 1.0, 8)
+
+    def fit(y: Any) -> Any:
+        return optimize.least_squares(lambda p, y: p[0] + p[1] * t - y, [0.0, 0.0], (y,))
+
+    y = np.sin(3.0 * t)
+    design = np.stack([np.ones_like(t), t], axis=1)
+    np.testing.assert_allclose(tg.jacobian(lambda y: fit(y).x)(y), np.linalg.pinv(design), atol=1e-8)
+    residual = design @ np.linalg.pinv(design) @ y - y
+    np.testing.assert_allclose(tg.grad(lambda y: fit(y).cost)(y), -residual, atol=1e-8)
+    np.testing.assert_allclose(tg.grad(lambda y: (fit(y).fun ** 2).sum())(y), -2.0 * residual, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["L-BFGS-B", "SLSQP", "trust-constr"])
+def test_variables_that_a_bound_holds_do_not_move(method: str) -> None:
+    def project(c: Any) -> Any:
+        return optimize.minimize(lambda x, c: ((x - c) ** 2).sum(), np.full(3, 0.5), (c,), method, [(0.0, 1.0)] * 3, tol=1e-7).x
+
+    np.testing.assert_allclose(tg.jacobian(project)(np.array([-1.0, 0.5, 4.0])), np.diag([0.0, 1.0, 0.0]), atol=1e-7)
+
+
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+def test_equality_constraints(method: str) -> None:
+    def project(p: Any) -> Any:
+        on_plane = optimize.equality(lambda x: x.sum() - p[3])
+        return optimize.minimize(lambda x: ((x - p[:3]) ** 2).sum(), np.zeros(3), method=method, constraints=on_plane, tol=1e-10).x
+
+    expected = np.concatenate([np.eye(3) - 1.0 / 3.0, np.full((3, 1), 1.0 / 3.0)], axis=1)
+    np.testing.assert_allclose(tg.jacobian(project)(np.array([1.0, 2.0, 4.0, 2.0])), expected, atol=1e-6)
+
+
+def test_active_and_inactive_inequalities_with_bounds() -> None:
+    def solve(p: Any) -> Any:
+        return optimize.minimize(
+            lambda x: (x[0] - p[0]) ** 2 + (x[1] - p[1]) ** 2 + (x[2] + 1.0) ** 2,
+            [0.1, 0.1, 0.1],
+            method="SLSQP",
+            bounds=[(None, None), (None, None), (0.0, None)],
+            constraints=[
+                optimize.between(lambda x: x[0] ** 2 + x[1] ** 2, -np.inf, 1.0),
+                optimize.inequality(lambda x: 10.0 - x[0]),
+            ],
+            tol=1e-10,
+        ).x
+
+    # Onto the unit circle: p / |p|.
+    expected = np.zeros((3, 2))
+    expected[:2] = (np.eye(2) - np.outer([0.6, 0.8], [0.6, 0.8])) / 5.0
+    np.testing.assert_allclose(tg.jacobian(solve)(np.array([3.0, 4.0])), expected, atol=1e-6)
+
+
+def test_constraints_in_scipys_older_form() -> None:
+    def solve(r: Any) -> Any:
+        circle = {"type": "eq", "fun": lambda x, r: (x * x).sum() - r, "args": (r,)}
+        return optimize.minimize(lambda x: x.sum(), [-1.2, -0.9], constraints=circle, tol=1e-12).x
+
+    np.testing.assert_allclose(tg.jacobian(solve)(2.0), [-0.25, -0.25], atol=1e-6)  # x = -sqrt(r / 2)
+
+
+def test_a_constraint_alone_may_depend_on_the_parameter() -> None:
+    w = tg.tensor(1.5, requires_grad=True)
+    x = optimize.minimize(lambda x: (x * x).sum(), [2.0, 2.0], constraints=optimize.inequality(lambda x: x[0] - w), tol=1e-12).x
+    (x * x).sum().backward()
+    assert w.grad.item() == pytest.approx(3.0, rel=1e-6)
+
+
+def test_the_starting_point_has_no_influence() -> None:
+    gradient = tg.grad(lambda x0: optimize.root(lambda x: x * x - 4.0, x0).x * 1.0 + x0)(1.5)
+    assert gradient == 1.0
+
+
+def test_hooks_of_parameters_run_once() -> None:
+    w = tg.tensor(4.0, requires_grad=True)
+    a, seen = w * 1.0, []
+    a.register_hook(lambda g: seen.append(g.item()))
+    square_root(a).backward()
+    assert seen == [pytest.approx(0.25)]
+
+
+def test_arrays_among_the_arguments_may_change_afterwards() -> None:
+    b, matrix = tg.tensor([1.0, 2.0], requires_grad=True), A.copy()
+    x = optimize.root(lambda x, m, b: m @ x - b, [0.0, 0.0], (matrix, b)).x
+    matrix[...] = 0.0
+    (g,) = tg.autograd.grad(x.sum(), b, create_graph=True)
+    np.testing.assert_allclose(g.tolist(), np.linalg.inv(A).sum(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("solve", [square_root, lambda a: optimize.minimize(lambda x, a: (x - a) ** 2, 0.0, (a,)).x])
+def test_without_tracked_parameters_or_recording_results_are_plain(solve: Any) -> None:
+    assert type(solve(4.0)) is float
+    with tg.no_grad():
+        assert type(solve(tg.tensor(4.0, requires_grad=True))) is float
+
+
+def test_solutions_that_are_gone_leave_nothing_on_the_tape() -> None:
+    w = tg.tensor([2.0, 3.0], requires_grad=True)
+    TAPE.collect()
+    before = TAPE.rows
+    for _ in range(20):
+        optimize.root(lambda x: x * x - w, [1.0, 1.0]).x.sum().backward()
+    TAPE.collect()
+    assert TAPE.rows < before + 20
+
+
+def test_a_checkpoint_around_a_solver() -> None:
+    f = tg.checkpoint(square_root)
+    assert tg.grad(f)(4.0) == pytest.approx(0.25, rel=1e-12)
+    assert tg.grad(tg.grad(f))(4.0) == pytest.approx(-1.0 / 32.0, rel=1e-12)
+
+
+# What has no derivative.
+
+
+def test_a_solver_that_gave_up() -> None:
+    w = tg.tensor(1.0, requires_grad=True)
+    result = optimize.root(lambda x: x * x + w, 1.0)
+    assert not result.success
+    with pytest.raises(RuntimeError, match="root: the solver did not converge"):
+        result.x.backward()
+    assert w.grad is None
+
+
+def test_a_solver_that_gave_up_at_the_solution() -> None:
+    # Rounding keeps the gradient above this tolerance.
+    def solve(a: Any) -> Any:
+        result = optimize.minimize(lambda x, a: ((np.exp(x) - a) ** 2).sum() * 1e3, [0.0, 1.0], (a,), "BFGS", tol=1e-300)
+        assert not result.success
+        return result.x
+
+    a = np.array([2.0, 3.0])
+    np.testing.assert_allclose(tg.jacobian(solve)(a), np.diag(1.0 / a), atol=1e-6)
+
+
+def test_a_result_that_solves_nothing() -> None:
+    with pytest.raises(RuntimeError, match=r"does not solve its equations.*smaller tolerance"):
+        tg.grad(lambda a: optimize.minimize(lambda x, a: (x - a) ** 2, 0.0, (a,), "Nelder-Mead", tol=10.0).x)(2.0)
+
+
+def test_a_singular_hessian() -> None:
+    with pytest.raises(tg.linalg.LinAlgError, match="singular at the solution"):
+        tg.grad(lambda a: optimize.minimize(lambda x: (x[0] + x[1] - a) ** 2, [0.0, 0.0]).x.sum())(1.0)
+
+
+def test_a_function_that_changed_before_the_second_derivative() -> None:
+    factor = [2.0]
+    a = tg.tensor(4.0, requires_grad=True)
+    x = optimize.root(lambda x, a: x * x - factor[0] * a, 1.0, (a,)).x
+    factor[0] = 3.0
+    with pytest.raises(RuntimeError, match="gives other values than when the solution was computed"):
+        tg.autograd.grad(x, a, create_graph=True)
+
+
+def test_parameters_written_in_place() -> None:
+    a = tg.tensor([4.0], requires_grad=True)
+    b = a * 1.0
+    x = optimize.root(lambda x, b: x * x * b - 1.0, [1.0], (b,)).x
+    b.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        x.sum().backward()
+
+
+def test_bounds_that_are_parameters() -> None:
+    w = tg.tensor(0.0, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="bounds that are tracked tensors"):
+        optimize.minimize(lambda x: (x * x).sum(), [1.0], bounds=[(w, None)])
+    with pytest.raises(NotImplementedError, match="bounds that are tracked tensors"):
+        optimize.minimize(lambda x: (x * x).sum(), [1.0], constraints=optimize.between(lambda x: x, w, 1.0))
+
+
+def test_constraints_that_cannot_be_recorded() -> None:
+    w = tg.tensor(0.0, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="SciPy's LinearConstraint, which cannot be recorded"):
+        optimize.minimize(lambda x: ((x - w) ** 2).sum(), [1.0], constraints=LinearConstraint([[1.0]], 0.0, 2.0))
+
+
+def test_fits_that_depend_on_parameters() -> None:
+    w, t = tg.tensor(1.0, requires_grad=True), np.linspace(0.0, 1.0, 4)
+    with pytest.raises(NotImplementedError, match="curve_fit: the fit depends on tracked tensors"):
+        optimize.curve_fit(lambda t, a: a * t * w, t, t, [1.0])
+    with pytest.raises(NotImplementedError, match="loss='linear'"):
+        optimize.least_squares(lambda p: p[0] * t - w * t, [0.0], loss="soft_l1")
+
+
+def test_equations_and_unknowns_are_as_many() -> None:
+    with pytest.raises(ValueError, match="as many numbers as it takes"):
+        optimize.fixed_point(lambda x: x[:1], [1.0, 2.0])
