@@ -20,9 +20,11 @@ every_case = pytest.mark.parametrize("case", CASES, ids=repr)
 # Quotients, orders, declared types and typed containers of floats take no complex numbers at all.
 OF_FLOATS = frozenset(map(repr, cases_compiled_language.TABLE))
 
-# What NumPy does for complex numbers is something else there: conjugates, an order of its own, sums over what they overwrite.
+# NumPy does something else for complex numbers there: conjugates, an order of its own, no error, memory in another order.
 ONLY_REAL = frozenset([
-    "arithmetic", "choosing", "conversions", "dtypes", "functions", "interpolation", "linear_systems", "moments", "overlapping_sum",
+    "arithmetic", "choosing", "conversion_of_a_transpose", "conversions", "dtypes", "elements_of_an_inverse_in_memory_order",
+    "errors_of_calls_that_are_caught", "functions", "interpolation", "larger_of_a_number_and_of_none", "linear_systems",
+    "moments", "overlapping_sum", "view_by_name_of_its_real_part",
 ])  # fmt: skip
 
 

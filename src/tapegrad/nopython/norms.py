@@ -75,21 +75,30 @@ def matrix_weights(values, ord, z):
 
 @overload(matrix_weights)
 def _matrix_weights(values, ord, z):
+    # Loops, not sums over an axis and outer products: those take seconds to compile.
     def impl(values, ord, z):
-        weights = np.zeros_like(values)
+        rows, columns = values.shape
+        weights = np.zeros((rows, columns))
         if abs(ord) == 2:
             u, s, vt = np.linalg.svd(values)
             k = 0 if ord > 0 else s.size - 1
-            return np.outer(u[:, k], vt[k, :])
-        sizes = np.abs(values)
-        if abs(ord) == 1:
-            sums = np.sum(sizes, 0)
-            k = np.argmax(sums) if ord > 0 else np.argmin(sums)
-            weights[:, k] = np.sign(values[:, k])
-        else:
-            sums = np.sum(sizes, 1)
-            k = np.argmax(sums) if ord > 0 else np.argmin(sums)
-            weights[k, :] = np.sign(values[k, :])
+            for i in range(rows):
+                for j in range(columns):
+                    weights[i, j] = u[i, k] * vt[k, j]
+            return weights
+        by_columns = abs(ord) == 1
+        best, chosen = 0.0, 0
+        for k in range(columns if by_columns else rows):
+            total = 0.0
+            for i in range(rows if by_columns else columns):
+                total += abs(values[i, k] if by_columns else values[k, i])
+            if k == 0 or (total > best if ord > 0 else total < best):
+                best, chosen = total, k
+        for i in range(rows if by_columns else columns):
+            if by_columns:
+                weights[i, chosen] = np.sign(values[i, chosen])
+            else:
+                weights[chosen, i] = np.sign(values[chosen, i])
         return weights
 
     return impl
