@@ -119,12 +119,6 @@ def test_products_are_those_of_the_point_whatever_becomes_of_its_array() -> None
     np.testing.assert_allclose(model.product(V), 9.0 * X**4 * V, rtol=1e-14)
 
 
-def test_compiled_functions_are_refused_until_they_can_be_recorded() -> None:
-    numba = pytest.importorskip("numba")
-    with pytest.raises(NotImplementedError, match="compiled functions cannot be recorded yet"):
-        tg.grad(numba.njit(lambda x: x * x))(2.0)
-
-
 def test_several_arguments() -> None:
     def f(x: Any, y: Any) -> Any:
         return {"product": x * y, "sum": (x + y).sum()}

@@ -207,7 +207,7 @@ def line_marked_here(f: Callable[..., Any]) -> int:
 @pytest.mark.parametrize(("f", "construct"), REFUSED, ids=lambda p: getattr(p, "__name__", p))
 def test_message_names_construct_and_line(f: Callable[..., Any], construct: str) -> None:
     with pytest.raises(CompileError) as caught:
-        tg.grad(f)(X)
+        tg.grad(numba.njit(f))(X)
     assert construct in str(caught.value)
     assert f"line {line_marked_here(f)}" in str(caught.value)
 
@@ -253,34 +253,34 @@ def test_print_shows_the_number_of_a_variable(capfd: pytest.CaptureFixture[str])
 
 def test_the_tape_is_usable_after_a_refusal() -> None:
     with pytest.raises(CompileError):
-        tg.grad(complex_intermediate)(X)
-    assert tg.grad(lambda x: x[0] * x[1])(X).tolist() == [0.7, 1.3, 0.0]
+        tg.grad(numba.njit(complex_intermediate))(X)
+    assert tg.grad(numba.njit(lambda x: x[0] * x[1]))(X).tolist() == [0.7, 1.3, 0.0]
 
 
 def test_integer_result_is_refused() -> None:
     with pytest.raises(CompileError, match="returns int64"):
-        tg.grad(lambda x: int(x))(2.0)
+        tg.grad(numba.njit(lambda x: int(x)))(2.0)
 
 
 def test_array_result_has_no_gradient() -> None:
-    with pytest.raises(TypeError, match="array of shape"):
-        tg.grad(lambda x: x * 2.0)(X)
+    with pytest.raises(TypeError, match="scalar-output"):
+        tg.grad(numba.njit(lambda x: x * 2.0))(X)
 
 
 @pytest.mark.parametrize("point", [2, np.float32(2.0), np.ones(3, np.float32), [1.0, 2.0], "x"], ids=repr)
 def test_point_that_is_not_float64_is_refused(point: Any) -> None:
     with pytest.raises(TypeError, match="argument 0 is"):
-        tg.grad(lambda x: x)(point)
+        tg.grad(numba.njit(lambda x: x))(point)
 
 
 def test_argument_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match="has no argument 1"):
-        tg.grad(lambda x: x, argnums=1)(2.0)
+    with pytest.raises(ValueError, match="positional argument 1"):
+        tg.grad(numba.njit(lambda x: x), argnums=1)(2.0)
 
 
 def test_what_is_no_function_is_refused() -> None:
     with pytest.raises(TypeError, match="expected a function"):
-        tg.grad(3.0)  # type: ignore[arg-type]
+        tg.njit_op(3.0)(tg.tensor(1.0, requires_grad=True))  # type: ignore[arg-type]
 
 
 def test_exception_of_the_function_reaches_the_caller() -> None:
@@ -310,4 +310,4 @@ def test_division_by_zero_beside_an_array_is_that_of_the_decorator(model: str, r
 
 def test_division_by_zero_raises_as_in_numba() -> None:
     with pytest.raises(ZeroDivisionError):
-        tg.grad(lambda x: 1.0 / (x - 2.0))(2.0)
+        tg.grad(numba.njit(lambda x: 1.0 / (x - 2.0)))(2.0)

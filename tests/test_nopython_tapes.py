@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.errors import ShapeError
 from tapegrad.nopython.columns import PAIRS, ROWS
 from tapegrad.nopython.pieces import with_row
 from tapegrad.nopython.tape_memory import FIRST, give_back, take
@@ -28,6 +27,11 @@ def chain(x, n):
     for _ in range(n):
         y = math.sin(y) * x + y
     return y
+
+
+@numba.njit
+def hundred_links(x):
+    return chain(x, 100)
 
 
 @numba.njit
@@ -80,12 +84,12 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 def test_a_call_inside_another_threads_call() -> None:
-    value, pullback = tg.vjp(chain, 0.4, 100)
+    value, pullback = tg.vjp(hundred_links, 0.4)
     result: list[Any] = []
     thread = threading.Thread(target=lambda: result.append(tg.grad(chain)(0.7, 50)))
     thread.start()
     thread.join()
-    assert pullback(1.0) == pytest.approx(chain_by_hand(0.4, 100), rel=1e-12)
+    assert pullback(1.0)[0] == pytest.approx(chain_by_hand(0.4, 100), rel=1e-12)
     assert result[0] == pytest.approx(chain_by_hand(0.7, 50), rel=1e-12)
     assert value == chain(0.4, 100)
 
@@ -110,19 +114,20 @@ def test_a_helper_is_compiled_once_for_two_functions() -> None:
 
 
 def test_several_arguments() -> None:
-    gradients = tg.grad(lambda x, n, y: x * y**n, argnums=(0, 2))(2.0, 3, 1.5)
+    gradients = tg.grad(numba.njit(lambda x, n, y: x * y**n), argnums=(0, 2))(2.0, 3, 1.5)
     assert gradients == pytest.approx((1.5**3, 2.0 * 3 * 1.5**2))
 
 
 def test_arguments_in_another_order() -> None:
-    assert tg.grad(lambda x, y: x * x * y, argnums=(1, 0))(2.0, 3.0) == (4.0, 12.0)
+    assert tg.grad(numba.njit(lambda x, y: x * x * y), argnums=(1, 0))(2.0, 3.0) == (4.0, 12.0)
 
 
 def test_argument_counted_from_the_end() -> None:
-    assert tg.grad(lambda x, y: x * y, argnums=-1)(2.0, 3.0) == 2.0
+    assert tg.grad(numba.njit(lambda x, y: x * y), argnums=-1)(2.0, 3.0) == 2.0
 
 
 def test_keywords_and_defaults() -> None:
+    @numba.njit
     def f(x, a=3.0, b=5.0):
         return x * a + b * x * x
 
@@ -130,7 +135,7 @@ def test_keywords_and_defaults() -> None:
 
 
 def test_value_that_does_not_depend() -> None:
-    assert tg.value_and_grad(lambda x: 3.0)(2.0) == (3.0, 0.0)
+    assert tg.value_and_grad(numba.njit(lambda x: 3.0))(2.0) == (3.0, 0.0)
 
 
 def test_jacobian() -> None:
@@ -147,16 +152,16 @@ def test_pullback_is_the_transposed_jacobian() -> None:
     value, pullback = tg.vjp(two, X, 2.0)
     np.testing.assert_array_equal(value, two(X, 2.0))
     for weights in ([1.0, 0.0], [0.5, -2.0]):
-        np.testing.assert_allclose(pullback(weights), np.array(weights) @ tg.jacobian(two)(X, 2.0))
+        np.testing.assert_allclose(pullback(np.array(weights))[0], np.array(weights) @ tg.jacobian(two)(X, 2.0))
 
 
 def test_cotangent_of_another_shape_is_refused() -> None:
-    with pytest.raises(ShapeError, match=r"\(3,\)"):
+    with pytest.raises(ValueError, match=r"\(3,\)"):
         tg.vjp(two, X, 2.0)[1](np.ones(3))
 
 
 def test_two_results_of_one_row() -> None:
-    jacobian = tg.jacobian(lambda x: np.array([x, x + 1.0, 2.0]))(0.5)
+    jacobian = tg.jacobian(numba.njit(lambda x: np.array([x, x + 1.0, 2.0])))(0.5)
     assert jacobian.tolist() == [1.0, 1.0, 0.0]
 
 
@@ -169,13 +174,26 @@ def test_operation_in_an_eager_graph() -> None:
     np.testing.assert_allclose(a.grad, 4 * 1.3 * 0.7)
 
 
-def test_operation_is_not_differentiated_twice() -> None:
+def test_operation_is_differentiated_twice() -> None:
+    operation = tg.njit_op(two)
+    x, a = tg.tensor(X, requires_grad=True), tg.tensor(2.0, requires_grad=True)
+    by_x, by_a = tg.autograd.grad((operation(x, a) * x[:2]).sum(), (x, a), create_graph=True)
+    # f = a x0^2 x1 + (x2 + x0) x1
+    np.testing.assert_allclose(by_a.item(), X[0] ** 2 * X[1])
+    by_x_twice, by_x_and_a = tg.autograd.grad(by_x[0] + 3.0 * by_x[2], (x, a))
+    np.testing.assert_allclose(by_x_twice, [2 * 2.0 * X[1], 2 * 2.0 * X[0] + 1.0 + 3.0, 0.0])
+    np.testing.assert_allclose(by_x_and_a.item(), 2 * X[0] * X[1])
+
+
+def test_operation_is_not_differentiated_three_times() -> None:
     x = tg.tensor(X, requires_grad=True)
-    with pytest.raises(RuntimeError, match="once only"):
-        tg.autograd.grad(tg.njit_op(two)(x, 2.0).sum(), x, create_graph=True)
+    (first,) = tg.autograd.grad(tg.njit_op(two)(x, 2.0).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice only"):
+        tg.autograd.grad(first.sum(), x, create_graph=True)
 
 
 def test_arguments_that_share_memory() -> None:
+    @numba.njit
     def f(x, y):
         return (x * y * y).sum()
 
@@ -183,6 +201,7 @@ def test_arguments_that_share_memory() -> None:
 
 
 def test_arguments_that_share_memory_and_are_overwritten_are_refused() -> None:
+    @numba.njit
     def f(x, y):
         x[0] = 5.0
         return (x * y).sum()
@@ -194,6 +213,7 @@ def test_arguments_that_share_memory_and_are_overwritten_are_refused() -> None:
 
 
 def test_reading_beyond_the_end_leaves_the_tape_usable() -> None:
+    @numba.njit
     def f(x, k):
         return x[0] * x[1] + 0.0 * min(max(x[k], 0.0), 1.0)
 
@@ -205,7 +225,7 @@ def test_reading_beyond_the_end_leaves_the_tape_usable() -> None:
 
 def test_absolute_zero_in_a_statement() -> None:
     # The partial of the root is infinite at 0, and that of the product is 0: the branch takes no part.
-    assert tg.grad(lambda x: 0.0 * math.sqrt(x) + x)(0.0) == 1.0
+    assert tg.grad(numba.njit(lambda x: 0.0 * math.sqrt(x) + x))(0.0) == 1.0
 
 
 @pytest.mark.parametrize("read", ["by_a_statement", "by_a_sum"])

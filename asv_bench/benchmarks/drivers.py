@@ -184,3 +184,64 @@ class Product:
         return ratio(lambda: self.gradient(self.x), self.product)
 
     track_gradients.unit = "x"  # type: ignore[attr-defined]
+
+
+class Compiled:
+    """Derivatives of compiled functions, beside the value and gradient of the same function in the same run."""
+
+    params = (["hessian", "hvp", "jacobian"],)
+    param_names = ("driver",)
+
+    def setup(self, driver: str) -> None:
+        self.step, self.gradient = compiled_steps()[driver]
+        self.step()
+        self.gradient()
+
+    def time_driver(self, driver: str) -> None:
+        self.step()
+
+    def track_gradients(self, driver: str) -> float:
+        """How many gradients it costs."""
+        return ratio(self.gradient, self.step)
+
+    track_gradients.unit = "x"  # type: ignore[attr-defined]
+
+
+def compiled_steps() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """For each driver a call, and value and gradient of the same function (for the Jacobian, one cotangent pulled back)."""
+    import numba
+
+    import tapegrad as tg
+
+    from .nopython import rosenbrock
+
+    short, long = start(100), np.random.default_rng(0).random(100_000)
+    differences = numba.njit(residual)
+    hessian, gradient, jacobian = tg.hessian(rosenbrock), tg.value_and_grad(rosenbrock), tg.jacobian(differences)
+    cotangent = np.ones(len(short) - 1)
+    return {
+        "hessian": (lambda: hessian(short), lambda: gradient(short)),
+        "hvp": (lambda: tg.hvp(rosenbrock, long, long), lambda: gradient(long)),
+        "jacobian": (lambda: jacobian(short), lambda: tg.vjp(differences, short)[1](cotangent)),
+    }
+
+
+def main() -> None:
+    """One line a driver, for compiled functions."""
+    print("| njit, driver | time | gradient | times the gradient |")
+    names = {"hessian": "Hessian, n = 100", "hvp": "product with the Hessian, n = 1e5", "jacobian": "Jacobian, 99 x 100"}
+    for name, (step, gradient) in compiled_steps().items():
+        step(), gradient()
+        times = []
+        for call in (step, gradient):
+            found = []
+            for _ in range(25):
+                begin = time.perf_counter()
+                call()
+                found.append(time.perf_counter() - begin)
+            times.append(min(found) * 1e6)
+        print(f"| {names[name]} | {times[0]:.0f} us | {times[1]:.0f} us | {ratio(gradient, step):.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

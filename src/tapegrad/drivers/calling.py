@@ -15,7 +15,18 @@ from tapegrad.grad_mode import enable_grad, inference_mode
 from tapegrad.number_entries import NumberEntries
 from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make, register_leaf
 
-__all__ = ["Call", "call", "check_argnums", "copied", "finish", "plain", "plain_tree", "tensor_like"]
+__all__ = [
+    "Call",
+    "call",
+    "check_argnums",
+    "copied",
+    "finish",
+    "is_compiled",
+    "plain",
+    "plain_tree",
+    "recorder_of",
+    "tensor_like",
+]
 
 ndarray, float64 = np.ndarray, np.float64
 FLOAT64 = np.dtype(np.float64)
@@ -42,9 +53,11 @@ class Call:
     inside : bool
         Whether the call is part of a graph: of a function that another driver is differentiating, or of the caller's, who gave a
         tracked tensor to differentiate by. Results stay tracked tensors then.
+    recording : Recording or None
+        The tape of a compiled function; leaves and output are plain values then.
     """
 
-    __slots__ = ("aux", "inside", "kinds", "leaves", "many", "output", "places", "structure")
+    __slots__ = ("aux", "inside", "kinds", "leaves", "many", "output", "places", "recording", "structure")
     leaves: list[Tensor]
     kinds: list[Any]
     structure: Structure
@@ -53,6 +66,7 @@ class Call:
     aux: Any
     inside: bool
     places: list[str]
+    recording: Any
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""
@@ -65,20 +79,25 @@ class Call:
         return self.arranged([finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)])
 
 
+def is_compiled(f: Any) -> bool:
+    """Whether a callable is a compiled function of Numba's."""
+    return hasattr(f, "py_func") and hasattr(f, "signatures")
+
+
 def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What calls a function so that its operations are recorded: the one place that knows kinds of callables.
+    """What calls a function so that its operations are recorded in the graph of tensors.
+
+    A compiled function of a tracked tensor is one operation of that graph.
 
     Raises
     ------
     TypeError
         If it is not callable.
-    NotImplementedError
-        If it is a compiled function of Numba's.
     """
-    if hasattr(f, "py_func") and hasattr(f, "signatures"):
-        raise NotImplementedError(
-            f"compiled functions cannot be recorded yet: give the Python function itself, {getattr(f, '__name__', 'f')}.py_func"
-        )
+    if is_compiled(f):
+        from tapegrad.nopython.operation import njit_op
+
+        return njit_op(f)
     if not callable(f):
         raise TypeError(f"a driver differentiates a function, but got {type(f).__name__}")
     return f
@@ -178,6 +197,7 @@ def call(
     argnums: Argnums,
     has_aux: bool,
     name: str,
+    second: bool = False,
     cut: bool = False,
 ) -> Call:
     """Call a function on leaves in place of the arguments that `argnums` names.
@@ -192,6 +212,8 @@ def call(
         Whether it returns a pair of which the first is differentiated.
     name : str
         Of the driver, for messages.
+    second : bool
+        Whether second derivatives will be asked for, which recordings of compiled functions must know.
     cut : bool
         Whether what surrounds the call is not being recorded, so that its results are constants there.
 
@@ -200,11 +222,16 @@ def call(
     TypeError
         If an argument cannot be differentiated by, or the function does not return a pair where it should.
     """
+    if is_compiled(f) and not (is_recording() and _is_tracked(tuple(args))):
+        from tapegrad.drivers.compiled import compiled_call
+
+        return compiled_call(f, args, kwargs, argnums, has_aux, name, second)
     if not is_recording():
         with inference_mode(False), enable_grad():
             return call(f, args, kwargs, argnums, has_aux, name, cut=True)
     record = recorder_of(f)
     made = Call()
+    made.recording = None
     made.inside = not cut and escapes.depth() > 0
     made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)

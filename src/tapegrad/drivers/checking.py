@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Call, call
-from tapegrad.drivers.derivatives import Derivative, Outputs, Vector, gradients_of, joined, projected
+from tapegrad.drivers.derivatives import Derivative, Outputs, Vector, derivative_of, gradients_of, joined, projected
 from tapegrad.grad_mode import no_grad
 from tapegrad.tensor import array_of, wrap
 
@@ -66,7 +66,7 @@ def check_grads(
         raise TypeError(f"check_grads: args must be a tuple or list of the function's arguments, not {type(args).__name__}")
     rng = np.random.default_rng(0)
     made, outputs = _at(f, args)
-    derivative = Derivative(made.leaves, outputs.tensors)
+    derivative = derivative_of(made, outputs.tensors)
     single = any(array_of(t).dtype == np.float32 for t in (*made.leaves, *outputs.tensors))
     default = (2e-2, 2e-2, 1e-2) if single else (1e-6, 1e-6, 6e-6)
     rtol, atol, step = (own if given is None else given for own, given in zip(default, (rtol, atol, step), strict=True))
@@ -87,11 +87,17 @@ def check_grads(
     same(pushed, differences, "order 1, product with the Jacobian")
     along = weights @ differences
     same(derivative.pull(weights[:, None])[:, 0] @ direction, along, "order 1, product with the transposed Jacobian")
-    same(_gradient(made, outputs, weights) @ direction, along, "order 1, recorded pass")
+    if made.recording is None:
+        same(_gradient(made, outputs, weights) @ direction, along, "order 1, recorded pass")
     if order == 1:
         return
     differences = _differences(lambda point: _gradient_at(f, args, made, point, weights), made, direction, step)
-    made, outputs = _at(f, args)
+    made, outputs = _at(f, args, second=True)
+    if made.recording is not None:
+        same(made.recording.curve(direction[:, None], weights)[:, 0], differences, "order 2, product with the Hessian")
+        both = np.stack([direction, 2.0 * direction], axis=1)
+        same(made.recording.curve(both, weights)[:, 1] / 2.0, differences, "order 2, several directions at once")
+        return
     total = projected(outputs, weights)
     if not total._row:
         same(np.zeros_like(differences), differences, "order 2")
@@ -101,8 +107,8 @@ def check_grads(
     same(Derivative(made.leaves, [total]).curve(direction[:, None])[:, 0], differences, "order 2, recorded pass")
 
 
-def _at(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Call, Outputs]:
-    made = call(f, args, {}, range(len(args)), False, "check_grads")
+def _at(f: Callable[..., Any], args: Sequence[Any], second: bool = False) -> tuple[Call, Outputs]:
+    made = call(f, args, {}, range(len(args)), False, "check_grads", second)
     return made, Outputs(made, "check_grads")
 
 
@@ -133,4 +139,4 @@ def _gradient(made: Call, outputs: Outputs, weights: Vector) -> Vector:
 
 def _gradient_at(f: Callable[..., Any], args: Sequence[Any], made: Call, point: Vector, weights: Vector) -> Vector:
     made, outputs = _at(f, _moved(made, point))
-    return Derivative(made.leaves, outputs.tensors).pull(weights[:, None])[:, 0]
+    return derivative_of(made, outputs.tensors).pull(weights[:, None])[:, 0]

@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, call, copied
-from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, hessian_matrix, joined, sizes_of, vectors_like
+from tapegrad.drivers.derivatives import (
+    Derivative,
+    Outputs,
+    as_column,
+    cut,
+    derivative_of,
+    gradients_of,
+    hessian_matrix,
+    joined,
+    sizes_of,
+    vectors_like,
+)
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
 from tapegrad.drivers.products import split
@@ -55,16 +66,16 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    made = call(f, (x,), {}, 0, False, "hvp")
+    made = call(f, (x,), {}, 0, False, "hvp", second=True)
     output = scalar_output(made, "hvp")
     vectors = vectors_like(made.leaves, made.structure, v, "v")
-    if made.inside or any(isinstance(t, Tensor) for t in vectors):
+    if made.inside or (made.recording is None and any(isinstance(t, Tensor) for t in vectors)):
         made.inside = True
         recorded = gradients(made, output)
         seeds = [t if isinstance(t, Tensor) else wrap(t) for t in vectors]
         return made.finished(gradients_of(recorded, made.leaves, seeds, create_graph=True))
-    derivative = Derivative(made.leaves, [output], second=True)
-    product = derivative.curve(joined(vectors)[:, None])
+    derivative = derivative_of(made, [output], second=True)
+    product = derivative.curve(as_column(made, vectors))
     return _arranged(made, product[:, 0])
 
 
@@ -106,7 +117,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        made = call(f, args, kwargs, argnums, has_aux, "hessian")
+        made = call(f, args, kwargs, argnums, has_aux, "hessian", second=True)
         output = scalar_output(made, "hessian")
         found = _tracked_hessian(made, output) if made.inside else _hessian(made, output)
         return (found, made.aux) if has_aux else found
@@ -115,7 +126,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
 
 def _hessian(made: Call, output: Tensor) -> Any:
-    derivative = Derivative(made.leaves, [output], second=True)
+    derivative = derivative_of(made, [output], second=True)
     full = hessian_matrix(derivative)
     sizes = sizes_of(made.leaves)
     found = []
@@ -201,4 +212,4 @@ def gauss_newton(residual: Callable[..., Any], x: Any) -> GaussNewton:
     if made.inside:
         raise NotImplementedError("gauss_newton cannot be differentiated by another driver; use jacobian inside of it")
     outputs = Outputs(made, "gauss_newton")
-    return GaussNewton(made, outputs, Derivative(made.leaves, outputs.tensors))
+    return GaussNewton(made, outputs, derivative_of(made, outputs.tensors))

@@ -22,7 +22,9 @@ __all__ = [
     "Derivative",
     "Outputs",
     "Vector",
+    "as_column",
     "cut",
+    "derivative_of",
     "gradients_of",
     "hessian_matrix",
     "joined",
@@ -90,6 +92,20 @@ def joined(arrays: Iterable[Any]) -> Vector:
     """The elements of arrays and numbers one after the other, in float64."""
     parts = [np.asarray(array, np.float64).reshape(-1) for array in arrays]
     return np.concatenate(parts) if parts else np.empty(0)
+
+
+def as_column(made: Call, vectors: Sequence[Any]) -> Vector:
+    """Vectors one after the other as a matrix of one column; a long one is not copied for nothing.
+
+    Raises
+    ------
+    NotImplementedError
+        If one is tracked, but the call is that of a compiled function, whose products are not part of a graph.
+    """
+    if made.recording is not None and any(isinstance(v, Tensor) for v in vectors):
+        raise NotImplementedError("products of a compiled function with a tracked vector are not recorded; give v.detach()")
+    column: Vector = vectors[0].reshape(-1) if len(vectors) == 1 else joined(vectors)
+    return column[:, None]
 
 
 def vectors_like(tensors: Sequence[Tensor], structure: Structure, given: Any, what: str) -> list[Any]:
@@ -208,10 +224,15 @@ class Derivative:
         return _by_columns(tangents, self._gradient, self.leaves, self.input_sizes, self.inputs)
 
 
-def hessian_matrix(derivative: Derivative) -> Vector:
+def hessian_matrix(derivative: Any, *weights: Vector) -> Vector:
     """Matrix of shape (inputs, inputs)."""
-    full = derivative.curve(np.eye(derivative.inputs))
+    full = derivative.curve(np.eye(derivative.inputs), *weights)
     return 0.5 * (full + full.T)  # the two halves differ by rounding
+
+
+def derivative_of(made: Call, outputs: Sequence[Tensor], second: bool = False) -> Any:
+    """The derivative of all outputs of a call: `Derivative`, or a compiled function's recording, which has the same products."""
+    return Derivative(made.leaves, outputs, second) if made.recording is None else made.recording
 
 
 def _leaf_like(t: Tensor) -> Tensor:

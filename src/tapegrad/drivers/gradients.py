@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.autograd.sweeping import sweep_towards
-from tapegrad.drivers.calling import Argnums, Call, call, plain
+from tapegrad.drivers.calling import Argnums, Call, call, is_compiled, plain, recorder_of
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
 
@@ -24,7 +24,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     ----------
     f : callable
         Returns a scalar; called once for each call. It gets tensors in place of what it is differentiated by, on which operators,
-        the functions of `tapegrad` and NumPy's (``np.sin(x)``) are recorded.
+        the functions of `tapegrad` and NumPy's (``np.sin(x)``) are recorded. A function decorated with `numba.njit` is recorded
+        while its compiled code runs, unmodified; it takes float64 arrays and numbers, and tuples of these.
     argnums : int or sequence of int
         Which positional arguments to differentiate by: arrays and numbers of floats, or containers of these.
     has_aux : bool
@@ -41,6 +42,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     ------
     TypeError
         By that function: if an input is not of floats, or the output is not a scalar or lost its derivative on the way.
+    CompileError
+        By that function: if a compiled `f` uses what cannot be recorded; a `TypeError` that names the line.
     ValueError
         If there is no such argument.
 
@@ -66,6 +69,10 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         value = plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
 
+    if is_compiled(f) and not has_aux:
+        from tapegrad.drivers.compiled import compiled_gradient
+
+        return compiled_gradient(f, argnums, value_and_gradient)
     return value_and_gradient
 
 
@@ -130,12 +137,28 @@ def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..
     >>> tg.elementwise_grad(np.sin)(np.array([0.0, np.pi]))
     array([ 1., -1.])
     """
+    record = recorder_of(f)
 
     def total(*args: Any, **kwargs: Any) -> Any:
-        result = f(*args, **kwargs)
+        result = record(*args, **kwargs)
         return result.sum() if isinstance(result, (Tensor, np.ndarray)) else result
 
-    return grad(total, argnums)
+    general = grad(total, argnums)
+    return _compiled_elementwise_grad(f, argnums, general) if is_compiled(f) else general
+
+
+def _compiled_elementwise_grad(f: Callable[..., Any], argnums: Argnums, general: Callable[..., Any]) -> Callable[..., Any]:
+    from tapegrad.drivers.compiled import parts_of
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(arg, Tensor) for arg in args):
+            return general(*args, **kwargs)
+        made = call(f, args, kwargs, argnums, False, "grad")
+        recording = made.recording
+        return made.finished(parts_of(recording.pull(np.ones((recording.results, 1)))[:, 0], made.leaves))
+
+    return gradient
 
 
 def scalar_output(made: Call, name: str) -> Tensor:
@@ -177,6 +200,10 @@ def scalar_output(made: Call, name: str) -> Tensor:
 def gradients(made: Call, output: Tensor) -> list[Any]:
     """Gradients of a scalar output by the leaves of its call, zeros where it does not depend on one."""
     leaves = made.leaves
+    if made.recording is not None:
+        from tapegrad.drivers.compiled import parts_of
+
+        return list(parts_of(made.recording.gradient(), leaves))
     if not output._row:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, call, finish
-from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, sizes_of
+from tapegrad.drivers.derivatives import Derivative, Outputs, cut, derivative_of, gradients_of, sizes_of
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["blocks", "jacobian", "tracked_rows", "value_and_jacobian"]
@@ -106,12 +106,12 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
 
 def _jacobian(made: Call, outputs: Outputs, mode: str) -> Any:
-    if mode != "forward" and sum(sizes_of(outputs.tensors)) == 1:
+    if made.recording is None and mode != "forward" and sum(sizes_of(outputs.tensors)) == 1:
         # One sweep is all there is to do, which a linear tape would only make longer.
         seeds = [wrap(np.ones_like(array_of(t))) for t in outputs.tensors]
         row = [array_of(g).reshape(1, -1) for g in gradients_of(outputs.tensors, made.leaves, seeds)]
         return blocks(np.concatenate(row, axis=1) if row else np.empty((1, 0)), outputs, made)
-    return blocks(jacobian_matrix(Derivative(made.leaves, outputs.tensors), mode), outputs, made)
+    return blocks(jacobian_matrix(derivative_of(made, outputs.tensors), mode), outputs, made)
 
 
 def jacobian_matrix(derivative: Derivative, mode: str = "auto") -> np.ndarray:

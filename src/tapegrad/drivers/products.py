@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Call, call, copied, finish
-from tapegrad.drivers.derivatives import Derivative, Outputs, cut, gradients_of, joined, sizes_of, vectors_like
+from tapegrad.drivers.derivatives import Derivative, Outputs, as_column, cut, derivative_of, gradients_of, sizes_of, vectors_like
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["jvp", "linearize", "vjp"]
@@ -79,7 +79,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     """
     made = _called(f, copied(primals), has_aux, "linearize")
     outputs = Outputs(made, "linearize")
-    derivative = None if made.inside else Derivative(made.leaves, outputs.tensors)
+    derivative = None if made.inside else derivative_of(made, outputs.tensors)
 
     def product(*tangents: Any) -> Any:
         return _push(made, outputs, _tangents(made, primals, tangents, "linearize"), derivative)
@@ -121,6 +121,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     def product(cotangent: Any) -> Any:
         given = vectors_like(outputs.tensors, outputs.structure, cotangent, "the cotangent")
+        if made.recording is not None:
+            return made.finished(split(made.recording.pull(as_column(made, given))[:, 0], made.leaves))
         seeds = [_fitting(v, t) for v, t in zip(given, outputs.tensors, strict=True)]
         tracked = made.inside or any(isinstance(v, Tensor) for v in given)
         found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=tracked)
@@ -149,13 +151,13 @@ def _fitting(v: Any, t: Tensor) -> Tensor:
 
 
 def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
-    if made.inside or any(isinstance(v, Tensor) for v in tangents):
+    if made.inside or (made.recording is None and any(isinstance(v, Tensor) for v in tangents)):
         seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
         pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
         given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
         return outputs.arranged(_plain_unless_tracked(g) for g in gradients_of(pulled, seeds, given, create_graph=True))
-    derivative = Derivative(made.leaves, outputs.tensors) if derivative is None else derivative
-    return outputs.arranged(split(derivative.push(joined(tangents)[:, None])[:, 0], outputs.tensors))
+    derivative = derivative_of(made, outputs.tensors) if derivative is None else derivative
+    return outputs.arranged(split(derivative.push(as_column(made, tangents))[:, 0], outputs.tensors))
 
 
 def _plain_unless_tracked(t: Tensor) -> Any:
@@ -164,6 +166,9 @@ def _plain_unless_tracked(t: Tensor) -> Any:
 
 def split(vector: np.ndarray, tensors: Sequence[Tensor]) -> list[Any]:
     """A vector cut into plain values of the shapes and dtypes of tensors."""
+    if len(tensors) == 1 and np.shape(tensors[0]._data):
+        t = tensors[0]
+        return [vector.reshape(np.shape(t._data)).astype(array_of(t).dtype, copy=False)]
     results: list[Any] = []
     for part, t in zip(cut(vector, sizes_of(tensors)), tensors, strict=True):
         shape = np.shape(t._data)

@@ -1,7 +1,6 @@
 """Recording inside compiled code: derivatives of `numba.njit` functions as people write them."""
 
-from tapegrad.nopython.derivatives import grad, jacobian, value_and_grad, vjp
 from tapegrad.nopython.operation import njit_op
 from tapegrad.nopython.tape_memory import free_tape_memory, tape_memory
 
-__all__ = ["free_tape_memory", "grad", "jacobian", "njit_op", "tape_memory", "value_and_grad", "vjp"]
+__all__ = ["free_tape_memory", "njit_op", "tape_memory"]

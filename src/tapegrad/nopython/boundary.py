@@ -11,10 +11,10 @@ from numba.core.errors import TypingError
 from numba.core.extending import intrinsic, overload
 
 from tapegrad.nopython.columns import ROWS, _word, header_of
-from tapegrad.nopython.pieces import primal, row, with_row
-from tapegrad.nopython.variable import Variable, variable
+from tapegrad.nopython.pieces import primal, primals, row, with_row
+from tapegrad.nopython.variable import Variable, has_variables, variable
 
-__all__ = ["constant", "finish", "held", "input_"]
+__all__ = ["constant", "finish", "finish_pair", "held", "input_"]
 
 
 @intrinsic
@@ -27,7 +27,7 @@ def new_rows(typingctx: Any, tape: Any, count: Any) -> Any:
         builder.store(builder.add(last, args[1]), place)
         return builder.add(last, ir.IntType(64)(1))
 
-    return types.int64(types.int64, types.int64), write
+    return types.int64(tape, types.int64), write
 
 
 @intrinsic
@@ -103,7 +103,17 @@ def _input(tape, x):
             return made
 
         return array
+    if isinstance(x, types.BaseTuple):
+        return _of_items("input_", x, "tape, x", "tape, x[{}]")
     return None
+
+
+def _of_items(name: str, kind: Any, parameters: str, call: str) -> Any:
+    """A function that makes a tuple of a function's results for the items of a tuple."""
+    items = ", ".join(f"{name}({call.format(k)})" for k in range(len(kind.types)))
+    space = {name: globals()[name], "new": getattr(kind, "instance_class", None)}
+    exec(f"def of_items({parameters}):\n    return {'new' if space['new'] else ''}({items},)", space)
+    return space["of_items"]
 
 
 def held(x: Any) -> Any:
@@ -137,10 +147,7 @@ def _constant(x):
     if isinstance(x, types.Array):
         return lambda x: duplicate(x)
     if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
-        items = ", ".join(f"constant(x[{k}])" for k in range(len(x.types)))
-        space = {"constant": constant, "new": getattr(x, "instance_class", None)}
-        exec(f"def copies(x):\n    return {'new' if space['new'] else ''}({items},)", space)
-        return space["copies"]
+        return _of_items("constant", x, "x", "x[{}]")
     return lambda x: x
 
 
@@ -167,4 +174,47 @@ def _finish(y):
         return array
     if isinstance(y, types.Array) and y.dtype == types.float64:
         return lambda y: (y.copy(), np.zeros(y.shape, np.int32))
+    if isinstance(y, types.BaseTuple) and len(y.types):
+        count, new = len(y.types), getattr(y, "instance_class", None)
+        text = "def tuple_(y):\n" + "".join(f"    p{k}, r{k} = finish(y[{k}])\n" for k in range(count))
+        text += f"    return {'new' if new else ''}({''.join(f'p{k}, ' for k in range(count))}), "
+        text += f"({''.join(f'r{k}, ' for k in range(count))})"
+        space = {"finish": finish, "new": new}
+        exec(text, space)
+        return space["tuple_"]
     raise TypingError(f"[tapegrad] the function returns {y}; only float64 numbers and arrays of them are differentiated")
+
+
+def finish_pair(y: Any) -> Any:
+    """Primals and rows of the first item of a pair, and the second item."""
+    raise NotImplementedError
+
+
+@overload(finish_pair)
+def _finish_pair(y):
+    if not isinstance(y, types.BaseTuple) or len(y.types) != 2:
+        raise TypingError(f"[tapegrad] with has_aux=True the function must return a pair (output, aux), not {y}")
+
+    def pair(y):
+        primals, rows = finish(y[0])
+        return primals, rows, plain(y[1])
+
+    return pair
+
+
+def plain(x: Any) -> Any:
+    """Anything without its rows."""
+    raise NotImplementedError
+
+
+@overload(plain)
+def _plain(x):
+    if not has_variables(x):
+        return lambda x: x
+    if isinstance(x, Variable):
+        return lambda x: primal(x)
+    if isinstance(x, types.Array):
+        return lambda x: primals(x).copy()
+    if isinstance(x, types.BaseTuple):
+        return _of_items("plain", x, "x", "x[{}]")
+    raise TypingError(f"[tapegrad] the function returns {x} as aux; return numbers, arrays and tuples of these")

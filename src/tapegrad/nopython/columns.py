@@ -4,7 +4,11 @@ A row is a number of (row, partial) pairs in two columns; its first pair carries
 and there is no column of counts. The reverse sweep walks the pairs downwards. Row 0 is the constant's; the rows of the inputs
 follow and have no pairs.
 
-Compiled code reaches the columns through a header of eight words whose address it is given.
+Where second derivatives are recorded, a row that has second partials by two others writes triplets as well: its own number, those
+of the two rows, and the second partial, in two further columns, in the order of the rows. Half of it stands where the two are one,
+for a sweep goes through every triplet in both directions.
+
+Compiled code reaches the columns through a header of sixteen words whose address it is given.
 """
 
 from __future__ import annotations
@@ -14,10 +18,25 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-__all__ = ["GROW", "LIMIT", "PAIRS", "PARTIAL_COLUMN", "ROWS", "ROW_COLUMN", "WORDS", "push"]
+__all__ = [
+    "GROW",
+    "GROW_TRIPLETS",
+    "LIMIT",
+    "PAIRS",
+    "PARTIAL_COLUMN",
+    "ROWS",
+    "ROW_COLUMN",
+    "SECOND_COLUMN",
+    "TRIPLETS",
+    "TRIPLET_COLUMN",
+    "TRIPLET_LIMIT",
+    "WORDS",
+    "push",
+]
 
 ROWS, PAIRS, LIMIT, ROW_COLUMN, PARTIAL_COLUMN, GROW = range(6)
-WORDS = 8
+TRIPLETS, TRIPLET_LIMIT, TRIPLET_COLUMN, SECOND_COLUMN, GROW_TRIPLETS = range(6, 11)
+WORDS = 16
 FLAG = -(2**31)
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
@@ -33,13 +52,14 @@ def header_of(builder: Any, tape: Any) -> Any:
     return builder.inttoptr(tape, I64.as_pointer())
 
 
-def reserve(context: Any, builder: Any, header: Any, count: Any) -> Any:
+def reserve(context: Any, builder: Any, header: Any, count: Any, words: tuple[int, int, int] = (PAIRS, LIMIT, GROW)) -> Any:
     """Where `count` more pairs may be written; raises MemoryError in the user's function if there is no room to be had."""
-    pairs = builder.load(_word(builder, header, PAIRS))
+    used, limit, growth = words
+    pairs = builder.load(_word(builder, header, used))
     end = builder.add(pairs, count)
-    full = builder.icmp_signed(">", end, builder.load(_word(builder, header, LIMIT)))
+    full = builder.icmp_signed(">", end, builder.load(_word(builder, header, limit)))
     with cgutils.if_unlikely(builder, full):
-        grow = builder.inttoptr(builder.load(_word(builder, header, GROW)), GROWTH)
+        grow = builder.inttoptr(builder.load(_word(builder, header, growth)), GROWTH)
         failed = builder.call(grow, [builder.ptrtoint(header, I64), count])
         with cgutils.if_unlikely(builder, builder.icmp_signed("!=", failed, I64(0))):
             context.call_conv.return_user_exc(builder, MemoryError, ("the tape of a compiled function cannot grow any further",))
@@ -67,7 +87,24 @@ def unflagged(builder: Any, row: Any) -> Any:
     return builder.and_(row, I32(~FLAG))
 
 
-def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]]) -> Any:
+def bend(context: Any, builder: Any, header: Any, owner: Any, triplets: list[tuple[Any, Any, Any]]) -> None:
+    """Write the triplets of a row, those that are zero or lead to constants left out."""
+    words = (TRIPLETS, TRIPLET_LIMIT, GROW_TRIPLETS)
+    place, _ = reserve(context, builder, header, I64(len(triplets)), words)
+    rows = builder.inttoptr(builder.load(_word(builder, header, TRIPLET_COLUMN)), I32.as_pointer())
+    seconds = builder.inttoptr(builder.load(_word(builder, header, SECOND_COLUMN)), F64.as_pointer())
+    for a, b, second in triplets:
+        # Written in any case, and overwritten by the next one if it does not count: that is cheaper than a branch.
+        for k, row in enumerate((owner, a, b)):
+            builder.store(row, builder.gep(rows, [builder.add(builder.mul(place, I64(3)), I64(k))]))
+        builder.store(second, builder.gep(seconds, [place]))
+        both = builder.and_(builder.icmp_signed("!=", a, I32(0)), builder.icmp_signed("!=", b, I32(0)))
+        counts = builder.and_(both, builder.fcmp_unordered("!=", second, F64(0.0)))
+        place = builder.add(place, builder.zext(counts, I64))
+    builder.store(place, _word(builder, header, TRIPLETS))
+
+
+def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]], triplets: list[tuple[Any, Any, Any]]) -> Any:
     """Write a row, unless all it depends on is constant; its number, or 0."""
     some = pairs[0][0]
     for row, _ in pairs[1:]:
@@ -82,6 +119,8 @@ def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]]) ->
             builder.store(builder.or_(row, I32(FLAG)) if k == 0 else unflagged(builder, row), builder.gep(rows, [place]))
             builder.store(partial, builder.gep(partials, [place]))
         number = close(builder, header, end)
+        if triplets:
+            bend(context, builder, header, number, triplets)
         after = builder.block
     result = builder.phi(I32)
     result.add_incoming(I32(0), before)

@@ -1,40 +1,75 @@
-"""Derivatives of compiled functions: NumPy in, NumPy out."""
+"""Derivatives of a call of a compiled function: the call is recorded once, and sweeps over its tape give products with vectors."""
 
 from __future__ import annotations
 
-import functools
-import weakref
-from collections.abc import Callable
+import threading
 from typing import Any
 
 import numpy as np
 
-from tapegrad.errors import ShapeError
-from tapegrad.nopython.columns import PAIRS, ROWS
-from tapegrad.nopython.recorder import Recorder, recorder
+from tapegrad.nopython.columns import PAIRS, ROWS, TRIPLETS
+from tapegrad.nopython.lane_sweeps import CURVE, PULL, PUSH, curve_once, weigh
+from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.sweep import sweep
 from tapegrad.nopython.tape_memory import give_back, take
 
-__all__ = ["Recording", "grad", "jacobian", "value_and_grad", "vjp"]
+__all__ = ["Recording", "gradient"]
+
+NO_ROW = np.zeros(1, np.int32)
+ONE = np.ones(1)
 
 
 class Recording:
-    """A call of a compiled function on a tape: its value, and the derivatives that sweeps of the tape give.
+    """A call of a compiled function on a tape: its value, and the linear map between its inputs and its results.
 
-    The tape's memory goes back when the object dies or is closed.
+    Inputs and results are laid out as one vector each, in the order of the arguments that were asked for. The tape's memory goes
+    back when the object dies or is closed.
+
+    Parameters
+    ----------
+    record : Recorder
+    arguments : list
+        As `Recorder.arguments` gives them.
+    curved : bool
+        Whether `curve` will be called; it takes a tape with second partials.
+    has_aux : bool
+        Whether the function returns a pair, of which the second is handed on.
+
+    Attributes
+    ----------
+    value, aux : object
+        What the function returned.
+    points : list
+        Arguments that it is differentiated by.
+    inputs, results : int
+        Numbers of elements of these, and of the value.
     """
 
-    def __init__(self, record: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.record = record
-        self.arguments = record.arguments(args, kwargs)
-        self.points = [self.arguments[k] for k in record.argnums]
-        self.columns = take()
-        self.close = weakref.finalize(self, give_back, self.columns)
+    compiled = True  # as the sweeps over linear tapes of eager graphs are
+
+    __slots__ = ("_lock", "aux", "columns", "inputs", "name", "outs", "points", "results", "value")
+
+    def __init__(self, record: Recorder, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> None:
+        self.name = record.name
+        self.points = [arguments[k] for k in record.argnums]
+        self._lock = threading.Lock()  # a pullback may be called by several threads, and sweeps let others run
+        self.columns: Any = take()
         try:
-            self.value, self.rows = record.record(self.columns, self.arguments)
+            found = record.record(self.columns, arguments, curved, has_aux)
         except BaseException:
             self.close()
             raise
+        self.value, self.aux = found[0], found[2] if has_aux else None
+        rows: list[Any] = []
+        _flatten(found[1], rows)
+        self.outs: np.ndarray = np.concatenate([np.ravel(part) for part in rows]).astype(np.int32) if rows else NO_ROW[:0]
+        self.inputs, self.results = sum(_size(point) for point in self.points), len(self.outs)
+
+    def close(self) -> None:
+        """Give the tape back; no products can be asked for any more."""
+        if self.columns is not None:
+            give_back(self.columns)
+            self.columns = None
 
     def __enter__(self) -> Recording:
         return self
@@ -42,195 +77,94 @@ class Recording:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def gradients(self, rows: Any, cotangents: Any) -> list[Any]:
-        """Cotangents of results pulled back to the inputs; rows may occur several times."""
+    def __del__(self, give_back: Any = give_back) -> None:
+        columns = getattr(self, "columns", None)
+        if columns is not None:
+            give_back(columns)
+
+    def gradient(self) -> np.ndarray:
+        """Gradient of a single result."""
+        with self._lock:
+            return gradient(self.columns, int(self.outs[0]))[1 : self.inputs + 1].copy()
+
+    def push(self, tangents: np.ndarray) -> np.ndarray:
+        """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
+        return self._products(PUSH, "tangents", tangents, self.results)
+
+    def pull(self, cotangents: np.ndarray) -> np.ndarray:
+        """Products of the transposed Jacobian with the columns of a matrix of shape (results, k)."""
+        return self._products(PULL, "bar", cotangents, self.inputs)
+
+    def _products(self, sweeps: Any, work: str, given: np.ndarray, count: int) -> np.ndarray:
         columns = self.columns
-        bar = columns.adjoints()
-        if isinstance(rows, int):
-            bar[rows if 0 <= rows <= columns.header[ROWS] else 0] = cotangents
-        else:
-            np.add.at(bar, np.where((rows >= 0) & (rows <= columns.header[ROWS]), rows, 0), cotangents)
-        bar[0] = 0.0  # what is constant
-        count, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
-        sweep.get()(columns.rows, columns.partials, bar, count, pairs)
-        found: dict[int, Any] = {}
-        first = 1
-        for k in sorted({k % len(self.arguments) for k in self.record.argnums}):
-            point = self.arguments[k]
-            if isinstance(point, float):
-                found[k] = float(bar[first])
-                first += 1
-            else:
-                found[k] = bar[first : first + point.size].reshape(point.shape).copy()
-                first += point.size
-        return [found[k % len(self.arguments)] for k in self.record.argnums]
+        last, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
+        given = np.ascontiguousarray(given, np.float64)
+        found = np.empty((count, given.shape[1]))
+        with self._lock:
+            for lanes, start, stop in _blocks(given.shape[1]):
+                array = columns.room(work, (last + 1) * lanes)
+                sweeps[lanes].get()(columns.rows, columns.partials, array, last, pairs, self.outs, given, found, start, stop)
+        return found
+
+    def curve(self, tangents: np.ndarray, cotangents: np.ndarray = ONE) -> np.ndarray:
+        """Products of the Hessian of a weighted sum of the results with the columns of a matrix of shape (inputs, k)."""
+        found = np.empty((self.inputs, tangents.shape[1]))
+        given, seeds = np.ascontiguousarray(tangents, np.float64), np.ascontiguousarray(cotangents, np.float64)
+        with self._lock:
+            if tangents.shape[1] == 1:
+                self._curve_once(given, seeds, found)
+            elif tangents.shape[1]:
+                self._curve(given, seeds, found)
+        return found
+
+    def _curve_once(self, given: np.ndarray, seeds: np.ndarray, found: np.ndarray) -> None:
+        columns = self.columns
+        last, pairs, count = (int(columns.header[word]) for word in (ROWS, PAIRS, TRIPLETS))
+        tangents, bars = columns.room("tangents", last + 1), columns.room("bar", 2 * (last + 1))
+        tape = columns.rows, columns.partials, tangents, bars, last, pairs, columns.triplets, columns.seconds, count
+        curve_once.get()(*tape, self.outs, seeds, given.reshape(-1), found.reshape(-1))
+
+    def _curve(self, given: np.ndarray, seeds: np.ndarray, found: np.ndarray) -> None:
+        columns = self.columns
+        last, pairs, count = (int(columns.header[word]) for word in (ROWS, PAIRS, TRIPLETS))
+        bar, weights = columns.room("bar", last + 1), columns.room("weights", count)
+        pulled = np.empty((self.inputs, 1))
+        PULL[1].get()(columns.rows, columns.partials, bar, last, pairs, self.outs, seeds.reshape(-1, 1), pulled, 0, 1)
+        weigh.get()(columns.triplets, columns.seconds, count, bar, last, weights)
+        for lanes, start, stop in _blocks(given.shape[1]):
+            tangents, bar = columns.room("tangents", (last + 1) * lanes), columns.room("bar", (last + 1) * lanes)
+            tape = columns.rows, columns.partials, tangents, bar, last, pairs, columns.triplets, weights, count
+            CURVE[lanes].get()(*tape, given, found, start, stop)
 
 
-def _as_asked(parts: list[Any], argnums: int | tuple[int, ...]) -> Any:
-    return parts[0] if isinstance(argnums, int) else tuple(parts)
+def gradient(columns: Any, row: int) -> np.ndarray:
+    """Adjoints of all rows, from that of one."""
+    count = int(columns.header[ROWS])
+    bar: np.ndarray = columns.adjoints()
+    if 0 < row <= count:
+        bar[row] = 1.0
+        sweep.get()(columns.rows, columns.partials, bar, count, int(columns.header[PAIRS]))
+    return bar
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., tuple[Any, Any]]:
-    """A function that gives the value and the gradient of a compiled function.
-
-    Parameters
-    ----------
-    f : callable
-        A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled. It returns a float64.
-    argnums : int or tuple of int
-        Which arguments the gradient is taken with respect to: float64 numbers and arrays. All others are constants.
-
-    Returns
-    -------
-    callable
-        Takes the arguments of `f`, gives ``(value, gradient)``; the gradient is a float for a number and an array of the
-        same shape for an array, and a tuple of these if `argnums` is one. The value has the bits that `f` returns.
-
-    Raises
-    ------
-    CompileError
-        When called first with arguments of some types, if `f` uses what cannot be recorded; the message names the line.
-    TypeError
-        If an argument in `argnums` is not float64.
-
-    Notes
-    -----
-    The first call with arguments of some types compiles. Arguments that `f` overwrites keep their values for the caller.
-    Conversions to integers, comparisons and random numbers are constants to the derivative.
-
-    Examples
-    --------
-    >>> def f(x, n):
-    ...     y = x[0]
-    ...     for _ in range(n):
-    ...         y = y * x[1]
-    ...     return y
-    >>> tg.value_and_grad(f)(np.array([2.0, 3.0]), 2)
-    (18.0, array([ 9., 12.]))
-    """
-    record = recorder(f, argnums)
-
-    @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        with Recording(record, args, kwargs) as recording:
-            value = recording.value
-            if np.ndim(value):
-                raise TypeError(f"{record.name} returns an array of shape {value.shape}; a gradient is that of a number")
-            return value, _as_asked(recording.gradients(int(recording.rows), 1.0), argnums)
-
-    return call
+def _blocks(count: int) -> list[tuple[int, int, int]]:
+    """How many lanes to take for which columns of a matrix."""
+    if count == 1:
+        return [(1, 0, 1)]
+    whole = count // 32 * 32 if count % 32 <= 8 else count
+    found = [(32, 0, whole)] if whole else []
+    return found + ([(8, whole, count)] if whole < count else [])
 
 
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """A function that gives the gradient of a compiled function; see `value_and_grad`.
-
-    Parameters
-    ----------
-    f : callable
-        A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled.
-    argnums : int or tuple of int
-        Which arguments the gradient is taken with respect to.
-
-    Returns
-    -------
-    callable
-        Takes the arguments of `f`, gives the gradient.
-
-    Examples
-    --------
-    >>> tg.grad(lambda x: x * x)(3.0)
-    6.0
-    """
-    both = value_and_grad(f, argnums)
-
-    @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return both(*args, **kwargs)[1]
-
-    return call
+def _flatten(rows: Any, found: list[Any]) -> None:
+    if isinstance(rows, tuple):
+        for part in rows:
+            _flatten(part, found)
+    else:
+        found.append(rows)
 
 
-def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """A function that gives the Jacobian of a compiled function.
-
-    Parameters
-    ----------
-    f : callable
-        A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled. It returns a number or an
-        array of float64.
-    argnums : int or tuple of int
-        Which arguments the derivative is taken with respect to.
-
-    Returns
-    -------
-    callable
-        Takes the arguments of `f`, gives an array whose shape is that of the value followed by that of the argument.
-
-    Notes
-    -----
-    The function runs once; the tape is swept once for every element of the value.
-
-    Examples
-    --------
-    >>> def f(x):
-    ...     return np.array([x[0] * x[1], x[0] + x[1]])
-    >>> tg.jacobian(f)(np.array([2.0, 3.0]))
-    array([[3., 2.],
-           [1., 1.]])
-    """
-    record = recorder(f, argnums)
-
-    @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with Recording(record, args, kwargs) as recording:
-            rows = np.asarray(recording.rows)
-            parts = [np.zeros((rows.size, np.size(point))) for point in recording.points]
-            for k, row in enumerate(rows.ravel()):
-                if row != 0:
-                    for part, gradient in zip(parts, recording.gradients(int(row), 1.0), strict=True):
-                        part[k] = np.ravel(gradient)
-            shaped = [part.reshape(rows.shape + np.shape(p)) for part, p in zip(parts, recording.points, strict=True)]
-            return _as_asked(shaped, argnums)
-
-    return call
-
-
-def vjp(f: Callable[..., Any], *args: Any, argnums: int | tuple[int, ...] = 0) -> tuple[Any, Callable[[Any], Any]]:
-    """The value of a compiled function, and the function that pulls cotangents back through it.
-
-    Parameters
-    ----------
-    f : callable
-        A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled. It returns a number or an
-        array of float64.
-    *args
-        Its arguments.
-    argnums : int or tuple of int
-        Which arguments the derivative is taken with respect to.
-
-    Returns
-    -------
-    value : float or ndarray
-        What `f` returns.
-    pullback : callable
-        Takes a cotangent of the shape of the value, gives its product with the Jacobian. It may be called many times; the tape
-        lives as long as it does.
-
-    Examples
-    --------
-    >>> value, pullback = tg.vjp(lambda x: x * x, np.array([1.0, 2.0]))
-    >>> value
-    array([1., 4.])
-    >>> pullback(np.array([1.0, 10.0]))
-    array([ 2., 40.])
-    """
-    recording = Recording(recorder(f, argnums), args, {})
-    shape = np.shape(recording.value)
-
-    def pullback(cotangent: Any) -> Any:
-        weights = np.asarray(cotangent, np.float64)
-        if weights.shape != shape:
-            raise ShapeError(f"the cotangent has shape {weights.shape}, and the value of {recording.record.name} has {shape}")
-        return _as_asked(recording.gradients(np.asarray(recording.rows), weights), argnums)
-
-    return recording.value, pullback
+def _size(point: Any) -> int:
+    if isinstance(point, tuple):
+        return sum(_size(item) for item in point)
+    return point.size if isinstance(point, np.ndarray) else 1

@@ -10,9 +10,11 @@ import ast
 import functools
 import math
 import operator
+import types as python_types
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
@@ -21,7 +23,7 @@ from numba.core.typing import signature
 from tapegrad import special
 from tapegrad.rules import POWERS, RULES, Rule
 
-__all__ = ["BY_NAME", "constant_power", "partial", "product"]
+__all__ = ["BY_NAME", "Writer", "constant_power", "pairs_of", "partial", "product", "second_text"]
 
 BY_NAME: dict[str, Rule] = {rule.name: rule for rule in RULES}
 F64 = ir.DoubleType()
@@ -49,11 +51,27 @@ def call(context: Any, builder: Any, function: Any, *args: Any) -> Any:
     return context.cast(builder, result, sig.return_type, types.float64)
 
 
+@functools.cache
+def _special(name: str) -> Any:
+    """A function of `tapegrad.special`, with those that it calls compiled."""
+    function = getattr(special, name)
+    called = [other for other in function.__code__.co_names if other in special.__all__]
+    if not called:
+        return function
+    space = vars(special) | {other: numba.njit(error_model="numpy")(getattr(special, other)) for other in called}
+    return python_types.FunctionType(function.__code__, space, name)
+
+
 class Writer(ast.NodeVisitor):
     """Writes the instructions that evaluate an expression of rule text."""
 
     def __init__(self, context: Any, builder: Any, values: Values) -> None:
         self.context, self.builder, self.values = context, builder, values
+        self.calls: dict[str, Any] | None = None  # what was called already, where that is kept
+
+    def remember(self, rule: Rule) -> None:
+        """Evaluate each call once in all expressions of a rule: second partials repeat much, and a sine's is the value itself."""
+        self.calls = {rule.primal: self.values["z"]}
 
     def visit_Name(self, node: ast.Name) -> Any:
         return self.values[node.id]
@@ -70,9 +88,21 @@ class Writer(ast.NodeVisitor):
     def visit_Compare(self, node: ast.Compare) -> Any:
         symbol = COMPARISONS[type(node.ops[0])]
         compare: Callable[..., Any] = self.builder.fcmp_unordered if symbol == "!=" else self.builder.fcmp_ordered
-        return compare(symbol, self.visit(node.left), self.visit(node.comparators[0]))
+        left = self.visit(node.left)
+        if left.type != F64:  # a condition in the place of a number, as derivatives of `where` have it
+            left = self.builder.uitofp(left, F64)
+        return compare(symbol, left, self.visit(node.comparators[0]))
 
     def visit_Call(self, node: ast.Call) -> Any:
+        text = "" if self.calls is None else ast.unparse(node)
+        if self.calls is not None and text in self.calls:
+            return self.calls[text]
+        result = self._called(node)
+        if self.calls is not None:
+            self.calls[text] = result
+        return result
+
+    def _called(self, node: ast.Call) -> Any:
         name = node.func.id  # type: ignore[attr-defined]
         args = [self.visit(arg) for arg in node.args]
         if name == "where":
@@ -85,7 +115,7 @@ class Writer(ast.NodeVisitor):
             return call(self.context, self.builder, OPERATORS[name], *args)
         if name in special.__all__:
             sig = signature(types.float64, *[types.float64] * len(args))
-            return self.context.compile_internal(self.builder, getattr(special, name), sig, args)
+            return self.context.compile_internal(self.builder, _special(name), sig, args)
         return call(self.context, self.builder, getattr(math, name), *args)
 
     def generic_visit(self, node: ast.AST) -> Any:
@@ -99,14 +129,26 @@ def product(builder: Any, x: Any, y: Any) -> Any:
     return builder.select(either, zero, builder.fmul(x, y))
 
 
-def partial(context: Any, builder: Any, rule: Rule, number: int, values: Values) -> Any:
+def partial(writer: Writer, text: str | None) -> Any:
     """A partial: None if there is none, 1 or -1 if it is that always, or an LLVM value."""
-    text = rule.partials[number]
     if text is None or text == "0.0":
         return None
     if text in ("1.0", "-1.0"):
         return 1 if text == "1.0" else -1
-    return Writer(context, builder, values).visit(_parsed(text))
+    return writer.visit(_parsed(text))
+
+
+def pairs_of(rule: Rule) -> list[tuple[int, int]]:
+    """Pairs of arguments by which there are second partials."""
+    return [(i, j) for i in range(len(rule.partials)) for j in range(i, len(rule.partials))]
+
+
+@functools.cache
+def second_text(rule: Rule, i: int, j: int) -> str:
+    """The second partial of a rule by two of its arguments; only recordings of second derivatives ask for it."""
+    from tapegrad.second_partials import second_partial
+
+    return second_partial(rule, i, j)
 
 
 def constant_power(exponent: float) -> Rule | None:

@@ -7,7 +7,8 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import overload
 
-from tapegrad.nopython.pieces import primals, with_row
+from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
+from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.rows import combined, left_away
 from tapegrad.nopython.variable import has_variables
 
@@ -24,6 +25,13 @@ def _norm(tape, a, ord=None):
         if left_away(ord):
             return lambda tape, a, ord=None: np.linalg.norm(a)
         return lambda tape, a, ord=None: np.linalg.norm(a, ord)
+    if left_away(ord) and isinstance(tape, CurvedTape):
+
+        def curved(tape, a, ord=None):
+            z = np.linalg.norm(np.ascontiguousarray(primals(a)))
+            return with_row(z, root_row(tape, squares_row(tape, a), z))
+
+        return curved
     if left_away(ord):
 
         def euclidean(tape, a, ord=None):
@@ -34,6 +42,7 @@ def _norm(tape, a, ord=None):
         return euclidean
     if not isinstance(ord, (types.Integer, types.Float)):
         raise TypingError(f"[tapegrad] np.linalg.norm of variables takes a number as ord, not {ord}")
+    refuse_curvature(tape, "np.linalg.norm with ord")
     weights = vector_weights if a.ndim == 1 else matrix_weights
 
     def of_order(tape, a, ord=None):
@@ -42,6 +51,48 @@ def _norm(tape, a, ord=None):
         return with_row(z, combined(tape, a, weights(values, ord, z)))
 
     return of_order
+
+
+def squares_row(tape, a):
+    """The row of a sum of squares."""
+    raise NotImplementedError
+
+
+@overload(squares_row)
+def _squares_row(tape, a):
+    def impl(tape, a):
+        start = start_row(tape, a.size)
+        end = start
+        for place in np.ndindex(a.shape):
+            r = row(a[place])
+            if r != 0:
+                put(tape, end, r, 2.0 * primal(a[place]))
+                end += 1
+        owner = end_row(tape, start, end)
+        for place in np.ndindex(a.shape):
+            put_second(tape, owner, row(a[place]), row(a[place]), 1.0)
+        return owner
+
+    return impl
+
+
+def root_row(tape, squares, z):
+    """The row of the root `z` of a sum of squares; its derivatives are zero at the origin."""
+    raise NotImplementedError
+
+
+@overload(root_row)
+def _root_row(tape, squares, z):
+    def impl(tape, squares, z):
+        if squares == 0:
+            return squares
+        start = start_row(tape, 1)
+        put(tape, start, squares, 0.5 / z if z != 0.0 else 0.0)
+        owner = end_row(tape, start, start + 1)
+        put_second(tape, owner, squares, squares, -0.125 / z / z / z if z != 0.0 else 0.0)
+        return owner
+
+    return impl
 
 
 def vector_weights(values, ord, z):

@@ -25,24 +25,80 @@ class Compiled(Function):
     @staticmethod
     def forward(ctx: Any, f: Any, numbers: tuple[int, ...], *args: Any) -> Tensor:
         """Run and record."""
-        values = [_value(arg) if isinstance(arg, Tensor) else arg for arg in args]
-        ctx.recording, ctx.numbers, ctx.count = Recording(recorder(f, numbers), tuple(values), {}), numbers, len(args)
+        ctx.f, ctx.numbers = f, numbers
+        ctx.save_for_backward(*(arg for arg in args if isinstance(arg, Tensor)))
+        ctx.args = tuple(None if isinstance(arg, Tensor) else arg for arg in args)
+        ctx.tensors = tuple(k for k, arg in enumerate(args) if isinstance(arg, Tensor))
+        ctx.recording = _recorded(f, numbers, args)
+        if isinstance(ctx.recording.value, tuple):
+            raise TypeError(f"{ctx.recording.name} returns several values; an operation on tensors gives one")
         return tensor(ctx.recording.value)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         """Pull the cotangent back through the call's own tape."""
-        if is_grad_enabled():  # a part of the second derivative would be missing, and nobody would see it
+        if is_grad_enabled():
+            args = list(ctx.args)
+            for k, saved in zip(ctx.tensors, ctx.saved_tensors, strict=True):
+                args[k] = saved
+            pulled = Pulled.apply(ctx.f, ctx.numbers, gradients[0], *args)
+            pulled = pulled if isinstance(pulled, tuple) else (pulled,)
+        else:
+            pulled = _split(ctx.recording, ctx.recording.pull(_column([gradients[0]])))
+        return (None, None, *_placed(pulled, ctx.numbers, len(ctx.args)))
+
+
+class Pulled(Function):
+    """The product of a cotangent with the Jacobian of a compiled function, recorded with second derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, f: Any, numbers: tuple[int, ...], cotangent: Tensor, *args: Any) -> Any:
+        """Run and record, then pull the cotangent back."""
+        ctx.recording, ctx.numbers, ctx.count = _recorded(f, numbers, args, curved=True), numbers, len(args)
+        ctx.cotangent, ctx.shape = _column([cotangent]), cotangent.shape
+        return tuple(_split(ctx.recording, ctx.recording.pull(ctx.cotangent)))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """By the cotangent a product with the Jacobian, by the arguments one with the Hessian of the weighted results."""
+        if is_grad_enabled():  # a part of the third derivative would be missing, and nobody would see it
             raise RuntimeError(
-                f"{ctx.recording.record.name}, a compiled function, can be differentiated once only: "
+                f"{ctx.recording.name}, a compiled function, can be differentiated twice only: "
                 "leave create_graph=True away, or write it with operations on tensors"
             )
-        recording = ctx.recording
-        pulled = recording.gradients(np.asarray(recording.rows), gradients[0].numpy())
-        parts: list[Any] = [None] * ctx.count
-        for number, part in zip(ctx.numbers, pulled, strict=True):
-            parts[number] = tensor(part)
-        return (None, None, *parts)
+        recording, direction = ctx.recording, _column(gradients)
+        by_cotangent = tensor(recording.push(direction)[:, 0].reshape(ctx.shape))
+        curved = _split(recording, recording.curve(direction, ctx.cotangent[:, 0]))
+        return (None, None, by_cotangent, *_placed(curved, ctx.numbers, ctx.count))
+
+
+def _recorded(f: Any, numbers: tuple[int, ...], args: Any, curved: bool = False) -> Recording:
+    values = tuple(_value(arg) if isinstance(arg, Tensor) else arg for arg in args)
+    record = recorder(f, numbers)
+    return Recording(record, record.arguments(values, {}), curved)
+
+
+def _column(tensors: Any) -> np.ndarray:
+    """Tensors as one column."""
+    return np.concatenate([np.ravel(t.detach().numpy()) for t in tensors]).astype(np.float64)[:, None]
+
+
+def _split(recording: Recording, column: np.ndarray) -> list[Tensor]:
+    """A column over the inputs as tensors of their shapes."""
+    parts, done = [], 0
+    for point in recording.points:
+        size = int(np.size(point))
+        parts.append(tensor(column[done : done + size, 0].reshape(np.shape(point))))
+        done += size
+    return parts
+
+
+def _placed(parts: Any, numbers: tuple[int, ...], count: int) -> list[Any]:
+    """Gradients at the arguments that they belong to."""
+    placed: list[Any] = [None] * count
+    for number, part in zip(numbers, parts, strict=True):
+        placed[number] = part
+    return placed
 
 
 def _value(t: Tensor) -> Any:
@@ -63,7 +119,7 @@ def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:
     -------
     callable
         Takes tensors where `f` takes float64 numbers and arrays, and anything else as it is; gives a tensor. The whole call is
-        one operation of the graph, and can be differentiated once.
+        one operation of the graph, and can be differentiated twice.
 
     Raises
     ------

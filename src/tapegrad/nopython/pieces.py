@@ -10,10 +10,11 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
-from tapegrad.nopython.columns import FLAG, close, columns, header_of, reserve, unflagged
+from tapegrad.nopython.columns import FLAG, bend, close, columns, header_of, reserve, unflagged
+from tapegrad.nopython.curved_tape import CurvedTape
 from tapegrad.nopython.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
 
-__all__ = ["end_row", "primal", "primals", "put", "row", "start_row", "with_row"]
+__all__ = ["end_row", "primal", "primals", "put", "put_second", "row", "start_row", "with_row"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
@@ -60,7 +61,7 @@ def start_row(typingctx: Any, tape: Any, count: Any) -> Any:
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return reserve(context, builder, header_of(builder, args[0]), args[1])[0]
 
-    return types.int64(types.int64, types.int64), write
+    return types.int64(tape, types.int64), write
 
 
 @intrinsic
@@ -73,7 +74,7 @@ def put(typingctx: Any, tape: Any, place: Any, row: Any, partial: Any) -> Any:
         builder.store(args[3], builder.gep(partials, [args[1]]))
         return context.get_dummy_value()
 
-    return types.none(types.int64, types.int64, types.int32, types.float64), write
+    return types.none(tape, types.int64, types.int32, types.float64), write
 
 
 @intrinsic
@@ -89,7 +90,19 @@ def end_row(typingctx: Any, tape: Any, start: Any, end: Any) -> Any:
             builder.store(close(builder, header, args[2]), result)
         return builder.load(result)
 
-    return types.int32(types.int64, types.int64, types.int64), write
+    return types.int32(tape, types.int64, types.int64), write
+
+
+@intrinsic
+def put_second(typingctx: Any, tape: Any, owner: Any, a: Any, b: Any, second: Any) -> Any:
+    """Write a triplet of the latest row, half of the second partial if the two rows are one; nothing on a tape without them."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if isinstance(tape, CurvedTape):
+            bend(context, builder, header_of(builder, args[0]), args[1], [tuple(args[2:])])
+        return context.get_dummy_value()
+
+    return types.none(tape, types.int32, types.int32, types.int32, types.float64), write
 
 
 @intrinsic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import warnings
 import weakref
@@ -14,6 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
+from tapegrad.nopython.curved_tape import as_curved
 from tapegrad.nopython.explain import explained, failed_to_compile
 from tapegrad.nopython.instances import Instance, restored
 from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
@@ -21,6 +23,8 @@ from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import twin
 
 __all__ = ["Recorder", "recorder"]
+
+Form = tuple[bool, bool]  # whether second derivatives are recorded, and whether the function returns something besides
 
 
 class Recorder:
@@ -41,7 +45,7 @@ class Recorder:
         except NumbaError as error:
             raise explained(self.name, error) from error
         self._nogil = bool(dispatcher.targetoptions.get("nogil"))
-        self._drives: dict[tuple[int, int], Any] = {}
+        self._drives: dict[tuple[int, int, bool, bool], Any] = {}
         self._second: dict[Any, int] = {}
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -54,54 +58,59 @@ class Recorder:
         for k in self.argnums:
             if not -len(out) <= k < len(out):
                 raise ValueError(f"{self.name} has no argument {k} to differentiate with respect to: it was called with {len(out)}")
-            out[k] = _point(out[k], k, self.name)
+            out[k] = _point(out[k], f"argument {k}", self.name)
         return out
 
-    def record(self, columns: Columns, arguments: list[Any]) -> Any:
-        """Run the function on an empty tape; primals and rows of its result."""
+    def record(self, columns: Columns, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> Any:
+        """Run the function on an empty tape; primals and rows of its result.
+
+        With `curved` second partials are recorded as well. With `has_aux` the function returns a pair, and what is in its second
+        place is handed on as it is.
+        """
+        form = curved, has_aux
         if any(isinstance(argument, Instance) for argument in arguments):
             with restored(self.name, arguments):
-                return self._recorded(columns, arguments)
-        return self._recorded(columns, arguments)
+                return self._recorded(columns, arguments, form)
+        return self._recorded(columns, arguments, form)
 
-    def _recorded(self, columns: Columns, arguments: list[Any]) -> Any:
+    def _recorded(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         shared = overlap(arguments)
         if any(isinstance(argument, CONTAINERS) for argument in arguments):
             arguments = owned(arguments, shared)
         if shared:
-            return self._unwritten(columns, arguments)
+            return self._unwritten(columns, arguments, form)
         if self._second:
             level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0)
-            return self._attempt(columns, arguments, level)
-        return self._attempt(columns, arguments, 0)
+            return self._attempt(columns, arguments, level, form)
+        return self._attempt(columns, arguments, 0, form)
 
-    def _attempt(self, columns: Columns, arguments: list[Any], level: int) -> Any:
+    def _attempt(self, columns: Columns, arguments: list[Any], level: int, form: Form) -> Any:
         try:
-            return self._run(level, columns, arguments)
+            return self._run(level, columns, arguments, form)
         except NumbaError as first:
             if level == 1:
                 raise explained(self.name, first) from first
             columns.clear()
             try:
-                result = self._run(1, columns, arguments)
+                result = self._run(1, columns, arguments, form)
             except NumbaError as second:
                 raise explained(self.name, second) from second
             self._second[tuple(numba.typeof(arg) for arg in arguments)] = 1
             return result
 
-    def _unwritten(self, columns: Columns, arguments: list[Any]) -> Any:
+    def _unwritten(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         """Arguments that share memory: what is written into one would have to be seen in the other."""
         try:
-            return self._run(2, columns, arguments)
+            return self._run(2, columns, arguments, form)
         except NumbaError as error:
             raise ValueError(
                 f"{self.name}: two arguments share memory, and the function cannot be compiled without writing into its arguments; "
                 "pass a copy of one of them"
             ) from error
 
-    def _run(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
+    def _run(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
         try:
-            return self._driven(level, columns, arguments)
+            return self._driven(level, columns, arguments, form)
         except NumbaError:
             raise
         except Exception as error:
@@ -110,47 +119,57 @@ class Recorder:
                 raise
             raise failure from error
 
-    def _driven(self, level: int, columns: Columns, arguments: list[Any]) -> Any:
-        drive = self._drive(level, len(arguments))
+    def _driven(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
+        drive = self._drive(level, len(arguments), form)
         if any(isinstance(argument, list) for argument in arguments):
             with warnings.catch_warnings():  # Numba's notice about lists as arguments was given when the user's function was called
                 warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
                 return drive(columns.address, *arguments)
         return drive(columns.address, *arguments)
 
-    def _drive(self, level: int, count: int) -> Any:
-        key = (level, count)
+    def _drive(self, level: int, count: int, form: Form) -> Any:
+        key = (level, count, *form)
         made = self._drives.get(key)
         if made is None:
-            made = self._drives[key] = self._compiled(level, count)
+            made = self._drives[key] = self._compiled(level, count, form)
         return made
 
-    def _compiled(self, level: int, count: int) -> Any:
+    def _compiled(self, level: int, count: int, form: Form) -> Any:
         names = [f"a{k}" for k in range(count)]
-        inputs = {k % count for k in self.argnums}
+        inputs = [k % count for k in self.argnums]
+        order = inputs + [k for k in range(count) if k not in inputs]
         keep = ("held", "constant", "held")[level]
         given = [f"input_(tape, {n})" if k in inputs else f"{keep}({n})" for k, n in enumerate(names)]
         if level == 2:
             given = [f"held({text})" for text in given]
-        text = f"def drive({', '.join(['tape', *names])}):\n"
-        # Rows of inputs are numbered in the order of the arguments, before anything is recorded.
-        text += "".join(f"    v{k} = {given[k]}\n" for k in range(count))
-        text += f"    return finish(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
-        space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", "finish")} | {"twin": self._twins[level]}
+        curved, has_aux = form
+        text = f"def drive({', '.join(['address', *names])}):\n    tape = {'as_curved(address)' if curved else 'address'}\n"
+        # Rows of inputs are numbered in the order in which they were asked for, before anything is recorded.
+        text += "".join(f"    v{k} = {given[k]}\n" for k in order)
+        finish = "finish_pair" if has_aux else "finish"
+        text += f"    return {finish}(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
+        space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", finish)}
+        space |= {"twin": self._twins[level], "as_curved": as_curved}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
 
 
-def _point(value: Any, number: int, name: str) -> Any:
+def _point(value: Any, place: str, name: str) -> Any:
     """An argument that is differentiated with respect to, checked."""
     if isinstance(value, float):
         return float(value)
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         return value
+    if isinstance(value, tuple) and value:
+        items = [_point(item, f"{place}[{k}]", name) for k, item in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+    advice = "Convert it with float(...) or .astype(np.float64), or leave it out of argnums."
+    if isinstance(value, (dict, list)) or dataclasses.is_dataclass(value):
+        advice = "Compiled functions take a tuple or a named tuple in its place."
     raise TypeError(
-        f"{name}: argument {number} is {kind}; derivatives are taken with respect to float64 numbers and arrays. "
-        "Convert it with float(...) or .astype(np.float64), or leave it out of argnums."
+        f"{name}: {place} is {kind}, but derivatives of compiled functions require real-valued inputs: float64 numbers and arrays, "
+        f"and tuples of these. {advice}"
     )
 
 

@@ -13,8 +13,9 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import overload
 
+from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
 from tapegrad.nopython.norms import norm
-from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
+from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.quotients import QUOTIENTS
 from tapegrad.nopython.rows import combined, left_away, weighted
 from tapegrad.nopython.running import cumprod, cumsum
@@ -86,6 +87,8 @@ def product_row(tape, a, b):
 
 @overload(product_row)
 def _product_row(tape, a, b):
+    curved = isinstance(tape, CurvedTape)
+
     def impl(tape, a, b):
         start = start_row(tape, 2 * a.size)
         end = start
@@ -98,7 +101,11 @@ def _product_row(tape, a, b):
             if r != 0:
                 put(tape, end, r, primal(a[k]))
                 end += 1
-        return end_row(tape, start, end)
+        owner = end_row(tape, start, end)
+        if curved:
+            for k in range(a.size):
+                put_second(tape, owner, row(a[k]), row(b[k]), 1.0)
+        return owner
 
     return impl
 
@@ -165,6 +172,7 @@ def inv(tape, a):
 def _inv(tape, a):
     if not has_variables(a):
         return lambda tape, a: np.linalg.inv(a)
+    refuse_curvature(tape, "np.linalg.inv")
 
     def impl(tape, a):
         values = np.linalg.inv(primals(a))
@@ -185,6 +193,7 @@ def det(tape, a):
 def _det(tape, a):
     if not has_variables(a):
         return lambda tape, a: np.linalg.det(a)
+    refuse_curvature(tape, "np.linalg.det")
 
     def impl(tape, a):
         z = np.linalg.det(primals(a))
@@ -203,6 +212,7 @@ def solve(tape, a, b):
 def _solve(tape, a, b):
     if not has_variables(types.Tuple((a, b))):
         return lambda tape, a, b: np.linalg.solve(a, b)
+    refuse_curvature(tape, "np.linalg.solve")
     if b.ndim == 1:
 
         def vector(tape, a, b):

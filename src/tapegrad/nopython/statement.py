@@ -21,8 +21,10 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typing import signature
 
 from tapegrad.nopython.columns import push
+from tapegrad.nopython.curved_tape import CurvedTape
+from tapegrad.nopython.edge_pushing import SecondDerivatives, is_number, llvm_of, plus, times
 from tapegrad.nopython.elementwise import is_elementwise, loops
-from tapegrad.nopython.formula import BY_NAME, constant_power, partial, product
+from tapegrad.nopython.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
 from tapegrad.nopython.operations import IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.tree import Const, Leaf, Node, Op
 from tapegrad.nopython.variable import Variable, make, primal_of, row_of, variable
@@ -105,38 +107,21 @@ def _recorded(node: Op, kind: types.Type) -> types.Type:
 class Value:
     """A node while its code is written: the primal, and how it depends on other nodes."""
 
-    __slots__ = ("adjoint", "args", "kind", "llvm", "row")
+    __slots__ = ("adjoint", "args", "kind", "llvm", "row", "seconds")
 
     def __init__(self, kind: types.Type, llvm: Any, row: Any = None) -> None:
         self.kind, self.llvm, self.row = kind, llvm, row
         self.args: list[tuple[Value, Any]] = []
+        self.seconds: list[tuple[Value, Value, Any, bool]] = []  # by two operands, and whether these are different ones
         self.adjoint: Any = 0
-
-
-def _times(builder: Any, x: Any, y: Any) -> Any:
-    for a, b in ((x, y), (y, x)):
-        if isinstance(a, int):
-            if isinstance(b, int):
-                return a * b
-            return b if a == 1 else builder.fneg(b)
-    return product(builder, x, y)
-
-
-def _llvm(x: Any) -> Any:
-    return ir.DoubleType()(float(x)) if isinstance(x, int) else x
-
-
-def _plus(builder: Any, x: Any, y: Any) -> Any:
-    if isinstance(x, int) and x == 0:
-        return y
-    return builder.fadd(_llvm(x), _llvm(y))
 
 
 class Writing:
     """Writes a statement of scalars into a function."""
 
-    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool) -> None:
+    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, curved: bool) -> None:
         self.context, self.builder, self.leaves, self.recorded = context, builder, leaves, recorded
+        self.second = SecondDerivatives(builder) if curved else None
         self.order: list[Value] = []
 
     def value(self, node: Node, resolved: Resolved) -> Value:
@@ -181,34 +166,44 @@ class Writing:
         names = {"z": value.llvm}
         for name, arg in zip(("x", "y", "w"), args, strict=False):
             names[name] = context.cast(builder, arg.llvm, _plain(arg.kind), types.float64)
+        writer = Writer(context, builder, names)
+        if self.second is not None:
+            writer.remember(rule)
         for number, arg in enumerate(args):
             if isinstance(arg.kind, Variable) and number < len(rule.args):
-                text = partial(context, builder, rule, number, names)
-                if text is not None:
-                    value.args.append((arg, text))
+                factor = partial(writer, rule.partials[number])
+                if factor is not None:
+                    value.args.append((arg, factor))
+        if self.second is None:
+            return
+        for i, j in pairs_of(rule):
+            if j < len(args) and isinstance(args[i].kind, Variable) and isinstance(args[j].kind, Variable):
+                factor = partial(writer, second_text(rule, i, j))
+                if factor is not None:
+                    value.seconds.append((args[i], args[j], factor, i != j))
 
     def pairs(self, root: Value) -> list[tuple[Any, Any]]:
         """Rows and partials of the leaves that the root depends on."""
         root.adjoint = 1
         for value in reversed(self.order):
+            if is_number(value.adjoint, 0):
+                continue
             for arg, factor in value.args:
-                if not (isinstance(value.adjoint, int) and value.adjoint == 0):
-                    arg.adjoint = _plus(self.builder, arg.adjoint, _times(self.builder, value.adjoint, factor))
+                arg.adjoint = plus(self.builder, arg.adjoint, times(self.builder, value.adjoint, factor))
+            if self.second is not None:
+                self.second.push(value)
         leaves = {id(leaf): leaf for leaf in self.leaves}.values()
-        return [(leaf.row, leaf.adjoint) for leaf in leaves if leaf.row is not None and not _is(leaf.adjoint, 0)]
+        return [(leaf.row, leaf.adjoint) for leaf in leaves if leaf.row is not None and not is_number(leaf.adjoint, 0)]
 
     def row(self, tape: Any, root: Value) -> Any:
         """The row of the root: that of a leaf it differs from by a constant, or a new one."""
         pairs = self.pairs(root)
         if not pairs:
             return ir.IntType(32)(0)
-        if len(pairs) == 1 and _is(pairs[0][1], 1):
+        if len(pairs) == 1 and is_number(pairs[0][1], 1):
             return pairs[0][0]
-        return push(self.context, self.builder, tape, [(row, _llvm(factor)) for row, factor in pairs])
-
-
-def _is(adjoint: Any, number: int) -> bool:
-    return isinstance(adjoint, int) and adjoint == number
+        triplets = [] if self.second is None else self.second.triplets(lambda leaf: leaf.row)
+        return push(self.context, self.builder, tape, [(row, llvm_of(factor)) for row, factor in pairs], triplets)
 
 
 class StatementType(types.Callable, types.Opaque):
@@ -261,7 +256,7 @@ class StatementType(types.Callable, types.Opaque):
         for number, first in enumerate(self.firsts):
             if isinstance(leaves[number].kind, Variable) and isinstance(leaves[first].kind, Variable):
                 leaves[number] = leaves[first]
-        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable))
+        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable), isinstance(sig.args[0], CurvedTape))
         root = writing.value(self.tree, resolved)
         if not isinstance(resolved.kind, Variable):
             return root.llvm

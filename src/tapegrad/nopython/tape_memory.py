@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.nopython.columns import GROW, LIMIT, PAIRS, PARTIAL_COLUMN, ROW_COLUMN, ROWS, WORDS
+from tapegrad.nopython.columns import (
+    GROW,
+    GROW_TRIPLETS,
+    LIMIT,
+    PAIRS,
+    PARTIAL_COLUMN,
+    ROW_COLUMN,
+    ROWS,
+    SECOND_COLUMN,
+    TRIPLET_COLUMN,
+    TRIPLET_LIMIT,
+    TRIPLETS,
+    WORDS,
+)
 
 __all__ = ["Columns", "free_tape_memory", "give_back", "take", "tape_memory"]
 
@@ -20,7 +33,7 @@ MOST = 2**31 - 2  # rows are numbered in 31 bits
 
 
 class Columns:
-    """The two columns, their header, and the adjoints of a sweep.
+    """The columns, their header, and what sweeps work on.
 
     Attributes
     ----------
@@ -32,17 +45,24 @@ class Columns:
         Row of each pair, with the flag of the first pair of a row.
     partials : ndarray of float64
         Partial of each pair.
+    triplets : ndarray of int32
+        Three rows of each second partial. Empty until second derivatives are recorded.
+    seconds : ndarray of float64
+        The second partials.
     bar : ndarray of float64
         Adjoints of rows, for the sweeps that follow a recording.
+    tangents, weights : ndarray of float64
+        Tangents of rows, and second partials times adjoints, for sweeps that need them.
     """
 
-    __slots__ = ("address", "bar", "header", "partials", "rows")
+    __slots__ = ("address", "bar", "header", "partials", "rows", "seconds", "tangents", "triplets", "weights")
 
     def __init__(self) -> None:
         self.header = np.zeros(WORDS, np.int64)
-        self.header[GROW] = _GROW_ADDRESS
+        self.header[GROW], self.header[GROW_TRIPLETS] = _GROW_ADDRESS, _GROW_TRIPLETS_ADDRESS
         self.address = int(self.header.ctypes.data)
-        self.bar = np.zeros(0)
+        self.bar = self.tangents = self.weights = np.empty(0)
+        self.triplets, self.seconds = np.empty(0, np.int32), np.empty(0)
         self.rows = np.empty(0, np.int32)
         self.partials = np.empty(0)
         self.resize(FIRST)
@@ -56,9 +76,18 @@ class Columns:
         self.header[LIMIT] = capacity
         self.header[ROW_COLUMN], self.header[PARTIAL_COLUMN] = rows.ctypes.data, partials.ctypes.data
 
+    def resize_triplets(self, capacity: int) -> None:
+        """Make room for `capacity` triplets; those that were written stay."""
+        used = int(self.header[TRIPLETS])
+        triplets, seconds = np.empty(3 * capacity + ODD, np.int32), np.empty(capacity)
+        triplets[: 3 * used], seconds[:used] = self.triplets[: 3 * used], self.seconds[:used]
+        self.triplets, self.seconds = triplets, seconds
+        self.header[TRIPLET_LIMIT] = capacity
+        self.header[TRIPLET_COLUMN], self.header[SECOND_COLUMN] = triplets.ctypes.data, seconds.ctypes.data
+
     def clear(self) -> None:
         """Forget all rows."""
-        self.header[ROWS] = self.header[PAIRS] = 0
+        self.header[ROWS] = self.header[PAIRS] = self.header[TRIPLETS] = 0
 
     def adjoints(self) -> np.ndarray:
         """An adjoint for every row, all zero."""
@@ -69,10 +98,19 @@ class Columns:
             self.bar[:count] = 0.0
         return self.bar
 
+    def room(self, name: str, size: int) -> np.ndarray:
+        """One of the arrays that sweeps work on, with room for `size` numbers; what stands in them is left over."""
+        array: np.ndarray = getattr(self, name)
+        if array.size < size:
+            array = np.empty(size + size // 8)
+            setattr(self, name, array)
+        return array
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return int(self.header.nbytes + self.rows.nbytes + self.partials.nbytes + self.bar.nbytes)
+        arrays = (self.header, self.rows, self.partials, self.triplets, self.seconds, self.bar, self.tangents, self.weights)
+        return sum(int(array.nbytes) for array in arrays)
 
 
 _running: dict[int, Columns] = {}  # those that are recording or being swept, by the address of their header
@@ -93,8 +131,22 @@ def _grow(address: int, count: int) -> int:
     return 0
 
 
-_GROW_CALLBACK: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(_grow)
+def _grow_triplets(address: int, count: int) -> int:
+    """The same for the columns of triplets, which have no room at first."""
+    try:
+        columns = _running[address]
+        used = int(columns.header[TRIPLETS])
+        columns.resize_triplets(max(used + count, 2 * used, FIRST) + ODD)
+    except BaseException:
+        return 1
+    return 0
+
+
+_GROWTH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_GROW_CALLBACK: Any = _GROWTH(_grow)
+_GROW_TRIPLETS_CALLBACK: Any = _GROWTH(_grow_triplets)
 _GROW_ADDRESS = ctypes.cast(_GROW_CALLBACK, ctypes.c_void_p).value or 0
+_GROW_TRIPLETS_ADDRESS = ctypes.cast(_GROW_TRIPLETS_CALLBACK, ctypes.c_void_p).value or 0
 
 
 def take() -> Columns:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.drivers.calling import Call, call, is_compiled
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.implicit import constants, depends_on_tracked, flat, frozen, recorded
 from tapegrad.optimize.optimality import implicit_minimum, refuse_tracked_limits
@@ -143,6 +144,8 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
         return model(data, *p)
 
     vector = VectorFunction(of_parameters, packing, name="curve_fit")
+    if is_compiled(model):
+        vector = _CompiledModel(model, packing, lambda: data)
 
     def values(x: Any, *p: float) -> np.ndarray:
         nonlocal data
@@ -167,3 +170,15 @@ def _not_differentiable() -> NotImplementedError:
         "curve_fit: the fit depends on tracked tensors, and is not differentiable by them. Use tg.optimize.least_squares with "
         "the residual, or run under tg.no_grad()."
     )
+
+
+class _CompiledModel(VectorFunction):
+    """A compiled model, which takes the parameters one by one after the data."""
+
+    def __init__(self, model: Callable[..., Any], packing: Packing, data: Callable[[], Any]) -> None:
+        super().__init__(model, packing, name="curve_fit")
+        self._data = data
+
+    def _call(self, variable: Any, second: bool = False) -> Call:
+        numbers = range(1, len(variable) + 1)
+        return call(self._f, (self._data(), *map(float, variable)), {}, numbers, False, self._name, second)

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from tapegrad.autograd.backward import grad as tensor_grad
-from tapegrad.drivers.calling import Call, call
-from tapegrad.drivers.derivatives import Derivative, Outputs, hessian_matrix, joined, projected
+from tapegrad.drivers.calling import Call, call, is_compiled
+from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
@@ -82,7 +82,7 @@ class _Point:
     __slots__ = ("derivative", "gradient", "made", "output", "value")
     made: Call | None
     output: Tensor | None
-    derivative: Derivative | None
+    derivative: Any
 
     def __init__(self, value: float, gradient: np.ndarray) -> None:
         self.value, self.gradient = value, gradient
@@ -118,13 +118,13 @@ class ScipyFunction:
         return self._latest.latest.value
 
     def _record(self, x: np.ndarray) -> _Point:
-        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize")
+        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize", second=self._keeps)
         output = scalar_output(made, "minimize")
         value = float(output._data)
         if self._strict and value != value:
             raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
         self._strict = False
-        if self._keeps and output._row:
+        if self._keeps and made.recording is None and output._row:
             # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
             found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))
         else:
@@ -134,7 +134,7 @@ class ScipyFunction:
             point.made, point.output = made, output
         return point
 
-    def _second(self, x: np.ndarray) -> Derivative:
+    def _second(self, x: np.ndarray) -> Any:
         if not self._keeps:
             self._keeps = True
             self._latest.forget()
@@ -142,7 +142,7 @@ class ScipyFunction:
         if point.derivative is None:
             assert point.made is not None
             assert point.output is not None
-            point.derivative = Derivative(point.made.leaves, [point.output], second=True)
+            point.derivative = derivative_of(point.made, [point.output], second=True)
         return point.derivative
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -179,8 +179,11 @@ class VectorFunction:
         self._f, self._packing, self._args, self._name = f, packing, as_arguments(args), name
         self._latest = Latest(self._record)
 
+    def _call(self, variable: Any, second: bool = False) -> Call:
+        return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
+
     def _record(self, x: np.ndarray) -> tuple[Call, Outputs, list[np.ndarray]]:
-        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, self._name)
+        made = self._call(self._packing.point(x))
         return made, Outputs(made, self._name), []
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -192,11 +195,13 @@ class VectorFunction:
         """Matrix of shape (outputs, inputs)."""
         made, outputs, matrices = self._latest.at(x)
         if not matrices:
-            matrices.append(np.ascontiguousarray(jacobian_matrix(Derivative(made.leaves, outputs.tensors))))
+            matrices.append(np.ascontiguousarray(jacobian_matrix(derivative_of(made, outputs.tensors))))
         return matrices[0].copy()
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Hessian of a weighted sum of the outputs."""
+        if is_compiled(self._f):
+            return hessian_matrix(self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64))
         made, outputs, _ = self._latest.at(x)
         return hessian_matrix(Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True))
 

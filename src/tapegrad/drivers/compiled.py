@@ -1,0 +1,94 @@
+"""Functions that are compiled with Numba: their calls are recorded on tapes of their own, and these give the products."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import Argnums, Call, check_argnums
+from tapegrad.drivers.containers import Node, flatten
+from tapegrad.nopython.derivatives import Recording, gradient
+from tapegrad.nopython.recorder import recorder
+from tapegrad.nopython.tape_memory import give_back, take
+from tapegrad.tensor import Tensor, make
+
+__all__ = ["compiled_call", "compiled_gradient", "parts_of"]
+
+ndarray = np.ndarray
+
+
+def compiled_call(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums, has_aux: bool, name: str, second: bool
+) -> Call:
+    """Record a call of a compiled function; its leaves and its output are plain values."""
+    numbers = check_argnums(argnums, len(args), name)
+    values = [arg._data if isinstance(arg, Tensor) else arg for arg in args]
+    record = recorder(f, numbers)
+    arguments = record.arguments(tuple(values), kwargs)
+    made = Call()
+    made.inside, made.many = False, not isinstance(argnums, (int, np.integer))
+    made.recording = Recording(record, arguments, second, has_aux)
+    found: list[Any] = []
+    made.places = []
+    structures = [flatten(arguments[n], found, made.places, f"argument {n}") for n in numbers]
+    made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
+    made.leaves = [make(value, 0) for value in found]
+    made.kinds = [float if isinstance(value, float) else ndarray for value in found]
+    made.output, made.aux = made.recording.value, made.recording.aux
+    return made
+
+
+def parts_of(vector: np.ndarray, leaves: Sequence[Tensor]) -> list[np.ndarray]:
+    """A vector over all inputs cut into arrays of the shapes of the leaves."""
+    parts, done = [], 0
+    for leaf in leaves:
+        shape = np.shape(leaf._data)
+        size = int(np.prod(shape))
+        parts.append(vector[done : done + size].reshape(shape))
+        done += size
+    return parts
+
+
+def compiled_gradient(f: Any, argnums: Argnums, general: Callable[..., Any]) -> Callable[..., Any]:
+    """Value and gradient without anything between the call and the sweep where arguments are what they mostly are.
+
+    `general` is called where they are not: keywords, containers, tensors, results that are no numbers.
+    """
+    record: Any = None
+    single = isinstance(argnums, (int, np.integer))
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        nonlocal record
+        if record is None:
+            record = recorder(f, check_argnums(argnums, len(args), "grad"))
+        if kwargs or len(args) != record.count or not record.plain or any(isinstance(arg, Tensor) for arg in args):
+            return general(*args, **kwargs)
+        for k in record.argnums:
+            if type(args[k]) is not ndarray and type(args[k]) is not float:
+                return general(*args)
+        arguments = record.arguments(args, kwargs)
+        columns = take()
+        try:
+            value, row = record.record(columns, arguments)
+            if type(value) is not float:
+                return general(*args)
+            bar = gradient(columns, row)
+            first, parts = 1, []
+            for k in record.argnums:
+                point = arguments[k]
+                if type(point) is float:
+                    parts.append(bar.item(first))
+                    first += 1
+                else:
+                    last = first + point.size
+                    parts.append(bar[first:last].reshape(point.shape).copy())
+                    first = last
+        finally:
+            give_back(columns)
+        return value, (parts[0] if single else tuple(parts))
+
+    return value_and_gradient

@@ -1,0 +1,210 @@
+"""Every driver, and every optimiser, on compiled functions: the same as on the Python functions that they are compiled from."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+X = np.array([1.3, 0.7, 1.1])
+V = np.array([0.2, -1.0, 0.5])
+
+
+def scalar(x):
+    return (np.sin(x) * x).sum() * x[0] + x[1] ** 3
+
+
+def vector(x):
+    return np.exp(x[1:] * x[:-1]) + x[0]
+
+
+def of_two(x, a):
+    return a * x[0] * x[1] + a * a * x[2]
+
+
+njit_scalar, njit_vector, njit_of_two = numba.njit(scalar), numba.njit(vector), numba.njit(of_two)
+
+DRIVERS: dict[str, Callable[[Any, Any], Any]] = {
+    "value_and_grad": lambda f, _: tg.value_and_grad(f)(X),
+    "grad": lambda f, _: tg.grad(f)(X),
+    "elementwise_grad": lambda _, g: tg.elementwise_grad(g)(X),
+    "jacobian": lambda _, g: tg.jacobian(g)(X),
+    "forward jacobian": lambda _, g: tg.jacobian(g, mode="forward")(X),
+    "reverse jacobian": lambda _, g: tg.jacobian(g, mode="reverse")(X),
+    "value_and_jacobian": lambda _, g: tg.value_and_jacobian(g)(X),
+    "jacobian of a scalar": lambda f, _: tg.jacobian(f)(X),
+    "hessian": lambda f, _: tg.hessian(f)(X),
+    "hvp": lambda f, _: tg.hvp(f, X, V),
+    "jvp": lambda _, g: tg.jvp(g, (X,), (V,)),
+    "vjp": lambda _, g: tg.vjp(g, X)[1](np.array([1.0, -2.0])),
+    "linearize": lambda _, g: tg.linearize(g, X)[1](V),
+    "gauss_newton": lambda _, g: (lambda m: (m.value, m.gradient, m.product(V), m.matrix()))(tg.gauss_newton(g, X)),
+}
+
+
+def same(got: Any, expected: Any) -> None:
+    """Assert equal structures with values that agree to rounding."""
+    assert type(got) is type(expected)
+    if isinstance(expected, tuple):
+        assert len(got) == len(expected)
+        for a, b in zip(got, expected, strict=True):
+            same(a, b)
+    else:
+        assert np.shape(got) == np.shape(expected)
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+def test_driver(name: str) -> None:
+    same(DRIVERS[name](njit_scalar, njit_vector), DRIVERS[name](scalar, vector))
+
+
+BY_TWO: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda f: tg.value_and_grad(f, argnums=(1, 0))(X, 2.0),
+    "hessian": lambda f: tg.hessian(f, argnums=(1, 0))(X, 2.0),
+    "jacobian": lambda f: tg.jacobian(f, argnums=[0, 1])(X, 2.0),
+    "jvp": lambda f: tg.jvp(f, (X, 2.0), (V, 1.0)),
+    "vjp": lambda f: tg.vjp(f, X, 2.0)[1](1.0),
+    "negative": lambda f: tg.grad(f, argnums=-1)(X, 2.0),
+    "keyword": lambda f: tg.grad(f)(X, a=2.0),
+}
+
+
+@pytest.mark.parametrize("name", BY_TWO)
+def test_several_arguments(name: str) -> None:
+    same(BY_TWO[name](njit_of_two), BY_TWO[name](of_two))
+
+
+class Parameters(NamedTuple):
+    weights: np.ndarray
+    scale: float
+
+
+def of_parameters(p):
+    return (p.weights * p.weights).sum() * p.scale, (p.weights * p.scale, p.scale)
+
+
+njit_of_parameters = numba.njit(of_parameters)
+
+
+@numba.njit
+def value_of_parameters(p):
+    return njit_of_parameters(p)[0]
+
+
+POINT = Parameters(X, 2.0)
+
+
+def test_gradient_by_a_named_tuple_with_aux() -> None:
+    (value, aux), gradient = tg.value_and_grad(njit_of_parameters, has_aux=True)(POINT)
+    assert value == pytest.approx(2.0 * X @ X)
+    same(aux, (2.0 * X, 2.0))
+    same(gradient, Parameters(4.0 * X, float(X @ X)))
+
+
+def test_hessian_by_a_named_tuple() -> None:
+    hessian = tg.hessian(value_of_parameters)(POINT)
+    same(hessian, Parameters(Parameters(4.0 * np.eye(3), 2.0 * X), Parameters(2.0 * X, 0.0)))
+
+
+def test_jacobian_of_a_tuple() -> None:
+    several = numba.njit(lambda x: (x[0] * x, x[1]))
+    same(tg.jacobian(several)(X), (X[0] * np.eye(3) + np.outer(X, [1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])))
+
+
+def test_has_aux_needs_a_pair() -> None:
+    with pytest.raises(TypeError, match="must return a pair"):
+        tg.grad(njit_scalar, has_aux=True)(X)
+
+
+@dataclasses.dataclass
+class Record:
+    x: np.ndarray
+
+
+@pytest.mark.parametrize(
+    "point", [{"x": X}, Record(X), [X, X], 2, 1j, np.arange(3), X.astype(np.float32)], ids=lambda p: type(p).__name__
+)
+def test_what_compiled_functions_do_not_take(point: Any) -> None:
+    with pytest.raises(TypeError, match="argument 0 is"):
+        tg.grad(njit_scalar)(point)
+
+
+def test_result_that_is_not_a_scalar() -> None:
+    with pytest.raises(TypeError, match="scalar-output"):
+        tg.hessian(njit_vector)(X)
+
+
+def test_complex_result() -> None:
+    with pytest.raises(TypeError, match="complex"):
+        tg.grad(numba.njit(lambda x: x[0] * 1j))(X)
+
+
+def test_tensors_as_arguments() -> None:
+    same(tg.grad(njit_scalar)(tg.tensor(X)), tg.grad(scalar)(X))
+
+
+def test_drivers_inside_of_drivers() -> None:
+    def norm_of_gradient(x: Any) -> Any:
+        return (tg.grad(njit_scalar)(x) ** 2).sum()
+
+    gradient, hessian = tg.grad(scalar)(X), tg.hessian(scalar)(X)
+    np.testing.assert_allclose(tg.grad(norm_of_gradient)(X), 2.0 * hessian @ gradient)
+
+
+def test_a_pullback_keeps_its_tape_while_other_calls_run() -> None:
+    _, pullback = tg.vjp(njit_vector, X)
+    before = pullback(np.ones(2))
+    tg.hessian(njit_scalar)(X)
+    same(pullback(np.ones(2)), before)
+
+
+def test_check_grads() -> None:
+    tg.check_grads(njit_vector, (X,))
+    tg.check_grads(njit_of_two, (X, 2.0))
+
+
+def rosenbrock(x):
+    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2).sum() + ((1.0 - x[:-1]) ** 2).sum()
+
+
+njit_rosenbrock = numba.njit(rosenbrock)
+
+
+@pytest.mark.parametrize("method", ["L-BFGS-B", "Newton-CG", "trust-exact", "trust-krylov"])
+def test_minimize(method: str) -> None:
+    start = np.array([-1.2, 1.0, 0.8])
+    ours, theirs = (tg.optimize.minimize(f, start, method=method) for f in (njit_rosenbrock, rosenbrock))
+    np.testing.assert_allclose(ours.x, 1.0, atol=1e-3)
+    assert ours.nfev == theirs.nfev
+
+
+def test_one_recording_serves_value_and_gradient() -> None:
+    fun = tg.optimize.scipy_fun(njit_rosenbrock, X)
+    fun.value(X), fun.gradient(X)
+    assert fun.evaluations == 1
+    fun.hess(X), fun.hessp(X, V), fun.value(X)
+    assert fun.evaluations == 2  # the second one records second derivatives
+
+
+def test_constraints() -> None:
+    circle = numba.njit(lambda x: (x * x).sum() - 2.0)
+    found = tg.optimize.minimize(
+        numba.njit(lambda x: x.sum()), np.array([1.0, -2.0]), method="trust-constr", constraints=tg.optimize.equality(circle)
+    )
+    np.testing.assert_allclose(found.x, -1.0, atol=1e-4)
+
+
+def test_least_squares_root_and_curve_fit() -> None:
+    residual = numba.njit(lambda x: np.array([10.0 * (x[1] - x[0] ** 2), 1.0 - x[0]]))
+    np.testing.assert_allclose(tg.optimize.least_squares(residual, [-1.2, 1.0]).x, 1.0)
+    np.testing.assert_allclose(tg.optimize.root(residual, [-1.2, 1.0]).x, 1.0)
+    t = np.linspace(0.0, 2.0, 20)
+    model = numba.njit(lambda t, a, k: a * np.exp(-k * t))
+    np.testing.assert_allclose(tg.optimize.curve_fit(model, t, 3.0 * np.exp(-0.7 * t), [1.0, 1.0])[0], [3.0, 0.7])
