@@ -47,7 +47,7 @@ W = np.ones(3)
 )
 def test_writing_into_arrays_that_share_memory_in_a_container_is_refused(f: Callable[..., Any], pair: Any) -> None:
     with pytest.raises(ValueError, match="share memory"):
-        tg.grad(f)(X, pair)
+        tg.grad(numba.njit(f))(X, pair)
 
 
 def typed_list(*arrays: Any) -> Any:
@@ -69,7 +69,7 @@ def add_to_the_first(x, arrays):
 @pytest.mark.parametrize("container", [typed_list, typed_dictionary])
 def test_arrays_in_typed_containers_keep_their_values(container: Callable[..., Any]) -> None:
     first, second = np.array([2.0, 3.0]), np.array([4.0, 5.0])
-    value, gradient = tg.value_and_grad(add_to_the_first)(X, container(first, second))
+    value, gradient = tg.value_and_grad(numba.njit(add_to_the_first))(X, container(first, second))
     assert value == 7.0 * 1.3**2
     np.testing.assert_allclose(gradient, [14.0 * 1.3, 0.0, 0.0])
     assert first.tolist() == [2.0, 3.0]
@@ -82,7 +82,7 @@ def test_one_array_held_twice_stays_one(container: Callable[..., Any]) -> None:
         return arrays[1][0] * x[0]
 
     one = np.array([2.0, 3.0])
-    assert tg.grad(f)(X, container(one, one)).tolist() == [5.0, 0.0, 0.0]
+    assert tg.grad(numba.njit(f))(X, container(one, one)).tolist() == [5.0, 0.0, 0.0]
     assert one[0] == 2.0
 
 
@@ -92,7 +92,7 @@ def test_arrays_in_nested_typed_lists_keep_their_values() -> None:
         return lists[0][0][0] * x[0]
 
     array = np.array([2.0])
-    assert tg.grad(f)(X, numba.typed.List([numba.typed.List([array])])).tolist() == [3.0, 0.0, 0.0]
+    assert tg.grad(numba.njit(f))(X, numba.typed.List([numba.typed.List([array])])).tolist() == [3.0, 0.0, 0.0]
     assert array[0] == 2.0
 
 
@@ -116,7 +116,7 @@ def test_an_instance_of_a_compiled_class_is_put_back() -> None:
     weights = np.array([2.0, 3.0])
     model = Model(weights)
     for _ in range(2):
-        value, gradient = tg.value_and_grad(steps)(X, model)
+        value, gradient = tg.value_and_grad(numba.njit(steps))(X, model)
         assert (value, gradient.tolist()) == (1.3 * 8.0 * 4.0 + 2, [32.0, 0.0, 0.0])
     assert (weights.tolist(), model.count, model.step()) == ([2.0, 3.0], 0, 2.0)
 
@@ -124,7 +124,7 @@ def test_an_instance_of_a_compiled_class_is_put_back() -> None:
 def test_an_instance_that_shares_memory_with_an_argument_is_refused() -> None:
     point = X.copy()
     with pytest.raises(ValueError, match="share memory"):
-        tg.grad(steps)(point, Model(point))
+        tg.grad(numba.njit(steps))(point, Model(point))
 
 
 def contiguous_copy_is_overwritten(x, c):
@@ -139,7 +139,7 @@ def test_what_copies_strided_arguments_copies_them(step_x: int, step_c: int) -> 
     x, c = np.arange(1.0, 8.0)[::step_x], np.arange(2.0, 9.0)[::step_c]
     first = 5.0 if step_c == 1 else c[0]  # contiguous memory is not copied
     want = [0.0 if step_x == 1 else first, 5.0 * c[1]]
-    np.testing.assert_array_equal(tg.grad(contiguous_copy_is_overwritten)(x, c)[:2], want)
+    np.testing.assert_array_equal(tg.grad(numba.njit(contiguous_copy_is_overwritten))(x, c)[:2], want)
 
 
 def last_of_the_list(x, arrays):
@@ -152,7 +152,7 @@ def last_of_the_list(x, arrays):
 def test_variables_in_an_array_that_a_list_shares_are_refused() -> None:
     shared = np.ones(2)
     with pytest.raises((tg.CompileError, ValueError)):
-        tg.grad(last_of_the_list)(X, numba.typed.List([shared, shared]))
+        tg.grad(numba.njit(last_of_the_list))(X, numba.typed.List([shared, shared]))
 
 
 @jitclass([("weights", numba.float64[:])])
@@ -172,4 +172,4 @@ def array_of_an_instance(x, holder):
 
 def test_variables_in_an_array_that_an_instance_holds_are_refused() -> None:
     with pytest.raises(tg.CompileError):
-        tg.grad(array_of_an_instance)(X, Holder())
+        tg.grad(numba.njit(array_of_an_instance))(X, Holder())

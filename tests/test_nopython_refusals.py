@@ -223,7 +223,7 @@ def test_message_names_construct_and_line(f: Callable[..., Any], construct: str)
 )
 def test_message_names_the_innermost_line(f: Callable[..., Any], cause: Callable[..., Any], construct: str) -> None:
     with pytest.raises(CompileError) as caught:
-        tg.grad(f)(X)
+        tg.grad(f if hasattr(f, "py_func") else numba.njit(f))(X)
     assert construct in str(caught.value)
     assert f"line {line_marked_here(cause)}" in str(caught.value)
 
@@ -233,6 +233,7 @@ def test_error_inside_of_the_compiler_is_a_refusal() -> None:
     def broken(typingctx, x):
         raise KeyError("inside of the compiler")
 
+    @numba.njit
     def f(x):
         return broken(x) * x
 
@@ -241,11 +242,12 @@ def test_error_inside_of_the_compiler_is_a_refusal() -> None:
 
 
 def test_print_shows_the_number_of_a_variable(capfd: pytest.CaptureFixture[str]) -> None:
+    @numba.njit
     def f(x):
         print("x is", x[0] * 2, x)
         return x[0]
 
-    numba.njit(f)(X)
+    f(X)
     expected = capfd.readouterr().out
     tg.grad(f)(X)
     assert capfd.readouterr().out == expected
