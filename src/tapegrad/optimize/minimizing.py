@@ -127,11 +127,11 @@ def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: A
     flat = np.asarray(result.flat, np.float64)
 
     def of_variable(x: Any) -> Any:
-        return f(x, *parameters)
+        return recorded(f, x, *parameters)
 
     def everything(z: Tensor) -> list[Any]:
         x = packing.tensors(z)
-        return [recorded(f, x, *parameters), *(one.function(x) for one in recordable(constraints))]
+        return [recorded(f, x, *parameters), *(recorded(one.function, x) for one in recordable(constraints))]
 
     if not depends_on_tracked(everything, flat):
         return None
