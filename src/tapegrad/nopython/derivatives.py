@@ -84,8 +84,8 @@ def value_and_grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0) ->
     -------
     callable
         Takes the arguments of `f`, gives ``(value, gradient)``; the gradient is a float for a number and an array of the
-        same shape for an array, and a tuple of these if `argnums` is one. The value has the bits that `f` returns (but for `fastmath` and
-        parallel reductions).
+        same shape for an array, and a tuple of these if `argnums` is one. The value has the bits that `f` returns, but for
+        `fastmath` and parallel reductions.
 
     Raises
     ------
