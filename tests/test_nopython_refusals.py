@@ -62,7 +62,7 @@ def hash_of_a_variable(x):
 
 
 def attribute_that_is_asked_for(x):
-    return x[0] if hasattr(x[1], "real") else x[2]  # here
+    return x[0] if hasattr(x[1], "is_integer") else x[2]  # here
 
 
 def function_without_a_rule(x):
@@ -182,7 +182,7 @@ REFUSED = [
     (spelling_in_a_text, "str of a variable"),
     (representation, "repr of a variable"),
     (hash_of_a_variable, "hash of a variable"),
-    (attribute_that_is_asked_for, "attribute real"),
+    (attribute_that_is_asked_for, "attribute is_integer"),
     (function_without_a_rule, "gamma"),
     (integer_array_of_variables, "int64"),
     (call_of_a_float32_signature, "float32"),
