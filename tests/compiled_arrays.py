@@ -84,11 +84,6 @@ def sums(m):
 
 
 @TABLE.case(X)
-def moments(x):
-    return np.var(x) + x.std() + np.median(x) + np.ptp(x)
-
-
-@TABLE.case(X)
 def extremes(x):
     return np.max(x) * np.min(x) + x.max() - x.min() ** 2 + x[np.argmax(x)] * x[x.argmin()]
 
@@ -99,25 +94,8 @@ def products(x):
 
 
 @TABLE.case(X)
-def sorting(x):
-    return (np.sort(x) * np.arange(7)).sum() + (x[np.argsort(x)] ** np.arange(7)).sum()
-
-
-@TABLE.case(X)
-def choosing(x):
-    y = x * 2
-    y[y > 2.0] = 0.0
-    return np.where(x > 0.95, x * x, 0.0).sum() + x[x > 0.95].sum() + y.sum() + np.clip(x, 0.7, 1.1).sum()
-
-
-@TABLE.case(X)
 def joining(x):
     return (np.concatenate((x, x * 2)) ** 2).sum() + (np.roll(x, 1) * x).sum() + np.vstack((x, x))[1, 2]
-
-
-@TABLE.case(X)
-def interpolation(x):
-    return np.interp(x, np.array([0.0, 1.0, 2.0]), np.array([0.0, 3.0, 4.0])).sum() + (np.linspace(x[0], x[1], 5) ** 2).sum()
 
 
 @TABLE.case(X)
@@ -136,11 +114,6 @@ def inner_products(x, c):
 @TABLE.case(M)
 def matrix_products(m):
     return (m.T @ m).sum() + np.dot(m, m[0]).sum() ** 2
-
-
-@TABLE.case(np.array([[3.0, 0.4, 0.2], [0.1, 2.5, 0.7], [0.6, 0.3, 2.8]]))
-def linear_systems(a):
-    return np.linalg.solve(a, a[0]).sum() + np.linalg.det(a) + np.linalg.inv(a)[0, 1] + np.linalg.norm(a)
 
 
 @TABLE.case(X)

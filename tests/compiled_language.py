@@ -66,11 +66,6 @@ def rounding(x):
 
 
 @TABLE.case(X)
-def choosing_numbers(x):
-    return np.where(x[0] > 1, x[0] * x[1], 2.0) * x[2]
-
-
-@TABLE.case(X)
 def a_choice_is_the_result(x):
     return np.where(x[0] > 1, x[0] * x[1], 2.0)
 
@@ -113,35 +108,9 @@ def running_sums_that_are_overwritten(x, c):
     return (y * y).sum()
 
 
-@TABLE.case(X)
-def norms_of_vectors(x):
-    return np.linalg.norm(x, 1) * np.linalg.norm(x - 1, np.inf) * np.linalg.norm(x, -np.inf) + np.linalg.norm(x - 1, 3)
-
-
-@TABLE.case(M)
-def norms_of_matrices(m):
-    return np.linalg.norm(m, 1) * np.linalg.norm(m, -np.inf) + np.linalg.norm(m, 2)
-
-
 @TABLE.case(X, 2)
 def norm_of_order_two(x, ord):
     return np.linalg.norm(x, ord) * x[0]
-
-
-@TABLE.case(X)
-def quantiles(x):
-    return np.percentile(x, 30) * x[0]
-
-
-@TABLE.case(X)
-def searches(x):
-    table = np.array([0.0, 1.0, 2.0])
-    return x[np.searchsorted(table, x[0])] * x[np.searchsorted(np.sort(x), 1.0, side="right")]
-
-
-@TABLE.case(X)
-def interpolation_at_a_number(x):
-    return np.interp(x[0], np.array([0.0, 1.0, 2.0]), np.array([0.0, 3.0, 4.0])) * x[1]
 
 
 @TABLE.case(X)

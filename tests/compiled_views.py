@@ -286,16 +286,6 @@ def generator_over_an_array_that_changes(x):
     return total
 
 
-@TABLE.case(np.asfortranarray(M), np.asfortranarray(M + 1.0))
-def memory_order_of_results(m, c):
-    weights = np.arange(12.0)
-    total = 0.0
-    for a in (m * 2.0, (m + c) * m, -m):
-        total += (a.T.reshape(12) * weights).sum() ** 2
-    b = m * 2.0 + np.ascontiguousarray(m)
-    return total + (b.reshape(12) * weights)[5] + (np.exp(c) * m).T.ravel()[3]
-
-
 @TABLE.case(X, (C[:-1], C[1:]))
 def tuple_of_arrays_that_overlap(x, pair):
     return (pair[0] * x[1:]).sum() * pair[1][0]
@@ -317,14 +307,6 @@ def contiguous_part_of_a_work_array(x):
 
 
 @TABLE.case(M)
-def elements_of_an_inverse_in_memory_order(m):
-    q = np.linalg.inv(m[:3])
-    flat = q.ravel()
-    flat[1] = 7.0
-    return (q * m[:3]).sum()
-
-
-@TABLE.case(M)
 def conversion_of_a_transpose(m):
     a = m.T.astype(np.float64)
     flat = a.T.ravel()
@@ -338,10 +320,3 @@ def view_by_name_of_its_real_part(x):
     v = np.real(w)
     v[0] = x[0]
     return w[0] * x[1]
-
-
-@TABLE.case(X, C)
-def turned_view_of_an_argument(x, c):
-    v = np.rot90(c[:6].reshape(2, 3))
-    v[0, 0] = x[0] * x[1]
-    return c[2] * x[2]
