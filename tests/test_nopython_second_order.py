@@ -6,9 +6,9 @@ import copy
 import math
 from typing import Any
 
-import cases_compiled_arrays
-import cases_compiled_control
-import cases_compiled_views
+import compiled_arrays
+import compiled_control
+import compiled_views
 import numba
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ NAMES = {
     "arithmetic", "conditions", "newtons_method", "calls", "recursion", "generator", "tuples", "elements_accumulated", "extremes",
     "a_reversed_view_is_written", "fortran_order", "a_strided_argument", "the_argument_is_overwritten",
 }  # fmt: skip
-TABLES = (cases_compiled_control.TABLE, cases_compiled_arrays.TABLE, cases_compiled_views.TABLE)
+TABLES = (compiled_control.TABLE, compiled_arrays.TABLE, compiled_views.TABLE)
 CASES = [case for table in TABLES for case in table if repr(case) in NAMES]
 
 
