@@ -3,20 +3,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PLOTS := plots
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
 .PHONY: demo test stress oracle packages lint bench table compatibility clean
 
-demo: $(VENV)/scipy.stamp $(VENV)/examples.stamp
+# The examples one after the other; those that draw write a picture of their name.
+demo: $(VENV)/examples.stamp
+	@mkdir -p $(PLOTS)
 	$(BIN)/python examples/tour.py
-	$(BIN)/python examples/rosenbrock.py
-	$(BIN)/python examples/logistic_regression.py
-	$(BIN)/python examples/curve_fit.py
-	$(BIN)/python examples/constrained.py
-	$(BIN)/python examples/implicit.py
+	$(BIN)/python examples/rosenbrock.py $(PLOTS)/rosenbrock.png
+	$(BIN)/python examples/logistic_regression.py $(PLOTS)/logistic_regression.png
+	$(BIN)/python examples/curve_fit.py $(PLOTS)/curve_fit.png
+	$(BIN)/python examples/constrained.py $(PLOTS)/constrained.png
+	$(BIN)/python examples/implicit.py $(PLOTS)/implicit.png
+	$(BIN)/python examples/numba_ode.py $(PLOTS)/numba_ode.png
 	$(BIN)/python examples/digits.py
-	$(BIN)/python examples/numba_ode.py
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/oracle
@@ -51,7 +54,7 @@ compatibility:
 	$(PYTHON) docs/compatibility.py
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PLOTS)
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("tapegrad needs Python 3.11 or newer, and $(PYTHON) is %d.%d; try make PYTHON=python3.12" % v[:2])'

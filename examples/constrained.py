@@ -1,8 +1,10 @@
 """A chain hangs between two hooks: least potential energy under a constraint for the length of each link.
 
 SLSQP and trust-constr get the gradient of the energy, the Jacobian of all constraints and (trust-constr) Hessians from the tape.
-With the name of a PNG file as its argument, the example also draws the chain and the curve that it approaches, for which it needs
-Matplotlib. Run it with ``python examples/constrained.py``; it needs SciPy.
+
+Run it with ``python examples/constrained.py``, or with ``python examples/constrained.py constrained.png`` to draw the chain and
+the curve that it approaches as well. It needs what ``pip install 'tapegrad[examples]'`` installs: SciPy, and Matplotlib for the
+picture.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ def draw(path: str, chain: np.ndarray) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise SystemExit("the picture needs matplotlib; install it with: pip install matplotlib") from missing
+        raise SystemExit(
+            "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
+        ) from missing
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     x = np.linspace(0.0, WIDTH, 200)

@@ -1,7 +1,7 @@
 """Fit a sum of two decays to measurements: SciPy's Levenberg-Marquardt with the exact Jacobian, and with differences.
 
-With the name of a PNG file as its argument, the example also draws the fit, for which it needs Matplotlib. Run it with
-``python examples/curve_fit.py``; it needs SciPy.
+Run it with ``python examples/curve_fit.py``, or with ``python examples/curve_fit.py curve_fit.png`` to draw the measurements and
+the fitted curve as well. It needs what ``pip install 'tapegrad[examples]'`` installs: SciPy, and Matplotlib for the picture.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def draw(path: str, t: np.ndarray, measured: np.ndarray, parameters: np.ndarray)
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise SystemExit("the picture needs matplotlib; install it with: pip install matplotlib") from missing
+        raise SystemExit(
+            "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
+        ) from missing
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     axes.plot(t, measured, ".", label="measured")

@@ -2,8 +2,10 @@
 
 The inner problem fits weights to one half of the data with a penalty for each weight; the outer one changes the penalties so that
 the fitted weights predict the other half. `tg.optimize.minimize` knows the derivative of its solution by the implicit function
-theorem, so no iteration is recorded. With the name of a PNG file as its argument, the example also draws the path of the loss, for
-which it needs Matplotlib. Run it with ``python examples/implicit.py``; it needs SciPy.
+theorem, so no iteration is recorded.
+
+Run it with ``python examples/implicit.py``, or with ``python examples/implicit.py implicit.png`` to draw the path of the loss and
+the penalties as well. It needs what ``pip install 'tapegrad[examples]'`` installs: SciPy, and Matplotlib for the picture.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def draw(path: str, losses: list[float], penalties: np.ndarray) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise SystemExit("the picture needs matplotlib; install it with: pip install matplotlib") from missing
+        raise SystemExit(
+            "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
+        ) from missing
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot(losses, ".-")

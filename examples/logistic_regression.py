@@ -1,8 +1,10 @@
 """Logistic regression by the methods of SciPy, with gradients and Hessian-vector products from the tape.
 
-The model is text that NumPy users write; a dictionary holds its parameters. With the name of a PNG file as its argument, the
-example also draws the data and the line that separates them, for which it needs Matplotlib. Run it with
-``python examples/logistic_regression.py``; it needs SciPy.
+The model is text that NumPy users write; a dictionary holds its parameters.
+
+Run it with ``python examples/logistic_regression.py``, or with ``python examples/logistic_regression.py logistic_regression.png``
+to draw the data and the line that separates them as well. It needs what ``pip install 'tapegrad[examples]'`` installs: SciPy, and
+Matplotlib for the picture.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def draw(path: str, points: np.ndarray, labels: np.ndarray, parameters: Any) -> 
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise SystemExit("the picture needs matplotlib; install it with: pip install matplotlib") from missing
+        raise SystemExit(
+            "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
+        ) from missing
     figure = Figure(layout="constrained")
     axes = figure.subplots()
     for label in (1.0, -1.0):

@@ -1,8 +1,10 @@
 """Fit the rates of a chain of reactions to measurements, with the exact gradient of the compiled solver.
 
 The solver is ordinary `numba.njit` code that knows nothing of derivatives. SciPy gets its gradient from `tg.value_and_grad`, and
-once more from finite differences; both fits start at the same point. With the name of a PNG file as its argument, the example also
-draws the fit, for which it needs Matplotlib.
+once more from finite differences; both fits start at the same point.
+
+Run it with ``python examples/numba_ode.py``, or with ``python examples/numba_ode.py numba_ode.png`` to draw the measurements and
+the fitted curves as well. It needs what ``pip install 'tapegrad[examples]'`` installs: SciPy, and Matplotlib for the picture.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def draw(path: str, fitted: Any, measured: Any) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
-        raise SystemExit("the picture needs matplotlib; install it with: pip install matplotlib") from missing
+        raise SystemExit(
+            "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
+        ) from missing
     figure = Figure()
     axes = figure.subplots()
     for i in range(0, SPECIES, 5):

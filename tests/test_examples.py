@@ -1,21 +1,28 @@
 """The examples and the README's code run as they stand, and print what they promise."""
 
 import contextlib
+import functools
+import inspect
 import io
 import os
 import re
+import runpy
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+DRAWING = ["rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode"]
+PNG_BEGINS, PNG_ENDS = b"\x89PNG\r\n\x1a\n", b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 
-def output_of(example: str) -> str:
+def output_of(example: str, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / example)],
+        [sys.executable, "-W", "error", str(ROOT / "examples" / example), *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
@@ -23,6 +30,15 @@ def output_of(example: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@functools.cache
+def drawn_by(example: str) -> tuple[str, bytes]:
+    """What an example prints, and the file that it draws; run once for all tests of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = Path(folder, "picture.png")
+        printed = output_of(f"{example}.py", str(picture))
+        return printed, picture.read_bytes()
 
 
 def printed_by_readme() -> tuple[list[str], list[str]]:
@@ -71,25 +87,42 @@ def test_missing_libraries_are_named_with_their_extra(tmp_path: Path):
     assert done.stderr.strip().endswith("needs sklearn; install what the examples need with: pip install 'tapegrad[examples]'")
 
 
+@pytest.mark.parametrize("example", DRAWING)
+def test_pictures_are_whole_png_files(example: str):
+    _, picture = drawn_by(example)
+    assert picture.startswith(PNG_BEGINS)
+    assert picture.endswith(PNG_ENDS)
+
+
+@pytest.mark.parametrize("example", DRAWING)
+def test_missing_matplotlib_is_named_with_its_extra(example: str, monkeypatch: pytest.MonkeyPatch):
+    for module in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, module, None)
+    draw: Any = runpy.run_path(str(ROOT / "examples" / f"{example}.py"))["draw"]
+    with pytest.raises(SystemExit, match=r"the picture needs matplotlib; .* pip install 'tapegrad\[examples\]'"):
+        draw(*[None] * len(inspect.signature(draw).parameters))
+
+
 def test_rosenbrock():
-    lines = output_of("rosenbrock.py").splitlines()
+    lines = drawn_by("rosenbrock")[0].splitlines()
     errors = {row[:14].strip(): float(row.split()[-1]) for row in lines[3:16]}
     assert len(errors) == 13
     # Methods without derivatives stop early on a valley that is this narrow.
     assert all(error < 1e-3 for method, error in errors.items() if method not in ("Nelder-Mead", "Powell", "COBYLA"))
-    evaluations = {line[:22].strip(): int(line[33:55]) for line in lines[-2:]}
-    assert evaluations["tape"] * 20 < evaluations["finite differences"]
+    evaluations = {line[:22].strip(): int(line[33:55]) for line in lines[-4:]}
+    assert evaluations["on arrays"] * 20 < evaluations["differences, arrays"]
+    assert evaluations["of the compiled loop"] * 20 < evaluations["differences, loop"]
 
 
 def test_logistic_regression():
-    rows = output_of("logistic_regression.py").splitlines()[1:]
+    rows = drawn_by("logistic_regression")[0].splitlines()[1:]
     losses = {row.split()[-2] for row in rows}
     assert len(rows) == 5
     assert len({round(float(loss), 7) for loss in losses}) == 1
 
 
 def test_curve_fit():
-    *parameters, evaluations, agreement = output_of("curve_fit.py").splitlines()[1:]
+    *parameters, evaluations, agreement = drawn_by("curve_fit")[0].splitlines()[1:]
     for row in parameters:
         true, fitted, deviation = (float(word) for word in row.split()[-3:])
         assert abs(fitted - true) < 4.0 * deviation
@@ -99,13 +132,13 @@ def test_curve_fit():
 
 
 def test_constrained():
-    slsqp, trust = (row.split() for row in output_of("constrained.py").splitlines()[1:])
+    slsqp, trust = (row.split() for row in drawn_by("constrained")[0].splitlines()[1:])
     assert slsqp[4] == trust[4]  # the energy
     assert float(slsqp[-1]) < 0.01
 
 
 def test_implicit():
-    derivative, losses, penalties = output_of("implicit.py").splitlines()
+    derivative, losses, penalties = drawn_by("implicit")[0].splitlines()
     exact, differences = (part.split()[-1] for part in derivative.split(","))
     assert abs(float(exact) - float(differences)) < 1e-6
     before, after = (float(part.split()[-1]) for part in losses.split(","))
@@ -115,7 +148,7 @@ def test_implicit():
 
 
 def test_numba_ode():
-    exact, differences, summary = output_of("numba_ode.py").splitlines()
+    exact, differences, summary = drawn_by("numba_ode")[0].splitlines()
     misfits = [line.split("misfit")[1].split()[0] for line in (exact, differences)]
     assert misfits[0] == misfits[1]
     assert summary.startswith("the exact gradient is")
