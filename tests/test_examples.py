@@ -1,4 +1,4 @@
-"""The examples and the README's code run as they stand, and print what they promise."""
+"""The examples and the code of documents run as they stand, and print what they promise."""
 
 import contextlib
 import functools
@@ -41,9 +41,9 @@ def drawn_by(example: str) -> tuple[str, bytes]:
         return printed, picture.read_bytes()
 
 
-def printed_by_readme() -> tuple[list[str], list[str]]:
-    """What the README's Python prints, and what the comments beside the prints promise."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+def printed_by(document: str) -> tuple[list[str], list[str]]:
+    """What the Python of a document prints, and what the comments beside the prints promise."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec("\n".join(blocks), {})
@@ -51,10 +51,12 @@ def printed_by_readme() -> tuple[list[str], list[str]]:
     return printed.getvalue().splitlines(), promised
 
 
-def test_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("document", ["README.md", "docs/drivers.md", "docs/compiled-functions.md"])
+def test_documents_print_what_they_promise(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    printed, promised = printed_by_readme()
+    printed, promised = printed_by(document)
     assert printed == promised
+    assert printed
 
 
 def test_tour():

@@ -29,7 +29,7 @@ def check_grads(
     Parameters
     ----------
     f : callable
-        Returns an array, a float, or a container of these.
+        Returns an array, a float, or a container of these. Python's or compiled, as for `value_and_grad`.
     args : tuple or list
         Its positional arguments, all of which are differentiated by.
     order : int
@@ -45,13 +45,16 @@ def check_grads(
         If two values that should be the same differ; it names them and the order.
     TypeError
         If an argument or the output is not of floats.
+    CompileError
+        If a compiled `f` uses what cannot be recorded.
     ValueError
         If `order` is neither 1 nor 2.
 
     Notes
     -----
     What a user may call is checked by each way there is: the sweep, the recorded pass (`create_graph`), products from the left and
-    from the right, and their second order.
+    from the right, and their second order. A random direction is compared and not every element, so it takes three runs of `f` for
+    order 1 and six for order 2, whatever the sizes are; the direction is the same each time.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     Parameters
     ----------
     f : callable
-        Takes `x` and returns a scalar; called once.
+        Takes `x` and returns a scalar; called once. Python's or compiled, as for `value_and_grad`.
     x : array, float or container of these
         The point.
     v : array, float or container of these
@@ -50,12 +50,17 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     ------
     TypeError
         If `x` is not of floats, ``f(x)`` is not a scalar, or `v` has another structure.
+    CompileError
+        If a compiled `f` uses what cannot be recorded, or what has no second derivative there.
     ValueError
         If `v` has another shape.
+    NotImplementedError
+        If `f` is compiled and `v` is a tracked tensor.
 
     Notes
     -----
-    Exact, not a difference quotient [1]_.
+    Exact, not a difference quotient [1]_. One recording, one sweep for the gradient, and one forward and one reverse sweep for the
+    product; no matrix, whatever the size of `x`.
 
     References
     ----------
@@ -89,7 +94,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     Parameters
     ----------
     f : callable
-        Returns a scalar; called once for each call.
+        Returns a scalar; called once for each call. Python's or compiled, as for `value_and_grad`.
     argnums : int or sequence of int
         Which positional arguments to differentiate by.
     has_aux : bool
@@ -105,8 +110,21 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     ------
     TypeError
         By that function: if an input is not of floats, or the output not a scalar.
+    CompileError
+        By that function: if a compiled `f` uses what cannot be recorded, or what has no second derivative there.
     ValueError
         If there is no such argument.
+
+    Notes
+    -----
+    One recording; then products with the n unit vectors, of which up to 32 go through one forward and one reverse sweep [1]_. For
+    compiled functions second partials are written by edge pushing over each statement [2]_. The matrix is dense, and symmetric to
+    the bit.
+
+    References
+    ----------
+    .. [1] B. A. Pearlmutter, "Fast exact multiplication by the Hessian", Neural Computation 6(1), 1994.
+    .. [2] R. M. Gower, M. P. Mello, "A new framework for the computation of Hessians", Optimization Methods and Software 27, 2012.
 
     Examples
     --------
@@ -154,6 +172,12 @@ class GaussNewton:
         The residual.
     gradient : array, float or container of these
         ``J.T @ r`` in the structure of the point.
+
+    Examples
+    --------
+    >>> model = tg.gauss_newton(lambda x: x * x, np.array([1.0, 2.0]))
+    >>> model.value, model.product(np.array([1.0, 1.0]))
+    (array([1., 4.]), array([ 4., 16.]))
     """
 
     __slots__ = ("_derivative", "_made", "gradient", "value")
@@ -165,7 +189,27 @@ class GaussNewton:
         self.gradient = _arranged(made, derivative.pull(residual[:, None])[:, 0])
 
     def product(self, v: Any) -> Any:
-        """``J.T @ (J @ v)`` for a vector of the structure and shapes of the point, without forming a matrix."""
+        """``J.T @ (J @ v)`` without forming a matrix: one forward and one reverse sweep.
+
+        Parameters
+        ----------
+        v : array, float or container of these
+            Of the structure and shapes of the point.
+
+        Returns
+        -------
+        array, float or container of these
+            In the structure of the point.
+
+        Raises
+        ------
+        TypeError
+            If `v` has another structure.
+        ValueError
+            If it has another shape.
+        NotImplementedError
+            If it is a tracked tensor.
+        """
         vectors = vectors_like(self._made.leaves, self._made.structure, v, "v")
         if any(isinstance(t, Tensor) for t in vectors):
             raise NotImplementedError("products of gauss_newton cannot be differentiated; give v.detach(), or use jvp and vjp")
@@ -173,7 +217,13 @@ class GaussNewton:
         return _arranged(self._made, self._derivative.pull(self._derivative.push(column))[:, 0])
 
     def matrix(self) -> np.ndarray:
-        """``J.T @ J`` of shape (n, n), all elements of the point one after the other."""
+        """``J.T @ J``, from the dense Jacobian.
+
+        Returns
+        -------
+        ndarray, shape (n, n)
+            All elements of the point one after the other.
+        """
         full = jacobian_matrix(self._derivative)
         product: np.ndarray = full.T @ full
         return product
@@ -185,7 +235,7 @@ def gauss_newton(residual: Callable[..., Any], x: Any) -> GaussNewton:
     Parameters
     ----------
     residual : callable
-        Takes `x` and returns an array, a float or a container of these; called once.
+        Takes `x` and returns an array, a float or a container of these; called once. Python's or compiled, as for `value_and_grad`.
     x : array, float or container of these
         The point.
 
@@ -198,6 +248,19 @@ def gauss_newton(residual: Callable[..., Any], x: Any) -> GaussNewton:
     ------
     TypeError
         If `x` or the residual is not of floats.
+    CompileError
+        If a compiled residual uses what cannot be recorded.
+    NotImplementedError
+        If another driver is to differentiate it.
+
+    Notes
+    -----
+    The Hessian of half the sum of squares is ``J.T @ J`` and a sum of second derivatives of the residual weighted by the residual
+    itself, which is left out: for small residuals it is small [1]_. One recording serves all that is asked for.
+
+    References
+    ----------
+    .. [1] J. Nocedal, S. J. Wright, "Numerical Optimization", 2nd edition, Springer, 2006, section 10.3.
 
     Examples
     --------

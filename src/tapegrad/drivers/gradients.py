@@ -23,9 +23,10 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     Parameters
     ----------
     f : callable
-        Returns a scalar; called once for each call. It gets tensors in place of what it is differentiated by, on which operators,
-        the functions of `tapegrad` and NumPy's (``np.sin(x)``) are recorded. A function decorated with `numba.njit` is recorded
-        while its compiled code runs, unmodified; it takes float64 arrays and numbers, and tuples of these.
+        Returns a scalar; called once for each call. Either any callable of Python's: it gets tensors in place of what it is
+        differentiated by, on which operators, the functions of `tapegrad` and NumPy's (``np.sin(x)``) are recorded. Or a function
+        decorated with `numba.njit`, unmodified: it gets its arguments as they are, and is recorded while its compiled code runs.
+        Compiled functions are differentiated by float64 arrays and numbers, and tuples and named tuples of these.
     argnums : int or sequence of int
         Which positional arguments to differentiate by: arrays and numbers of floats, or containers of these.
     has_aux : bool
@@ -49,9 +50,19 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
 
     Notes
     -----
-    One recording and one reverse sweep. Inside of a function that another driver differentiates the results are tensors, so
+    One recording and one reverse sweep: time is proportional to that of `f` itself, whatever the size of the arguments, and
+    memory to the number of operations [1]_.
+
+    The value of a compiled function has the bits that the function itself returns; Numba leaves them open for ``fastmath=True`` and
+    for reductions of ``parallel=True`` functions. The first call with arguments of some types compiles, in every process anew.
+
+    Inside of a function that another driver differentiates the results are tensors, so
     drivers can be nested; and so they are at a tracked tensor, so that they can be part of a graph. Tracked tensors that `f` finds
     elsewhere are constants otherwise.
+
+    References
+    ----------
+    .. [1] A. Griewank, A. Walther, "Evaluating Derivatives", 2nd edition, SIAM, 2008.
 
     Examples
     --------
@@ -59,6 +70,18 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     ...     return scale * (np.sin(p["a"]) * p["b"]).sum()
     >>> tg.value_and_grad(f)({"a": np.array([0.0, 0.0]), "b": 3.0}, scale=2.0)
     (0.0, {'a': array([6., 6.]), 'b': 0.0})
+
+    A compiled function:
+
+    >>> import numba
+    >>> @numba.njit
+    ... def power(x, n):
+    ...     y = 1.0
+    ...     for _ in range(n):
+    ...         y *= x
+    ...     return y
+    >>> tg.value_and_grad(power)(2.0, 3)
+    (8.0, 12.0)
     """
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
@@ -91,7 +114,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError, CompileError, ValueError
         As for `value_and_grad`.
 
     Examples
@@ -117,7 +140,7 @@ def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..
     Parameters
     ----------
     f : callable
-        Works on arrays element by element.
+        Works on arrays of any shape element by element; Python's or compiled, as for `value_and_grad`.
     argnums : int or sequence of int
         As for `value_and_grad`.
 
@@ -129,8 +152,12 @@ def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError, CompileError, ValueError
         As for `value_and_grad`.
+
+    Notes
+    -----
+    One recording and one reverse sweep.
 
     Examples
     --------

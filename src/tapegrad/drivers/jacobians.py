@@ -25,7 +25,8 @@ def value_and_jacobian(
     Parameters
     ----------
     f : callable
-        Returns an array, a float, or a container of these; called once for each call.
+        Returns an array, a float, or a container of these; called once for each call. Python's or compiled, as for
+        `value_and_grad`; compiled functions return tuples of these at most.
     argnums : int or sequence of int
         Which positional arguments to differentiate by.
     has_aux : bool
@@ -44,12 +45,15 @@ def value_and_jacobian(
     ------
     TypeError
         By that function: if an input or an output is not of floats.
+    CompileError
+        By that function: if a compiled `f` uses what cannot be recorded.
     ValueError
         If `mode` is another one, or there is no such argument.
 
     Notes
     -----
-    Several vectors go through one sweep, which shares its cost between them.
+    One recording, then as many vectors as there are inputs (forward) or outputs (reverse), of which up to 32 go through one sweep
+    and share its cost. The matrix is dense, also where the derivative is not.
 
     Examples
     --------
@@ -86,7 +90,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
 
     Raises
     ------
-    TypeError, ValueError
+    TypeError, CompileError, ValueError
         As for `value_and_jacobian`.
 
     Examples

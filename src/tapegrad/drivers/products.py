@@ -20,7 +20,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     Parameters
     ----------
     f : callable
-        Returns an array, a float, or a container of these; called once.
+        Returns an array, a float, or a container of these; called once. Python's or compiled, as for `value_and_grad`.
     primals, tangents : tuple or list
         Its positional arguments, and for each of them a tangent of the same structure and shapes.
     has_aux : bool
@@ -35,8 +35,16 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     ------
     TypeError
         If an input or an output is not of floats, or a tangent has another structure.
+    CompileError
+        If a compiled `f` uses what cannot be recorded.
     ValueError
         If a tangent has another shape.
+    NotImplementedError
+        If `f` is compiled and a tangent is a tracked tensor.
+
+    Notes
+    -----
+    One recording and one forward sweep, whatever the sizes are. `linearize` makes the recording once for many tangents.
 
     Examples
     --------
@@ -69,7 +77,13 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     Raises
     ------
     TypeError
-        If an input or an output is not of floats.
+        If an input or an output is not of floats; by the function that is returned also if a tangent has another structure.
+    CompileError, ValueError, NotImplementedError
+        As for `jvp`.
+
+    Notes
+    -----
+    One forward sweep a product. The recording lives as long as the function that is returned.
 
     Examples
     --------
@@ -93,7 +107,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Parameters
     ----------
     f : callable
-        Returns an array, a float, or a container of these; called once.
+        Returns an array, a float, or a container of these; called once. Python's or compiled, as for `value_and_grad`.
     *primals
         Its positional arguments.
     has_aux : bool
@@ -108,7 +122,17 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     Raises
     ------
     TypeError
-        If an input or an output is not of floats.
+        If an input or an output is not of floats; by the function that is returned also if a cotangent has another structure.
+    CompileError
+        If a compiled `f` uses what cannot be recorded.
+    ValueError
+        By the function that is returned: if a cotangent has another shape.
+    NotImplementedError
+        By the function that is returned: if `f` is compiled and a cotangent is a tracked tensor.
+
+    Notes
+    -----
+    One reverse sweep a product. The recording lives as long as the function that is returned.
 
     Examples
     --------

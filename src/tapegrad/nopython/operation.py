@@ -118,13 +118,23 @@ def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        Takes tensors where `f` takes float64 numbers and arrays, and anything else as it is; gives a tensor. The whole call is
-        one operation of the graph, and can be differentiated twice.
+        Takes tensors where `f` takes float64 numbers and arrays, and anything else as it is, all by position; gives a tensor of the
+        result's shape. The whole call is one operation of the graph, and can be differentiated twice.
 
     Raises
     ------
     CompileError
         When called first with arguments of some types, if `f` uses what cannot be recorded; the message names the line.
+    TypeError
+        When called: if `f` returns several values, or is no function.
+    RuntimeError
+        In a backward pass: if it is to be differentiated a third time.
+
+    Notes
+    -----
+    The forward pass records the call on a tape of its own, which lives as long as the row; the backward pass is one sweep over it.
+    A backward pass with ``create_graph=True`` runs `f` once more and records second partials. Drivers take compiled functions
+    without this; it is for calls inside of graphs of tensors and of Python functions that are differentiated.
 
     Examples
     --------

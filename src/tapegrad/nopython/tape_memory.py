@@ -172,7 +172,7 @@ def tape_memory() -> int:
     Returns
     -------
     int
-        Rows and adjoints of all threads.
+        Rows, second partials and what sweeps work on, of all threads.
 
     Examples
     --------
@@ -185,6 +185,8 @@ def tape_memory() -> int:
 
 def free_tape_memory() -> None:
     """Give back the memory that earlier calls of differentiated compiled functions left for later ones.
+
+    Calls that run, and recordings that somebody holds (the product of `vjp`, a graph with an operation of `njit_op`), keep theirs.
 
     Examples
     --------

@@ -14,7 +14,20 @@ __all__ = ["Constraint", "between", "constraint_functions", "equality", "inequal
 
 
 class Constraint(NamedTuple):
-    """``lower <= function(x) <= upper``."""
+    """``lower <= function(x) <= upper``.
+
+    Attributes
+    ----------
+    function : callable
+        Takes the structured variable and returns an array, a float, or a container of these.
+    lower, upper : float or ndarray
+        For all of its numbers, one after the other.
+
+    Examples
+    --------
+    >>> tg.optimize.inequality(np.log).upper
+    inf
+    """
 
     function: Callable[..., Any]
     lower: Any
@@ -30,7 +43,18 @@ class Constraint(NamedTuple):
         Returns
         -------
         scipy.optimize.NonlinearConstraint
-            With exact Jacobian and Hessian.
+            With exact Jacobian and Hessian, of the vector of all elements of the variable.
+
+        Raises
+        ------
+        TypeError
+            If `x0` is not of floats.
+
+        Examples
+        --------
+        >>> circle = tg.optimize.equality(lambda x: (x * x).sum() - 2.0).to_scipy(np.zeros(2))
+        >>> circle.fun(np.array([1.0, 2.0])), circle.jac(np.array([1.0, 2.0]))
+        (array([3.]), array([[2., 4.]]))
         """
         return self.packed(Packing(x0, "constraint"))
 
@@ -77,6 +101,12 @@ def inequality(function: Callable[..., Any]) -> Constraint:
     -------
     Constraint
         For `minimize`.
+
+    Examples
+    --------
+    >>> above = tg.optimize.inequality(lambda x: x[0] - 1.0)
+    >>> tg.optimize.minimize(lambda x: (x * x).sum(), [2.0, 2.0], constraints=above, tol=1e-9).x.round(6)
+    array([1., 0.])
     """
     return Constraint(function, 0.0, np.inf)
 
@@ -95,6 +125,12 @@ def between(function: Callable[..., Any], lower: Any, upper: Any) -> Constraint:
     -------
     Constraint
         For `minimize`.
+
+    Examples
+    --------
+    >>> slope = tg.optimize.between(lambda x: x[1] - x[0], -1.0, 1.0)
+    >>> tg.optimize.minimize(lambda x: ((x - [0.0, 3.0]) ** 2).sum(), [0.0, 0.0], constraints=slope, tol=1e-9).x.round(6)
+    array([1., 2.])
     """
     return Constraint(function, lower, upper)
 

@@ -28,7 +28,8 @@ def least_squares(
     Parameters
     ----------
     residual : callable
-        Takes the variable and `args`, returns an array, a float, or a container of these.
+        Takes the variable and `args`, returns an array, a float, or a container of these. Python's or compiled, as for
+        `value_and_grad`.
     x0 : array, float or container of these
         The starting point; a list or tuple of floats means an array.
     args : tuple
@@ -47,11 +48,15 @@ def least_squares(
     ------
     TypeError
         If `x0` or the residual is not of floats.
+    CompileError
+        If a compiled residual uses what cannot be recorded.
     NotImplementedError
         If the solution depends on tracked tensors, and there is another loss than the linear one, or bounds are tracked.
 
     Notes
     -----
+    Value and Jacobian of a point come from one recording, as in `value_and_jacobian`.
+
     Where the residual depends on tracked tensors, ``x``, ``flat``, ``fun`` and ``cost`` hold tensors, as for `minimize`.
 
     Examples
@@ -106,7 +111,7 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     ----------
     model : callable
         ``model(xdata, *parameters)`` gives an array of the shape of `ydata`. It gets `xdata` as SciPy does: lists, tuples and
-        arrays as an array of float64.
+        arrays as an array of float64. Python's or compiled, as for `value_and_grad`.
     xdata, ydata : array_like
         The data.
     p0 : sequence of float, optional
@@ -117,12 +122,14 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     Returns
     -------
     tuple
-        Parameters and their covariance, and what SciPy adds to these.
+        Parameters of shape (k,) and their covariance of shape (k, k), and what SciPy adds to these.
 
     Raises
     ------
     TypeError
         If the parameters or the model's values are not of floats.
+    CompileError
+        If a compiled model uses what cannot be recorded.
     NotImplementedError
         If the fit depends on tracked tensors: the covariance has no derivative here. `least_squares` gives that of the parameters.
 

@@ -24,7 +24,7 @@ def fixed_point(
     Parameters
     ----------
     f : callable
-        Takes the variable and `args`, returns the like of the variable.
+        Takes the variable and `args`, returns the like of the variable. Python's or compiled, as for `value_and_grad`.
     x0 : array, float or container of these
         The starting point; a list or tuple of floats means an array.
     args : tuple
@@ -45,6 +45,8 @@ def fixed_point(
     ------
     TypeError
         If `x0` or the function's result is not of floats.
+    CompileError
+        If a compiled function uses what cannot be recorded.
     ValueError
         If the function's result has another size than the variable.
     RuntimeError

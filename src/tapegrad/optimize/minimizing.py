@@ -41,7 +41,8 @@ def minimize(
     Parameters
     ----------
     f : callable
-        Takes the variable and `args`, returns a scalar.
+        Takes the variable and `args`, returns a scalar. Python's or compiled, as for `value_and_grad`; the variable of a compiled
+        function is a float64 number or array, or a tuple of these.
     x0 : array, float or container of these
         The starting point. The variable has its structure; a list or tuple of floats means an array.
     args : tuple
@@ -72,6 +73,8 @@ def minimize(
     ------
     TypeError
         If `x0` is not of floats, or the function's result is no scalar or lost its derivative.
+    CompileError
+        If a compiled `f` or constraint uses what cannot be recorded, or what has no second derivative where the method asks for it.
     ValueError
         If the function is nan at `x0`.
     NotImplementedError
@@ -79,6 +82,9 @@ def minimize(
 
     Notes
     -----
+    Each point is recorded once, whatever the method asks for there. A gradient costs a reverse sweep, a product with the Hessian
+    (``hessp``) a forward and a reverse sweep, a Hessian n such products of which up to 32 share a sweep.
+
     Where the function or a constraint depends on tracked tensors, be they in `args` or variables around it, ``x``, ``flat`` and
     ``fun`` hold tensors that are differentiable by these; the other fields of the result are plain numbers. The derivative is that
     of the optimality conditions [1]_: of the gradient for the variables that no bound holds (the others have the derivative zero),

@@ -93,12 +93,18 @@ class ScipyFunction:
     """A scalar function of a flat vector with its derivatives.
 
     Calling it gives ``(value, gradient)``, for ``scipy.optimize.minimize(fun, x0, jac=True)``. `gradient`, `hess` and `hessp` use
-    what was recorded at the point; a second call at the same point runs the function again.
+    what was recorded at the point; a second call at the same point runs the function again. `scipy_fun` makes it.
 
     Attributes
     ----------
-    x0 : ndarray
+    x0 : ndarray, shape (n,)
         The starting point as a vector.
+
+    Examples
+    --------
+    >>> fun = tg.optimize.scipy_fun(lambda p: p["a"] ** 2 * p["b"], {"a": 1.0, "b": 2.0})
+    >>> fun(fun.x0), fun.hessp(fun.x0, np.array([1.0, 0.0])), fun.evaluations
+    ((2.0, array([4., 1.])), array([4., 2.]), 2)
     """
 
     def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), keeps: bool = False, strict: bool = False) -> None:
@@ -146,7 +152,7 @@ class ScipyFunction:
         return point.derivative
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient at a point."""
+        """Value and gradient, of shape (n,), at a point of shape (n,)."""
         point = self._latest.value_at(x)
         return point.value, point.gradient.copy()
 
@@ -155,16 +161,16 @@ class ScipyFunction:
         return self._latest.value_at(x).value
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
-        """Gradient at a point."""
+        """Gradient at a point, of its shape (n,)."""
         return self._latest.at(x).gradient.copy()
 
     def hessp(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """Product of the Hessian at a point with a vector."""
+        """Product of the Hessian at a point with a vector, all of shape (n,): a forward and a reverse sweep."""
         product: np.ndarray = self._second(x).curve(np.asarray(p, np.float64).reshape(-1, 1))[:, 0]
         return product
 
     def hess(self, x: np.ndarray) -> np.ndarray:
-        """Hessian at a point."""
+        """Hessian at a point, of shape (n, n)."""
         return hessian_matrix(self._second(x))
 
     def structured(self, x: np.ndarray) -> Any:
@@ -212,7 +218,7 @@ def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Any = ()) -> ScipyFun
     Parameters
     ----------
     f : callable
-        Takes the variable and `args`, returns a scalar.
+        Takes the variable and `args`, returns a scalar. Python's or compiled, as for `value_and_grad`.
     x0 : array, float or container of these, optional
         A point that has the variable's structure. Without it the variable is an array of one dimension.
     args : tuple
@@ -227,7 +233,11 @@ def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Any = ()) -> ScipyFun
     Raises
     ------
     TypeError
-        If `x0` is not of floats.
+        If `x0` is not of floats; when called, if the function's result is no scalar or lost its derivative.
+    CompileError
+        When called: if a compiled `f` uses what cannot be recorded.
+    ValueError
+        When called: if the vector has not as many elements as `x0`.
 
     Examples
     --------

@@ -24,7 +24,8 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     Parameters
     ----------
     function : callable
-        Takes the variable and `args`, returns as many numbers as the variable has elements, in an array or a container.
+        Takes the variable and `args`, returns as many numbers as the variable has elements, in an array or a container. Python's
+        or compiled, as for `value_and_grad`.
     x0 : array, float or container of these
         The starting point; a list or tuple of floats means an array.
     args : tuple
@@ -43,6 +44,8 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     ------
     TypeError
         If `x0` or the function's result is not of floats.
+    CompileError
+        If a compiled function uses what cannot be recorded.
     ValueError
         If SciPy is to read the Jacobian in columns.
 
