@@ -19,7 +19,7 @@ from scipy import optimize
 
 import tapegrad as tg
 
-VARIABLES, FEW = 100, 6
+VARIABLES, FEW = 30, 6
 METHODS = {
     "Nelder-Mead": "values", "Powell": "values", "COBYLA": "values", "CG": "gradient", "BFGS": "gradient", "L-BFGS-B": "gradient",
     "TNC": "gradient", "SLSQP": "gradient", "Newton-CG": "and products", "trust-ncg": "and products",

@@ -129,7 +129,7 @@ def between(function: Callable[..., Any], lower: Any, upper: Any) -> Constraint:
     Examples
     --------
     >>> slope = tg.optimize.between(lambda x: x[1] - x[0], -1.0, 1.0)
-    >>> tg.optimize.minimize(lambda x: ((x - [0.0, 3.0]) ** 2).sum(), [0.0, 0.0], constraints=slope, tol=1e-9).x.round(6)
+    >>> tg.optimize.minimize(lambda x: x[0] ** 2 + (x[1] - 3.0) ** 2, [0.0, 0.0], constraints=slope, tol=1e-9).x.round(6)
     array([1., 2.])
     """
     return Constraint(function, lower, upper)
