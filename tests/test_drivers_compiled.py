@@ -48,13 +48,13 @@ DRIVERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def assert_same(got: Any, expected: Any) -> None:
+def same(got: Any, expected: Any) -> None:
     """Assert equal structures with values that agree to rounding."""
     assert type(got) is type(expected)
     if isinstance(expected, tuple):
         assert len(got) == len(expected)
         for a, b in zip(got, expected, strict=True):
-            assert_same(a, b)
+            same(a, b)
     else:
         assert np.shape(got) == np.shape(expected)
         np.testing.assert_allclose(got, expected, rtol=1e-12)
@@ -62,7 +62,7 @@ def assert_same(got: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("name", DRIVERS)
 def test_driver(name: str) -> None:
-    assert_same(DRIVERS[name](njit_scalar, njit_vector), DRIVERS[name](scalar, vector))
+    same(DRIVERS[name](njit_scalar, njit_vector), DRIVERS[name](scalar, vector))
 
 
 BY_TWO: dict[str, Callable[[Any], Any]] = {
@@ -78,7 +78,7 @@ BY_TWO: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", BY_TWO)
 def test_several_arguments(name: str) -> None:
-    assert_same(BY_TWO[name](njit_of_two), BY_TWO[name](of_two))
+    same(BY_TWO[name](njit_of_two), BY_TWO[name](of_two))
 
 
 class Parameters(NamedTuple):
@@ -104,18 +104,18 @@ POINT = Parameters(X, 2.0)
 def test_gradient_by_a_named_tuple_with_aux() -> None:
     (value, aux), gradient = tg.value_and_grad(njit_of_parameters, has_aux=True)(POINT)
     assert value == pytest.approx(2.0 * X @ X)
-    assert_same(aux, (2.0 * X, 2.0))
-    assert_same(gradient, Parameters(4.0 * X, float(X @ X)))
+    same(aux, (2.0 * X, 2.0))
+    same(gradient, Parameters(4.0 * X, float(X @ X)))
 
 
 def test_hessian_by_a_named_tuple() -> None:
     hessian = tg.hessian(value_of_parameters)(POINT)
-    assert_same(hessian, Parameters(Parameters(4.0 * np.eye(3), 2.0 * X), Parameters(2.0 * X, 0.0)))
+    same(hessian, Parameters(Parameters(4.0 * np.eye(3), 2.0 * X), Parameters(2.0 * X, 0.0)))
 
 
 def test_jacobian_of_a_tuple() -> None:
     several = numba.njit(lambda x: (x[0] * x, x[1]))
-    assert_same(tg.jacobian(several)(X), (X[0] * np.eye(3) + np.outer(X, [1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])))
+    same(tg.jacobian(several)(X), (X[0] * np.eye(3) + np.outer(X, [1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])))
 
 
 def test_has_aux_needs_a_pair() -> None:
@@ -147,7 +147,7 @@ def test_complex_result() -> None:
 
 
 def test_tensors_as_arguments() -> None:
-    assert_same(tg.grad(njit_scalar)(tg.tensor(X)), tg.grad(scalar)(X))
+    same(tg.grad(njit_scalar)(tg.tensor(X)), tg.grad(scalar)(X))
 
 
 def test_drivers_inside_of_drivers() -> None:
@@ -162,7 +162,7 @@ def test_a_pullback_keeps_its_tape_while_other_calls_run() -> None:
     _, pullback = tg.vjp(njit_vector, X)
     before = pullback(np.ones(2))
     tg.hessian(njit_scalar)(X)
-    assert_same(pullback(np.ones(2)), before)
+    same(pullback(np.ones(2)), before)
 
 
 def test_check_grads() -> None:

@@ -118,15 +118,13 @@ def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:
     Returns
     -------
     callable
-        Takes tensors where `f` takes float64 numbers and arrays, and anything else as it is, all by position; gives a tensor of the
-        result's shape. The whole call is one operation of the graph, and can be differentiated twice.
+        Takes tensors where `f` takes float64 numbers and arrays, and anything else as it is; gives a tensor. The whole call is
+        one operation of the graph, and can be differentiated twice.
 
     Raises
     ------
     CompileError
         When called first with arguments of some types, if `f` uses what cannot be recorded; the message names the line.
-    TypeError
-        When called: if `f` returns several values, or is no function.
     RuntimeError
         In a backward pass: if it is to be differentiated a third time.
 
