@@ -208,3 +208,9 @@ def test_least_squares_root_and_curve_fit() -> None:
     t = np.linspace(0.0, 2.0, 20)
     model = numba.njit(lambda t, a, k: a * np.exp(-k * t))
     np.testing.assert_allclose(tg.optimize.curve_fit(model, t, 3.0 * np.exp(-0.7 * t), [1.0, 1.0])[0], [3.0, 0.7])
+
+
+def test_ufuncs_of_numba_are_refused() -> None:
+    square = numba.vectorize(lambda x: x * x)
+    with pytest.raises(TypeError, match=r"numba\.vectorize, which is not recorded"):
+        tg.elementwise_grad(square)

@@ -1,5 +1,7 @@
 """SciPy's optimisers with exact derivatives: standard problems by every method, structures, constraints, and what is refused."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -345,3 +347,9 @@ def test_a_result_that_is_no_scalar_is_refused() -> None:
 
 def test_optimisers_are_found_in_the_package() -> None:
     assert tg.optimize is optimize
+
+
+def test_scipy_is_named_with_its_extra_where_it_is_missing() -> None:
+    code = "import sys; sys.modules['scipy'] = None; import tapegrad; tapegrad.optimize"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip().endswith("tapegrad.optimize needs SciPy: pip install 'tapegrad[scipy]'")

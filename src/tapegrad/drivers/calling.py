@@ -92,7 +92,7 @@ def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
     Raises
     ------
     TypeError
-        If it is not callable.
+        If it is not callable, or a ufunc of Numba's.
     """
     if is_compiled(f):
         from tapegrad.nopython.operation import njit_op
@@ -100,6 +100,10 @@ def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
         return njit_op(f)
     if not callable(f):
         raise TypeError(f"a driver differentiates a function, but got {type(f).__name__}")
+    if hasattr(f, "build_ufunc"):
+        raise TypeError(
+            f"{f.__name__} is made by numba.vectorize, which is not recorded; write a loop or array code with numba.njit"
+        )
     return f
 
 
