@@ -28,9 +28,14 @@ TABLES = (compiled_control.TABLE, compiled_arrays.TABLE, compiled_views.TABLE)
 CASES = [case for table in TABLES for case in table if repr(case) in NAMES]
 
 
-def recording(f: Any, args: tuple[Any, ...], curved: bool = False) -> Recording:
+def recording(f: Any, args: tuple[Any, ...], curved: bool = False, direction: Any = None) -> Recording:
     record = recorder(f, (0,))
-    return Recording(record, record.arguments(copy.deepcopy(args), {}), curved)
+    return Recording(record, record.arguments(copy.deepcopy(args), {}), curved, direction=direction)
+
+
+def along(f: Any, args: tuple[Any, ...], direction: np.ndarray) -> np.ndarray:
+    """Product of the Hessian with a direction that is known before the function runs."""
+    return recording(f, args, curved=True, direction=direction).curve_along()
 
 
 def moved(case: Case, direction: np.ndarray) -> Any:
@@ -52,6 +57,7 @@ def test_products_agree_with_gradients_around_the_point(case: Case) -> None:
     np.testing.assert_allclose(first.pull(np.array([[1.0, -2.0]])), np.stack([gradient, -2.0 * gradient], axis=1), rtol=1e-10)
     curved = second.curve(directions)
     np.testing.assert_allclose(second.curve(directions[:, :1]), curved[:, :1], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(along(case.function, case.args, directions[:, 0]), curved[:, 0], rtol=1e-9, atol=1e-11)
     hessian = second.curve(np.eye(first.inputs))
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(hessian @ directions, curved, rtol=1e-8, atol=1e-9)
@@ -108,6 +114,7 @@ def test_two_leaves_that_are_one_element_only_when_it_runs() -> None:
     expected[1] = 6.0 * X[1] + 2.0
     np.testing.assert_allclose(np.diag(second.curve(np.eye(4))), expected)
     np.testing.assert_allclose(second.curve(np.ones((4, 1)))[:, 0], expected)
+    np.testing.assert_allclose(along(pairs, (X, 1, 1), np.ones(4)), expected)
 
 
 def test_two_elements() -> None:
@@ -163,12 +170,15 @@ def by_loops(x):
 
 def test_rows_of_sums_and_products_have_second_partials() -> None:
     x = np.array([1.3, 0.7, 1.1, 0.9, -0.4, 0.6])
-    np.testing.assert_allclose(tg.hessian(sums_and_products)(x), tg.hessian(by_loops)(x), rtol=1e-11)
+    hessian = tg.hessian(by_loops)(x)
+    np.testing.assert_allclose(tg.hessian(sums_and_products)(x), hessian, rtol=1e-11)
+    np.testing.assert_allclose([tg.hvp(sums_and_products, x, v) for v in np.eye(6)], hessian, rtol=1e-11)
 
 
 def test_norm_at_the_origin_has_no_derivatives() -> None:
     norm = numba.njit(lambda x: np.linalg.norm(x) + x[0] * x[0])
     np.testing.assert_array_equal(tg.hessian(norm)(np.zeros(2)), [[2.0, 0.0], [0.0, 0.0]])
+    np.testing.assert_array_equal(tg.hvp(norm, np.zeros(2), np.ones(2)), [2.0, 0.0])
 
 
 def inverse(x):
@@ -181,6 +191,8 @@ def test_what_has_no_second_derivative_is_refused_by_name() -> None:
     assert tg.grad(f)(point).shape == (2, 2)
     with pytest.raises(CompileError, match=r"linalg.inv[\s\S]*# here"):
         tg.hessian(f)(point)
+    with pytest.raises(CompileError, match=r"linalg.inv[\s\S]*# here"):
+        tg.hvp(f, point, point)
 
 
 def test_absolute_zero_in_second_order() -> None:
@@ -188,6 +200,7 @@ def test_absolute_zero_in_second_order() -> None:
     f = numba.njit(lambda x: 0.0 * math.sqrt(x[0]) + x[0] * x[0])
     np.testing.assert_array_equal(tg.hessian(f)(np.zeros(1)), [[2.0]])
     assert tg.hvp(f, np.zeros(1), np.ones(1)).tolist() == [2.0]
+    assert recording(f, (np.zeros(1),), curved=True).curve(np.ones((1, 1))).tolist() == [[2.0]]
 
 
 def test_infinite_partials_meet_zero_lanes() -> None:
@@ -216,3 +229,25 @@ def test_columns_of_second_partials_grow_and_are_counted() -> None:
     second.close()
     tg.free_tape_memory()
     assert tg.tape_memory() == 0
+
+
+def test_columns_of_a_direction_grow_and_are_counted() -> None:
+    n, x, v = 30_000, np.array([0.5, 2.0]), np.array([1.0, -1.0])
+    tg.free_tape_memory()
+    recording(long_sum, (x, n)).close()
+    without = tg.tape_memory()
+    second = recording(long_sum, (x, n), curved=True, direction=v)
+    assert tg.tape_memory() >= without + 3 * n * 8
+    np.testing.assert_allclose(second.curve_along(), n * np.array([-4.0, 3.0]), rtol=1e-9)
+    second.close()
+    np.testing.assert_allclose(
+        recording(long_sum, (x, n), curved=True).curve(v[:, None])[:, 0], n * np.array([-4.0, 3.0]), rtol=1e-9
+    )
+    tg.free_tape_memory()
+
+
+def test_infinite_second_partials_do_not_reach_other_inputs() -> None:
+    f = numba.njit(lambda x: x[0] ** 1.5 + x[1] * x[1] * x[2])
+    x, v = np.array([0.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0])
+    assert tg.hvp(f, x, v).tolist() == [0.0, 10.0, 4.0]
+    assert tg.hvp(f, x, np.ones(3)).tolist() == [np.inf, 10.0, 4.0]

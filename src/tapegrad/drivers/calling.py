@@ -203,6 +203,7 @@ def call(
     name: str,
     second: bool = False,
     cut: bool = False,
+    along: Any = None,
 ) -> Call:
     """Call a function on leaves in place of the arguments that `argnums` names.
 
@@ -218,6 +219,8 @@ def call(
         Of the driver, for messages.
     second : bool
         Whether second derivatives will be asked for, which recordings of compiled functions must know.
+    along : object
+        The only direction that second derivatives will be asked for, in the structure of the arguments, if there is only one.
     cut : bool
         Whether what surrounds the call is not being recorded, so that its results are constants there.
 
@@ -229,7 +232,7 @@ def call(
     if is_compiled(f) and not (is_recording() and _is_tracked(tuple(args))):
         from tapegrad.drivers.compiled import compiled_call
 
-        return compiled_call(f, args, kwargs, argnums, has_aux, name, second)
+        return compiled_call(f, args, kwargs, argnums, has_aux, name, second, along)
     if not is_recording():
         with inference_mode(False), enable_grad():
             return call(f, args, kwargs, argnums, has_aux, name, cut=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, check_argnums
 from tapegrad.drivers.containers import Node, flatten
+from tapegrad.drivers.derivatives import as_column, vectors_like
 from tapegrad.nopython.derivatives import Recording, gradient
 from tapegrad.nopython.recorder import recorder
 from tapegrad.nopython.tape_memory import give_back, take
@@ -21,22 +22,35 @@ ndarray = np.ndarray
 
 
 def compiled_call(
-    f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums, has_aux: bool, name: str, second: bool
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    name: str,
+    second: bool,
+    along: Any = None,
 ) -> Call:
-    """Record a call of a compiled function; its leaves and its output are plain values."""
+    """Record a call of a compiled function; its leaves and its output are plain values.
+
+    `along` is the single direction, in the structure of the arguments, that second derivatives will be asked for.
+    """
     numbers = check_argnums(argnums, len(args), name)
     values = [arg._data if isinstance(arg, Tensor) else arg for arg in args]
     record = recorder(f, numbers)
     arguments = record.arguments(tuple(values), kwargs)
     made = Call()
     made.inside, made.many = False, not isinstance(argnums, (int, np.integer))
-    made.recording = Recording(record, arguments, second, has_aux)
     found: list[Any] = []
     made.places = []
     structures = [flatten(arguments[n], found, made.places, f"argument {n}") for n in numbers]
     made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
     made.leaves = [make(value, 0) for value in found]
     made.kinds = [float if isinstance(value, float) else ndarray for value in found]
+    direction = None
+    if along is not None:
+        direction = as_column(made, vectors_like(made.leaves, made.structure, along, "v"))[:, 0]
+    made.recording = Recording(record, arguments, second, has_aux, direction)
     made.output, made.aux = made.recording.value, made.recording.aux
     return made
 

@@ -71,10 +71,12 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    made = call(f, (x,), {}, 0, False, "hvp", second=True)
+    made = call(f, (x,), {}, 0, False, "hvp", second=True, along=v)
     output = scalar_output(made, "hvp")
+    if made.recording is not None:
+        return _arranged(made, made.recording.curve_along())
     vectors = vectors_like(made.leaves, made.structure, v, "v")
-    if made.inside or (made.recording is None and any(isinstance(t, Tensor) for t in vectors)):
+    if made.inside or any(isinstance(t, Tensor) for t in vectors):
         made.inside = True
         recorded = gradients(made, output)
         seeds = [t if isinstance(t, Tensor) else wrap(t) for t in vectors]

@@ -102,7 +102,7 @@ def as_column(made: Call, vectors: Sequence[Any]) -> Vector:
     NotImplementedError
         If one is tracked, but the call is that of a compiled function, whose products are not part of a graph.
     """
-    if made.recording is not None and any(isinstance(v, Tensor) for v in vectors):
+    if any(isinstance(v, Tensor) for v in vectors):  # those of functions of tensors take another way
         raise NotImplementedError("products of a compiled function with a tracked vector are not recorded; give v.detach()")
     column: Vector = vectors[0].reshape(-1) if len(vectors) == 1 else joined(vectors)
     return column[:, None]

@@ -8,6 +8,9 @@ Where second derivatives are recorded, a row that has second partials by two oth
 of the two rows, and the second partial, in two further columns, in the order of the rows. Half of it stands where the two are one,
 for a sweep goes through every triplet in both directions.
 
+Where the direction of a second derivative is known before the function runs, there are no triplets. A row's tangent is computed with it,
+and a third column has for each pair how its partial changes along the direction.
+
 Compiled code reaches the columns through a header of sixteen words whose address it is given.
 """
 
@@ -18,7 +21,11 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
+from tapegrad.nopython.edge_pushing import llvm_of
+from tapegrad.nopython.formula import product
+
 __all__ = [
+    "CHANGE_COLUMN",
     "GROW",
     "GROW_TRIPLETS",
     "LIMIT",
@@ -27,6 +34,7 @@ __all__ = [
     "ROWS",
     "ROW_COLUMN",
     "SECOND_COLUMN",
+    "TANGENT_COLUMN",
     "TRIPLETS",
     "TRIPLET_COLUMN",
     "TRIPLET_LIMIT",
@@ -36,10 +44,12 @@ __all__ = [
 
 ROWS, PAIRS, LIMIT, ROW_COLUMN, PARTIAL_COLUMN, GROW = range(6)
 TRIPLETS, TRIPLET_LIMIT, TRIPLET_COLUMN, SECOND_COLUMN, GROW_TRIPLETS = range(6, 11)
+TANGENT_COLUMN, CHANGE_COLUMN = range(11, 13)
 WORDS = 16
 FLAG = -(2**31)
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+ZERO = F64(0.0)
 GROWTH = ir.FunctionType(I64, [I64, I64]).as_pointer()
 
 
@@ -104,8 +114,78 @@ def bend(context: Any, builder: Any, header: Any, owner: Any, triplets: list[tup
     builder.store(place, _word(builder, header, TRIPLETS))
 
 
-def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]], triplets: list[tuple[Any, Any, Any]]) -> Any:
-    """Write a row, unless all it depends on is constant; its number, or 0."""
+def numbers(builder: Any, header: Any, column: int) -> Any:
+    """A pointer to a column of float64."""
+    return builder.inttoptr(builder.load(_word(builder, header, column)), F64.as_pointer())
+
+
+def tangent_of(builder: Any, header: Any, row: Any) -> Any:
+    """The tangent of a row that was written; zero for a constant, and for what was read beyond the end of an array."""
+    known, place = builder.load(_word(builder, header, ROWS)), builder.zext(row, I64)
+    place = builder.select(builder.icmp_unsigned("<=", place, known), place, I64(0))
+    return builder.load(builder.gep(numbers(builder, header, TANGENT_COLUMN), [place]))
+
+
+def set_tangent(builder: Any, header: Any, tangent: Any) -> None:
+    """The tangent of the row that is being written."""
+    place = builder.add(builder.load(_word(builder, header, ROWS)), I64(1))
+    builder.store(tangent, builder.gep(numbers(builder, header, TANGENT_COLUMN), [place]))
+
+
+def fused(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    """``x * y + z``."""
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(F64, [F64] * 3), "llvm.fmuladd.f64")
+    return builder.call(function, [x, y, z])
+
+
+def absolute(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    """The same with an absolute-zero product."""
+    return builder.fadd(product(builder, x, y), z)
+
+
+def steer(builder: Any, header: Any, start: Any, pairs: list[tuple[Any, Any]], triplets: list[tuple[Any, Any, Any]]) -> None:
+    """Write the tangent of a row, and how its partials change along the direction."""
+    tangents = {id(row): tangent_of(builder, header, row) for row, _ in pairs}
+    column = numbers(builder, header, CHANGE_COLUMN)
+
+    def write(multiply_and_add: Any) -> Any:
+        """Write all of it; the sum of what was written, minus itself."""
+        changes, tangent = dict.fromkeys(tangents, ZERO), ZERO
+        for a, b, second in triplets:
+            for row, other in ((a, b), (b, a)):
+                changes[id(row)] = multiply_and_add(builder, second, tangents[id(other)], changes[id(row)])
+        # Partials that are one come last: a sum that goes on from row to row waits for an addition only.
+        for row, partial in sorted(pairs, key=lambda pair: isinstance(pair[1], int)):
+            if isinstance(partial, int):
+                tangent = (builder.fadd if partial == 1 else builder.fsub)(tangent, tangents[id(row)])
+            else:
+                tangent = multiply_and_add(builder, partial, tangents[id(row)], tangent)
+        set_tangent(builder, header, tangent)
+        total = builder.fsub(tangent, tangent)
+        for k, (row, _) in enumerate(pairs):
+            change = changes[id(row)]
+            builder.store(change, builder.gep(column, [builder.add(start, I64(k))]))
+            if change is not ZERO:
+                total = builder.fadd(total, builder.fsub(change, change))
+        return total
+
+    with cgutils.if_unlikely(builder, builder.fcmp_unordered("!=", write(fused), F64(0.0))):
+        write(absolute)
+
+
+def push(
+    context: Any,
+    builder: Any,
+    tape: Any,
+    pairs: list[tuple[Any, Any]],
+    triplets: list[tuple[Any, Any, Any]],
+    directed: bool = False,
+) -> Any:
+    """Write a row, unless all it depends on is constant; its number, or 0. A partial is 1 or -1 if it is that always."""
+    if directed:  # what a row depends on to second order only has a pair as well
+        rows_of_pairs = {id(row) for row, _ in pairs}
+        bent = {id(row): row for a, b, _ in triplets for row in (a, b)}
+        pairs = pairs + [(row, ZERO) for key, row in bent.items() if key not in rows_of_pairs]
     some = pairs[0][0]
     for row, _ in pairs[1:]:
         some = builder.or_(some, row)
@@ -117,9 +197,11 @@ def push(context: Any, builder: Any, tape: Any, pairs: list[tuple[Any, Any]], tr
         for k, (row, partial) in enumerate(pairs):
             place = builder.add(start, I64(k))
             builder.store(builder.or_(row, I32(FLAG)) if k == 0 else unflagged(builder, row), builder.gep(rows, [place]))
-            builder.store(partial, builder.gep(partials, [place]))
+            builder.store(llvm_of(partial), builder.gep(partials, [place]))
+        if directed:
+            steer(builder, header, start, pairs, triplets)
         number = close(builder, header, end)
-        if triplets:
+        if triplets and not directed:
             bend(context, builder, header, number, triplets)
         after = builder.block
     result = builder.phi(I32)

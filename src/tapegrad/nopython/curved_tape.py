@@ -1,6 +1,6 @@
-"""The type of a tape on which second derivatives are recorded as well.
+"""The types of tapes on which second derivatives are recorded as well.
 
-At run time it is the same address as any other tape. Its type tells everything that writes rows to write triplets too, so functions
+At run time they are the same address as any other tape. Their type tells everything that writes rows what else to write, so functions
 that record first derivatives are compiled as before and cost what they cost before.
 """
 
@@ -12,20 +12,22 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import intrinsic, models, register_model
 
-__all__ = ["CurvedTape", "as_curved", "curved_tape", "refuse_curvature"]
+__all__ = ["CurvedTape", "DirectedTape", "as_curved", "as_directed", "refuse_curvature"]
 
 
 class CurvedTape(types.Type):
     """The address of a header, seen as the first argument of a function that records second derivatives."""
 
     def __init__(self) -> None:
-        super().__init__("CurvedTape")
+        super().__init__(type(self).__name__)
 
 
-curved_tape = CurvedTape()
+class DirectedTape(CurvedTape):
+    """The same for second derivatives along one direction, which is known before."""
 
 
 @register_model(CurvedTape)
+@register_model(DirectedTape)
 class CurvedTapeModel(models.PrimitiveModel):
     """An address, as for the other kind."""
 
@@ -33,14 +35,20 @@ class CurvedTapeModel(models.PrimitiveModel):
         super().__init__(manager, kind, manager.lookup(types.int64).get_value_type())
 
 
-@intrinsic
-def as_curved(typingctx: Any, address: Any) -> Any:
+def _seen_as(kind: CurvedTape) -> Any:
     """The tape at an address, for second derivatives."""
 
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return args[0]
+    @intrinsic
+    def tape(typingctx: Any, address: Any) -> Any:
+        def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return args[0]
 
-    return curved_tape(types.int64), write
+        return kind(types.int64), write
+
+    return tape
+
+
+as_curved, as_directed = _seen_as(CurvedTape()), _seen_as(DirectedTape())
 
 
 def refuse_curvature(tape: types.Type, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.nopython.columns import PAIRS, ROWS, TRIPLETS
-from tapegrad.nopython.lane_sweeps import CURVE, PULL, PUSH, curve_once, weigh
+from tapegrad.nopython.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
 from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.sweep import sweep
 from tapegrad.nopython.tape_memory import give_back, take
@@ -32,6 +32,8 @@ class Recording:
         As `Recorder.arguments` gives them.
     curved : bool
         Whether `curve` will be called; it takes a tape with second partials.
+    direction : ndarray, optional
+        A vector over all inputs if `curve_along` will be called in place of `curve`.
     has_aux : bool
         Whether the function returns a pair, of which the second is handed on.
 
@@ -49,12 +51,21 @@ class Recording:
 
     __slots__ = ("_lock", "aux", "columns", "inputs", "name", "outs", "points", "results", "value")
 
-    def __init__(self, record: Recorder, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> None:
+    def __init__(
+        self,
+        record: Recorder,
+        arguments: list[Any],
+        curved: bool = False,
+        has_aux: bool = False,
+        direction: np.ndarray | None = None,
+    ) -> None:
         self.name = record.name
         self.points = [arguments[k] for k in record.argnums]
         self._lock = threading.Lock()  # a pullback may be called by several threads, and sweeps let others run
         self.columns: Any = take()
         try:
+            if direction is not None:
+                self.columns.steer(direction)
             found = record.record(self.columns, arguments, curved, has_aux)
         except BaseException:
             self.close()
@@ -108,6 +119,7 @@ class Recording:
 
     def curve(self, tangents: np.ndarray, cotangents: np.ndarray = ONE) -> np.ndarray:
         """Products of the Hessian of a weighted sum of the results with the columns of a matrix of shape (inputs, k)."""
+        assert not self.columns.directed, "second partials were recorded along one direction only"
         found = np.empty((self.inputs, tangents.shape[1]))
         given, seeds = np.ascontiguousarray(tangents, np.float64), np.ascontiguousarray(cotangents, np.float64)
         with self._lock:
@@ -115,6 +127,15 @@ class Recording:
                 self._curve_once(given, seeds, found)
             elif tangents.shape[1]:
                 self._curve(given, seeds, found)
+        return found
+
+    def curve_along(self, cotangents: np.ndarray = ONE) -> np.ndarray:
+        """Product of the Hessian of a weighted sum of the results with the direction."""
+        columns, found = self.columns, np.empty(self.inputs)
+        last, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
+        with self._lock:
+            bars = columns.room("bar", 2 * (last + 1))
+            curve_along.get()(columns.rows, columns.partials, columns.changes, bars, last, pairs, self.outs, cotangents, found)
         return found
 
     def _curve_once(self, given: np.ndarray, seeds: np.ndarray, found: np.ndarray) -> None:

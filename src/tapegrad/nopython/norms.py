@@ -61,17 +61,14 @@ def squares_row(tape, a):
 @overload(squares_row)
 def _squares_row(tape, a):
     def impl(tape, a):
-        start = start_row(tape, a.size)
+        start = start_row(tape, a.size, a.size)
         end = start
         for place in np.ndindex(a.shape):
             r = row(a[place])
             if r != 0:
                 put(tape, end, r, 2.0 * primal(a[place]))
-                end += 1
-        owner = end_row(tape, start, end)
-        for place in np.ndindex(a.shape):
-            put_second(tape, owner, row(a[place]), row(a[place]), 1.0)
-        return owner
+                end = put_second(tape, end + 1, r, r, 1.0)
+        return end_row(tape, start, end)
 
     return impl
 
@@ -86,11 +83,10 @@ def _root_row(tape, squares, z):
     def impl(tape, squares, z):
         if squares == 0:
             return squares
-        start = start_row(tape, 1)
+        start = start_row(tape, 1, 1)
         put(tape, start, squares, 0.5 / z if z != 0.0 else 0.0)
-        owner = end_row(tape, start, start + 1)
-        put_second(tape, owner, squares, squares, -0.125 / z / z / z if z != 0.0 else 0.0)
-        return owner
+        end = put_second(tape, start + 1, squares, squares, -0.125 / z / z / z if z != 0.0 else 0.0)
+        return end_row(tape, start, end)
 
     return impl
 

@@ -10,13 +10,28 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic, overload
 from numba.np.arrayobj import make_array, populate_array
 
-from tapegrad.nopython.columns import FLAG, bend, close, columns, header_of, reserve, unflagged
-from tapegrad.nopython.curved_tape import CurvedTape
+from tapegrad.nopython.columns import (
+    CHANGE_COLUMN,
+    FLAG,
+    ROWS,
+    _word,
+    bend,
+    close,
+    columns,
+    header_of,
+    numbers,
+    reserve,
+    set_tangent,
+    tangent_of,
+    unflagged,
+)
+from tapegrad.nopython.curved_tape import CurvedTape, DirectedTape
+from tapegrad.nopython.formula import product
 from tapegrad.nopython.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
 
 __all__ = ["end_row", "primal", "primals", "put", "put_second", "row", "start_row", "with_row"]
 
-I32, I64 = ir.IntType(32), ir.IntType(64)
+I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 
 
 @intrinsic
@@ -55,13 +70,27 @@ def row(typingctx: Any, value: Any) -> Any:
 
 
 @intrinsic
-def start_row(typingctx: Any, tape: Any, count: Any) -> Any:
-    """Where the first of at most `count` pairs of a new row goes; nothing else may be recorded until `end_row`."""
+def start_row(typingctx: Any, tape: Any, count: Any, seconds: Any) -> Any:
+    """Where the first of at most `count` pairs of a new row goes, which may have second partials; nothing else may be recorded
+    until `end_row`.
+    """
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return reserve(context, builder, header_of(builder, args[0]), args[1])[0]
+        count = args[1]
+        if isinstance(tape, DirectedTape):
+            count = builder.add(count, builder.mul(I64(2), args[2]))
+        return reserve(context, builder, header_of(builder, args[0]), count)[0]
 
-    return types.int64(tape, types.int64), write
+    return types.int64(tape, types.int64, types.int64), write
+
+
+def write_pair(builder: Any, tape: types.Type, header: Any, place: Any, row: Any, partial: Any, change: Any = F64(0.0)) -> None:
+    """Write a pair; `change` is what a directed tape has besides."""
+    rows, partials = columns(builder, header)
+    builder.store(unflagged(builder, row), builder.gep(rows, [place]))
+    builder.store(partial, builder.gep(partials, [place]))
+    if isinstance(tape, DirectedTape):
+        builder.store(change, builder.gep(numbers(builder, header, CHANGE_COLUMN), [place]))
 
 
 @intrinsic
@@ -69,9 +98,7 @@ def put(typingctx: Any, tape: Any, place: Any, row: Any, partial: Any) -> Any:
     """Write a pair."""
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        rows, partials = columns(builder, header_of(builder, args[0]))
-        builder.store(unflagged(builder, args[2]), builder.gep(rows, [args[1]]))
-        builder.store(args[3], builder.gep(partials, [args[1]]))
+        write_pair(builder, tape, header_of(builder, args[0]), *args[1:])
         return context.get_dummy_value()
 
     return types.none(tape, types.int64, types.int32, types.float64), write
@@ -85,7 +112,15 @@ def end_row(typingctx: Any, tape: Any, start: Any, end: Any) -> Any:
         result = cgutils.alloca_once_value(builder, NO_ROW)
         with builder.if_then(builder.icmp_signed(">", args[2], args[1])):
             header = header_of(builder, args[0])
-            first = builder.gep(columns(builder, header)[0], [args[1]])
+            rows, partials = columns(builder, header)
+            if isinstance(tape, DirectedTape):
+                tangent = cgutils.alloca_once_value(builder, F64(0.0))
+                with cgutils.for_range_slice(builder, args[1], args[2], I64(1), I64) as (place, _):
+                    dot = tangent_of(builder, header, builder.load(builder.gep(rows, [place])))
+                    part = product(builder, builder.load(builder.gep(partials, [place])), dot)
+                    builder.store(builder.fadd(builder.load(tangent), part), tangent)
+                set_tangent(builder, header, builder.load(tangent))
+            first = builder.gep(rows, [args[1]])
             builder.store(builder.or_(builder.load(first), I32(FLAG)), first)
             builder.store(close(builder, header, args[2]), result)
         return builder.load(result)
@@ -94,15 +129,25 @@ def end_row(typingctx: Any, tape: Any, start: Any, end: Any) -> Any:
 
 
 @intrinsic
-def put_second(typingctx: Any, tape: Any, owner: Any, a: Any, b: Any, second: Any) -> Any:
-    """Write a triplet of the latest row, half of the second partial if the two rows are one; nothing on a tape without them."""
+def put_second(typingctx: Any, tape: Any, end: Any, a: Any, b: Any, second: Any) -> Any:
+    """Write a second partial of the row whose pairs end at `end`, half of it if `a` and `b` are one; where its pairs end then.
+
+    A tape of first derivatives gets nothing, a directed one two further pairs, whose partials are zero but change.
+    """
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if isinstance(tape, CurvedTape):
-            bend(context, builder, header_of(builder, args[0]), args[1], [tuple(args[2:])])
-        return context.get_dummy_value()
+        header, end, a, b, second = header_of(builder, args[0]), *args[1:]
+        if isinstance(tape, DirectedTape):
+            for row, other in ((a, b), (b, a)):
+                change = product(builder, second, tangent_of(builder, header, other))
+                write_pair(builder, tape, header, end, row, F64(0.0), change)
+                end = builder.add(end, I64(1))
+        elif isinstance(tape, CurvedTape):
+            owner = builder.add(builder.load(_word(builder, header, ROWS)), I64(1))
+            bend(context, builder, header, builder.trunc(owner, I32), [(a, b, second)])
+        return end
 
-    return types.none(tape, types.int32, types.int32, types.int32, types.float64), write
+    return types.int64(tape, types.int64, types.int32, types.int32, types.float64), write
 
 
 @intrinsic

@@ -26,7 +26,7 @@ def scaled(tape, a, factor):
 @overload(scaled)
 def _scaled(tape, a, factor):
     def impl(tape, a, factor):
-        start = start_row(tape, 1)
+        start = start_row(tape, 1, 0)
         end = start
         if row(a) != 0:
             put(tape, end, row(a), factor)
@@ -51,7 +51,7 @@ def _divmod(function: Callable[..., Any]) -> Any:
 
         def impl(tape, a, b):
             quotient, remainder = function(primal(a), primal(b))
-            start = start_row(tape, 2)
+            start = start_row(tape, 2, 0)
             end = start
             if row(a) != 0:
                 put(tape, end, row(a), 1.0)

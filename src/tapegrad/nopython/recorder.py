@@ -15,7 +15,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
-from tapegrad.nopython.curved_tape import as_curved
+from tapegrad.nopython.curved_tape import as_curved, as_directed
 from tapegrad.nopython.explain import explained, failed_to_compile
 from tapegrad.nopython.instances import Instance, restored
 from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
@@ -24,7 +24,7 @@ from tapegrad.nopython.twins import twin
 
 __all__ = ["Recorder", "recorder"]
 
-Form = tuple[bool, bool]  # whether second derivatives are recorded, and whether the function returns something besides
+Form = tuple[str, bool]  # what the tape is seen as, and whether the function returns something besides
 
 
 class Recorder:
@@ -45,7 +45,7 @@ class Recorder:
         except NumbaError as error:
             raise explained(self.name, error) from error
         self._nogil = bool(dispatcher.targetoptions.get("nogil"))
-        self._drives: dict[tuple[int, int, bool, bool], Any] = {}
+        self._drives: dict[tuple[int, int, str, bool], Any] = {}
         self._second: dict[Any, int] = {}
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -64,10 +64,10 @@ class Recorder:
     def record(self, columns: Columns, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> Any:
         """Run the function on an empty tape; primals and rows of its result.
 
-        With `curved` second partials are recorded as well. With `has_aux` the function returns a pair, and what is in its second
+        With `curved` second partials are recorded as well, or how partials change if the columns have a direction. With `has_aux` the function returns a pair, and what is in its second
         place is handed on as it is.
         """
-        form = curved, has_aux
+        form = ("as_directed" if columns.directed else "as_curved") if curved else "", has_aux
         if any(isinstance(argument, Instance) for argument in arguments):
             with restored(self.name, arguments):
                 return self._recorded(columns, arguments, form)
@@ -142,14 +142,14 @@ class Recorder:
         given = [f"input_(tape, {n})" if k in inputs else f"{keep}({n})" for k, n in enumerate(names)]
         if level == 2:
             given = [f"held({text})" for text in given]
-        curved, has_aux = form
-        text = f"def drive({', '.join(['address', *names])}):\n    tape = {'as_curved(address)' if curved else 'address'}\n"
+        seen_as, has_aux = form
+        text = f"def drive({', '.join(['address', *names])}):\n    tape = {seen_as}(address)\n"
         # Rows of inputs are numbered in the order in which they were asked for, before anything is recorded.
         text += "".join(f"    v{k} = {given[k]}\n" for k in order)
         finish = "finish_pair" if has_aux else "finish"
         text += f"    return {finish}(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
         space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", finish)}
-        space |= {"twin": self._twins[level], "as_curved": as_curved}
+        space |= {"twin": self._twins[level], "as_curved": as_curved, "as_directed": as_directed}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
 

@@ -90,7 +90,7 @@ def _product_row(tape, a, b):
     curved = isinstance(tape, CurvedTape)
 
     def impl(tape, a, b):
-        start = start_row(tape, 2 * a.size)
+        start = start_row(tape, 2 * a.size, a.size)
         end = start
         for k in range(a.size):
             r = row(a[k])
@@ -101,11 +101,9 @@ def _product_row(tape, a, b):
             if r != 0:
                 put(tape, end, r, primal(a[k]))
                 end += 1
-        owner = end_row(tape, start, end)
-        if curved:
-            for k in range(a.size):
-                put_second(tape, owner, row(a[k]), row(b[k]), 1.0)
-        return owner
+            if curved and row(a[k]) != 0 and row(b[k]) != 0:
+                end = put_second(tape, end, row(a[k]), row(b[k]), 1.0)
+        return end_row(tape, start, end)
 
     return impl
 
@@ -242,7 +240,7 @@ def _solution(tape, a, b, values, inverse):
         n = values.size
         out = np.empty(n, variable)
         for i in range(n):
-            start = start_row(tape, n * n + n)
+            start = start_row(tape, n * n + n, 0)
             end = start
             for j in range(n):
                 r = row(b[j])

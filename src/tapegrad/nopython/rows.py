@@ -19,7 +19,7 @@ def weighted(tape, a, weight):
 @overload(weighted)
 def _weighted(tape, a, weight):
     def impl(tape, a, weight):
-        start = start_row(tape, a.size)
+        start = start_row(tape, a.size, 0)
         end = start
         for place in np.ndindex(a.shape):
             r = row(a[place])
@@ -39,7 +39,7 @@ def combined(tape, a, weights):
 @overload(combined)
 def _combined(tape, a, weights):
     def impl(tape, a, weights):
-        start = start_row(tape, a.size)
+        start = start_row(tape, a.size, 0)
         end = start
         for place in np.ndindex(a.shape):
             r = row(a[place])

@@ -21,8 +21,8 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typing import signature
 
 from tapegrad.nopython.columns import push
-from tapegrad.nopython.curved_tape import CurvedTape
-from tapegrad.nopython.edge_pushing import SecondDerivatives, is_number, llvm_of, plus, times
+from tapegrad.nopython.curved_tape import CurvedTape, DirectedTape
+from tapegrad.nopython.edge_pushing import SecondDerivatives, is_number, plus, times
 from tapegrad.nopython.elementwise import is_elementwise, loops
 from tapegrad.nopython.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
 from tapegrad.nopython.operations import IN_PLACE, RULE_OF, UNDIFFERENTIATED
@@ -119,9 +119,10 @@ class Value:
 class Writing:
     """Writes a statement of scalars into a function."""
 
-    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, curved: bool) -> None:
+    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, tape: types.Type) -> None:
         self.context, self.builder, self.leaves, self.recorded = context, builder, leaves, recorded
-        self.second = SecondDerivatives(builder) if curved else None
+        self.second = SecondDerivatives(builder) if isinstance(tape, CurvedTape) else None
+        self.directed = isinstance(tape, DirectedTape)
         self.order: list[Value] = []
 
     def value(self, node: Node, resolved: Resolved) -> Value:
@@ -203,7 +204,7 @@ class Writing:
         if len(pairs) == 1 and is_number(pairs[0][1], 1):
             return pairs[0][0]
         triplets = [] if self.second is None else self.second.triplets(lambda leaf: leaf.row)
-        return push(self.context, self.builder, tape, [(row, llvm_of(factor)) for row, factor in pairs], triplets)
+        return push(self.context, self.builder, tape, pairs, triplets, self.directed)
 
 
 class StatementType(types.Callable, types.Opaque):
@@ -256,7 +257,7 @@ class StatementType(types.Callable, types.Opaque):
         for number, first in enumerate(self.firsts):
             if isinstance(leaves[number].kind, Variable) and isinstance(leaves[first].kind, Variable):
                 leaves[number] = leaves[first]
-        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable), isinstance(sig.args[0], CurvedTape))
+        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable), sig.args[0])
         root = writing.value(self.tree, resolved)
         if not isinstance(resolved.kind, Variable):
             return root.llvm

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.nopython.columns import (
+    CHANGE_COLUMN,
     GROW,
     GROW_TRIPLETS,
     LIMIT,
@@ -19,6 +20,7 @@ from tapegrad.nopython.columns import (
     ROW_COLUMN,
     ROWS,
     SECOND_COLUMN,
+    TANGENT_COLUMN,
     TRIPLET_COLUMN,
     TRIPLET_LIMIT,
     TRIPLETS,
@@ -49,19 +51,21 @@ class Columns:
         Three rows of each second partial. Empty until second derivatives are recorded.
     seconds : ndarray of float64
         The second partials.
+    changes : ndarray of float64
+        How the partial of each pair changes along a direction. Empty until one is given.
     bar : ndarray of float64
         Adjoints of rows, for the sweeps that follow a recording.
     tangents, weights : ndarray of float64
         Tangents of rows, and second partials times adjoints, for sweeps that need them.
     """
 
-    __slots__ = ("address", "bar", "header", "partials", "rows", "seconds", "tangents", "triplets", "weights")
+    __slots__ = ("_inputs", "address", "bar", "changes", "header", "partials", "rows", "seconds", "tangents", "triplets", "weights")
 
     def __init__(self) -> None:
         self.header = np.zeros(WORDS, np.int64)
         self.header[GROW], self.header[GROW_TRIPLETS] = _GROW_ADDRESS, _GROW_TRIPLETS_ADDRESS
         self.address = int(self.header.ctypes.data)
-        self.bar = self.tangents = self.weights = np.empty(0)
+        self.bar = self.tangents = self.weights = self.changes = np.empty(0)
         self.triplets, self.seconds = np.empty(0, np.int32), np.empty(0)
         self.rows = np.empty(0, np.int32)
         self.partials = np.empty(0)
@@ -73,6 +77,8 @@ class Columns:
         rows, partials = np.empty(capacity + ODD, np.int32), np.empty(capacity)
         rows[:used], partials[:used] = self.rows[:used], self.partials[:used]
         self.rows, self.partials = rows, partials
+        if self.directed:
+            self._resize_along(capacity)
         self.header[LIMIT] = capacity
         self.header[ROW_COLUMN], self.header[PARTIAL_COLUMN] = rows.ctypes.data, partials.ctypes.data
 
@@ -84,6 +90,31 @@ class Columns:
         self.triplets, self.seconds = triplets, seconds
         self.header[TRIPLET_LIMIT] = capacity
         self.header[TRIPLET_COLUMN], self.header[SECOND_COLUMN] = triplets.ctypes.data, seconds.ctypes.data
+
+    @property
+    def directed(self) -> bool:
+        """Whether derivatives along a direction are being recorded."""
+        return bool(self.header[TANGENT_COLUMN])
+
+    def steer(self, direction: np.ndarray) -> None:
+        """Record derivatives along a direction, which has an element for each element of the inputs."""
+        self._inputs = direction.size
+        self._resize_along(int(self.header[LIMIT]))
+        self.tangents[0] = 0.0
+        self.tangents[1 : direction.size + 1] = direction
+
+    def _resize_along(self, capacity: int) -> None:
+        """Make room beside `capacity` pairs, of which each may be a row; what was written stays."""
+        pairs, rows, room = int(self.header[PAIRS]), int(self.header[ROWS]) + 1, capacity + self._inputs + 1
+        if self.changes.size < capacity:
+            changes = np.empty(capacity + 2 * ODD)
+            changes[:pairs] = self.changes[:pairs]
+            self.changes = changes
+        if self.tangents.size < room:
+            tangents, known = np.empty(room), self.tangents[:rows]
+            tangents[: known.size] = known
+            self.tangents = tangents
+        self.header[CHANGE_COLUMN], self.header[TANGENT_COLUMN] = self.changes.ctypes.data, self.tangents.ctypes.data
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -110,6 +141,7 @@ class Columns:
     def nbytes(self) -> int:
         """Bytes held."""
         arrays = (self.header, self.rows, self.partials, self.triplets, self.seconds, self.bar, self.tangents, self.weights)
+        arrays += (self.changes,)
         return sum(int(array.nbytes) for array in arrays)
 
 
@@ -156,6 +188,7 @@ def take() -> Columns:
     except IndexError:
         columns = Columns()
     columns.clear()
+    columns.header[TANGENT_COLUMN] = 0
     _running[columns.address] = columns
     return columns
 
