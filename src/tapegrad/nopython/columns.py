@@ -8,8 +8,8 @@ Where second derivatives are recorded, a row that has second partials by two oth
 of the two rows, and the second partial, in two further columns, in the order of the rows. Half of it stands where the two are one,
 for a sweep goes through every triplet in both directions.
 
-Where the direction of a second derivative is known before the function runs, there are no triplets. A row's tangent is computed with it,
-and a third column has for each pair how its partial changes along the direction.
+Where the direction of a second derivative is known before the function runs, there are no triplets. A row's tangent is computed
+when it is written, and a third column has for each pair how its partial changes along the direction.
 
 Compiled code reaches the columns through a header of sixteen words whose address it is given.
 """
@@ -109,7 +109,7 @@ def bend(context: Any, builder: Any, header: Any, owner: Any, triplets: list[tup
             builder.store(row, builder.gep(rows, [builder.add(builder.mul(place, I64(3)), I64(k))]))
         builder.store(second, builder.gep(seconds, [place]))
         both = builder.and_(builder.icmp_signed("!=", a, I32(0)), builder.icmp_signed("!=", b, I32(0)))
-        counts = builder.and_(both, builder.fcmp_unordered("!=", second, F64(0.0)))
+        counts = builder.and_(both, builder.fcmp_unordered("!=", second, ZERO))
         place = builder.add(place, builder.zext(counts, I64))
     builder.store(place, _word(builder, header, TRIPLETS))
 
@@ -169,7 +169,7 @@ def steer(builder: Any, header: Any, start: Any, pairs: list[tuple[Any, Any]], t
                 total = builder.fadd(total, builder.fsub(change, change))
         return total
 
-    with cgutils.if_unlikely(builder, builder.fcmp_unordered("!=", write(fused), F64(0.0))):
+    with cgutils.if_unlikely(builder, builder.fcmp_unordered("!=", write(fused), ZERO)):
         write(absolute)
 
 

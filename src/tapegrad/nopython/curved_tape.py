@@ -1,7 +1,7 @@
 """The types of tapes on which second derivatives are recorded as well.
 
-At run time they are the same address as any other tape. Their type tells everything that writes rows what else to write, so functions
-that record first derivatives are compiled as before and cost what they cost before.
+At run time they are the same address as any other tape. Their type tells everything that writes rows what else to write, so
+functions that record first derivatives are compiled as before and cost what they cost before.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from tapegrad.nopython.variable import NO_ROW, REAL, Variable, make, primal_of, 
 __all__ = ["end_row", "primal", "primals", "put", "put_second", "row", "start_row", "with_row"]
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+ZERO = F64(0.0)
 
 
 @intrinsic
@@ -84,7 +85,7 @@ def start_row(typingctx: Any, tape: Any, count: Any, seconds: Any) -> Any:
     return types.int64(tape, types.int64, types.int64), write
 
 
-def write_pair(builder: Any, tape: types.Type, header: Any, place: Any, row: Any, partial: Any, change: Any = F64(0.0)) -> None:
+def write_pair(builder: Any, tape: types.Type, header: Any, place: Any, row: Any, partial: Any, change: Any = ZERO) -> None:
     """Write a pair; `change` is what a directed tape has besides."""
     rows, partials = columns(builder, header)
     builder.store(unflagged(builder, row), builder.gep(rows, [place]))
@@ -114,7 +115,7 @@ def end_row(typingctx: Any, tape: Any, start: Any, end: Any) -> Any:
             header = header_of(builder, args[0])
             rows, partials = columns(builder, header)
             if isinstance(tape, DirectedTape):
-                tangent = cgutils.alloca_once_value(builder, F64(0.0))
+                tangent = cgutils.alloca_once_value(builder, ZERO)
                 with cgutils.for_range_slice(builder, args[1], args[2], I64(1), I64) as (place, _):
                     dot = tangent_of(builder, header, builder.load(builder.gep(rows, [place])))
                     part = product(builder, builder.load(builder.gep(partials, [place])), dot)
@@ -140,7 +141,7 @@ def put_second(typingctx: Any, tape: Any, end: Any, a: Any, b: Any, second: Any)
         if isinstance(tape, DirectedTape):
             for row, other in ((a, b), (b, a)):
                 change = product(builder, second, tangent_of(builder, header, other))
-                write_pair(builder, tape, header, end, row, F64(0.0), change)
+                write_pair(builder, tape, header, end, row, ZERO, change)
                 end = builder.add(end, I64(1))
         elif isinstance(tape, CurvedTape):
             owner = builder.add(builder.load(_word(builder, header, ROWS)), I64(1))

@@ -64,8 +64,8 @@ class Recorder:
     def record(self, columns: Columns, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> Any:
         """Run the function on an empty tape; primals and rows of its result.
 
-        With `curved` second partials are recorded as well, or how partials change if the columns have a direction. With `has_aux` the function returns a pair, and what is in its second
-        place is handed on as it is.
+        With `curved` second partials are recorded as well, or how partials change if the columns have a direction. With `has_aux`
+        the function returns a pair, and what is in its second place is handed on as it is.
         """
         form = ("as_directed" if columns.directed else "as_curved") if curved else "", has_aux
         if any(isinstance(argument, Instance) for argument in arguments):

@@ -20,7 +20,7 @@ from tapegrad.autograd.boundaries import Mark, pull, tensors_at
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.rows import arguments_of
 from tapegrad.casting import cast
-from tapegrad.drivers.calling import recorder_of
+from tapegrad.drivers.calling import is_compiled, recorder_of
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.drivers.jacobians import jacobian_matrix
@@ -32,7 +32,7 @@ from tapegrad.linalg.solving import solve
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, is_recording, make, wrap
 
-__all__ = ["constants", "depends_on_tracked", "flat", "frozen", "implicit_solution", "recorded"]
+__all__ = ["constants", "depends_on_tracked", "flat", "frozen", "implicit_solution", "none_tracked", "recorded"]
 
 FARTHEST = 1e-2  # the longest Newton step from a point that passes for a solution, relative to its size
 CHANGED = 1e-7  # the same where it ought to be nothing but rounding
@@ -102,6 +102,13 @@ def depends_on_tracked(functions: Callable[[Tensor], Sequence[Any]], z: np.ndarr
         return True
     with TAPE.claim():
         return bool(mark.boundary(tensors, [leaf]))
+
+
+def none_tracked(f: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether it is known without a call that tracked tensors have no part in a result: compiled functions see only arguments."""
+    leaves: list[Any] = []
+    flatten(tuple(arguments), leaves, [], "")
+    return is_compiled(f) and not any(isinstance(leaf, Tensor) and leaf._row for leaf in leaves)
 
 
 def _leaf(z: np.ndarray) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
-from tapegrad.optimize.implicit import constants, depends_on_tracked, frozen, recorded
+from tapegrad.optimize.implicit import constants, depends_on_tracked, frozen, none_tracked, recorded
 from tapegrad.optimize.optimality import implicit_minimum, refuse_tracked_limits
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
@@ -129,6 +129,8 @@ def minimize(
 
 def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: Any, constraints: Any) -> Tensor | None:
     """The minimum as a tensor, if it depends on tracked ones."""
+    if none_tracked(f, as_arguments(args)) and not recordable(constraints):
+        return None
     parameters = frozen(as_arguments(args))
     flat = np.asarray(result.flat, np.float64)
 

@@ -89,6 +89,10 @@ class _Point:
         self.made = self.output = self.derivative = None
 
 
+def _vector(found: list[Any]) -> np.ndarray:
+    return joined(array_of(g) if isinstance(g, Tensor) else g for g in found)
+
+
 class ScipyFunction:
     """A scalar function of a flat vector with its derivatives.
 
@@ -111,6 +115,11 @@ class ScipyFunction:
         self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
         self._strict = strict  # whether nan is refused at the first point
         self.x0 = packing.start
+        self._value_and_gradient: Callable[..., Any] = self._recorded
+        if is_compiled(f):
+            from tapegrad.drivers.compiled import compiled_gradient
+
+            self._value_and_gradient = compiled_gradient(f, 0, self._recorded)
         self._latest = Latest(self._record)
 
     @property
@@ -124,20 +133,35 @@ class ScipyFunction:
         return self._latest.latest.value
 
     def _record(self, x: np.ndarray) -> _Point:
-        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize", second=self._keeps)
-        output = scalar_output(made, "minimize")
-        value = float(output._data)
+        if self._keeps:
+            return self._kept(x)
+        value, gradient = self._value_and_gradient(self._packing.point(x), *self._args)
+        return _Point(self._checked(value), np.asarray(gradient).reshape(-1))
+
+    def _checked(self, value: float) -> float:
         if self._strict and value != value:
             raise ValueError("minimize: the function is nan at x0, so there is no direction to go. Start from another point.")
         self._strict = False
-        if self._keeps and made.recording is None and output._row:
+        return value
+
+    def _recorded(self, *args: Any) -> tuple[float, np.ndarray]:
+        """Value and gradient, where there is nothing to be kept for products with the Hessian."""
+        made = call(self._f, args, {}, 0, False, "minimize")
+        output = scalar_output(made, "minimize")
+        return float(output._data), _vector(gradients(made, output))
+
+    def _kept(self, x: np.ndarray) -> _Point:
+        """A point whose recording is kept."""
+        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize", second=True)
+        output = scalar_output(made, "minimize")
+        value = self._checked(float(output._data))
+        if made.recording is None and output._row:
             # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
             found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))
         else:
             found = gradients(made, output)
-        point = _Point(value, joined(array_of(g) if isinstance(g, Tensor) else g for g in found))
-        if self._keeps:
-            point.made, point.output = made, output
+        point = _Point(value, _vector(found))
+        point.made, point.output = made, output
         return point
 
     def _second(self, x: np.ndarray) -> Any:
