@@ -17,6 +17,7 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 
 from tapegrad.jit import always_inline, entry
+from tapegrad.nopython import columns
 
 __all__ = ["CURVE", "PULL", "PUSH", "curve_along", "curve_once", "weigh"]
 
@@ -301,10 +302,7 @@ def fused(typingctx: Any, x: Any, y: Any, z: Any) -> Any:
     """``x * y + z``."""
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.DoubleType(), [ir.DoubleType()] * 3), "llvm.fmuladd.f64"
-        )
-        return builder.call(function, args)
+        return columns.fused(builder, *args)
 
     return types.float64(types.float64, types.float64, types.float64), write
 

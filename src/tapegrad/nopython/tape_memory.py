@@ -141,8 +141,7 @@ class Columns:
     def nbytes(self) -> int:
         """Bytes held."""
         arrays = (self.header, self.rows, self.partials, self.triplets, self.seconds, self.bar, self.tangents, self.weights)
-        arrays += (self.changes,)
-        return sum(int(array.nbytes) for array in arrays)
+        return sum(int(array.nbytes) for array in (*arrays, self.changes))
 
 
 _running: dict[int, Columns] = {}  # those that are recording or being swept, by the address of their header
