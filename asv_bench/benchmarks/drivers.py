@@ -1,4 +1,7 @@
-"""Drivers for optimisation: gradients and minimisations against differences and peers, dense derivatives against sweeps."""
+"""Drivers for optimisation: gradients and minimisations against differences and peers, dense derivatives against sweeps.
+
+``python -m benchmarks.drivers`` (in ``asv_bench``) prints what is about compiled functions, in one run.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from .workloads import load
 
 RIVALS = ("differences", "torch", "autograd")
 FORMS = ("loop", "vector")
+LIMITS = {"maxfun": 10**7, "maxiter": 10**5}  # differences would reach SciPy's limit on calls before the minimum
 
 
 def loop(x: Any) -> Any:
@@ -82,6 +86,62 @@ def ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
     return statistics.median(times[1]) / statistics.median(times[0])
 
 
+def seconds(step: Callable[[], object]) -> float:
+    """Of one call, the first one left out."""
+    step()
+    begin = time.perf_counter()
+    step()
+    return time.perf_counter() - begin
+
+
+def minimisation(f: Callable[[Any], Any], library: str, x: np.ndarray) -> Callable[[], Any]:
+    """What a user of a library would minimise with."""
+    from scipy.optimize import minimize
+
+    if library == "tapegrad":
+        import tapegrad as tg
+
+        return lambda: tg.optimize.minimize(f, x, method="L-BFGS-B", options=LIMITS)
+    if library == "differences":
+        return lambda: minimize(f, x, method="L-BFGS-B", options=LIMITS)
+    both = value_and_gradient(f, library)
+    return lambda: minimize(both, x, jac=True, method="L-BFGS-B", options=LIMITS)
+
+
+def best_form(library: str, x: np.ndarray) -> Callable[[Any], Any]:
+    """The form of the function that a library is faster with."""
+    gradients = {f: value_and_gradient(f, library) for f in FUNCTIONS.values()}
+    return min(gradients, key=lambda f: seconds(lambda: gradients[f](x)))
+
+
+class CompiledBesideRivals:
+    """How many times longer others take than we do with the compiled function, in the form that is best for them."""
+
+    params = ([2, 10, 100], list(RIVALS))
+    param_names = ("n", "rival")
+    timeout = 300
+
+    def setup(self, n: int, rival: str) -> None:
+        import tapegrad as tg
+
+        from .nopython import rosenbrock
+
+        x, f = start(n), best_form(rival, start(n))
+        gradient, theirs = tg.value_and_grad(rosenbrock), value_and_gradient(f, rival)
+        self.gradients = (lambda: gradient(x)), (lambda: theirs(x))
+        self.minimisations = minimisation(rosenbrock, "tapegrad", x), minimisation(f, rival, x)
+        for step in (*self.gradients, self.minimisations[0]):
+            step()
+
+    def track_gradient(self, n: int, rival: str) -> float:
+        return ratio(*self.gradients)
+
+    def track_minimisation(self, n: int, rival: str) -> float:
+        return ratio(*self.minimisations)
+
+    track_gradient.unit = track_minimisation.unit = "x"  # type: ignore[attr-defined]
+
+
 class ValueAndGradient:
     """Value and gradient of Rosenbrock's function: how many times longer others take."""
 
@@ -108,17 +168,8 @@ class Minimise:
     param_names = ("n", "form", "rival")
 
     def setup(self, n: int, form: str, rival: str) -> None:
-        from scipy.optimize import minimize
-
-        import tapegrad as tg
-
         f, x = FUNCTIONS[form], start(n)
-        self.ours = lambda: tg.optimize.minimize(f, x, method="L-BFGS-B")
-        if rival == "differences":
-            self.theirs = lambda: minimize(f, x, method="L-BFGS-B")
-        else:
-            both = value_and_gradient(f, rival)
-            self.theirs = lambda: minimize(both, x, jac=True, method="L-BFGS-B")
+        self.ours, self.theirs = minimisation(f, "tapegrad", x), minimisation(f, rival, x)
         self.ours()
         self.theirs()
 
@@ -227,7 +278,17 @@ def compiled_steps() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
 
 
 def main() -> None:
-    """One line a driver, for compiled functions."""
+    """Tables of what compiled functions cost beside their rivals, and their drivers beside the gradient."""
+    print("| njit, Rosenbrock | gradient, minimisation | " + " | ".join(RIVALS) + " |")
+    for n in CompiledBesideRivals.params[0]:
+        found = []
+        for rival in RIVALS:
+            case = CompiledBesideRivals()
+            case.setup(n, rival)
+            found.append((case.track_gradient(n, rival), case.track_minimisation(n, rival)))
+        own = f"{seconds(case.gradients[0]) * 1e6:.0f} us, {seconds(case.minimisations[0]) * 1e3:.1f} ms"
+        print(f"| n = {n} | {own} | " + " | ".join(f"{a:.0f}x, {b:.0f}x" for a, b in found) + " |", flush=True)
+    print()
     print("| njit, driver | time | gradient | times the gradient |")
     names = {"hessian": "Hessian, n = 100", "hvp": "product with the Hessian, n = 1e5", "jacobian": "Jacobian, 99 x 100"}
     for name, (step, gradient) in compiled_steps().items():

@@ -99,7 +99,8 @@ def compiled_gradient(f: Any, argnums: Argnums, general: Callable[..., Any]) -> 
                     first += 1
                 else:
                     last = first + point.size
-                    parts.append(bar[first:last].reshape(point.shape).copy())
+                    part = bar[first:last].copy()
+                    parts.append(part if point.ndim == 1 else part.reshape(point.shape))
                     first = last
         finally:
             give_back(columns)

@@ -160,11 +160,11 @@ class Recording:
 
 def gradient(columns: Any, row: int) -> np.ndarray:
     """Adjoints of all rows, from that of one."""
-    count = int(columns.header[ROWS])
+    count = columns.header.item(ROWS)
     bar: np.ndarray = columns.adjoints()
     if 0 < row <= count:
         bar[row] = 1.0
-        sweep.get()(columns.rows, columns.partials, bar, count, int(columns.header[PAIRS]))
+        sweep.get()(columns.rows, columns.partials, bar, count, columns.header.item(PAIRS))
     return bar
 
 

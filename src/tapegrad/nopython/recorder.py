@@ -24,6 +24,8 @@ from tapegrad.nopython.twins import twin
 
 __all__ = ["Recorder", "recorder"]
 
+FLOAT64 = np.dtype(np.float64)
+ATOMS = frozenset([np.ndarray, float, int, bool])  # arguments that need not be looked into
 Form = tuple[str, bool]  # what the tape is seen as, and whether the function returns something besides
 
 
@@ -58,7 +60,8 @@ class Recorder:
         for k in self.argnums:
             if not -len(out) <= k < len(out):
                 raise ValueError(f"{self.name} has no argument {k} to differentiate with respect to: it was called with {len(out)}")
-            out[k] = _point(out[k], f"argument {k}", self.name)
+            if type(out[k]) is not np.ndarray or out[k].dtype is not FLOAT64:
+                out[k] = _point(out[k], f"argument {k}", self.name)
         return out
 
     def record(self, columns: Columns, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> Any:
@@ -68,6 +71,8 @@ class Recorder:
         the function returns a pair, and what is in its second place is handed on as it is.
         """
         form = ("as_directed" if columns.directed else "as_curved") if curved else "", has_aux
+        if ATOMS.issuperset(map(type, arguments)) and (len(arguments) == 1 or not overlap(arguments)):
+            return self._attempt(columns, arguments, form)
         if any(isinstance(argument, Instance) for argument in arguments):
             with restored(self.name, arguments):
                 return self._recorded(columns, arguments, form)
@@ -79,12 +84,10 @@ class Recorder:
             arguments = owned(arguments, shared)
         if shared:
             return self._unwritten(columns, arguments, form)
-        if self._second:
-            level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0)
-            return self._attempt(columns, arguments, level, form)
-        return self._attempt(columns, arguments, 0, form)
+        return self._attempt(columns, arguments, form)
 
-    def _attempt(self, columns: Columns, arguments: list[Any], level: int, form: Form) -> Any:
+    def _attempt(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
+        level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0) if self._second else 0
         try:
             return self._run(level, columns, arguments, form)
         except NumbaError as first:
@@ -121,7 +124,7 @@ class Recorder:
 
     def _driven(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
         drive = self._drive(level, len(arguments), form)
-        if any(isinstance(argument, list) for argument in arguments):
+        if not ATOMS.issuperset(map(type, arguments)) and any(isinstance(argument, list) for argument in arguments):
             with warnings.catch_warnings():  # Numba's notice about lists as arguments was given when the user's function was called
                 warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
                 return drive(columns.address, *arguments)

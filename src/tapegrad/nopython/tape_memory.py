@@ -122,7 +122,7 @@ class Columns:
 
     def adjoints(self) -> np.ndarray:
         """An adjoint for every row, all zero."""
-        count = int(self.header[ROWS]) + 1
+        count = self.header.item(ROWS) + 1
         if self.bar.size < count:
             self.bar = np.zeros(count + count // 8)
         else:
