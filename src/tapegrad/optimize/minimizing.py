@@ -165,14 +165,15 @@ def _minimized(
 
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
-    known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": True}
+    # Not jac=True: SciPy compares whole points then, twice for each, to find out what the function knows itself.
+    known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": function.gradient}
     if kind in WITH_PRODUCTS:
         known["hessp"] = function.hessp
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
     with _showing(progress, function) as count:
         return optimize.minimize(
-            function if "jac" in known else function.value,
+            function.value,
             packing.start,
             method=method,
             bounds=bounds,
