@@ -73,25 +73,25 @@ def value_and_gradient(f: Callable[[Any], Any], library: str) -> Callable[[np.nd
     return by_torch
 
 
+def medians(*steps: Callable[[], Any]) -> list[float]:
+    """Seconds of processor time that each takes, in turns: other processes have no part in these."""
+    counts = [1 + int(0.01 / max(spent(step, 1), 1e-6)) for step in steps]
+    rounds = [[spent(step, count) / count for step, count in zip(steps, counts, strict=True)] for _ in range(7)]
+    return [statistics.median(found) for found in zip(*rounds, strict=True)]
+
+
+def spent(step: Callable[[], Any], count: int) -> float:
+    """Seconds of processor time for a number of calls."""
+    begin = time.thread_time()
+    for _ in range(count):
+        step()
+    return time.thread_time() - begin
+
+
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
-    """How many times longer the second takes, in turns."""
-    times: tuple[list[float], list[float]] = [], []
-    for _ in range(7):
-        for step, found in zip((ours, theirs), times, strict=True):
-            begin, calls = time.perf_counter(), 0
-            while time.perf_counter() - begin < 0.01:
-                step()
-                calls += 1
-            found.append((time.perf_counter() - begin) / calls)
-    return statistics.median(times[1]) / statistics.median(times[0])
-
-
-def seconds(step: Callable[[], object]) -> float:
-    """Of one call, the first one left out."""
-    step()
-    begin = time.perf_counter()
-    step()
-    return time.perf_counter() - begin
+    """How many times longer the second takes."""
+    own, other = medians(ours, theirs)
+    return other / own
 
 
 def minimisation(f: Callable[[Any], Any], library: str, x: np.ndarray) -> Callable[[], Any]:
@@ -110,8 +110,9 @@ def minimisation(f: Callable[[Any], Any], library: str, x: np.ndarray) -> Callab
 
 def best_form(library: str, x: np.ndarray) -> Callable[[Any], Any]:
     """The form of the function that a library is faster with."""
-    gradients = {f: value_and_gradient(f, library) for f in FUNCTIONS.values()}
-    return min(gradients, key=lambda f: seconds(lambda: gradients[f](x)))
+    gradients = [value_and_gradient(f, library) for f in FUNCTIONS.values()]
+    times = medians(*(lambda g=g: g(x) for g in gradients))
+    return list(FUNCTIONS.values())[times.index(min(times))]
 
 
 class CompiledBesideRivals:
@@ -279,29 +280,23 @@ def compiled_steps() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
 
 def main() -> None:
     """Tables of what compiled functions cost beside their rivals, and their drivers beside the gradient."""
-    print("| njit, Rosenbrock | gradient, minimisation | " + " | ".join(RIVALS) + " |")
+    print("| Rosenbrock | tapegrad, njit | " + " | ".join(RIVALS) + " |")
     for n in CompiledBesideRivals.params[0]:
         found = []
         for rival in RIVALS:
             case = CompiledBesideRivals()
             case.setup(n, rival)
             found.append((case.track_gradient(n, rival), case.track_minimisation(n, rival)))
-        own = f"{seconds(case.gradients[0]) * 1e6:.0f} us, {seconds(case.minimisations[0]) * 1e3:.1f} ms"
-        print(f"| n = {n} | {own} | " + " | ".join(f"{a:.0f}x, {b:.0f}x" for a, b in found) + " |", flush=True)
+        gradient, minimum = medians(case.gradients[0], case.minimisations[0])
+        others = " | ".join(f"{b:.1f}x ({a:.0f}x)" for a, b in found)
+        print(f"| n = {n} | {minimum * 1e3:.1f} ms ({gradient * 1e6:.1f} us) | {others} |", flush=True)
     print()
     print("| njit, driver | time | gradient | times the gradient |")
     names = {"hessian": "Hessian, n = 100", "hvp": "product with the Hessian, n = 1e5", "jacobian": "Jacobian, 99 x 100"}
     for name, (step, gradient) in compiled_steps().items():
         step(), gradient()
-        times = []
-        for call in (step, gradient):
-            found = []
-            for _ in range(25):
-                begin = time.perf_counter()
-                call()
-                found.append(time.perf_counter() - begin)
-            times.append(min(found) * 1e6)
-        print(f"| {names[name]} | {times[0]:.0f} us | {times[1]:.0f} us | {ratio(gradient, step):.1f} |", flush=True)
+        times = medians(step, gradient)
+        print(f"| {names[name]} | {times[0] * 1e6:.0f} us | {times[1] * 1e6:.0f} us | {times[0] / times[1]:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
