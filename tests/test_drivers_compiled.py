@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -158,6 +159,89 @@ def test_drivers_inside_of_drivers() -> None:
     np.testing.assert_allclose(tg.grad(norm_of_gradient)(X), 2.0 * hessian @ gradient)
 
 
+def with_default(x, a, b=1.0):
+    return x[0] * a * a + b * b * x[1]
+
+
+def test_negative_argument_numbers_count_what_each_call_gives() -> None:
+    gradient = tg.grad(numba.njit(with_default), argnums=-1)
+    assert gradient(X, 2.0) == pytest.approx(4.0 * X[0])
+    assert gradient(X, 2.0, 3.0) == pytest.approx(6.0 * X[1])
+    assert gradient(X, 2.0) == pytest.approx(4.0 * X[0])
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def of_tuples(p, q):
+    return (p.a * p.a * q[0][1]).sum() * q[1] + p.b * q[0][0][0]
+
+
+def several(x, a):
+    return x * x * a, Pair(x[1:] * a, a * a * x[0])
+
+
+njit_of_tuples, njit_several = numba.njit(of_tuples), numba.njit(several)
+
+INSIDE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "keyword": lambda f, _, __: lambda x: (tg.grad(f)(x, a=2.0) ** 2).sum(),
+    "tracked keyword": lambda f, _, __: lambda x: (tg.grad(f)(X, a=x[0] * x[1]) ** 2).sum(),
+    "elements by a tracked keyword": lambda f, _, __: lambda x: (tg.elementwise_grad(f)(X, a=x[0] * x[1]) ** 2).sum(),
+    "tuples": lambda _, g, __: lambda x: tg.value_and_grad(g)(Pair(x, 2.0), ((x * x, 3.0), x[0]))[0],
+    "several results": lambda _, __, h: lambda x: (tg.vjp(h, x, x[0])[1]((x, Pair(x[1:], 2.0)))[0] ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_inside_of_another_driver(name: str) -> None:
+    ours, theirs = INSIDE[name](njit_of_two, njit_of_tuples, njit_several), INSIDE[name](of_two, of_tuples, several)
+    same(tg.grad(ours)(X), tg.grad(theirs)(X))
+
+
+def test_operations_on_tuples_twice() -> None:
+    def through(g: Any, h: Any) -> Any:
+        def scalar(x: Any) -> Any:
+            first, second = h(x, x[0])
+            return (first * first).sum() * second.b + g(Pair(x, 2.0), ((x * x, 3.0), x[0]))
+
+        return tg.hessian(scalar)(X)
+
+    np.testing.assert_allclose(through(tg.njit_op(njit_of_tuples), tg.njit_op(njit_several)), through(of_tuples, several))
+
+
+@pytest.mark.parametrize("p", [[tg.tensor(X)], {"x": tg.tensor(X)}], ids=["list", "dict"])
+def test_containers_of_tensors_that_operations_do_not_take(p: Any) -> None:
+    with pytest.raises(TypeError, match="take a tuple or a named tuple"):
+        tg.njit_op(njit_scalar)(p)
+
+
+def test_tensors_in_tuples_and_keywords_that_are_not_tracked() -> None:
+    expected = tg.grad(of_tuples)(Pair(X, 2.0), ((X * X, 3.0), X[0]))
+    same(tg.grad(njit_of_tuples)(Pair(tg.tensor(X), 2.0), ((tg.tensor(X * X), 3.0), tg.tensor(X[0]))), expected)
+    same(tg.grad(njit_of_tuples)(Pair(X, 2.0), ((tg.tensor(X * X), 3.0), float(X[0]))), expected)
+    same(tg.grad(njit_of_two)(X, a=tg.tensor(2.0)), tg.grad(of_two)(X, 2.0))
+
+
+def test_a_constant_that_changes_before_the_second_derivative() -> None:
+    weights = np.array([1.0, 2.0, 3.0])
+    x = tg.tensor(X, requires_grad=True)
+    y = tg.njit_op(numba.njit(lambda x, w: (x * x * x * w).sum()))(x, weights)
+    weights[:] = 0.0
+    (gradient,) = tg.autograd.grad(y, [x], create_graph=True)
+    np.testing.assert_allclose(gradient.detach().numpy(), 3.0 * X * X * [1.0, 2.0, 3.0])
+
+
+def test_partial_functions() -> None:
+    same(tg.grad(functools.partial(njit_of_two, a=2.0))(X), tg.grad(of_two)(X, 2.0))
+    np.testing.assert_allclose(tg.hessian(functools.partial(njit_of_two, a=2.0))(X), tg.hessian(of_two)(X, 2.0))
+
+
+def test_checkpoint() -> None:
+    same(tg.grad(tg.checkpoint(njit_scalar))(X), tg.grad(scalar)(X))
+
+
 def test_a_pullback_keeps_its_tape_while_other_calls_run() -> None:
     _, pullback = tg.vjp(njit_vector, X)
     before = pullback(np.ones(2))
@@ -199,6 +283,37 @@ def test_constraints() -> None:
         numba.njit(lambda x: x.sum()), np.array([1.0, -2.0]), method="trust-constr", constraints=tg.optimize.equality(circle)
     )
     np.testing.assert_allclose(found.x, -1.0, atol=1e-4)
+
+
+def test_constraint_in_scipys_older_form() -> None:
+    circle = {"type": "eq", "fun": numba.njit(lambda x, size: (x * x).sum() - size), "args": (2.0,)}
+    found = tg.optimize.minimize(numba.njit(lambda x: x.sum()), np.array([1.0, -2.0]), constraints=circle, tol=1e-9)
+    np.testing.assert_allclose(found.x, -1.0, atol=1e-4)
+
+
+def test_tuples_as_variables() -> None:
+    f = numba.njit(lambda p: ((p.a - 1.0) ** 2).sum() + (p.b - p.a[0]) ** 2)
+    found = tg.optimize.minimize(f, Pair(np.array([3.0, 4.0]), 2.0), tol=1e-9).x
+    same(Pair(found.a.round(6), round(found.b, 6)), Pair(np.ones(2), 1.0))
+    found = tg.optimize.minimize(numba.njit(lambda p: (p.a - 1.0) ** 2 + (p.b - p.a) ** 2), Pair(3.0, 2.0), tol=1e-9).x
+    same(Pair(round(found.a, 6), round(found.b, 6)), Pair(1.0, 1.0))
+    zero = tg.optimize.root(numba.njit(lambda p: (p[0] - 1.0, p[1] - p[0][0])), (np.array([3.0, 4.0]), 2.0)).x
+    same((zero[0].round(9), round(zero[1], 9)), (np.ones(2), 1.0))
+
+
+def test_residual_with_keywords() -> None:
+    residual = numba.njit(lambda x, a, b=1.0: np.array([a * (x[1] - x[0] ** 2), b - x[0]]))
+    np.testing.assert_allclose(tg.optimize.least_squares(residual, [-1.2, 1.0], (10.0,), {"b": 2.0}).x, [2.0, 4.0])
+
+
+def test_derivatives_of_solutions() -> None:
+    ridge = numba.njit(lambda w, p: ((w - 1.0) ** 2).sum() + (p[0] * w * w).sum() * p[1])
+
+    def solution(p: Any) -> Any:
+        return tg.optimize.minimize(ridge, [0.0, 0.0], ((p, 2.0),), tol=1e-10).x
+
+    p = np.array([1.0, 2.0])
+    np.testing.assert_allclose(tg.jacobian(solution)(p), np.diag(-2.0 / (1.0 + 2.0 * p) ** 2), atol=1e-9)
 
 
 def test_least_squares_root_and_curve_fit() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "copied",
     "finish",
     "is_compiled",
+    "is_tracked",
     "plain",
     "plain_tree",
     "recorder_of",
@@ -98,6 +100,8 @@ def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
         from tapegrad.nopython.operation import njit_op
 
         return njit_op(f)
+    if isinstance(f, functools.partial) and is_compiled(f.func):
+        return functools.partial(recorder_of(f.func), *f.args, **f.keywords)
     if not callable(f):
         raise TypeError(f"a driver differentiates a function, but got {type(f).__name__}")
     if hasattr(f, "build_ufunc"):
@@ -229,7 +233,7 @@ def call(
     TypeError
         If an argument cannot be differentiated by, or the function does not return a pair where it should.
     """
-    if is_compiled(f) and not (is_recording() and _is_tracked(tuple(args))):
+    if is_compiled(f) and not (is_recording() and is_tracked((tuple(args), kwargs))):
         from tapegrad.drivers.compiled import compiled_call
 
         return compiled_call(f, args, kwargs, argnums, has_aux, name, second, along)
@@ -263,7 +267,7 @@ def call(
         output, aux = output
         made.aux = plain_tree(aux, made.inside)
     made.output = output
-    if places and not _is_tracked(output):
+    if places and not is_tracked(output):
         raise TypeError(
             f"{name}: the function returned a result without a derivative, because a tracked value left the graph as a Python "
             f"number at {places[0]}. Keep tensors (leave out .item(), .tolist(), float() and functions of the math module; "
@@ -294,7 +298,8 @@ def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name
         (made.structure,) = structures
 
 
-def _is_tracked(output: Any) -> bool:
+def is_tracked(output: Any) -> bool:
+    """Whether there is a tracked tensor in something."""
     if isinstance(output, Tensor):
         return output._row != 0
     found: list[Any] = []

@@ -14,6 +14,7 @@ from tapegrad import random
 from tapegrad.autograd.boundaries import Mark, holds_value, pull, tensors_at
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.rows import arguments_of
+from tapegrad.drivers.calling import is_tracked, recorder_of
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.escapes import at_depth, depth
 from tapegrad.grad_mode import enable_grad, inference_mode, is_recording_on, set_grad_enabled
@@ -77,7 +78,8 @@ def checkpoint(f: Callable[..., Any], *, preserve_rng_state: bool = True, determ
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         if not is_recording():
             return f(*args, **kwargs)
-        piece = _Piece(f, (args, kwargs), preserve_rng_state, determinism_check != "none")
+        record = recorder_of(f) if is_tracked((args, kwargs)) else f
+        piece = _Piece(record, (args, kwargs), preserve_rng_state, determinism_check != "none")
         return piece.first_run()
 
     return checkpointed

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, check_argnums
-from tapegrad.drivers.containers import Node, flatten
+from tapegrad.drivers.containers import Node, flatten, restore
 from tapegrad.drivers.derivatives import as_column, vectors_like
 from tapegrad.nopython.derivatives import Recording, gradient
+from tapegrad.nopython.operation import holds_tensors, value_of
 from tapegrad.nopython.recorder import recorder
 from tapegrad.nopython.tape_memory import give_back, take
 from tapegrad.tensor import Tensor, make
@@ -36,9 +37,8 @@ def compiled_call(
     `along` is the single direction, in the structure of the arguments, that second derivatives will be asked for.
     """
     numbers = check_argnums(argnums, len(args), name)
-    values = [arg._data if isinstance(arg, Tensor) else arg for arg in args]
     record = recorder(f, numbers)
-    arguments = record.arguments(tuple(values), kwargs)
+    arguments = record.arguments(tuple(map(_plain, args)), {key: _plain(value) for key, value in kwargs.items()})
     made = Call()
     made.inside, made.many = False, not isinstance(argnums, (int, np.integer))
     found: list[Any] = []
@@ -53,6 +53,19 @@ def compiled_call(
     made.recording = Recording(record, arguments, second, has_aux, direction)
     made.output, made.aux = made.recording.value, made.recording.aux
     return made
+
+
+def _plain(value: Any) -> Any:
+    """An argument with values in the places of tensors."""
+    if not holds_tensors(value):
+        return value
+    found: list[Any] = []
+    structure = flatten(value, found, [], "")
+    return restore(structure, iter([value_of(leaf) if isinstance(leaf, Tensor) else leaf for leaf in found]))
+
+
+def _is_general(arg: Any) -> bool:
+    return isinstance(arg, (Tensor, tuple)) and holds_tensors(arg)
 
 
 def parts_of(vector: np.ndarray, leaves: Sequence[Tensor]) -> list[np.ndarray]:
@@ -78,8 +91,10 @@ def compiled_gradient(f: Any, argnums: Argnums, general: Callable[..., Any]) -> 
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         nonlocal record
         if record is None:
-            record = recorder(f, check_argnums(argnums, len(args), "grad"))
-        if kwargs or len(args) != record.count or not record.plain or any(isinstance(arg, Tensor) for arg in args):
+            found = recorder(f, check_argnums(argnums, len(args), "grad"))
+            if len(args) == found.count:  # with fewer, negative numbers mean other arguments
+                record = found
+        if record is None or kwargs or len(args) != record.count or not record.plain or any(map(_is_general, args)):
             return general(*args, **kwargs)
         for k in record.argnums:
             if type(args[k]) is not ndarray and type(args[k]) is not float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.autograd.sweeping import sweep_towards
-from tapegrad.drivers.calling import Argnums, Call, call, is_compiled, plain, recorder_of
+from tapegrad.drivers.calling import Argnums, Call, call, is_compiled, is_tracked, plain, recorder_of
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
 
@@ -179,7 +179,7 @@ def _compiled_elementwise_grad(f: Callable[..., Any], argnums: Argnums, general:
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(arg, Tensor) for arg in args):
+        if is_tracked((args, kwargs)):
             return general(*args, **kwargs)
         made = call(f, args, kwargs, argnums, False, "grad")
         recording = made.recording

@@ -13,7 +13,7 @@ from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.sweep import sweep
 from tapegrad.nopython.tape_memory import give_back, take
 
-__all__ = ["Recording", "gradient"]
+__all__ = ["Recording", "flatten", "gradient"]
 
 NO_ROW = np.zeros(1, np.int32)
 ONE = np.ones(1)
@@ -72,7 +72,7 @@ class Recording:
             raise
         self.value, self.aux = found[0], found[2] if has_aux else None
         rows: list[Any] = []
-        _flatten(found[1], rows)
+        flatten(found[1], rows)
         self.outs: np.ndarray = np.concatenate([np.ravel(part) for part in rows]).astype(np.int32) if rows else NO_ROW[:0]
         self.inputs, self.results = sum(_size(point) for point in self.points), len(self.outs)
 
@@ -177,12 +177,13 @@ def _blocks(count: int) -> list[tuple[int, int, int]]:
     return found + ([(8, whole, count)] if whole < count else [])
 
 
-def _flatten(rows: Any, found: list[Any]) -> None:
-    if isinstance(rows, tuple):
-        for part in rows:
-            _flatten(part, found)
+def flatten(value: Any, found: list[Any]) -> None:
+    """Append what tuples hold to a list, or what is no tuple itself."""
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            flatten(part, found)
     else:
-        found.append(rows)
+        found.append(value)
 
 
 def _size(point: Any) -> int:

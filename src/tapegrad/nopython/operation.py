@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,70 +13,166 @@ from tapegrad.autograd.function import Function
 from tapegrad.dtypes import float64
 from tapegrad.factories import tensor
 from tapegrad.grad_mode import is_grad_enabled
-from tapegrad.nopython.derivatives import Recording
+from tapegrad.nopython.derivatives import Recording, flatten
 from tapegrad.nopython.recorder import recorder
 from tapegrad.tensor import Tensor
 
-__all__ = ["njit_op"]
+__all__ = ["holds_tensors", "njit_op", "value_of"]
+
+
+class Form(NamedTuple):
+    """How the arguments of a call are put together from a flat list: an item is a position in it, or a tuple of items."""
+
+    items: tuple[Any, ...]
+    numbers: tuple[int, ...]  # arguments that are differentiated by
+    tensors: tuple[int, ...]  # positions of tensors
+
+    def values(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments with values in the places of tensors."""
+        return tuple(_together(item, leaves) for item in self.items)
+
+    def placed(self, parts: Sequence[Tensor], count: int) -> list[Any]:
+        """Gradients at the positions that they belong to; numbers beside tensors in a tuple have none."""
+        found: list[Any] = [None] * count
+        positions: list[int] = []
+        for number in self.numbers:
+            _positions(self.items[number], positions)
+        for position, part in zip(positions, parts, strict=True):
+            if position in self.tensors:
+                found[position] = part
+        return found
+
+
+class Items(NamedTuple):
+    """A tuple that holds tensors, and what kind of a tuple it is."""
+
+    like: tuple[Any, ...]
+    items: tuple[Any, ...]
+
+
+def holds_tensors(value: Any) -> bool:
+    """Whether there is a tensor in a value, or in what it holds."""
+    if isinstance(value, (tuple, list)):
+        return any(map(holds_tensors, value))
+    if isinstance(value, dict):
+        return any(map(holds_tensors, value.values()))
+    return isinstance(value, Tensor)
+
+
+def _apart(value: Any, leaves: list[Any]) -> Any:
+    if isinstance(value, tuple) and holds_tensors(value):
+        return Items(value, tuple(_apart(item, leaves) for item in value))
+    leaves.append(value)
+    return len(leaves) - 1
+
+
+def _together(item: Any, leaves: Sequence[Any]) -> Any:
+    if isinstance(item, Items):
+        found = [_together(inner, leaves) for inner in item.items]
+        return type(item.like)(*found) if hasattr(item.like, "_fields") else tuple(found)
+    leaf = leaves[item]
+    return value_of(leaf) if isinstance(leaf, Tensor) else leaf
+
+
+def _arranged(value: Any, parts: Iterator[Any]) -> Any:
+    """The next tensors in the tuples of a value."""
+    if not isinstance(value, tuple):
+        return next(parts)
+    found = [_arranged(item, parts) for item in value]
+    return type(value)(*found) if hasattr(value, "_fields") else tuple(found)
+
+
+def _positions(item: Any, found: list[int]) -> None:
+    if isinstance(item, Items):
+        for inner in item.items:
+            _positions(inner, found)
+    else:
+        found.append(item)
+
+
+def _differentiated(value: Any) -> bool:
+    """Whether a derivative by an argument is taken: tensors of integers and the like are constants."""
+    if isinstance(value, tuple):
+        return any(map(_differentiated, value))
+    if isinstance(value, Tensor):
+        return value.requires_grad or value.dtype == float64
+    return isinstance(value, (list, dict)) and holds_tensors(value)  # which is refused there, and says what to write
+
+
+def _kept(value: Any) -> Any:
+    """A constant as it is now, for a second recording when the first one is differentiated."""
+    if isinstance(value, np.ndarray):
+        return value.copy(order="K")
+    if type(value) in (tuple, list):
+        return type(value)(map(_kept, value))
+    return value
+
+
+def _nothing(value: Any) -> None:
+    return None
 
 
 class Compiled(Function):
     """A call of a compiled function; its tape lives as long as the row."""
 
     @staticmethod
-    def forward(ctx: Any, f: Any, numbers: tuple[int, ...], *args: Any) -> Tensor:
-        """Run and record."""
-        ctx.f, ctx.numbers = f, numbers
-        ctx.save_for_backward(*(arg for arg in args if isinstance(arg, Tensor)))
-        ctx.args = tuple(None if isinstance(arg, Tensor) else arg for arg in args)
-        ctx.tensors = tuple(k for k, arg in enumerate(args) if isinstance(arg, Tensor))
-        ctx.recording = _recorded(f, numbers, args)
-        if isinstance(ctx.recording.value, tuple):
-            raise TypeError(f"{ctx.recording.name} returns several values; an operation on tensors gives one")
-        return tensor(ctx.recording.value)
+    def forward(ctx: Any, f: Any, form: Form, returned: list[Any], *leaves: Any) -> Any:
+        """Run and record; what the function returned goes into a list, and the tensors for what it holds are the results."""
+        ctx.f, ctx.form = f, form
+        ctx.save_for_backward(*(leaves[k] for k in form.tensors))
+        keep = _kept if any(ctx.needs_input_grad) else _nothing
+        ctx.leaves = tuple(None if isinstance(leaf, Tensor) else keep(leaf) for leaf in leaves)
+        ctx.recording = _recorded(f, form, leaves)
+        value = ctx.recording.value
+        returned.append(value)
+        if not isinstance(value, tuple):
+            return tensor(value)
+        parts: list[Any] = []
+        flatten(value, parts)
+        return tuple(map(tensor, parts))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """Pull the cotangent back through the call's own tape."""
+        """Pull the cotangents back through the call's own tape."""
         if is_grad_enabled():
-            args = list(ctx.args)
-            for k, saved in zip(ctx.tensors, ctx.saved_tensors, strict=True):
-                args[k] = saved
-            pulled = Pulled.apply(ctx.f, ctx.numbers, gradients[0], *args)
+            leaves = list(ctx.leaves)
+            for k, saved in zip(ctx.form.tensors, ctx.saved_tensors, strict=True):
+                leaves[k] = saved
+            pulled = Pulled.apply(ctx.f, ctx.form, len(gradients), *gradients, *leaves)
             pulled = pulled if isinstance(pulled, tuple) else (pulled,)
         else:
-            pulled = _split(ctx.recording, ctx.recording.pull(_column([gradients[0]])))
-        return (None, None, *_placed(pulled, ctx.numbers, len(ctx.args)))
+            pulled = _split(ctx.recording.points, ctx.recording.pull(_column(gradients)))
+        return (None, None, None, *ctx.form.placed(pulled, len(ctx.leaves)))
 
 
 class Pulled(Function):
-    """The product of a cotangent with the Jacobian of a compiled function, recorded with second derivatives."""
+    """The product of cotangents with the Jacobian of a compiled function, recorded with second derivatives."""
 
     @staticmethod
-    def forward(ctx: Any, f: Any, numbers: tuple[int, ...], cotangent: Tensor, *args: Any) -> Any:
-        """Run and record, then pull the cotangent back."""
-        ctx.recording, ctx.numbers, ctx.count = _recorded(f, numbers, args, curved=True), numbers, len(args)
-        ctx.cotangent, ctx.shape = _column([cotangent]), cotangent.shape
-        return tuple(_split(ctx.recording, ctx.recording.pull(ctx.cotangent)))
+    def forward(ctx: Any, f: Any, form: Form, count: int, *given: Any) -> Any:
+        """Run and record, then pull the cotangents back."""
+        cotangents, leaves = given[:count], given[count:]
+        ctx.recording, ctx.form, ctx.count = _recorded(f, form, leaves, curved=True), form, len(leaves)
+        ctx.cotangent, ctx.cotangents = _column(cotangents), [value_of(t) for t in cotangents]
+        return tuple(_split(ctx.recording.points, ctx.recording.pull(ctx.cotangent)))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        """By the cotangent a product with the Jacobian, by the arguments one with the Hessian of the weighted results."""
+        """By the cotangents a product with the Jacobian, by the arguments one with the Hessian of the weighted results."""
         if is_grad_enabled():  # a part of the third derivative would be missing, and nobody would see it
             raise RuntimeError(
                 f"{ctx.recording.name}, a compiled function, can be differentiated twice only: "
                 "leave create_graph=True away, or write it with operations on tensors"
             )
         recording, direction = ctx.recording, _column(gradients)
-        by_cotangent = tensor(recording.push(direction)[:, 0].reshape(ctx.shape))
-        curved = _split(recording, recording.curve(direction, ctx.cotangent[:, 0]))
-        return (None, None, by_cotangent, *_placed(curved, ctx.numbers, ctx.count))
+        by_cotangents = _split(ctx.cotangents, recording.push(direction))
+        curved = _split(recording.points, recording.curve(direction, ctx.cotangent[:, 0]))
+        return (None, None, None, *by_cotangents, *ctx.form.placed(curved, ctx.count))
 
 
-def _recorded(f: Any, numbers: tuple[int, ...], args: Any, curved: bool = False) -> Recording:
-    values = tuple(_value(arg) if isinstance(arg, Tensor) else arg for arg in args)
-    record = recorder(f, numbers)
-    return Recording(record, record.arguments(values, {}), curved)
+def _recorded(f: Any, form: Form, leaves: Sequence[Any], curved: bool = False) -> Recording:
+    record = recorder(f, form.numbers)
+    return Recording(record, record.arguments(form.values(leaves), {}), curved)
 
 
 def _column(tensors: Any) -> np.ndarray:
@@ -83,25 +180,20 @@ def _column(tensors: Any) -> np.ndarray:
     return np.concatenate([np.ravel(t.detach().numpy()) for t in tensors]).astype(np.float64)[:, None]
 
 
-def _split(recording: Recording, column: np.ndarray) -> list[Tensor]:
-    """A column over the inputs as tensors of their shapes."""
+def _split(like: Sequence[Any], column: np.ndarray) -> list[Tensor]:
+    """A column cut into tensors of the shapes of arrays and numbers."""
+    points: list[Any] = []
+    flatten(like, points)
     parts, done = [], 0
-    for point in recording.points:
+    for point in points:
         size = int(np.size(point))
         parts.append(tensor(column[done : done + size, 0].reshape(np.shape(point))))
         done += size
     return parts
 
 
-def _placed(parts: Any, numbers: tuple[int, ...], count: int) -> list[Any]:
-    """Gradients at the arguments that they belong to."""
-    placed: list[Any] = [None] * count
-    for number, part in zip(numbers, parts, strict=True):
-        placed[number] = part
-    return placed
-
-
-def _value(t: Tensor) -> Any:
+def value_of(t: Tensor) -> Any:
+    """The value of a tensor as compiled functions take it."""
     array = t.detach().numpy()
     return float(array) if array.ndim == 0 and array.dtype == np.float64 else array
 
@@ -112,14 +204,14 @@ def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     f : callable
-        A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled. It returns a number or an
-        array of float64.
+        A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled. It returns numbers and
+        arrays of float64, one or a tuple of them.
 
     Returns
     -------
     callable
-        Takes tensors where `f` takes float64 numbers and arrays, and anything else as it is; gives a tensor. The whole call is
-        one operation of the graph, and can be differentiated twice.
+        Takes tensors where `f` takes float64 numbers and arrays, in tuples too, and anything else as it is; gives tensors. The
+        whole call is one operation of the graph, and can be differentiated twice.
 
     Raises
     ------
@@ -148,8 +240,18 @@ def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(f)
-    def call(*args: Any) -> Any:
-        numbers = tuple(k for k, arg in enumerate(args) if isinstance(arg, Tensor) and (arg.requires_grad or arg.dtype == float64))
-        return Compiled.apply(f, numbers, *args)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            bound = inspect.signature(getattr(f, "py_func", f)).bind(*args, **kwargs)
+            bound.apply_defaults()
+            args = bound.args
+        leaves: list[Any] = []
+        items = tuple(_apart(arg, leaves) for arg in args)
+        numbers = tuple(k for k, arg in enumerate(args) if _differentiated(arg))
+        tensors = tuple(k for k, leaf in enumerate(leaves) if isinstance(leaf, Tensor))
+        returned: list[Any] = []
+        made = Compiled.apply(f, Form(items, numbers, tensors), returned, *leaves)
+        value = returned[0]
+        return _arranged(value, iter(made if isinstance(made, tuple) else (made,))) if isinstance(value, tuple) else made
 
     return call

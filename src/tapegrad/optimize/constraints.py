@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.optimize.implicit import recorded
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import VectorFunction
 
@@ -176,7 +177,7 @@ def recordable(given: Any) -> list[Constraint]:
         if jacobian is not None and not callable(jacobian):  # then SciPy differences a function of the vector
             return []
         fun, further = given["fun"], tuple(given.get("args", ()))
-        return [Constraint(lambda x: fun(x, *further), 0.0, 0.0 if given["type"] == "eq" else np.inf)]
+        return [Constraint(lambda x: recorded(fun, x, *further), 0.0, 0.0 if given["type"] == "eq" else np.inf)]
     return [one for each in given for one in recordable(each)] if isinstance(given, Sequence) else []
 
 

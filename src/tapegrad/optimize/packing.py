@@ -37,7 +37,8 @@ class Packing:
     """
 
     def __init__(self, x0: Any, name: str) -> None:
-        if isinstance(x0, (list, tuple)) and all(isinstance(v, (float, int, np.floating, np.integer)) for v in x0) and x0:
+        sequence = isinstance(x0, (list, tuple)) and not hasattr(x0, "_fields")  # a named tuple has its own structure
+        if sequence and x0 and all(isinstance(v, (float, int, np.floating, np.integer)) for v in x0):
             if not all(isinstance(v, (float, np.floating)) for v in x0):
                 raise _refused(name, "a sequence with integers in it")
             x0 = np.array(x0, np.float64)
