@@ -195,6 +195,14 @@ def test_what_has_no_second_derivative_is_refused_by_name() -> None:
         tg.hvp(f, point, point)
 
 
+@pytest.mark.parametrize("x", [0.0, 1e-9, 0.3, 0.32, 2.5])
+def test_cardinal_sine(x: float) -> None:
+    f = numba.njit(lambda x: np.sinc(x[0]) * x[1])
+    point = np.array([x, 2.0])
+    np.testing.assert_allclose(tg.hessian(f)(point), tg.hessian(lambda x: tg.sinc(x[0]) * x[1])(point), rtol=1e-13, atol=1e-15)
+    assert tg.value_and_grad(f)(point)[0] == f(point)
+
+
 def test_absolute_zero_in_second_order() -> None:
     # The second partial of the root is infinite at 0, and the branch is multiplied by 0.
     f = numba.njit(lambda x: 0.0 * math.sqrt(x[0]) + x[0] * x[0])

@@ -13,6 +13,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import overload
 
+from tapegrad.nopython.cardinal_sine import sinc
 from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
 from tapegrad.nopython.norms import norm
 from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
@@ -272,6 +273,7 @@ def _item(tape, a):
 FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, operator.matmul: matmul, np.linalg.norm: norm, np.linalg.inv: inv,
     np.linalg.det: det, np.linalg.solve: solve, np.cumsum: cumsum, np.cumprod: cumprod,
+    np.sinc: sinc,
 } | QUOTIENTS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
