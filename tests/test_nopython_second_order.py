@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 from typing import Any
 
@@ -201,6 +202,15 @@ def test_cardinal_sine(x: float) -> None:
     point = np.array([x, 2.0])
     np.testing.assert_allclose(tg.hessian(f)(point), tg.hessian(lambda x: tg.sinc(x[0]) * x[1])(point), rtol=1e-13, atol=1e-15)
     assert tg.value_and_grad(f)(point)[0] == f(point)
+
+
+def test_a_recording_that_lives_longer_than_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("tapegrad.nopython.tape_memory")
+    held = recording(compiled_quartic_sum, (X,))
+    monkeypatch.setattr(module, "_running", None)  # as at the end of the process
+    monkeypatch.setattr(module, "_idle", None)
+    held.__del__()
+    held.columns = None
 
 
 def test_absolute_zero_in_second_order() -> None:

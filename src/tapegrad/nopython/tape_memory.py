@@ -192,10 +192,10 @@ def take() -> Columns:
     return columns
 
 
-def give_back(columns: Columns) -> None:
-    """Keep the columns of a call that has ended for the next one."""
-    del _running[columns.address]
-    _idle.append(columns)
+def give_back(columns: Columns, running: dict[int, Columns] = _running, idle: list[Columns] = _idle) -> None:
+    """Keep the columns of a call that has ended for the next one; also when the module's names are gone already."""
+    del running[columns.address]
+    idle.append(columns)
 
 
 def tape_memory() -> int:
