@@ -176,6 +176,14 @@ def test_rows_of_sums_and_products_have_second_partials() -> None:
     np.testing.assert_allclose([tg.hvp(sums_and_products, x, v) for v in np.eye(6)], hessian, rtol=1e-11)
 
 
+@pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
+def test_norm_of_large_and_small_vectors(size: float) -> None:
+    x = size * np.array([3.0, -4.0, 12.0])
+    unit = x / (13.0 * size)
+    hessian = tg.hessian(numba.njit(lambda x: np.linalg.norm(x)))(x)
+    np.testing.assert_allclose(hessian * size, (np.eye(3) - np.outer(unit, unit)) / 13.0, rtol=1e-12)
+
+
 def test_norm_at_the_origin_has_no_derivatives() -> None:
     norm = numba.njit(lambda x: np.linalg.norm(x) + x[0] * x[0])
     np.testing.assert_array_equal(tg.hessian(norm)(np.zeros(2)), [[2.0, 0.0], [0.0, 0.0]])

@@ -47,14 +47,12 @@ def _sinc(tape, a):
 
         def number(tape, a):
             first, second = derivatives(primal(a))
-            start = start_row(tape, 1)
+            start = start_row(tape, 1, 1)
             end = start
             if row(a) != 0:
                 put(tape, end, row(a), first)
-                end += 1
-            owner = end_row(tape, start, end)
-            put_second(tape, owner, row(a), row(a), 0.5 * second)
-            return with_row(np.sinc(primal(a)), owner)
+                end = put_second(tape, end + 1, row(a), row(a), 0.5 * second)
+            return with_row(np.sinc(primal(a)), end_row(tape, start, end))
 
         return number
     if isinstance(a, types.Array):

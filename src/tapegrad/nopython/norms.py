@@ -29,7 +29,7 @@ def _norm(tape, a, ord=None):
 
         def curved(tape, a, ord=None):
             z = np.linalg.norm(np.ascontiguousarray(primals(a)))
-            return with_row(z, root_row(tape, squares_row(tape, a), z))
+            return with_row(z, root_row(tape, squares_row(tape, a, z), z))
 
         return curved
     if left_away(ord):
@@ -53,28 +53,28 @@ def _norm(tape, a, ord=None):
     return of_order
 
 
-def squares_row(tape, a):
-    """The row of a sum of squares."""
+def squares_row(tape, a, z):
+    """The row of a sum of squares divided by its root `z`: the sum itself may be too large or small for a number."""
     raise NotImplementedError
 
 
 @overload(squares_row)
-def _squares_row(tape, a):
-    def impl(tape, a):
+def _squares_row(tape, a, z):
+    def impl(tape, a, z):
         start = start_row(tape, a.size, a.size)
         end = start
         for place in np.ndindex(a.shape):
             r = row(a[place])
             if r != 0:
-                put(tape, end, r, 2.0 * primal(a[place]))
-                end = put_second(tape, end + 1, r, r, 1.0)
+                put(tape, end, r, 2.0 * (primal(a[place]) / z) if z != 0.0 else 0.0)
+                end = put_second(tape, end + 1, r, r, 1.0 / z if z != 0.0 else 0.0)
         return end_row(tape, start, end)
 
     return impl
 
 
 def root_row(tape, squares, z):
-    """The row of the root `z` of a sum of squares; its derivatives are zero at the origin."""
+    """The row of the root `z` of the sum of squares; its derivatives are zero at the origin."""
     raise NotImplementedError
 
 
@@ -84,8 +84,8 @@ def _root_row(tape, squares, z):
         if squares == 0:
             return squares
         start = start_row(tape, 1, 1)
-        put(tape, start, squares, 0.5 / z if z != 0.0 else 0.0)
-        end = put_second(tape, start + 1, squares, squares, -0.125 / z / z / z if z != 0.0 else 0.0)
+        put(tape, start, squares, 0.5 if z != 0.0 else 0.0)
+        end = put_second(tape, start + 1, squares, squares, -0.125 / z if z != 0.0 else 0.0)
         return end_row(tape, start, end)
 
     return impl
