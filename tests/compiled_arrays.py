@@ -176,16 +176,6 @@ def heat_equation(u, a):
 
 
 @TABLE.case(X)
-def sorts_of_what_is_no_number(x):
-    w = x.copy()
-    w[1] = np.nan
-    v = w.copy()
-    v.sort()
-    order = np.argsort(w)
-    return v[0] * v[1] + w[order[2]] * w[order[3]] + np.unique(w)[4]
-
-
-@TABLE.case(X)
 def larger_of_a_number_and_of_none(x):
     y = x[0] * np.nan
     return np.fmax(y, x[1]) * np.fmin(x[2], y) + max(x[3], y) * min(x[4], y)

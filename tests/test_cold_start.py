@@ -16,13 +16,13 @@ import tapegrad as tg
 PACKAGE = Path(tg.__file__).parent
 GRADIENT = """
 import tapegrad as tg
-x = tg.tensor([0.5, 2.0], requires_grad=True)
+x = tg.tensor(0.5, requires_grad=True)
 s = tg.tensor(3.0, requires_grad=True)
-(tg.exp(x * s).sum() + s * s).backward()
-print(*x.grad.tolist(), s.grad.item())
+(tg.exp(x * s) + s * s).backward()
+print(x.grad.item(), s.grad.item())
 """
-HALF, TWO = 4.4816890703380645, 403.4287934927351  # exp(1.5), exp(6)
-EXPECTED = [3.0 * HALF, 3.0 * TWO, 0.5 * HALF + 2.0 * TWO + 6.0]
+POWER = 4.4816890703380645  # exp(1.5)
+EXPECTED = [3.0 * POWER, 0.5 * POWER + 6.0]
 
 
 def environment(cache: Path | None = None, package: Path = PACKAGE) -> dict[str, str]:

@@ -11,6 +11,11 @@ C = np.array([0.3, 1.7, 0.4, 0.8, 0.2, 1.9, 0.6])
 M = np.array([[0.2, 1.1, 0.7], [1.3, 0.4, 0.9], [0.8, 1.6, 0.5], [0.1, 1.2, 1.4]])
 
 
+@TABLE.case(X)
+def choosing_numbers(x):
+    return np.where(x[0] > 1, x[0] * x[1], 2.0) * x[2]
+
+
 @TABLE.case(np.array([[3.0, 0.4, 0.2], [0.1, 2.5, 0.7], [0.6, 0.3, 2.8]]))
 def linear_systems(a):
     return np.linalg.solve(a, a[0]).sum() + np.linalg.det(a) + np.linalg.inv(a)[0, 1] + np.linalg.norm(a)
@@ -31,11 +36,6 @@ def choosing(x):
     y = x * 2
     y[y > 2.0] = 0.0
     return np.where(x > 0.95, x * x, 0.0).sum() + x[x > 0.95].sum() + y.sum() + np.clip(x, 0.7, 1.1).sum()
-
-
-@TABLE.case(X)
-def choosing_numbers(x):
-    return np.where(x[0] > 1, x[0] * x[1], 2.0) * x[2]
 
 
 @TABLE.case(X)
@@ -92,3 +92,13 @@ def quantiles(x):
 def searches(x):
     table = np.array([0.0, 1.0, 2.0])
     return x[np.searchsorted(table, x[0])] * x[np.searchsorted(np.sort(x), 1.0, side="right")]
+
+
+@TABLE.case(X)
+def sorts_of_what_is_no_number(x):
+    w = x.copy()
+    w[1] = np.nan
+    v = w.copy()
+    v.sort()
+    order = np.argsort(w)
+    return v[0] * v[1] + w[order[2]] * w[order[3]] + np.unique(w)[4]

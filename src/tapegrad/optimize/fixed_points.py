@@ -81,7 +81,7 @@ def fixed_point(
             )
         return value
 
-    with at_depth(0):
+    with at_depth(0), vector:
         found = optimize.fixed_point(step, packing.start, xtol=xtol, maxiter=maxiter, method=method)
     parameters = frozen(as_arguments(args))
 

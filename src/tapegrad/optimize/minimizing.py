@@ -171,7 +171,7 @@ def _minimized(
         known["hessp"] = function.hessp
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
-    with _showing(progress, function) as count:
+    with function, _showing(progress, function) as count:
         return optimize.minimize(
             function.value,
             packing.start,

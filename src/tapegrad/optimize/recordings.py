@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -20,24 +22,26 @@ __all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
 T = TypeVar("T")
 
 
-class Latest(Generic[T]):
-    """What was recorded at the two latest points: methods go back to the one before when they refuse a step.
+class Recordings(ABC, Generic[T]):
+    """What a function recorded at the two latest points: methods go back to the one before when they refuse a step."""
 
-    Parameters
-    ----------
-    record : callable
-        Runs the function at a point.
-    """
-
-    __slots__ = ("_kept", "_record", "_shown", "count")
-
-    def __init__(self, record: Callable[[np.ndarray], T]) -> None:
-        self._record = record
+    def __init__(self) -> None:
         self._kept: list[tuple[bytes, T]] = []
         self._shown: set[bytes] = set()
-        self.count = 0  # how often the function was run
+        self.evaluations = 0
 
-    def at(self, x: Any) -> T:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Drop what was recorded: some of SciPy's solvers are cycles of functions, which hold ours until they are collected."""
+        self._forget()
+
+    @abstractmethod
+    def _record(self, x: np.ndarray) -> T:
+        """Run the function at a point."""
+
+    def _at(self, x: Any) -> T:
         """What was recorded at a point."""
         key = np.asarray(x, np.float64).tobytes()  # SciPy writes into its arrays; the bytes are those of this moment
         kept = self._kept
@@ -47,13 +51,13 @@ class Latest(Generic[T]):
             return kept[0][1]
         return self._again(x, key)
 
-    def value_at(self, x: Any) -> T:
+    def _value_at(self, x: Any) -> T:
         """The same for its value, which is handed out once.
 
         Whoever asks for a value again wants the function to be run: what it reads besides its variable may have changed.
         """
         key = np.asarray(x, np.float64).tobytes()
-        made = self._again(x, key) if key in self._shown else self.at(x)
+        made = self._again(x, key) if key in self._shown else self._at(x)
         self._shown.add(key)
         return made
 
@@ -62,15 +66,10 @@ class Latest(Generic[T]):
         self._shown.intersection_update(pair[0] for pair in self._kept)
         made = self._record(np.asarray(x, np.float64))
         self._kept.insert(0, (key, made))
-        self.count += 1
+        self.evaluations += 1
         return made
 
-    @property
-    def latest(self) -> T:
-        """What was recorded at the latest point."""
-        return self._kept[0][1]
-
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Drop all of it."""
         self._kept = []
         self._shown.clear()
@@ -93,7 +92,14 @@ def _vector(found: list[Any]) -> np.ndarray:
     return joined(array_of(g) if isinstance(g, Tensor) else g for g in found)
 
 
-class ScipyFunction:
+def _value_and_gradient(f: Callable[..., Any], *args: Any) -> tuple[float, np.ndarray]:
+    """Where there is nothing to be kept for products with the Hessian."""
+    made = call(f, args, {}, 0, False, "minimize")
+    output = scalar_output(made, "minimize")
+    return float(output._data), _vector(gradients(made, output))
+
+
+class ScipyFunction(Recordings[_Point]):
     """A scalar function of a flat vector with its derivatives.
 
     Calling it gives ``(value, gradient)``, for ``scipy.optimize.minimize(fun, x0, jac=True)``. `gradient`, `hess` and `hessp` use
@@ -103,6 +109,8 @@ class ScipyFunction:
     ----------
     x0 : ndarray, shape (n,)
         The starting point as a vector.
+    evaluations : int
+        How often the function was run.
 
     Examples
     --------
@@ -112,29 +120,24 @@ class ScipyFunction:
     """
 
     def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), keeps: bool = False, strict: bool = False) -> None:
+        super().__init__()
         self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
         self._strict = strict  # whether nan is refused at the first point
         self.x0 = packing.start
-        self._value_and_gradient: Callable[..., Any] = self._recorded
+        self._value_and_gradient: Callable[..., Any] = functools.partial(_value_and_gradient, f)
         if is_compiled(f):
             from tapegrad.drivers.compiled import compiled_gradient
 
-            self._value_and_gradient = compiled_gradient(f, 0, self._recorded)
-        self._latest = Latest(self._record)
-
-    @property
-    def evaluations(self) -> int:
-        """How often the function was run."""
-        return self._latest.count
+            self._value_and_gradient = compiled_gradient(f, 0, self._value_and_gradient)
 
     @property
     def latest_value(self) -> float:
         """Value at the latest point."""
-        return self._latest.latest.value
+        return self._kept[0][1].value
 
     def _record(self, x: np.ndarray) -> _Point:
         if self._keeps:
-            return self._kept(x)
+            return self._retained(x)
         value, gradient = self._value_and_gradient(self._packing.point(x), *self._args)
         return _Point(self._checked(value), np.asarray(gradient).reshape(-1))
 
@@ -144,13 +147,7 @@ class ScipyFunction:
         self._strict = False
         return value
 
-    def _recorded(self, *args: Any) -> tuple[float, np.ndarray]:
-        """Value and gradient, where there is nothing to be kept for products with the Hessian."""
-        made = call(self._f, args, {}, 0, False, "minimize")
-        output = scalar_output(made, "minimize")
-        return float(output._data), _vector(gradients(made, output))
-
-    def _kept(self, x: np.ndarray) -> _Point:
+    def _retained(self, x: np.ndarray) -> _Point:
         """A point whose recording is kept."""
         made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize", second=True)
         output = scalar_output(made, "minimize")
@@ -167,8 +164,8 @@ class ScipyFunction:
     def _second(self, x: np.ndarray) -> Any:
         if not self._keeps:
             self._keeps = True
-            self._latest.forget()
-        point = self._latest.at(x)
+            self._forget()
+        point = self._at(x)
         if point.derivative is None:
             assert point.made is not None
             assert point.output is not None
@@ -177,16 +174,16 @@ class ScipyFunction:
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, of shape (n,), at a point of shape (n,)."""
-        point = self._latest.value_at(x)
+        point = self._value_at(x)
         return point.value, point.gradient.copy()
 
     def value(self, x: np.ndarray) -> float:
         """Value at a point."""
-        return self._latest.value_at(x).value
+        return self._value_at(x).value
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """Gradient at a point, of its shape (n,)."""
-        return self._latest.at(x).gradient.copy()
+        return self._at(x).gradient.copy()
 
     def hessp(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Product of the Hessian at a point with a vector, all of shape (n,): a forward and a reverse sweep."""
@@ -202,12 +199,12 @@ class ScipyFunction:
         return self._packing.structured(x)
 
 
-class VectorFunction:
+class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
     """A function of a flat vector that gives a vector, with its Jacobian from the same recording."""
 
     def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), name: str = "jacobian") -> None:
+        super().__init__()
         self._f, self._packing, self._args, self._name = f, packing, as_arguments(args), name
-        self._latest = Latest(self._record)
 
     def _call(self, variable: Any, second: bool = False) -> Call:
         return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
@@ -218,12 +215,12 @@ class VectorFunction:
 
     def value(self, x: np.ndarray) -> np.ndarray:
         """All outputs as one vector."""
-        _, outputs, _ = self._latest.value_at(x)
+        _, outputs, _ = self._value_at(x)
         return joined(map(array_of, outputs.tensors))
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
         """Matrix of shape (outputs, inputs)."""
-        made, outputs, matrices = self._latest.at(x)
+        made, outputs, matrices = self._at(x)
         if not matrices:
             matrices.append(np.ascontiguousarray(jacobian_matrix(derivative_of(made, outputs.tensors))))
         return matrices[0].copy()
@@ -232,7 +229,7 @@ class VectorFunction:
         """Hessian of a weighted sum of the outputs."""
         if is_compiled(self._f):
             return hessian_matrix(self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64))
-        made, outputs, _ = self._latest.at(x)
+        made, outputs, _ = self._at(x)
         return hessian_matrix(Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True))
 
 

@@ -80,7 +80,7 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}
     if known and (options.get("options") or {}).get("col_deriv"):
         raise ValueError("root: the Jacobian has derivatives along its rows; leave out col_deriv.")
-    with at_depth(0):
+    with at_depth(0), vector:
         result = optimize.root(vector.value, packing.start, method=method, **known, **options)
     result.flat = result.x
     parameters = frozen(as_arguments(args))
