@@ -208,8 +208,17 @@ def test_arguments_that_share_memory_and_are_overwritten_are_refused() -> None:
 
     point = X.copy()
     with pytest.raises(ValueError, match="share memory"):
-        tg.grad(f)(point, point[1:])
+        tg.grad(f)(point[:2], point[1:])
     np.testing.assert_array_equal(point, X)
+
+
+def test_what_else_is_wrong_where_arguments_share_memory_is_told() -> None:
+    @numba.njit
+    def f(x, y):
+        return math.gamma(x[0]) * y[0]
+
+    with pytest.raises(tg.CompileError, match="gamma"):
+        tg.grad(f)(X, X)
 
 
 def test_reading_beyond_the_end_leaves_the_tape_usable() -> None:

@@ -106,6 +106,10 @@ class Recorder:
         try:
             return self._run(2, columns, arguments, form)
         except NumbaError as error:
+            if not any(isinstance(argument, CONTAINERS) for argument in arguments):
+                columns.clear()
+                apart = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+                self._attempt(columns, apart, form)  # raises if sharing is not what is wrong with it
             raise ValueError(
                 f"{self.name}: two arguments share memory, and the function cannot be compiled without writing into its arguments; "
                 "pass a copy of one of them"
