@@ -329,3 +329,13 @@ def test_ufuncs_of_numba_are_refused() -> None:
     square = numba.vectorize(lambda x: x * x)
     with pytest.raises(TypeError, match=r"numba\.vectorize, which is not recorded"):
         tg.elementwise_grad(square)
+
+
+def test_an_array_that_a_list_holds_twice_stays_one_in_a_graph() -> None:
+    @numba.njit
+    def f(x, arrays):
+        arrays[0][0] += 3.0
+        return arrays[1][0] * x * x
+
+    w = np.array([1.0])
+    assert tg.hvp(functools.partial(f, arrays=[w, w]), 2.0, 1.0) == 8.0

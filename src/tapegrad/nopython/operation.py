@@ -14,6 +14,7 @@ from tapegrad.dtypes import float64
 from tapegrad.factories import tensor
 from tapegrad.grad_mode import is_grad_enabled
 from tapegrad.nopython.derivatives import Recording, flatten
+from tapegrad.nopython.ownership import kept
 from tapegrad.nopython.recorder import recorder
 from tapegrad.tensor import Tensor
 
@@ -99,19 +100,6 @@ def _differentiated(value: Any) -> bool:
     return isinstance(value, (list, dict)) and holds_tensors(value)  # which is refused there, and says what to write
 
 
-def _kept(value: Any) -> Any:
-    """A constant as it is now, for a second recording when the first one is differentiated."""
-    if isinstance(value, np.ndarray):
-        return value.copy(order="K")
-    if type(value) in (tuple, list):
-        return type(value)(map(_kept, value))
-    return value
-
-
-def _nothing(value: Any) -> None:
-    return None
-
-
 class Compiled(Function):
     """A call of a compiled function; its tape lives as long as the row."""
 
@@ -120,8 +108,9 @@ class Compiled(Function):
         """Run and record; what the function returned goes into a list, and the tensors for what it holds are the results."""
         ctx.f, ctx.form = f, form
         ctx.save_for_backward(*(leaves[k] for k in form.tensors))
-        keep = _kept if any(ctx.needs_input_grad) else _nothing
-        ctx.leaves = tuple(None if isinstance(leaf, Tensor) else keep(leaf) for leaf in leaves)
+        constants = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        # As they are now, for a second recording when the first one is differentiated.
+        ctx.leaves = kept(constants) if any(ctx.needs_input_grad) else [None] * len(leaves)
         ctx.recording = _recorded(f, form, leaves)
         value = ctx.recording.value
         returned.append(value)

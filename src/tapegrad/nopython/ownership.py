@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba.core import types
 
-__all__ = ["CONTAINERS", "overlap", "owned"]
+__all__ = ["CONTAINERS", "kept", "overlap", "owned"]
 
 LISTS = (list, numba.typed.List, numba.typed.Dict)
 CONTAINERS = (tuple, *LISTS)
@@ -77,6 +77,12 @@ def owned(arguments: list[Any], shared: bool) -> list[Any]:
     """
     memo: dict[Any, Any] = {}
     return [_copy(argument, shared, memo) if isinstance(argument, CONTAINERS) else argument for argument in arguments]
+
+
+def kept(arguments: list[Any]) -> list[Any]:
+    """Arguments as they are now: arrays and containers are copied, and what is one array stays one."""
+    memo: dict[Any, Any] = {}
+    return [_copy(argument, False, memo) for argument in arguments]
 
 
 def _copy(value: Any, shared: bool, memo: dict[Any, Any]) -> Any:
