@@ -11,28 +11,18 @@ from numba.core.extending import overload
 
 from tapegrad.nopython.pieces import end_row, primal, put, put_second, row, start_row, with_row
 from tapegrad.nopython.variable import Variable, has_variables, variable
+from tapegrad.transcendental import bound_of_series, recurrence_of_sinc, series_of_sinc
 
 __all__ = ["sinc"]
 
-NEAR = 1.0  # where the closed form has lost no digits yet, and twelve terms of the series are enough
+bound, recurrence, series = map(numba.njit, (bound_of_series, recurrence_of_sinc, series_of_sinc))
 
 
 @numba.njit
-def derivatives(x):
-    """First and second derivative of ``sin(pi * x) / (pi * x)``."""
+def derivative(x, order):
     y = math.pi * x
-    if abs(y) > NEAR:
-        value = math.sin(y) / y
-        first = (math.cos(y) - value) / y
-        second = (-math.sin(y) - 2.0 * first) / y
-    else:
-        first, second, power = 0.0, 0.0, 1.0  # power: y**(2k - 2) / (2k - 1)!, with its sign
-        for k in range(1, 13):
-            power = -power
-            first += power * y / (2 * k + 1)
-            second += power * (2 * k - 1) / (2 * k + 1)
-            power *= y * y / (2 * k * (2 * k + 1))
-    return math.pi * first, math.pi * math.pi * second
+    value = series(y, order) if abs(y) <= bound(order) else recurrence(y, order)
+    return value * math.pi**order
 
 
 def sinc(tape, a):
@@ -46,12 +36,11 @@ def _sinc(tape, a):
     if isinstance(a, Variable):
 
         def number(tape, a):
-            first, second = derivatives(primal(a))
             start = start_row(tape, 1, 1)
             end = start
             if row(a) != 0:
-                put(tape, end, row(a), first)
-                end = put_second(tape, end + 1, row(a), row(a), 0.5 * second)
+                put(tape, end, row(a), derivative(primal(a), 1))
+                end = put_second(tape, end + 1, row(a), row(a), 0.5 * derivative(primal(a), 2))
             return with_row(np.sinc(primal(a)), end_row(tape, start, end))
 
         return number
