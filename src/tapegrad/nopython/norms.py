@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices as one row."""
+"""Norms of vectors and matrices as one row, or two where second derivatives are recorded."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
 from tapegrad.nopython.norms import norm
 from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.quotients import QUOTIENTS
-from tapegrad.nopython.rows import combined, left_away, weighted
+from tapegrad.nopython.rows import combined, left_away
 from tapegrad.nopython.running import cumprod, cumsum
 from tapegrad.nopython.variable import has_variables, variable
 
@@ -38,7 +38,7 @@ def _sum(tape, a, axis=None):
     if left_away(axis) or a.ndim == 1:
 
         def everything(tape, a, axis=None):
-            return with_row(np.sum(primals(a)), weighted(tape, a, 1.0))
+            return with_row(np.sum(primals(a)), combined(tape, a, 1.0))
 
         return everything
     if not isinstance(axis, types.Integer):
@@ -50,7 +50,7 @@ def _sum(tape, a, axis=None):
             out = np.empty(values.shape, variable)
             for k in range(values.size):
                 piece = a[:, k] if axis % 2 == 0 else a[k, :]
-                out[k] = with_row(values[k], weighted(tape, piece, 1.0))
+                out[k] = with_row(values[k], combined(tape, piece, 1.0))
             return out
 
         return two
@@ -63,7 +63,7 @@ def _sum(tape, a, axis=None):
                 for k in range(values.shape[1]):
                     which = axis % 3
                     piece = a[:, j, k] if which == 0 else a[j, :, k] if which == 1 else a[j, k, :]
-                    out[j, k] = with_row(values[j, k], weighted(tape, piece, 1.0))
+                    out[j, k] = with_row(values[j, k], combined(tape, piece, 1.0))
             return out
 
         return three
@@ -78,7 +78,7 @@ def mean(tape, a):
 def _mean(tape, a):
     if not isinstance(a, types.Array) or not has_variables(a):
         return lambda tape, a: np.mean(a)
-    return lambda tape, a: with_row(np.mean(primals(a)), weighted(tape, a, 1.0 / a.size))
+    return lambda tape, a: with_row(np.mean(primals(a)), combined(tape, a, 1.0 / a.size))
 
 
 def product_row(tape, a, b):

@@ -8,31 +8,11 @@ from numba.core.extending import overload
 
 from tapegrad.nopython.pieces import end_row, put, row, start_row
 
-__all__ = ["combined", "left_away", "weighted"]
-
-
-def weighted(tape, a, weight):
-    """A row with the same partial for every element."""
-    raise NotImplementedError
-
-
-@overload(weighted)
-def _weighted(tape, a, weight):
-    def impl(tape, a, weight):
-        start = start_row(tape, a.size, 0)
-        end = start
-        for place in np.ndindex(a.shape):
-            r = row(a[place])
-            if r != 0:
-                put(tape, end, r, weight)
-                end += 1
-        return end_row(tape, start, end)
-
-    return impl
+__all__ = ["combined", "left_away"]
 
 
 def combined(tape, a, weights):
-    """A row with a partial for each element of `a`."""
+    """A row with a partial for each element of `a`: an array of its shape, or one number for all of them."""
     raise NotImplementedError
 
 
@@ -44,11 +24,21 @@ def _combined(tape, a, weights):
         for place in np.ndindex(a.shape):
             r = row(a[place])
             if r != 0:
-                put(tape, end, r, weights[place])
+                put(tape, end, r, weight(weights, place))
                 end += 1
         return end_row(tape, start, end)
 
     return impl
+
+
+def weight(weights, place):
+    """The partial at a place."""
+    raise NotImplementedError
+
+
+@overload(weight)
+def _weight(weights, place):
+    return (lambda weights, place: weights[place]) if isinstance(weights, types.Array) else (lambda weights, place: weights)
 
 
 def left_away(axis):
