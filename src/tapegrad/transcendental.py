@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import dtypes, elementwise
+from tapegrad import cardinal_sine, dtypes, elementwise
 from tapegrad.casting import cast
 from tapegrad.forward import forward
 from tapegrad.kernels import OPCODES
@@ -17,7 +17,7 @@ from tapegrad.recording import check_broadcast
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tensor import Tensor, array_of, as_operand
 
-__all__ = ["bound_of_series", "erfinv", "logaddexp2", "recurrence_of_sinc", "series_of_sinc", "sinc"]
+__all__ = ["erfinv", "logaddexp2", "sinc"]
 
 Array = np.ndarray[Any, Any]
 
@@ -107,40 +107,10 @@ def _sinc(x: Tensor, order: int) -> Tensor:
 
 def _derivative_of_sinc(y: Array, order: int) -> Array:
     """Derivative of ``sin(y) / y``: near 0 by its series, elsewhere by its recurrence."""
-    bound = bound_of_series(order)
+    bound = cardinal_sine.bound_of_series(order)
     near = np.abs(y) <= bound
-    return np.where(near, series_of_sinc(np.where(near, y, 0.0), order), recurrence_of_sinc(np.where(near, bound, y), order))
-
-
-# Of a number or of an array, so that compiled functions can use them as they are.
-
-
-def bound_of_series(order: int) -> float:
-    """Up to where the series is the better way."""
-    return max(3.0, float(order))
-
-
-def recurrence_of_sinc(y: Any, order: int) -> Any:
-    """What Leibniz's rule gives for the derivatives of ``y * (sin(y) / y)``; stable as long as ``abs(y) > order``."""
-    s, c = np.sin(y), np.cos(y)
-    value = s / y
-    for k in range(1, order + 1):
-        s, c = c, -s
-        value = (s - k * value) / y
-    return value
-
-
-def series_of_sinc(y: Any, order: int) -> Any:
-    """The Taylor series, which loses few digits near 0."""
-    first = (order + 1) // 2
-    term = (y if order % 2 else 0.0 * y + 1.0) * (-1.0) ** first
-    value = term / (2 * first + 1)
-    # terms fall faster than (bound / power)**2 from there on
-    for k in range(first + 1, first + 12 + 2 * max(3, order)):
-        power = 2 * k - order
-        term = term * (-y * y / (power * (power - 1)))
-        value = value + term / (2 * k + 1)
-    return value
+    series = cardinal_sine.series(np.where(near, y, 0.0), order)
+    return np.where(near, series, cardinal_sine.recurrence(np.where(near, bound, y), order))
 
 
 def _sinc_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -9,19 +9,19 @@ import numpy as np
 from numba.core import types
 from numba.core.extending import overload
 
+from tapegrad.cardinal_sine import bound_of_series, recurrence, series
 from tapegrad.nopython.pieces import end_row, primal, put, put_second, row, start_row, with_row
 from tapegrad.nopython.variable import Variable, has_variables, variable
-from tapegrad.transcendental import bound_of_series, recurrence_of_sinc, series_of_sinc
 
 __all__ = ["sinc"]
 
-bound, recurrence, series = map(numba.njit, (bound_of_series, recurrence_of_sinc, series_of_sinc))
+bound_of_series, recurrence, series = map(numba.njit, (bound_of_series, recurrence, series))
 
 
 @numba.njit
 def derivative(x, order):
     y = math.pi * x
-    value = series(y, order) if abs(y) <= bound(order) else recurrence(y, order)
+    value = series(y, order) if abs(y) <= bound_of_series(order) else recurrence(y, order)
     return value * math.pi**order
 
 
