@@ -20,7 +20,7 @@ from tapegrad.errors import TapeFullError
 __all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of", "words_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
-FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS = 2 * at.LEAST_ROWS, 32768, 4096, 64
+FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS, FIRST_WRITTEN = 2 * at.LEAST_ROWS, 32768, 4096, 64, 256
 HANDLES_A_ROW = 64  # that may be read, when dead rows are looked for, for each row recorded since the last time
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
 
@@ -44,13 +44,13 @@ def _allocate(length: int, dtype: Any) -> np.ndarray:
     return np.empty(length, dtype)
 
 
-def at_once(*steps: partial[Any]) -> None:
-    """Make calls with no other thread between them.
+def at_once(*steps: partial[Any]) -> tuple[Any, ...]:
+    """Make calls with no other thread and no interrupt between them; what they return.
 
-    The interpreter lock changes hands between bytecodes, and here `tuple` makes the calls. So nobody sees a column of Python's that
-    is not the engine's, as long as the steps are compiled entries and methods of builtins.
+    The interpreter lock changes hands and signals are delivered between bytecodes, and here `tuple` makes the calls. So nothing
+    comes between, as long as the steps are compiled entries and methods of builtins.
     """
-    tuple(map(partial.__call__, steps))
+    return tuple(map(partial.__call__, steps))
 
 
 def words_of(array: Any) -> memoryview[int]:
@@ -173,7 +173,7 @@ class Tape:
         self._grow_constants(FIRST_ROWS)
         self._grow_handles("handle", at.HANDLE, FIRST_HANDLES)
         self._grow_handles("anchor", at.ANCHOR, FIRST_ANCHORS)
-        self._set_written(np.zeros((256, 2), np.int64))
+        self._move("move_written", "written", np.zeros((FIRST_WRITTEN, 2), np.int64), FIRST_WRITTEN, 0)
         for follow in self.on_load:
             follow()
         self.ready = True
@@ -202,46 +202,41 @@ class Tape:
     # One column after the other is copied and swapped within a compiled call, so rows that other threads or destructors record
     # meanwhile are in whichever memory is current; the limit is raised last.
 
+    def _move(self, entry: str, name: str, grown: np.ndarray, *words: int) -> None:
+        """Let the engine use a larger array as a column."""
+        before = self.columns.get(name)  # its memory is read until the entry returns
+        status = getattr(self, entry)(self.address, id(self.columns), id(name), id(grown), *words)
+        del before
+        if status < 0:
+            raise MemoryError(f"no memory is left for the tape's column {name!r}; nothing recorded is lost")
+
     def _grow_rows(self, capacity: int) -> None:
         grown = {name: _allocate(_padded(capacity), dtype) for name, (_, dtype) in ROW_COLUMNS.items()}
-        addresses = {name: column.ctypes.data for name, column in grown.items()}
         if capacity <= self.header[at.CAPACITY]:
             return  # a destructor that ran meanwhile was first
         for name, (word, dtype) in ROW_COLUMNS.items():
-            move = partial(self.move_column, self.address, word, np.dtype(dtype).itemsize, at.ROWS, addresses[name])
-            at_once(move, partial(self.columns.__setitem__, name, grown[name]))
+            self._move("move_column", name, grown[name], word, np.dtype(dtype).itemsize, at.ROWS, 0)
         self.header[at.CAPACITY] = capacity
         self.header[at.LIMIT] = min(capacity, self.row_limit)
 
     def _grow_side(self, words: int) -> None:
         grown = _allocate(_padded(words), np.int64)
-        address = grown.ctypes.data
         if words > self.header[at.SIDE_CAPACITY]:
-            move = partial(self.move_column, self.address, at.SIDE, 8, at.SIDE_ROWS, address)
-            at_once(move, partial(self.columns.__setitem__, "side", grown))
+            self._move("move_column", "side", grown, at.SIDE, 8, at.SIDE_ROWS, 0)
             self.header[at.SIDE_CAPACITY] = words
 
     def _grow_constants(self, capacity: int) -> None:
         grown = _allocate(_padded(capacity), np.float64)
         grown[0] = 0.0  # padding: what an absent operand reads
-        address = grown.ctypes.data + 8
         if capacity > self.header[at.CONSTANT_CAPACITY]:
-            move = partial(self.move_column, self.address, at.CONSTANT, 8, at.CONSTANTS, address)
-            at_once(move, partial(self.columns.__setitem__, "constant", grown))
+            self._move("move_column", "constant", grown, at.CONSTANT, 8, at.CONSTANTS, 8)
             self.header[at.CONSTANT_CAPACITY] = capacity
 
     def _grow_handles(self, name: str, word: int, capacity: int) -> None:
         before = int(self.header[word + 1])
         grown = _allocate(_padded(capacity), np.int32)
-        address = grown.ctypes.data
         if capacity > self.header[word + 1] == before:
-            move = partial(self.move_handles, self.address, word, address, before, capacity)
-            at_once(move, partial(self.columns.__setitem__, name, grown))
-
-    def _set_written(self, table: np.ndarray) -> None:
-        self.columns["written"] = table
-        self.header[at.WRITTEN], self.header[at.WRITTEN_CAPACITY] = table.ctypes.data, len(table)
-        self.header[at.WRITTEN_COUNT] = np.count_nonzero(table[:, 0])
+            self._move("move_handles", name, grown, word, before, capacity)
 
     def make_room(self, rows: int = 8, words: int = 256) -> None:
         """After a refusal: reclaim dead rows where that pays, else grow.
@@ -344,7 +339,7 @@ class Tape:
             collect = partial(self.collect_rows, self.address, new_slot.ctypes.data, slots, trash.ctypes.data, words)
             # Destructors may run any code, so they are called when nobody is waiting for the lock.
             release = partial(self.waiting.append, partial(self._release, trash))
-            count, _ = map(partial.__call__, (collect, release))
+            count, _ = at_once(collect, release)
         self._set_limit()
 
     def _release(self, trash: np.ndarray) -> None:
@@ -386,8 +381,7 @@ class Tape:
             while size < 4 * (living + more) + 256:
                 size *= 2
             fresh = np.zeros((size, 2), np.int64)
-            self.move_written(self.address, fresh.ctypes.data, size, self._oldest_serial())
-            self.columns["written"] = fresh
+            self._move("move_written", "written", fresh, size, self._oldest_serial())
             owners = set(fresh[:, 0].tolist())
             self.versions = {owner: version for owner, version in self.versions.copy().items() if owner in owners}
 

@@ -10,6 +10,7 @@ import importlib
 import itertools
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,8 +19,9 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.engine.layout import PINS
+from tapegrad.engine import layout
 from tapegrad.entries import ENTRIES
+from tapegrad.tape import ROW_COLUMNS
 
 try:
     import _testcapi
@@ -125,13 +127,36 @@ def custom_function(leaves: Leaves) -> None:
     (y * z).sum().backward()
 
 
+def growth(leaves: Leaves) -> None:
+    w, _, _ = leaves
+    y = w * w
+    for grow, capacity in (
+        (TAPE._grow_rows, layout.CAPACITY),
+        (TAPE._grow_side, layout.SIDE_CAPACITY),
+        (TAPE._grow_constants, layout.CONSTANT_CAPACITY),
+        (partial(TAPE._grow_handles, "handle", layout.HANDLE), layout.HANDLE_CAPACITY),
+        (partial(TAPE._grow_handles, "anchor", layout.ANCHOR), layout.ANCHOR_CAPACITY),
+    ):
+        grow(int(TAPE.header[capacity]) + 8)
+    TAPE.make_room_for_written(1)
+    (y / (w + 2.0)).backward()
+
+
 PROGRAMS: dict[str, Program] = {
     program.__name__: program
     for program in (
         scalars, arrays, host_rows, several_leaves, retained, chosen_inputs, recorded, recorded_backward, writes, hooks,
-        custom_function,
+        custom_function, growth,
     )
 }  # fmt: skip
+
+# Column: header word of its address.
+COLUMNS = {name: word for name, (word, _) in ROW_COLUMNS.items()} | {
+    "side": layout.SIDE,
+    "handle": layout.HANDLE,
+    "anchor": layout.ANCHOR,
+    "written": layout.WRITTEN,
+}
 
 
 def make_leaves(with_grad: bool) -> Leaves:
@@ -154,13 +179,21 @@ def assert_all_or_none(got: list[Any], before: list[Any], after: list[Any]) -> N
     assert got in (before, after), f"half handed over: {got}, before {before}, complete {after}"
 
 
+def assert_columns_are_kept() -> None:
+    """The memory that the engine uses is that of the columns that Python keeps alive."""
+    used = {name: int(TAPE.header[word]) for name, word in COLUMNS.items()}
+    used["constant"] = int(TAPE.header[layout.CONSTANT]) - 8
+    assert used == {name: column.ctypes.data for name, column in TAPE.columns.items()}
+
+
 def assert_sound(program: Program, expected: list[Any]) -> None:
-    """The next graph on the same tape is right, nothing pins the tape, and rows are given back."""
+    """The columns are alive, the next graph on the same tape is right, nothing pins the tape, and rows are given back."""
+    assert_columns_are_kept()
     fresh = make_leaves(False)
     program(fresh)
     assert gradients(fresh) == expected
     TAPE.count_pins()
-    assert int(TAPE.header[PINS]) == 0
+    assert int(TAPE.header[layout.PINS]) == 0
 
 
 def outcome(program: Program, with_grad: bool) -> tuple[list[Any], list[Any]]:

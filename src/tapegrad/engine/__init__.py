@@ -18,6 +18,7 @@ SOURCES = (
     "written",
     "reclaim",
     "objects",
+    "growth",
     "operators",
     "places",
     "plan",

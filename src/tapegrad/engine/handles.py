@@ -62,29 +62,6 @@ def free_handle(tape, handle):
     return slot
 
 
-@entry("int64(int64,int64,int64,int64,int64)")
-def move_handles(tape, word, target, before, capacity):
-    """The same for the table of handles or of anchors, whose new entries are free.
-
-    Capacity and the first free entry stand in the words after that of the address. Nothing happens, and the answer is 0, if the
-    capacity is not `before` any more.
-    """
-    source = get(tape, word)
-    if get(tape, word + 1) != before:
-        return 0
-    for k in range(before):
-        store_i32(target + 4 * k, load_i32(source + 4 * k))
-    start = max(before, 1)
-    store_i32(target, -1)  # 0 means none
-    for k in range(start, capacity - 1):
-        store_i32(target + 4 * k, -2 - (k + 1))
-    store_i32(target + 4 * (capacity - 1), -2 - get(tape, word + 2))
-    put(tape, word, target)
-    put(tape, word + 1, capacity)
-    put(tape, word + 2, start)
-    return capacity
-
-
 @entry("int64(int64,int64)")
 def new_anchor(tape, slot):
     """An anchor at a row, which lets the row die and follows it when it moves; 0 if the table is full."""

@@ -422,19 +422,6 @@ def collect_rows(tape, new_slot, slots, trash, objects):
     return compact(tape, new_slot, trash)
 
 
-@entry("int64(int64,int64,int64,int64,int64)")
-def move_column(tape, word, item, used_word, target):
-    """Copy a column to larger memory and use that from now on, in one step."""
-    source = get(tape, word)
-    count = get(tape, used_word) * item
-    for k in range(count // 8):
-        put(target, k, get(source, k))
-    for k in range(count // 8 * 8, count):
-        store_u8(target + k, load_u8(source + k))
-    put(tape, word, target)
-    return 0
-
-
 @entry("int64(int64,int64,int64,int64)")
 def change_flags(tape, slot, clear, flags):
     """Clear and set flags of a row in one step."""

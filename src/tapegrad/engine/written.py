@@ -29,23 +29,6 @@ def note_written(tape, obj):
     store_i64(place + 8, get(tape, CLOCK))
 
 
-@entry("int64(int64,int64,int64,int64)")
-def move_written(tape, target, capacity, oldest):
-    """Use a larger (zeroed) table of written arrays from now on, without the entries that are older than every record."""
-    source, before = get(tape, WRITTEN), get(tape, WRITTEN_CAPACITY)
-    put(tape, WRITTEN, target)
-    put(tape, WRITTEN_CAPACITY, capacity)
-    put(tape, WRITTEN_COUNT, 0)
-    for k in range(before):
-        key, time = load_i64(source + 16 * k), load_i64(source + 16 * k + 8)
-        if key != 0 and time >= oldest:
-            place = find_written(tape, key)
-            store_i64(place, key)
-            store_i64(place + 8, time)
-            put(tape, WRITTEN_COUNT, get(tape, WRITTEN_COUNT) + 1)
-    return 0
-
-
 @entry("int64(int64,int64)")
 def mark_written(tape, obj):
     """Note that the memory of an array was written now: rows recorded before that saved it are stale."""
