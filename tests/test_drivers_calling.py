@@ -320,6 +320,7 @@ def test_an_argument_that_is_not_used_has_a_zero_gradient() -> None:
     assert gradient["y"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
 @pytest.mark.parametrize(
     "cut", [lambda x: x.item() ** 2, lambda x: (x * x).item(), lambda x: sum([x.tolist()]), lambda x: tg.tensor([x * x]).sum()]
 )

@@ -68,7 +68,34 @@ def test_tensor_copies_tensors():
 
 
 def test_tensor_of_a_tracked_tensor_is_untracked():
-    assert not tg.tensor(tg.ones(2, requires_grad=True)).requires_grad
+    with pytest.warns(UserWarning, match="clone"):
+        assert not tg.tensor(tg.ones(2, requires_grad=True)).requires_grad
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: tg.tensor([t, 1.0]),
+        lambda t: tg.as_tensor([[t], [1.0]]),
+        lambda t: tg.linspace(0.0, t, 3),
+        lambda t: tg.arange(t),
+    ],
+    ids=["list", "nested list", "linspace", "arange"],
+)
+def test_numbers_taken_from_tracked_tensors_warn(make):
+    with pytest.warns(UserWarning, match="requires_grad=True"):
+        assert not make(tg.tensor(2.0, requires_grad=True)).requires_grad
+
+
+def test_numbers_taken_from_tracked_tensors_under_no_grad_do_not_warn():
+    with tg.no_grad():
+        assert tg.tensor([tg.tensor(2.0, requires_grad=True)]).tolist() == [2.0]
+
+
+def test_the_warning_names_the_callers_line():
+    with pytest.warns(UserWarning, match="requires_grad=True") as caught:
+        tg.as_tensor([tg.tensor(2.0, requires_grad=True)])
+    assert caught[0].filename == __file__
 
 
 def test_foreign_byte_order_is_converted():
@@ -244,6 +271,12 @@ def test_full_takes_the_dtype_of_the_value(value, dtype):
 def test_full_refuses(size, value):
     with pytest.raises(TypeError):
         tg.full(size, value)
+
+
+@pytest.mark.parametrize("make", [lambda t: tg.full((2,), t), lambda t: tg.full_like(tg.ones(2), t)], ids=["full", "full_like"])
+def test_full_refuses_a_tracked_value(make):
+    with pytest.raises(TypeError, match="requires grad"):
+        make(tg.tensor(2.0, requires_grad=True))
 
 
 LIKE = [tg.zeros_like, tg.ones_like, tg.empty_like, tg.rand_like, tg.randn_like]

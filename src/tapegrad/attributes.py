@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad import dtypes, escapes
 from tapegrad.autograd.graph import Node, node_of
 from tapegrad.casting import cast
+from tapegrad.cut_values import warn_of_number
 from tapegrad.hooks import leave_to_rows
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
@@ -18,7 +19,7 @@ from tapegrad.number_entries import NumberEntries, entry
 from tapegrad.printing import format_tensor
 from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, leave_row, meta_of, promote, version_count
+from tapegrad.tensor import FLOATS, Tensor, array_of, leave_row, meta_of, promote, version_count
 from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 
@@ -407,13 +408,7 @@ def as_bool(t: Tensor) -> bool:
 
 def as_float(t: Tensor) -> float:
     """The value of a tensor of one element as a float."""
-    if t._row and is_recording():
-        warnings.warn(
-            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
-            "Consider using tensor.detach() first.",
-            UserWarning,
-            stacklevel=2,
-        )
+    warn_of_number(t)
     return float(item(t))
 
 

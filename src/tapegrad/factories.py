@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.cut_values import warn_of_copy
 from tapegrad.dtypes import DType, as_dtype, float_or_default
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.nested import array_from_nested
@@ -85,6 +86,11 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False) -> Tens
     RuntimeError
         If anything else cannot become a number of the dtype, or integers are to be tracked.
 
+    Warns
+    -----
+    UserWarning
+        If there is a tracked tensor in the data: the result does not depend on it. `stack`, `cat` and `clone` do.
+
     Examples
     --------
     >>> tg.tensor([[1, 2], [3, 4]])
@@ -94,6 +100,8 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False) -> Tens
     tensor([2.], requires_grad=True)
     """
     wanted = None if dtype is None else as_dtype(dtype)
+    if isinstance(data, Tensor):
+        warn_of_copy(data)
     source = _array_or_none(data)
     if source is None:
         return finish(array_from_nested(data, wanted), requires_grad)
@@ -219,6 +227,11 @@ def full(size: Size, fill_value: Number | Tensor, dtype: object = None, requires
     fill_value : number or 0-d Tensor
         It decides the dtype if that is not given.
 
+    Raises
+    ------
+    TypeError
+        If `fill_value` is no number, or a tensor that is tracked: its gradient would be lost.
+
     Examples
     --------
     >>> tg.full((2,), 7)
@@ -258,6 +271,11 @@ def full_like(input: Tensor, fill_value: Number | Tensor, dtype: object = None, 
 
 
 def _fill_value(name: str, value: Any, dtype: DType | None) -> np.ndarray:
+    if isinstance(value, Tensor) and value._row:
+        raise TypeError(
+            f"{name}(): argument 'fill_value' must be Number, not Tensor that requires grad; for a result that depends on it write "
+            "fill_value.expand(size)"
+        )
     data = array_of(value) if isinstance(value, Tensor) else value
     if not isinstance(data, bool | int | float | np.generic | np.ndarray) or np.ndim(data):
         raise TypeError(f"{name}(): argument 'fill_value' must be Number, not {type(value).__name__} {value!r}")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.cut_values import warn_of_number
 from tapegrad.dtypes import DType, promote_types
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.tensor import Tensor, array_of
@@ -34,6 +35,11 @@ def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
         If there is text or a complex number in it.
     RuntimeError
         If there is anything else in it that is no number, or a value that `dtype` cannot hold.
+
+    Warns
+    -----
+    UserWarning
+        If there is a tracked tensor in it: the array does not depend on that.
     """
     if type(data) is list and data and set(map(type, data)) <= PLAIN:
         shape: tuple[int, ...] = (len(data),)  # most of what is given, in half the time
@@ -97,6 +103,8 @@ def _gather(data: Any, shape: tuple[int, ...], dim: int, flat: list[Any]) -> Non
 
 
 def _leaf_type(leaf: Any) -> DType:
+    if isinstance(leaf, Tensor):
+        warn_of_number(leaf)
     if isinstance(leaf, Tensor | np.ndarray):
         values = array_of(leaf) if isinstance(leaf, Tensor) else plain_array(leaf)
         if values.size != 1:

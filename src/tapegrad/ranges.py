@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.cut_values import warn_of_number
 from tapegrad.dtypes import as_dtype, float_or_default
 from tapegrad.factories import Number, cast, finish
 from tapegrad.sizes import check_count
@@ -133,6 +134,8 @@ def _places(chosen: np.ndarray, dtype: object) -> Tensor:
 
 
 def _number(name: str, argument: str, value: Any) -> int | float:
+    if isinstance(value, Tensor):
+        warn_of_number(value)
     if isinstance(value, Tensor | np.ndarray | np.generic):
         value = value.item()
     if isinstance(value, bool):
