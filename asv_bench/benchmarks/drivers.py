@@ -17,6 +17,8 @@ from .workloads import load
 
 RIVALS = ("differences", "torch", "autograd")
 FORMS = ("loop", "vector")
+BY_HAND = "by hand"  # the compiled gradient that a careful person writes: what is left is SciPy's own time
+METHODS = {"L-BFGS-B": False, "BFGS": False, "Newton-CG": True, "trust-ncg": True, "trust-krylov": True}  # whether by the Hessian
 LIMITS = {"maxfun": 10**7, "maxiter": 10**5}  # differences would reach SciPy's limit on calls before the minimum
 
 
@@ -56,6 +58,11 @@ def value_and_gradient(f: Callable[[Any], Any], library: str) -> Callable[[np.nd
         from scipy.optimize import approx_fprime
 
         return lambda x: (f(x), approx_fprime(x, f))
+    if library == BY_HAND:
+        from .nopython import rosenbrock_by_hand
+
+        written: Callable[[np.ndarray], Any] = rosenbrock_by_hand
+        return written
     module = load(library)
     if library == "tapegrad":
         driver: Callable[[np.ndarray], Any] = module.value_and_grad(f)
@@ -94,18 +101,35 @@ def ratio(ours: Callable[[], Any], theirs: Callable[[], Any]) -> float:
     return other / own
 
 
-def minimisation(f: Callable[[Any], Any], library: str, x: np.ndarray) -> Callable[[], Any]:
+def product_with_hessian(f: Callable[[Any], Any], library: str) -> Callable[[np.ndarray, np.ndarray], Any]:
+    """What a user of a peer would give to SciPy beside the gradient."""
+    module = load(library)
+    if library == "autograd":
+        product: Callable[[np.ndarray, np.ndarray], Any] = module.hessian_vector_product(f)
+        return product
+
+    def by_torch(x: np.ndarray, v: np.ndarray) -> Any:
+        t = module.tensor(x, requires_grad=True)
+        (gradient,) = module.autograd.grad(f(t), t, create_graph=True)
+        return module.autograd.grad(gradient, t, module.tensor(v))[0].numpy()
+
+    return by_torch
+
+
+def minimisation(f: Callable[[Any], Any], library: str, x: np.ndarray, method: str = "L-BFGS-B") -> Callable[[], Any]:
     """What a user of a library would minimise with."""
     from scipy.optimize import minimize
 
+    limits = LIMITS if method == "L-BFGS-B" else {"maxiter": LIMITS["maxiter"]}
     if library == "tapegrad":
         import tapegrad as tg
 
-        return lambda: tg.optimize.minimize(f, x, method="L-BFGS-B", options=LIMITS)
+        return lambda: tg.optimize.minimize(f, x, method=method, options=limits)
     if library == "differences":
-        return lambda: minimize(f, x, method="L-BFGS-B", options=LIMITS)
+        return lambda: minimize(f, x, method=method, options=limits)
     both = value_and_gradient(f, library)
-    return lambda: minimize(both, x, jac=True, method="L-BFGS-B", options=LIMITS)
+    second = {"hessp": product_with_hessian(f, library)} if METHODS[method] else {}
+    return lambda: minimize(both, x, jac=True, method=method, options=limits, **second)
 
 
 def best_form(library: str, x: np.ndarray) -> Callable[[Any], Any]:
@@ -118,7 +142,7 @@ def best_form(library: str, x: np.ndarray) -> Callable[[Any], Any]:
 class CompiledBesideRivals:
     """How many times longer others take than we do with the compiled function, in the form that is best for them."""
 
-    params = ([2, 10, 100], list(RIVALS))
+    params = ([2, 10, 100], [*RIVALS, BY_HAND])
     param_names = ("n", "rival")
     timeout = 300
 
@@ -141,6 +165,27 @@ class CompiledBesideRivals:
         return ratio(*self.minimisations)
 
     track_gradient.unit = track_minimisation.unit = "x"  # type: ignore[attr-defined]
+
+
+class CompiledByMethod:
+    """The same at n = 100 for methods of SciPy, end to end; peers give products with the Hessian to those that take them."""
+
+    params = (list(METHODS), ["torch", "autograd"])
+    param_names = ("method", "rival")
+    timeout = 300
+
+    def setup(self, method: str, rival: str) -> None:
+        from .nopython import rosenbrock
+
+        x = start(100)
+        self.ours = minimisation(rosenbrock, "tapegrad", x, method)
+        self.theirs = minimisation(best_form(rival, x), rival, x, method)
+        self.ours()
+
+    def track_ratio(self, method: str, rival: str) -> float:
+        return ratio(self.ours, self.theirs)
+
+    track_ratio.unit = "x"  # type: ignore[attr-defined]
 
 
 class ValueAndGradient:
@@ -280,16 +325,28 @@ def compiled_steps() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
 
 def main() -> None:
     """Tables of what compiled functions cost beside their rivals, and their drivers beside the gradient."""
-    print("| Rosenbrock | tapegrad, njit | " + " | ".join(RIVALS) + " |")
-    for n in CompiledBesideRivals.params[0]:
+    sizes, rivals = CompiledBesideRivals.params
+    print("| Rosenbrock, L-BFGS-B | tapegrad, njit | " + " | ".join(rivals) + " |")
+    for n in sizes:
         found = []
-        for rival in RIVALS:
+        for rival in rivals:
             case = CompiledBesideRivals()
             case.setup(n, rival)
             found.append((case.track_gradient(n, rival), case.track_minimisation(n, rival)))
         gradient, minimum = medians(case.gradients[0], case.minimisations[0])
-        others = " | ".join(f"{b:.1f}x ({a:.0f}x)" for a, b in found)
+        others = " | ".join(f"{b:.1f}x ({a:.1f}x)" for a, b in found)
         print(f"| n = {n} | {minimum * 1e3:.1f} ms ({gradient * 1e6:.1f} us) | {others} |", flush=True)
+    print()
+    methods, peers = CompiledByMethod.params
+    print("| Rosenbrock, n = 100 | tapegrad, njit | " + " | ".join(peers) + " |")
+    for method in methods:
+        ratios = []
+        for peer in peers:
+            one = CompiledByMethod()
+            one.setup(method, peer)
+            ratios.append(one.track_ratio(method, peer))
+        others = " | ".join(f"{found:.1f}x" for found in ratios)
+        print(f"| {method} | {medians(one.ours)[0] * 1e3:.1f} ms | {others} |", flush=True)
     print()
     print("| njit, driver | time | gradient | times the gradient |")
     names = {"hessian": "Hessian, n = 100", "hvp": "product with the Hessian, n = 1e5", "jacobian": "Jacobian, 99 x 100"}
