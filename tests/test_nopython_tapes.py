@@ -10,6 +10,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from numba.experimental import jitclass
 
 import tapegrad as tg
 from tapegrad.nopython.columns import PAIRS, ROWS
@@ -183,6 +184,44 @@ def test_operation_is_differentiated_twice() -> None:
     by_x_twice, by_x_and_a = tg.autograd.grad(by_x[0] + 3.0 * by_x[2], (x, a))
     np.testing.assert_allclose(by_x_twice, [2 * 2.0 * X[1], 2 * 2.0 * X[0] + 1.0 + 3.0, 0.0])
     np.testing.assert_allclose(by_x_and_a.item(), 2 * X[0] * X[1])
+
+
+@numba.njit
+def noisy(x):
+    return np.random.random() * x[0] * x[1]  # noqa: NPY002 - compiled functions have no other
+
+
+@jitclass([("scale", numba.float64)])
+class Scale:
+    def __init__(self, scale):
+        self.scale = scale
+
+
+@numba.njit
+def scaled(x, by):
+    return np.array([1.0, by.scale * x[0] * x[1]])
+
+
+def test_a_second_recording_that_gives_another_value_is_refused() -> None:
+    x = tg.tensor(X, requires_grad=True)
+    y = tg.njit_op(noisy)(x)
+    with pytest.raises(RuntimeError, match="noisy gave another value"):
+        tg.autograd.grad(y, x, create_graph=True)
+
+
+def test_a_second_recording_with_a_changed_instance_is_refused() -> None:
+    x, by = tg.tensor(X, requires_grad=True), Scale(2.0)
+    y = tg.njit_op(scaled)(x, by).sum()
+    by.scale = 3.0
+    with pytest.raises(RuntimeError, match="scaled gave another value"):
+        tg.autograd.grad(y, x, create_graph=True)
+    np.testing.assert_allclose(tg.autograd.grad(y, x)[0], [2.0 * X[1], 2.0 * X[0], 0.0])
+
+
+def test_a_second_recording_may_give_nan_again() -> None:
+    x = tg.tensor(np.array([np.nan, 2.0]), requires_grad=True)
+    (gradient,) = tg.autograd.grad(tg.njit_op(scaled)(x, Scale(2.0)).sum(), x, create_graph=True)
+    np.testing.assert_array_equal(gradient.detach(), [4.0, np.nan])
 
 
 def test_operation_is_not_differentiated_three_times() -> None:

@@ -127,7 +127,7 @@ class Compiled(Function):
             leaves = list(ctx.leaves)
             for k, saved in zip(ctx.form.tensors, ctx.saved_tensors, strict=True):
                 leaves[k] = saved
-            pulled = Pulled.apply(ctx.f, ctx.form, len(gradients), *gradients, *leaves)
+            pulled = Pulled.apply(ctx.f, ctx.form, ctx.recording.value, len(gradients), *gradients, *leaves)
             pulled = pulled if isinstance(pulled, tuple) else (pulled,)
         else:
             pulled = _split(ctx.recording.points, ctx.recording.pull(_column(gradients)))
@@ -138,10 +138,11 @@ class Pulled(Function):
     """The product of cotangents with the Jacobian of a compiled function, recorded with second derivatives."""
 
     @staticmethod
-    def forward(ctx: Any, f: Any, form: Form, count: int, *given: Any) -> Any:
+    def forward(ctx: Any, f: Any, form: Form, value: Any, count: int, *given: Any) -> Any:
         """Run and record, then pull the cotangents back."""
         cotangents, leaves = given[:count], given[count:]
         ctx.recording, ctx.form, ctx.count = _recorded(f, form, leaves, curved=True), form, len(leaves)
+        _check_same(ctx.recording, value)
         ctx.cotangent, ctx.cotangents = _column(cotangents), [value_of(t) for t in cotangents]
         return tuple(_split(ctx.recording.points, ctx.recording.pull(ctx.cotangent)))
 
@@ -156,7 +157,23 @@ class Pulled(Function):
         recording, direction = ctx.recording, _column(gradients)
         by_cotangents = _split(ctx.cotangents, recording.push(direction))
         curved = _split(recording.points, recording.curve(direction, ctx.cotangent[:, 0]))
-        return (None, None, None, *by_cotangents, *ctx.form.placed(curved, ctx.count))
+        return (None, None, None, None, *by_cotangents, *ctx.form.placed(curved, ctx.count))
+
+
+def _check_same(recording: Recording, value: Any) -> None:
+    """A second recording is one of the same function, unless something changed that is not kept."""
+    before: list[Any] = []
+    now: list[Any] = []
+    flatten(value, before)
+    flatten(recording.value, now)
+    # Code compiled with fastmath may be put together in another way, so the last digits may differ.
+    if [np.shape(part) for part in now] != [np.shape(part) for part in before] or not all(
+        np.allclose(part, earlier, 1e-9, 1e-12, equal_nan=True) for part, earlier in zip(now, before, strict=True)
+    ):
+        raise RuntimeError(
+            f"{recording.name} gave another value when it ran again for its second derivative. It depends on random numbers, or on "
+            "something that changed meanwhile: pass that as an argument that is a number or an array, which is kept"
+        )
 
 
 def _recorded(f: Any, form: Form, leaves: Sequence[Any], curved: bool = False) -> Recording:
@@ -207,7 +224,7 @@ def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:
     CompileError
         When called first with arguments of some types, if `f` uses what cannot be recorded; the message names the line.
     RuntimeError
-        In a backward pass: if it is to be differentiated a third time.
+        In a backward pass: if it is to be differentiated a third time, or gives another value when it runs again.
 
     Notes
     -----
