@@ -50,7 +50,6 @@ FLAG = -(2**31)
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 ZERO = F64(0.0)
-GROWTH = ir.FunctionType(I64, [I64, I64]).as_pointer()
 
 
 def _word(builder: Any, header: Any, number: int) -> Any:
@@ -67,13 +66,34 @@ def reserve(context: Any, builder: Any, header: Any, count: Any, words: tuple[in
     used, limit, growth = words
     pairs = builder.load(_word(builder, header, used))
     end = builder.add(pairs, count)
-    full = builder.icmp_signed(">", end, builder.load(_word(builder, header, limit)))
-    with cgutils.if_unlikely(builder, full):
-        grow = builder.inttoptr(builder.load(_word(builder, header, growth)), GROWTH)
-        failed = builder.call(grow, [builder.ptrtoint(header, I64), count])
-        with cgutils.if_unlikely(builder, builder.icmp_signed("!=", failed, I64(0))):
+
+    def is_full() -> Any:
+        return builder.icmp_signed(">", end, builder.load(_word(builder, header, limit)))
+
+    with cgutils.if_unlikely(builder, is_full()):
+        _call_python(context, builder, builder.load(_word(builder, header, growth)), [builder.ptrtoint(header, I64), count])
+        with cgutils.if_unlikely(builder, is_full()):
             context.call_conv.return_user_exc(builder, MemoryError, ("the tape of a compiled function cannot grow any further",))
     return pairs, end
+
+
+def _call_python(context: Any, builder: Any, function: Any, numbers: list[Any]) -> None:
+    """Call a function of Python's at this address; what it raises goes on through the user's function, which cannot catch it."""
+    api = context.get_python_api(builder)
+    lock = api.gil_ensure()
+    # Compiled code that catches exceptions may have gone on after an earlier one of Python's.
+    with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, api.err_occurred())):
+        api.gil_release(lock)
+        context.call_conv.return_exc(builder)
+    arguments = [api.long_from_longlong(number) for number in numbers]
+    answer = api.call_function_objargs(builder.inttoptr(function, api.pyobj), arguments)
+    for argument in arguments:
+        api.decref(argument)
+    failed = cgutils.is_null(builder, answer)
+    api.decref(answer)
+    api.gil_release(lock)
+    with cgutils.if_unlikely(builder, failed):
+        context.call_conv.return_exc(builder)
 
 
 def columns(builder: Any, header: Any) -> Any:

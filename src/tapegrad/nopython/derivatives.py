@@ -78,9 +78,9 @@ class Recording:
 
     def close(self) -> None:
         """Give the tape back; no products can be asked for any more."""
-        if self.columns is not None:
-            give_back(self.columns)
-            self.columns = None
+        columns, self.columns = self.columns, None
+        if columns is not None:
+            give_back(columns)
 
     def __enter__(self) -> Recording:
         return self

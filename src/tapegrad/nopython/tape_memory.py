@@ -1,12 +1,13 @@
 """Memory of recordings of compiled functions: taken for a call, kept for the next one.
 
-Every call that runs has columns of its own, so calls in several threads, or one inside another, do not meet.
+Every call that runs has columns of its own, so calls in several threads, or one inside another, do not meet. Whoever took columns
+is the only one who holds them: if an exception keeps him from giving them back, they die with him.
 """
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
+import contextlib
+import weakref
 
 import numpy as np
 
@@ -17,11 +18,9 @@ from tapegrad.nopython.columns import (
     LIMIT,
     PAIRS,
     PARTIAL_COLUMN,
-    ROW_COLUMN,
     ROWS,
     SECOND_COLUMN,
     TANGENT_COLUMN,
-    TRIPLET_COLUMN,
     TRIPLET_LIMIT,
     TRIPLETS,
     WORDS,
@@ -59,37 +58,55 @@ class Columns:
         Tangents of rows, and second partials times adjoints, for sweeps that need them.
     """
 
-    __slots__ = ("_inputs", "address", "bar", "changes", "header", "partials", "rows", "seconds", "tangents", "triplets", "weights")
+    __slots__ = (
+        "__weakref__", "_inputs", "address", "bar", "changes", "header", "partials", "rows", "seconds", "tangents",
+        "triplets", "weights",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.header = np.zeros(WORDS, np.int64)
-        self.header[GROW], self.header[GROW_TRIPLETS] = _GROW_ADDRESS, _GROW_TRIPLETS_ADDRESS
+        self.header[GROW], self.header[GROW_TRIPLETS] = id(_grow), id(_grow_triplets)
         self.address = int(self.header.ctypes.data)
         self.bar = self.tangents = self.weights = self.changes = np.empty(0)
         self.triplets, self.seconds = np.empty(0, np.int32), np.empty(0)
         self.rows = np.empty(0, np.int32)
         self.partials = np.empty(0)
         self.resize(FIRST)
+        _known[self.address] = self
+
+    # Growth may end with an exception at every call: no memory, or an interrupt. A function may catch that and go on recording. So
+    # new memory is complete first, and then the arrays and the words of the header change without a call between them. The old
+    # arrays live until the function returns, since one assignment to words that stand together can still be refused, as a whole.
 
     def resize(self, capacity: int) -> None:
         """Make room for `capacity` pairs; those that were written stay."""
         used = int(self.header[PAIRS])
         rows, partials = np.empty(capacity + ODD, np.int32), np.empty(capacity)
         rows[:used], partials[:used] = self.rows[:used], self.partials[:used]
-        self.rows, self.partials = rows, partials
         if self.directed:
             self._resize_along(capacity)
-        self.header[LIMIT] = capacity
-        self.header[ROW_COLUMN], self.header[PARTIAL_COLUMN] = rows.ctypes.data, partials.ctypes.data
+        words = np.array([capacity, rows.ctypes.data, partials.ctypes.data])
+        before = self.rows, self.partials
+        self.rows, self.partials = rows, partials
+        try:
+            self.header[LIMIT : PARTIAL_COLUMN + 1] = words
+        except BaseException:
+            self.rows, self.partials = before
+            raise
 
     def resize_triplets(self, capacity: int) -> None:
         """Make room for `capacity` triplets; those that were written stay."""
         used = int(self.header[TRIPLETS])
         triplets, seconds = np.empty(3 * capacity + ODD, np.int32), np.empty(capacity)
         triplets[: 3 * used], seconds[:used] = self.triplets[: 3 * used], self.seconds[:used]
+        words = np.array([capacity, triplets.ctypes.data, seconds.ctypes.data])
+        before = self.triplets, self.seconds
         self.triplets, self.seconds = triplets, seconds
-        self.header[TRIPLET_LIMIT] = capacity
-        self.header[TRIPLET_COLUMN], self.header[SECOND_COLUMN] = triplets.ctypes.data, seconds.ctypes.data
+        try:
+            self.header[TRIPLET_LIMIT : SECOND_COLUMN + 1] = words
+        except BaseException:
+            self.triplets, self.seconds = before
+            raise
 
     @property
     def directed(self) -> bool:
@@ -106,15 +123,21 @@ class Columns:
     def _resize_along(self, capacity: int) -> None:
         """Make room beside `capacity` pairs, of which each may be a row; what was written stays."""
         pairs, rows, room = int(self.header[PAIRS]), int(self.header[ROWS]) + 1, capacity + self._inputs + 1
-        if self.changes.size < capacity:
+        changes, tangents = self.changes, self.tangents
+        if changes.size < capacity:
             changes = np.empty(capacity + 2 * ODD)
             changes[:pairs] = self.changes[:pairs]
-            self.changes = changes
-        if self.tangents.size < room:
+        if tangents.size < room:
             tangents, known = np.empty(room), self.tangents[:rows]
             tangents[: known.size] = known
-            self.tangents = tangents
-        self.header[CHANGE_COLUMN], self.header[TANGENT_COLUMN] = self.changes.ctypes.data, self.tangents.ctypes.data
+        words = np.array([tangents.ctypes.data, changes.ctypes.data])
+        before = self.changes, self.tangents
+        self.changes, self.tangents = changes, tangents
+        try:
+            self.header[TANGENT_COLUMN : CHANGE_COLUMN + 1] = words
+        except BaseException:
+            self.changes, self.tangents = before
+            raise
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -137,6 +160,12 @@ class Columns:
             setattr(self, name, array)
         return array
 
+    def dissolve(self) -> None:
+        """Give the memory back, whoever still refers to the object: errors of the compiler, which it keeps, hold frames."""
+        _known.pop(self.address, None)
+        self.rows = self.triplets = np.empty(0, np.int32)
+        self.partials = self.seconds = self.changes = self.bar = self.tangents = self.weights = np.empty(0)
+
     @property
     def nbytes(self) -> int:
         """Bytes held."""
@@ -144,40 +173,26 @@ class Columns:
         return sum(int(array.nbytes) for array in (*arrays, self.changes))
 
 
-_running: dict[int, Columns] = {}  # those that are recording or being swept, by the address of their header
+_known: weakref.WeakValueDictionary[int, Columns] = weakref.WeakValueDictionary()  # all that live, by the address of their header
 _idle: list[Columns] = []
 
 
-def _grow(address: int, count: int) -> int:
-    """Called from compiled code when a tape is full; 1 if there is no more memory."""
-    try:
-        columns = _running[address]
-        used = int(columns.header[PAIRS])
-        needed = used + count
-        if needed + int(columns.header[ROWS]) > MOST:
-            return 1
-        columns.resize(min(max(needed, 2 * used) + ODD, MOST))
-    except BaseException:  # nothing may pass through compiled frames
-        return 1
-    return 0
+def _grow(address: int, count: int) -> None:
+    """Called from compiled code when a tape is full, and which looks itself whether there is room then."""
+    columns = _known[address]
+    used = int(columns.header[PAIRS])
+    needed = used + count
+    if needed + int(columns.header[ROWS]) <= MOST:
+        with contextlib.suppress(MemoryError):  # the user's function may catch that one
+            columns.resize(min(max(needed, 2 * used) + ODD, MOST))
 
 
-def _grow_triplets(address: int, count: int) -> int:
+def _grow_triplets(address: int, count: int) -> None:
     """The same for the columns of triplets, which have no room at first."""
-    try:
-        columns = _running[address]
-        used = int(columns.header[TRIPLETS])
+    columns = _known[address]
+    used = int(columns.header[TRIPLETS])
+    with contextlib.suppress(MemoryError):
         columns.resize_triplets(max(used + count, 2 * used, FIRST) + ODD)
-    except BaseException:
-        return 1
-    return 0
-
-
-_GROWTH = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-_GROW_CALLBACK: Any = _GROWTH(_grow)
-_GROW_TRIPLETS_CALLBACK: Any = _GROWTH(_grow_triplets)
-_GROW_ADDRESS = ctypes.cast(_GROW_CALLBACK, ctypes.c_void_p).value or 0
-_GROW_TRIPLETS_ADDRESS = ctypes.cast(_GROW_TRIPLETS_CALLBACK, ctypes.c_void_p).value or 0
 
 
 def take() -> Columns:
@@ -188,13 +203,15 @@ def take() -> Columns:
         columns = Columns()
     columns.clear()
     columns.header[TANGENT_COLUMN] = 0
-    _running[columns.address] = columns
     return columns
 
 
-def give_back(columns: Columns, running: dict[int, Columns] = _running, idle: list[Columns] = _idle) -> None:
-    """Keep the columns of a call that has ended for the next one; also when the module's names are gone already."""
-    del running[columns.address]
+def give_back(columns: Columns, idle: list[Columns] = _idle) -> None:
+    """Keep the columns of a call that has ended for the next one; also when the module's names are gone already.
+
+    The caller has forgotten them before, unless he ends with this call: else an interrupt at its end would let him give them back
+    once more, and two calls would get them.
+    """
     idle.append(columns)
 
 
@@ -212,7 +229,7 @@ def tape_memory() -> int:
     >>> tg.tape_memory()
     0
     """
-    return sum(columns.nbytes for columns in [*_running.values(), *_idle])
+    return sum(columns.nbytes for link in _known.valuerefs() if (columns := link()) is not None)
 
 
 def free_tape_memory() -> None:
@@ -224,4 +241,6 @@ def free_tape_memory() -> None:
     --------
     >>> tg.free_tape_memory()
     """
-    _idle.clear()
+    while _idle:
+        with contextlib.suppress(IndexError):  # another thread may be first
+            _idle.pop().dissolve()
