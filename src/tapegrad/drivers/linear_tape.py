@@ -211,8 +211,15 @@ class LinearTape:
             bars = self._zeros(1)
             self._seed(bars, np.ones((1, 1)))
             self._pull(1, bars, 1)
-            _entry("weigh")(self.address, bars.ctypes.data)
+            weigh, address, place = _entry("weigh"), self.address, bars.ctypes.data
+            # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
+            # without memory for its arguments the call does not begin.
             self._weighed = True
+            try:
+                weigh(address, place)
+            except MemoryError:
+                self._weighed = False
+                raise
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots, bars = self._directions(lanes, columns), self._zeros(lanes)

@@ -163,8 +163,8 @@ class ScipyFunction(Recordings[_Point]):
 
     def _second(self, x: np.ndarray) -> Any:
         if not self._keeps:
+            self._forget()  # first: points without a recording must not be taken for others
             self._keeps = True
-            self._forget()
         point = self._at(x)
         if point.derivative is None:
             assert point.made is not None
