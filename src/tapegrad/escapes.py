@@ -6,13 +6,15 @@ where; a driver knows that the function is to be differentiated, so it looks.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["at_depth", "depth", "note", "stop", "watch"]
+__all__ = ["at_depth", "depth", "note", "watched"]
+
+T = TypeVar("T")
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
 _FOLDER = os.path.dirname(__file__)
@@ -31,28 +33,31 @@ def depth() -> int:
     return len(_thread.places)
 
 
-@contextlib.contextmanager
-def at_depth(level: int) -> Iterator[None]:
-    """Be inside of so many calls: 0 makes drivers give plain results, whoever is differentiating around them."""
-    before, _thread.places = _thread.places, [[] for _ in range(level)]
+# Functions that call, and no context managers: an interrupt that hits the beginning of `__exit__` would leave the depth as it is,
+# and from then on drivers would take themselves to be inside of another one.
+
+
+def at_depth(level: int, function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function as if inside of so many calls: 0 makes drivers give plain results, whoever is differentiating around them."""
+    before = _thread.places
     try:
-        yield
+        _thread.places = [[] for _ in range(level)]
+        return function(*arguments)
     finally:
         _thread.places = before
 
 
-def watch() -> list[str]:
-    """Begin to note places of this thread; the list that they go to."""
+def watched(function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any]) -> tuple[T, list[str]]:
+    """Call a function and note places of this thread meanwhile; its result, and them."""
     global in_use
     in_use = True
     places: list[str] = []
-    _thread.places.append(places)
-    return places
-
-
-def stop() -> None:
-    """End what the latest `watch` began."""
-    _thread.places.pop()
+    before = _thread.places
+    try:
+        _thread.places = [*before, places]
+        return function(*arguments, **named), places
+    finally:
+        _thread.places = before
 
 
 def note() -> None:

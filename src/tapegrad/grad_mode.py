@@ -22,6 +22,7 @@ __all__ = [
     "is_recording_on",
     "no_grad",
     "set_grad_enabled",
+    "with_recording",
     "without_recording",
 ]
 
@@ -129,12 +130,12 @@ def _switch(enabled: bool, inference: bool | None = None) -> Modes:
     return before
 
 
-def without_recording(function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function with recording off in this thread."""
+def _in_mode(wanted: tuple[bool, bool | None], function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function with this thread's modes set, whatever interrupt comes when."""
     state = _thread.state
     before = state.enabled, state.inference
     try:
-        _switch(False)
+        _switch(*wanted)
         return function(*arguments)
     finally:
         try:
@@ -142,6 +143,16 @@ def without_recording(function: Callable[..., T], *arguments: Any) -> T:
         except BaseException:  # an interrupt hit the way back
             _switch(*before)
             raise
+
+
+def without_recording(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function with recording off in this thread."""
+    return _in_mode((False, None), function, *arguments)
+
+
+def with_recording(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function with recording on, and out of inference mode, in this thread."""
+    return _in_mode((True, False), function, *arguments)
 
 
 class _Mode:
@@ -153,11 +164,28 @@ class _Mode:
         self._wanted = enabled, inference
         self._before: list[Modes] = []
 
+    # An exception that comes when a switch is done ends the function that made it all the same. What an interrupt at the very
+    # beginning of `__exit__` leaves, nobody can mend.
+
     def __enter__(self) -> None:
-        self._before.append(_switch(*self._wanted))
+        state = _thread.state
+        before = state.enabled, state.inference
+        self._before.append(before)
+        try:
+            _switch(*self._wanted)
+        except BaseException:
+            _switch(*before)
+            raise
 
     def __exit__(self, *exception: object) -> None:
-        _switch(*self._before.pop())
+        before = self._before[-1]
+        try:
+            _switch(*before)
+        except BaseException:
+            _switch(*before)
+            raise
+        finally:
+            del self._before[-1]
 
     def __call__(self, function: F) -> F:
         wanted = self._wanted
@@ -166,11 +194,7 @@ class _Mode:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            before = _switch(*wanted)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                _switch(*before)
+            return _in_mode(wanted, partial(function, *args, **kwargs))
 
         return call  # type: ignore[return-value]
 
@@ -184,28 +208,17 @@ def _wrap_generator(function: Callable[..., Generator[Any, Any, Any]], wanted: t
 
     @functools.wraps(function)
     def generate(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        before = _switch(*wanted)
-        try:
-            source = function(*args, **kwargs)
-        finally:
-            _switch(*before)
+        source = _in_mode(wanted, partial(function, *args, **kwargs))
         step: Callable[[], Any] = functools.partial(next, source)
         while True:
-            before = _switch(*wanted)
             try:
-                item = step()
+                item = _in_mode(wanted, step)
             except StopIteration as stop:
                 return stop.value
-            finally:
-                _switch(*before)
             try:
                 sent = yield item
             except GeneratorExit:
-                before = _switch(*wanted)
-                try:
-                    source.close()
-                finally:
-                    _switch(*before)
+                _in_mode(wanted, source.close)
                 raise
             except BaseException as error:
                 step = functools.partial(source.throw, error)

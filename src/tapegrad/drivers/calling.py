@@ -12,7 +12,7 @@ from tapegrad import escapes
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.dtypes import as_dtype
 from tapegrad.foreign_arrays import plain_array
-from tapegrad.grad_mode import enable_grad, inference_mode
+from tapegrad.grad_mode import with_recording
 from tapegrad.number_entries import NumberEntries
 from tapegrad.tensor import FLOATS, Meta, Tensor, is_recording, make, register_leaf
 
@@ -238,8 +238,7 @@ def call(
 
         return compiled_call(f, args, kwargs, argnums, has_aux, name, second, along)
     if not is_recording():
-        with inference_mode(False), enable_grad():
-            return call(f, args, kwargs, argnums, has_aux, name, cut=True)
+        return with_recording(call, f, args, kwargs, argnums, has_aux, name, False, True)
     record = recorder_of(f)
     made = Call()
     made.recording = None
@@ -255,11 +254,7 @@ def call(
     for leaf in made.leaves:
         if leaf._row < 0:
             register_leaf(leaf)  # here for all, since an operation that meets a new leaf has to be begun twice
-    places = escapes.watch()
-    try:
-        output = record(*arguments, **kwargs)
-    finally:
-        escapes.stop()
+    output, places = escapes.watched(record, arguments, kwargs)
     made.aux = None
     if has_aux:
         if not isinstance(output, tuple) or len(output) != 2:

@@ -17,7 +17,7 @@ from tapegrad.autograd.rows import arguments_of
 from tapegrad.drivers.calling import is_tracked, recorder_of
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.escapes import at_depth, depth
-from tapegrad.grad_mode import enable_grad, inference_mode, is_recording_on, set_grad_enabled
+from tapegrad.grad_mode import is_recording_on, set_grad_enabled, with_recording
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make
 
@@ -170,8 +170,8 @@ class _Piece:
             If they are others than those of the first run.
         """
         leaves = [given if k is None else saved[k] for given, k in zip(self.given, self.saved, strict=True)]
-        with inference_mode(False), enable_grad(), at_depth(self.level), _replayed(self.generators):
-            _, found, recorded, mark = self.run(leaves)
+        with _replayed(self.generators):
+            _, found, recorded, mark = with_recording(at_depth, self.level, self.run, leaves)
         results = [found[k] for k in recorded]
         traces = [_Trace.of(t) for t in results]
         if len(traces) != len(self.traces):
@@ -241,8 +241,8 @@ def _replayed(states: tuple[Any, Any] | None) -> Iterator[None]:
         yield
         return
     before = _generators()
-    _set_generators(states)
     try:
+        _set_generators(states)
         yield
     finally:
         _set_generators(before)

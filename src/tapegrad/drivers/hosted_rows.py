@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at
 from tapegrad.engine import layout as at
-from tapegrad.grad_mode import enable_grad, inference_mode, without_recording
+from tapegrad.grad_mode import with_recording, without_recording
 from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, make, wrap
@@ -87,13 +87,15 @@ class HostedRow:
     def _pulled(self) -> tuple[Tensor, list[tuple[int, Tensor]]]:
         """A cotangent and what the row makes of it, recorded: that is linear, and its transpose gives tangents."""
         if self._transposed is None:
-            with inference_mode(False), enable_grad():
-                seed: Tensor = wrap(np.zeros(self.shape, self.dtype)).requires_grad_()
-                cotangents: Sequence[Tensor | None] = self.op.vjp(seed, self.context)
+            seed, cotangents = with_recording(self._recorded)
             pairs = zip(range(len(self.inputs)), cotangents, strict=False)
             found = [(k, t) for k, t in pairs if t is not None and t._row and self.inputs[k] >= 0]
             self._transposed = seed, found
         return self._transposed
+
+    def _recorded(self) -> tuple[Tensor, Sequence[Tensor | None]]:
+        seed: Tensor = wrap(np.zeros(self.shape, self.dtype)).requires_grad_()
+        return seed, self.op.vjp(seed, self.context)
 
 
 def _tensor(array: np.ndarray) -> Tensor:

@@ -74,8 +74,9 @@ def least_squares(
     refuse_tracked_limits("least_squares", bounds, ())
     function = functools.partial(residual, **kwargs) if kwargs else residual
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "least_squares")
-    with at_depth(0), vector:
-        result = optimize.least_squares(vector.value, packing.start, jac=vector.jacobian, **options)
+    solve = functools.partial(optimize.least_squares, vector.value, packing.start, jac=vector.jacobian, **options)
+    with vector:
+        result = at_depth(0, solve)
     result.flat = result.x
     parameters = frozen(as_arguments(args))
 
@@ -165,8 +166,9 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     start = None if p0 is None else packing.start
     if p0 is None:
         values.__signature__ = inspect.signature(model)  # type: ignore[attr-defined]  # SciPy counts the parameters
-    with at_depth(0), vector:
-        found = optimize.curve_fit(values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)
+    solve = functools.partial(optimize.curve_fit, values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)
+    with vector:
+        found = at_depth(0, solve)
     if depends_on_tracked(lambda z: [of_parameters(z)], np.asarray(found[0], np.float64)):
         raise _not_differentiable()
     return found

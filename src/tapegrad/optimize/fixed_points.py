@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -81,8 +82,9 @@ def fixed_point(
             )
         return value
 
-    with at_depth(0), vector:
-        found = optimize.fixed_point(step, packing.start, xtol=xtol, maxiter=maxiter, method=method)
+    solve = functools.partial(optimize.fixed_point, step, packing.start, xtol=xtol, maxiter=maxiter, method=method)
+    with vector:
+        found = at_depth(0, solve)
     parameters = frozen(as_arguments(args))
 
     def equations(z: Tensor) -> Tensor:

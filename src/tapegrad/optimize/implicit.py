@@ -26,7 +26,7 @@ from tapegrad.drivers.derivatives import Derivative
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.errors import LinAlgError
 from tapegrad.escapes import at_depth, depth
-from tapegrad.grad_mode import enable_grad, inference_mode, is_recording_on, set_grad_enabled
+from tapegrad.grad_mode import is_recording_on, with_recording
 from tapegrad.joining import cat, stack
 from tapegrad.linalg.solving import solve
 from tapegrad.tape import TAPE
@@ -92,10 +92,9 @@ def depends_on_tracked(functions: Callable[[Tensor], Sequence[Any]], z: np.ndarr
     """Whether what functions give depends on a tracked tensor, be it an argument or a variable around them."""
     if not is_recording():
         return False
-    with at_depth(1):
-        mark, leaf = Mark(), _leaf(z)
-        results: list[Any] = []
-        flatten(list(functions(leaf)), results, [], "")
+    mark, leaf = Mark(), _leaf(z)
+    results: list[Any] = []
+    flatten(list(at_depth(1, functions, leaf)), results, [], "")
     tensors = [t for t in results if isinstance(t, Tensor) and t._row]
     # A result that was there before is a parameter itself.
     if any(not mark.is_newer(t) and t is not leaf for t in tensors):
@@ -133,8 +132,7 @@ def implicit_solution(residual: Residual, z: np.ndarray, name: str, failure: str
         return None
     equations = _Equations(residual, name, failure)
     mark, leaf = Mark(), _leaf(z)
-    with at_depth(1):
-        value = residual(leaf) * 1.0  # a row of its own, if the residual is nothing but a parameter
+    value = at_depth(1, residual, leaf) * 1.0  # a row of its own, if the residual is nothing but a parameter
     if value._data.shape != z.shape:
         raise ValueError(f"{name}: there must be as many equations as unknowns, but there are {value._data.size} for {z.size}")
     with TAPE.claim():
@@ -174,8 +172,9 @@ class _Equations:
         from scipy.linalg import lapack
 
         if self._factors is None:
-            self._factors = self._factorised()
-            self._check_solution()
+            factors = self._factorised()
+            self._check_solution(factors)
+            self._factors = factors
         solved, _ = lapack.dgetrs(*self._factors, vector, trans=int(transposed))
         result: np.ndarray = solved
         return result
@@ -185,8 +184,7 @@ class _Equations:
 
         if not self.value._row:
             raise self._singular()
-        with inference_mode(False), enable_grad():
-            jacobian = jacobian_matrix(Derivative([self.leaf], [self.value]))
+        jacobian = with_recording(lambda: jacobian_matrix(Derivative([self.leaf], [self.value])))
         if not np.isfinite(jacobian).all():
             raise LinAlgError(
                 f"{self.name}: the Jacobian of the equations at the solution is not finite, so there is no derivative"
@@ -211,8 +209,10 @@ class _Equations:
             "solution is no differentiable function of the parameters. A small quadratic term, or fewer unknowns, makes it unique."
         )
 
-    def _check_solution(self) -> None:
-        step = self.solve(array_of(self.value), transposed=False)
+    def _check_solution(self, factors: tuple[np.ndarray, np.ndarray]) -> None:
+        from scipy.linalg import lapack
+
+        step, _ = lapack.dgetrs(*factors, array_of(self.value))
         size = 1.0 + np.abs(array_of(self.leaf)).max(initial=0.0)
         # Solvers also give up at a solution, when rounding keeps them from the tolerance that they were asked for.
         if self.failure is not None and not np.abs(step).max(initial=0.0) <= CHANGED * size:
@@ -231,9 +231,8 @@ class _Equations:
         RuntimeError
             If it changed.
         """
-        with at_depth(max(self.level, 1)):
-            mark = Mark()
-            value = self.residual(z) * 1.0
+        mark = Mark()
+        value = at_depth(max(self.level, 1), self.residual, z) * 1.0
         change = array_of(value) - array_of(self.value)
         size = 1.0 + np.abs(array_of(z)).max(initial=0.0)
         same = np.abs(self.solve(change, transposed=False)).max(initial=0.0) <= CHANGED * size
@@ -266,15 +265,18 @@ class SolutionFunction(Function):
             if not is_recording_on():
                 return None, None, *pull([equations.value], [wrap(-adjoint)], slots)
             (z,) = ctx.saved_tensors
-            with inference_mode(False), enable_grad():
-                value = equations.rows(z, slots)
-                own = [TAPE.slot(z._row)]
-                units = np.eye(len(adjoint))
-                jacobian = stack([_or_zeros(pull([value], [wrap(unit.copy())], own)[0], z) for unit in units])
-                adjoints = -solve(jacobian.T, g)
-            with set_grad_enabled(True):
-                # The solution's own row is an end too: what comes there is what the solving has accounted for.
-                return None, None, *pull([value], [adjoints], [*slots, *own])[:-1]
+            return None, None, *_recorded_pull(equations, z, slots, g)
+
+
+def _recorded_pull(equations: _Equations, z: Tensor, slots: Sequence[int], g: Tensor) -> list[Tensor | None]:
+    """Gradients by the parameters, recorded."""
+    value = equations.rows(z, slots)
+    own = [TAPE.slot(z._row)]
+    units = np.eye(array_of(g).size)
+    jacobian = stack([_or_zeros(pull([value], [wrap(unit.copy())], own)[0], z) for unit in units])
+    adjoints = -solve(jacobian.T, g)
+    # The solution's own row is an end too: what comes there is what the solving has accounted for.
+    return pull([value], [adjoints], [*slots, *own])[:-1]
 
 
 def _or_zeros(g: Tensor | None, like: Tensor) -> Tensor:

@@ -115,8 +115,7 @@ def minimize(
     kind = "" if method is None else str(method).lower()
     refuse_tracked_limits("minimize", bounds, constraints)
     further = constants(as_arguments(args))
-    with at_depth(0):
-        result = _minimized(f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress)
+    result = at_depth(0, _minimized, f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress)
     result.flat = result.x
     x = _with_derivative(f, packing, args, result, bounds, constraints)
     if x is not None:

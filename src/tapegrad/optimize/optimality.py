@@ -105,12 +105,9 @@ class _Conditions:
 
     def __init__(self, f: Function, packing: Packing, x: np.ndarray, bounds: _Limits, constraints: Sequence[Constraint]) -> None:
         self.f, self.packing, self.x, self.constraints = f, packing, x, constraints
-        with at_depth(0):
-            gradient = ScipyFunction(f, packing).gradient(x)
-            vectors = [VectorFunction(one.function, packing, name="constraint") for one in constraints]
-            values = np.concatenate([np.empty(0), *(vector.value(x) for vector in vectors)])
-            normals = np.concatenate([np.empty((0, len(x))), *(vector.jacobian(x) for vector in vectors)])
-        sizes = [len(vector.value(x)) for vector in vectors]
+        gradient, found, normals = at_depth(0, self._measured)
+        values = np.concatenate([np.empty(0), *found])
+        sizes = [len(value) for value in found]
         limits = _Limits(
             *(
                 np.concatenate(
@@ -131,6 +128,14 @@ class _Conditions:
         if len(self.places):
             multipliers = np.linalg.lstsq(normals[self.places][:, self.free].T, gradient[self.free], rcond=None)[0]
         self.z = np.concatenate([x[self.free], multipliers])
+
+    def _measured(self) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+        """Gradient, and values and normals of constraints, as plain numbers."""
+        gradient = ScipyFunction(self.f, self.packing).gradient(self.x)
+        vectors = [VectorFunction(one.function, self.packing, name="constraint") for one in self.constraints]
+        values = [vector.value(self.x) for vector in vectors]
+        normals = np.concatenate([np.empty((0, len(self.x))), *(vector.jacobian(self.x) for vector in vectors)])
+        return gradient, values, normals
 
     def variable(self, z: Tensor) -> Tensor:
         """All variables, of which bounds hold some."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -80,8 +81,9 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}
     if known and (options.get("options") or {}).get("col_deriv"):
         raise ValueError("root: the Jacobian has derivatives along its rows; leave out col_deriv.")
-    with at_depth(0), vector:
-        result = optimize.root(vector.value, packing.start, method=method, **known, **options)
+    solve = functools.partial(optimize.root, vector.value, packing.start, method=method, **known, **options)
+    with vector:
+        result = at_depth(0, solve)
     result.flat = result.x
     parameters = frozen(as_arguments(args))
 
