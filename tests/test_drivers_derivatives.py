@@ -185,6 +185,40 @@ def test_a_tall_and_a_wide_jacobian() -> None:
     np.testing.assert_allclose(tg.jacobian(lambda y: np.sin((wide * y).sum(-1)))(y), np.cos(wide @ y)[:, None] * wide, rtol=1e-12)
 
 
+I = np.eye(2)
+
+
+class Cube(tg.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3.0 * x**2 * g
+
+
+@pytest.mark.parametrize("mode", [tg.no_grad, tg.inference_mode], ids=["no_grad", "inference_mode"])
+@pytest.mark.parametrize(
+    "cube",
+    [
+        Cube.apply,
+        tg.checkpoint(lambda x: x**3),
+        lambda x: np.einsum("i,ij,j->i", x, I, x * x),
+    ],
+    ids=["custom function", "checkpoint", "einsum"],
+)
+def test_derivatives_do_not_depend_on_the_mode_around(cube: Any, mode: Any) -> None:
+    x, v = np.array([2.0, -3.0]), np.array([1.0, 0.5])
+    with mode():
+        np.testing.assert_allclose(tg.jacobian(cube, mode="forward")(x), np.diag(3.0 * x**2), rtol=1e-13)
+        np.testing.assert_allclose(tg.jvp(cube, (x,), (v,))[1], 3.0 * x**2 * v, rtol=1e-13)
+        np.testing.assert_allclose(tg.hessian(lambda x: cube(x).sum())(x), np.diag(6.0 * x), rtol=1e-13)
+        np.testing.assert_allclose(tg.hvp(lambda x: cube(x).sum(), x, v), 6.0 * x * v, rtol=1e-13)
+
+
 def test_empty_arrays() -> None:
     assert tg.grad(lambda x: x.sum())(np.empty(0)).shape == (0,)
     assert tg.jacobian(lambda x: 2.0 * x)(np.empty(0)).shape == (0, 0)

@@ -51,6 +51,22 @@ def test_products_that_were_made_outside_can_be_differentiated() -> None:
     assert tg.grad(lambda c: push(c) * c)(2.0) == 24.0
 
 
+@pytest.mark.parametrize("mode", [tg.no_grad, tg.inference_mode], ids=["no_grad", "inference_mode"])
+@pytest.mark.parametrize(
+    "product",
+    [lambda x: tg.vjp(lambda y: y**3, x)[1], lambda x: tg.linearize(lambda y: y**3, x)[1]],
+    ids=["vjp", "linearize"],
+)
+def test_products_that_are_taken_without_recording_are_constants(product: Any, mode: Any) -> None:
+    def f(x: Any) -> Any:
+        multiply = product(x)
+        with mode():
+            (found,) = np.atleast_1d(multiply(1.0))
+        return x * float(found)
+
+    assert tg.grad(f)(2.0) == 12.0
+
+
 def test_products_of_gauss_newton_refuse_a_tracked_vector() -> None:
     model = tg.gauss_newton(lambda x: x * x, np.array([3.0]))
     with pytest.raises(NotImplementedError, match=r"v\.detach\(\)"):

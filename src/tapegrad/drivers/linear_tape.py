@@ -20,6 +20,7 @@ from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
 from tapegrad.entries import KERNEL_WORDS
+from tapegrad.grad_mode import inference_mode
 from tapegrad.second_partials import second_table
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, register_leaf
@@ -173,12 +174,14 @@ class LinearTape:
             record = saved_record_of(slot)
             if object_at(record.payload).runs_itself:
                 return False
-            self.hosts[number] = HostedRow(slot, record, self.place)
+            with inference_mode(False):  # its values are differentiated in `push`
+                self.hosts[number] = HostedRow(slot, record, self.place)
         return True
 
     def place(self, slot: int) -> int:
         """First place of a row; -1 if it depends on no input."""
-        return int(self._row_places[slot - self._low]) if slot >= self._low else -1
+        number = slot - self._low
+        return int(self._row_places[number]) if 0 <= number < len(self._row_places) else -1
 
     def forget_rows(self) -> None:
         """Drop what leads from rows to places."""

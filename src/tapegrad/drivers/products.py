@@ -9,7 +9,8 @@ import numpy as np
 
 from tapegrad.drivers.calling import Call, call, copied, finish
 from tapegrad.drivers.derivatives import Derivative, Outputs, as_column, cut, derivative_of, gradients_of, sizes_of, vectors_like
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.grad_mode import enable_grad, inference_mode
+from tapegrad.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = ["jvp", "linearize", "vjp"]
 
@@ -148,7 +149,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if made.recording is not None:
             return made.finished(split(made.recording.pull(as_column(made, given))[:, 0], made.leaves))
         seeds = [_fitting(v, t) for v, t in zip(given, outputs.tensors, strict=True)]
-        tracked = made.inside or any(isinstance(v, Tensor) for v in given)
+        tracked = is_recording() and (made.inside or any(isinstance(v, Tensor) for v in given))
         found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=tracked)
         return made.finished([g if g._row else array_of(g) for g in found])
 
@@ -176,10 +177,13 @@ def _fitting(v: Any, t: Tensor) -> Tensor:
 
 def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
     if made.inside or (made.recording is None and any(isinstance(v, Tensor) for v in tangents)):
-        seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
-        pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
-        given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
-        return outputs.arranged(_plain_unless_tracked(g) for g in gradients_of(pulled, seeds, given, create_graph=True))
+        records = is_recording()
+        with inference_mode(False), enable_grad():
+            seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
+            pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
+            given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
+            pushed = gradients_of(pulled, seeds, given, create_graph=records)
+        return outputs.arranged(map(_plain_unless_tracked, pushed))
     derivative = derivative_of(made, outputs.tensors) if derivative is None else derivative
     return outputs.arranged(split(derivative.push(as_column(made, tangents))[:, 0], outputs.tensors))
 
