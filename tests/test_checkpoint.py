@@ -126,6 +126,14 @@ def test_drivers_inside_of_a_checkpoint() -> None:
     np.testing.assert_array_equal(tg.grad(f)(np.array([1.0, 2.0])), [6.0, 12.0])
 
 
+def test_drivers_of_constants_inside_of_a_checkpoint() -> None:
+    c = np.array([3.0, 5.0])
+    f = tg.checkpoint(lambda x: (tg.grad(lambda y: (x * y * y).sum())(c) * x).sum())
+    x = np.array([1.0, 2.0])
+    np.testing.assert_allclose(tg.grad(f)(x), 4.0 * c * x, rtol=1e-14)
+    np.testing.assert_allclose(tg.hessian(f)(x), np.diag(4.0 * c), rtol=1e-14)
+
+
 def test_without_recording_it_is_the_function_itself() -> None:
     calls = []
     x = leaf(1.0)

@@ -14,11 +14,11 @@ import numpy as np
 
 from tapegrad.autograd.graph import leaf_at
 from tapegrad.autograd.recorded import recorded_sweep
-from tapegrad.autograd.rows import arguments_of, opcode_of, record_of
+from tapegrad.autograd.rows import arguments_of, object_at, opcode_of, record_of
 from tapegrad.autograd.sweeping import reached_rows, sweep
 from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, is_recording, make, register_leaf, wrap
+from tapegrad.tensor import LeafLink, Tensor, is_recording, make, register_leaf, wrap
 
 __all__ = ["Mark", "pull"]
 
@@ -60,7 +60,11 @@ class Mark:
 
 
 def _older(start: int, top: int) -> set[int]:
-    """Rows before `start`, and leaves, that the rows from there to `top` refer to, and maybe more."""
+    """Rows before `start`, and leaves, that the rows from there to `top` refer to, and maybe more.
+
+    Leaves that were made since and have died do not count: nobody can ask for their gradients. Drivers make such ones of constants,
+    new ones each time.
+    """
     columns = TAPE.columns
     opcodes = columns["opcode"][start : top + 1]
     wide = opcodes & at.WIDE != 0
@@ -68,7 +72,9 @@ def _older(start: int, top: int) -> set[int]:
     found = set(np.unique(references[(references >= 0) & (references < start)]).tolist())
     for slot in (np.flatnonzero(wide) + start).tolist():
         if opcode_of(slot)[0] == at.LEAF:
-            found.add(slot)
+            link: LeafLink = object_at(record_of(slot).payload)
+            if link() is not None:
+                found.add(slot)
         else:
             found.update(argument.slot for argument in arguments_of(slot) if 0 <= argument.slot < start)
     return found
