@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.drivers.calling import is_compiled
+from tapegrad.drivers.containers import Structure
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.implicit import constants, flat, frozen, implicit_solution, recorded
 from tapegrad.optimize.packing import Packing, as_arguments
@@ -72,7 +74,8 @@ def fixed_point(
     from scipy import optimize
 
     packing = Packing(x0, "fixed_point")
-    vector = VectorFunction(f, packing, constants(as_arguments(args)), "fixed_point")
+    function = _in_order_of(packing.structure, f)
+    vector = VectorFunction(function, packing, constants(as_arguments(args)), "fixed_point")
 
     def step(x: np.ndarray) -> np.ndarray:
         value = vector.value(x)
@@ -88,7 +91,31 @@ def fixed_point(
     parameters = frozen(as_arguments(args))
 
     def equations(z: Tensor) -> Tensor:
-        return z - flat(recorded(f, packing.tensors(z * 1.0), *parameters), "fixed_point")
+        return z - flat(recorded(function, packing.tensors(z * 1.0), *parameters), "fixed_point")
 
     x = implicit_solution(equations, np.asarray(found, np.float64), "fixed_point")
     return packing.structured(found) if x is None else packing.tensors(x)
+
+
+def _in_order_of(structure: Structure, f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results have the items of dicts in the order of the variable's, since they are compared one by one."""
+    if structure is None or is_compiled(f):
+        return f
+    return lambda *arguments: _ordered(structure, f(*arguments))
+
+
+def _ordered(structure: Structure, value: Any) -> Any:
+    if structure is None:
+        return value
+    if isinstance(structure.like, dict):
+        if not isinstance(value, dict) or set(value) != set(structure.keys):
+            got = list(value) if isinstance(value, dict) else type(value).__name__
+            raise TypeError(
+                f"fixed_point: the function must give the like of its variable: a dict with {list(structure.keys)}, not {got}"
+            )
+        parts = [value[key] for key in structure.keys]
+    elif isinstance(value, (list, tuple)) and len(value) == len(structure.keys):
+        parts = list(value)
+    else:
+        return value
+    return [_ordered(child, part) for child, part in zip(structure.children, parts, strict=True)]
