@@ -1,6 +1,7 @@
 """What drivers take and give: structures, constants, messages, and where a derivative would be lost."""
 
 import dataclasses
+import functools
 from collections import OrderedDict, namedtuple
 from typing import Any
 
@@ -20,6 +21,28 @@ class Model:
 
 def total(x: Any) -> Any:
     return (x * x).sum()
+
+
+@dataclasses.dataclass
+class Rates:
+    up: Any
+    down: Any
+
+    @functools.cached_property
+    def ratio(self) -> Any:
+        return self.up / self.down
+
+
+class Inverse:
+    """What a dataclass's ``__post_init__`` computes once."""
+
+    def __post_init__(self) -> None:
+        self.inverse = 1.0 / self.value  # type: ignore[attr-defined]
+
+
+@dataclasses.dataclass
+class WithInverse(Inverse):
+    value: Any
 
 
 # Values and gradients are plain.
@@ -241,6 +264,19 @@ def test_products_take_and_give_the_structure_of_the_argument(point: Any) -> Non
     np.testing.assert_allclose(array, [24.0, 72.0], rtol=1e-14)
 
 
+def test_cached_properties_are_computed_anew() -> None:
+    rates = Rates(2.0, 4.0)
+    assert rates.ratio == 0.5
+    assert tg.grad(lambda r: r.ratio)(rates) == Rates(0.25, -0.125)
+    assert tg.optimize.minimize(lambda r: (r.ratio - 1.0) ** 2, rates).x.ratio == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("differentiate", [lambda f, p: tg.grad(f)(p), tg.optimize.minimize], ids=["grad", "minimize"])
+def test_attributes_that_would_stay_as_they_are_are_refused(differentiate: Any) -> None:
+    with pytest.raises(TypeError, match=r"WithInverse\.inverse is a number but no item or field"):
+        differentiate(lambda p: p.inverse, WithInverse(2.0))
+
+
 def test_jacobians_nest_the_structures() -> None:
     found = tg.jacobian(lambda p: {"s": p["x"] * p["y"], "v": p["y"] * p["y"]})({"x": 2.0, "y": np.array([1.0, 3.0])})
     np.testing.assert_array_equal(found["s"]["x"], [1.0, 3.0])
@@ -327,6 +363,42 @@ def test_an_argument_that_is_not_used_has_a_zero_gradient() -> None:
 def test_a_result_that_left_the_graph_is_refused_with_the_place(cut: Any) -> None:
     with pytest.raises(TypeError, match="left the graph as a Python number at .*test_drivers_calling.py, line"):
         tg.grad(cut)(2.0)
+
+
+def test_a_part_of_a_result_that_left_the_graph_is_refused() -> None:
+    with pytest.raises(TypeError, match="left the graph as a Python number"):
+        tg.jacobian(lambda x: {"kept": x * 2.0, "lost": x[0].item() ** 2})(np.ones(2))
+
+
+def written(x: Any) -> Any:
+    r = np.zeros(2)
+    r[0] = x[0] * x[0]
+    return (r * x).sum()
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+@pytest.mark.parametrize("driver", [tg.grad, tg.hessian, tg.jacobian], ids=["grad", "hessian", "jacobian"])
+def test_tracked_values_written_into_an_array_of_numpys_are_refused(driver: Any) -> None:
+    with pytest.raises(TypeError, match="written into an array of NumPy's at .*test_drivers_calling.py, line"):
+        driver(written)(np.array([2.0, 3.0]))
+
+
+def test_constants_may_be_written_into_an_array_of_numpys() -> None:
+    def f(x: Any) -> Any:
+        r = np.zeros(2)
+        r[0], r[1] = x[0].detach(), x[1].item()
+        return (r * x).sum()
+
+    assert tg.grad(f)(np.array([2.0, 3.0])).tolist() == [2.0, 3.0]
+
+
+def test_tracked_values_may_be_written_into_an_array_like_a_tracked_one() -> None:
+    def f(x: Any) -> Any:
+        r = np.zeros_like(x)
+        r[0] = x[0] * x[0]
+        return (r * x).sum()
+
+    assert tg.grad(f)(np.array([2.0, 3.0])).tolist() == [12.0, 0.0]
 
 
 def test_numbers_may_be_looked_at() -> None:

@@ -230,6 +230,29 @@ def test_arrays_among_the_arguments_may_change_afterwards() -> None:
     np.testing.assert_allclose(g.tolist(), np.linalg.inv(A).sum(axis=0), rtol=1e-12)
 
 
+def test_equations_with_a_driver_of_constants() -> None:
+    def solution(p: Any) -> Any:
+        return optimize.root(lambda x: tg.grad(lambda c: 0.5 * c * c * x * x)(1.0) - p, 1.0, tol=1e-14).x
+
+    assert tg.grad(solution)(4.0) == pytest.approx(0.25, rel=1e-12)
+    assert tg.grad(tg.grad(solution))(4.0) == pytest.approx(-1.0 / 32.0, rel=1e-12)
+
+
+def test_a_driver_of_constants_makes_no_fit_depend_on_parameters() -> None:
+    t = np.linspace(0.0, 1.0, 5)
+    fitted, _ = optimize.curve_fit(lambda t, a: a * tg.elementwise_grad(lambda s: s**2)(t), t, 6.0 * t, [1.0])
+    np.testing.assert_allclose(fitted, [3.0], rtol=1e-9)
+
+
+def test_dicts_of_a_fixed_point_are_matched_by_their_keys() -> None:
+    def solution(p: Any) -> Any:
+        return optimize.fixed_point(lambda z: {"b": 3.0 * p, "a": 0.5 * z["a"] + p}, {"a": 0.1, "b": 0.2}, method="iteration")
+
+    assert solution(1.0)["a"] == pytest.approx(2.0, rel=1e-7)
+    assert solution(1.0)["b"] == pytest.approx(3.0, rel=1e-7)
+    assert tg.grad(lambda p: solution(p)["a"])(1.0) == pytest.approx(2.0, rel=1e-12)
+
+
 @pytest.mark.parametrize("solve", [square_root, lambda a: optimize.minimize(lambda x, a: (x - a) ** 2, 0.0, (a,)).x])
 def test_without_tracked_parameters_or_recording_results_are_plain(solve: Any) -> None:
     assert type(solve(4.0)) is float
@@ -329,6 +352,23 @@ def test_fits_that_depend_on_parameters() -> None:
         optimize.curve_fit(lambda t, a: a * t * w, t, t, [1.0])
     with pytest.raises(NotImplementedError, match="loss='linear'"):
         optimize.least_squares(lambda p: p[0] * t - w * t, [0.0], loss="soft_l1")
+
+
+def test_a_fixed_point_of_another_dict() -> None:
+    with pytest.raises(TypeError, match=r"a dict with \['a'\], not \['b'\]"):
+        optimize.fixed_point(lambda z: {"b": z["a"]}, {"a": 1.0})
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+@pytest.mark.parametrize("factor", [1.0, None], ids=["nothing else", "partly tracked"])
+def test_parameters_written_into_an_array(factor: Any) -> None:
+    def equations(x: Any, p: Any) -> Any:
+        r = np.zeros(1)
+        r[0] = p
+        return x - r * (p if factor is None else factor)
+
+    with pytest.raises(TypeError, match="written into an array of NumPy's at .*test_implicit.py"):
+        tg.jacobian(lambda p: optimize.root(equations, [1.0], (p,)).x)(2.0)
 
 
 def test_equations_and_unknowns_are_as_many() -> None:

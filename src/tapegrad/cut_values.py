@@ -19,7 +19,7 @@ def warn_of_number(t: Tensor) -> None:
     if t._row and is_recording():
         _warn(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
-            "Consider using tensor.detach() first."
+            "Consider using tensor.detach() first. The number is a constant from here on: np.exp(x) records, math.exp(x) does not."
         )
 
 

@@ -6,23 +6,37 @@ where; a driver knows that the function is to be differentiated, so it looks.
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["at_depth", "depth", "note", "watched"]
+__all__ = ["Places", "at_depth", "depth", "note", "watched"]
 
 T = TypeVar("T")
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
 _FOLDER = os.path.dirname(__file__)
+_STORE = dis.opmap["STORE_SUBSCR"]
+
+
+class Places(list[str]):
+    """Places in one call, of which the first is kept.
+
+    Attributes
+    ----------
+    written : str
+        The first place where the number went into an array of NumPy's, which must not happen unseen: the array looks like a result.
+    """
+
+    written = ""
 
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.places: list[list[str]] = []
+        self.places: list[Places] = []
 
 
 _thread = _Thread()
@@ -41,17 +55,17 @@ def at_depth(level: int, function: Callable[..., T], *arguments: Any) -> T:
     """Call a function as if inside of so many calls: 0 makes drivers give plain results, whoever is differentiating around them."""
     before = _thread.places
     try:
-        _thread.places = [[] for _ in range(level)]
+        _thread.places = [Places() for _ in range(level)]
         return function(*arguments)
     finally:
         _thread.places = before
 
 
-def watched(function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any]) -> tuple[T, list[str]]:
+def watched(function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any]) -> tuple[T, Places]:
     """Call a function and note places of this thread meanwhile; its result, and them."""
     global in_use
     in_use = True
-    places: list[str] = []
+    places = Places()
     before = _thread.places
     try:
         _thread.places = [*before, places]
@@ -62,9 +76,17 @@ def watched(function: Callable[..., T], arguments: Sequence[Any], named: dict[st
 
 def note() -> None:
     """Note the place in the caller's code, the first one of each call that watches."""
-    if not _thread.places or _thread.places[-1]:
+    if not _thread.places or _thread.places[-1].written:
         return
+    places = _thread.places[-1]
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
         frame = frame.f_back
-    _thread.places[-1].append(f"{frame.f_code.co_filename}, line {frame.f_lineno}")
+    # `array[k] = x` asks for a float by itself; in `array[k] = float(x)` a call is what runs now.
+    stores = frame.f_code.co_code[frame.f_lasti] == _STORE
+    if places and not stores:
+        return
+    place = f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+    places.append(place)
+    if stores:
+        places.written = place

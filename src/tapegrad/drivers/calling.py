@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import escapes
-from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.drivers.containers import Structure, flatten, refuse_computed_attributes, restore
 from tapegrad.dtypes import as_dtype
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.grad_mode import with_recording
@@ -27,6 +27,7 @@ __all__ = [
     "plain",
     "plain_tree",
     "recorder_of",
+    "refuse_written",
     "tensor_like",
 ]
 
@@ -262,7 +263,8 @@ def call(
         output, aux = output
         made.aux = plain_tree(aux, made.inside)
     made.output = output
-    if places and not is_tracked(output):
+    refuse_written(places.written, name)
+    if places and _has_lost(output):
         raise TypeError(
             f"{name}: the function returned a result without a derivative, because a tracked value left the graph as a Python "
             f"number at {places[0]}. Keep tensors (leave out .item(), .tolist(), float() and functions of the math module; "
@@ -279,6 +281,8 @@ def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name
     values: list[Any] = []
     made.places = []
     structures = [flatten(arguments[n], values, made.places, f"argument {n}") for n in numbers]
+    for structure in structures:
+        refuse_computed_attributes(structure, name)
     made.inside = not cut and (made.inside or any(isinstance(value, Tensor) and value._row for value in values))
     pairs = [tensor_like(value, name, place, made.inside) for value, place in zip(values, made.places, strict=True)]
     made.leaves, made.kinds = [leaf for leaf, _ in pairs], [kind for _, kind in pairs]
@@ -291,6 +295,29 @@ def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name
         made.structure = Node((), tuple(range(len(numbers))), tuple(structures))
     else:
         (made.structure,) = structures
+
+
+def refuse_written(place: str, name: str) -> None:
+    """Raise if a tracked value went into an array of NumPy's at a place.
+
+    Raises
+    ------
+    TypeError
+        If there is such a place.
+    """
+    if place:
+        raise TypeError(
+            f"{name}: a tracked value was written into an array of NumPy's at {place}, where it has no derivative. Make the array "
+            "with np.zeros_like(x) of a tracked x, or with tg.zeros, or collect the values with np.stack; "
+            "or write x.detach() for a constant."
+        )
+
+
+def _has_lost(output: Any) -> bool:
+    """Whether a result can hold a number that has left the graph: it is one, or has no derivative at all."""
+    found: list[Any] = []
+    flatten(output, found, [], "")
+    return any(isinstance(leaf, float) for leaf in found) or not any(isinstance(leaf, Tensor) and leaf._row for leaf in found)
 
 
 def is_tracked(output: Any) -> bool:

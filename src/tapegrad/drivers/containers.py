@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Node", "Structure", "flatten", "flatten_like", "restore", "restore_nested"]
+__all__ = ["Node", "Structure", "flatten", "flatten_like", "refuse_computed_attributes", "restore", "restore_nested"]
 
 
 class Node(NamedTuple):
@@ -98,6 +99,39 @@ def _described(structure: Node) -> str:
     return "None" if structure.like is None else f"{type(structure.like).__name__} with {list(structure.keys)}"
 
 
+def _cached_properties(value: Any) -> list[str]:
+    """Names of the cached properties that an object has computed."""
+    return [name for name in getattr(value, "__dict__", ()) if _is_cached_property(value, name)]
+
+
+def _is_cached_property(value: Any, name: str) -> bool:
+    return isinstance(getattr(type(value), name, None), functools.cached_property)
+
+
+def refuse_computed_attributes(structure: Structure, name: str) -> None:
+    """Raise for containers with numbers outside of their items or fields: a copy with other items would keep the old ones.
+
+    Raises
+    ------
+    TypeError
+        If there is one; `name` is that of the function, for the message.
+    """
+    if structure is None:
+        return
+    for child in structure.children:
+        refuse_computed_attributes(child, name)
+    like = structure.like
+    fields = structure.keys if _is_dataclass(like) else ()
+    for attribute, value in getattr(like, "__dict__", {}).items():
+        if attribute in fields or _is_cached_property(like, attribute):
+            continue
+        if isinstance(value, float) or getattr(getattr(value, "dtype", None), "kind", "") == "f":
+            raise TypeError(
+                f"{name}: {type(like).__name__}.{attribute} is a number but no item or field of the container, so it would stay "
+                "as it is while these change. Make it a property, or a field, which is differentiated by on its own."
+            )
+
+
 def restore(structure: Structure, leaves: Iterator[Any]) -> Any:
     """A container of this structure around the next leaves."""
     if structure is None:
@@ -125,6 +159,8 @@ def _filled(structure: Node, values: list[Any]) -> Any:
         return made(values)
     # A copy keeps what the class has besides (a default factory, slots); frozen dataclasses are set past their own `__setattr__`.
     changed = copy.copy(like)
+    for name in _cached_properties(like):  # computed from what the copied one holds
+        del changed.__dict__[name]
     for key, value in zip(structure.keys, values, strict=True):
         if isinstance(like, dict):
             changed[key] = value

@@ -20,12 +20,12 @@ from tapegrad.autograd.boundaries import Mark, pull, tensors_at
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.rows import arguments_of
 from tapegrad.casting import cast
-from tapegrad.drivers.calling import is_compiled, recorder_of
+from tapegrad.drivers.calling import is_compiled, recorder_of, refuse_written
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.errors import LinAlgError
-from tapegrad.escapes import at_depth, depth
+from tapegrad.escapes import at_depth, depth, watched
 from tapegrad.grad_mode import is_recording_on, with_recording
 from tapegrad.joining import cat, stack
 from tapegrad.linalg.solving import solve
@@ -94,7 +94,9 @@ def depends_on_tracked(functions: Callable[[Tensor], Sequence[Any]], z: np.ndarr
         return False
     mark, leaf = Mark(), _leaf(z)
     results: list[Any] = []
-    flatten(list(at_depth(1, functions, leaf)), results, [], "")
+    found, places = at_depth(0, watched, functions, (leaf,), {})
+    refuse_written(places.written, "tg.optimize")
+    flatten(list(found), results, [], "")
     tensors = [t for t in results if isinstance(t, Tensor) and t._row]
     # A result that was there before is a parameter itself.
     if any(not mark.is_newer(t) and t is not leaf for t in tensors):
@@ -132,7 +134,9 @@ def implicit_solution(residual: Residual, z: np.ndarray, name: str, failure: str
         return None
     equations = _Equations(residual, name, failure)
     mark, leaf = Mark(), _leaf(z)
-    value = at_depth(1, residual, leaf) * 1.0  # a row of its own, if the residual is nothing but a parameter
+    found, places = at_depth(0, watched, residual, (leaf,), {})
+    refuse_written(places.written, name)
+    value = found * 1.0  # a row of its own, if the residual is nothing but a parameter
     if value._data.shape != z.shape:
         raise ValueError(f"{name}: there must be as many equations as unknowns, but there are {value._data.size} for {z.size}")
     with TAPE.claim():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.drivers.containers import Structure, flatten, refuse_computed_attributes, restore
 from tapegrad.drivers.derivatives import joined
 from tapegrad.tensor import Tensor, array_of
 
@@ -45,6 +45,7 @@ class Packing:
         leaves: list[Any] = []
         places: list[str] = []
         self.structure: Structure = flatten(x0, leaves, places, "x0")
+        refuse_computed_attributes(self.structure, name)
         self.shapes: list[tuple[int, ...]] = []
         self.plain: list[bool] = []
         parts = []
