@@ -339,3 +339,21 @@ def test_an_array_that_a_list_holds_twice_stays_one_in_a_graph() -> None:
 
     w = np.array([1.0])
     assert tg.hvp(functools.partial(f, arrays=[w, w]), 2.0, 1.0) == 8.0
+
+
+def test_an_automatic_mode_is_one_that_compiled_functions_have() -> None:
+    matrix = tg.jacobian(lambda a: tg.jacobian(njit_vector)(a * X))(
+        1.0
+    )  # of one input and many outputs: second order in reverse only
+    h = 1e-6
+    differences = (tg.jacobian(vector)((1.0 + h) * X) - tg.jacobian(vector)((1.0 - h) * X)) / (2.0 * h)
+    np.testing.assert_allclose(matrix, differences, rtol=1e-8, atol=1e-8)
+
+
+def test_no_second_derivative_is_needed_for_a_first_one() -> None:
+    @numba.njit
+    def determinants(a):
+        m = np.array([[a, 1.0], [0.5, a * a]])
+        return np.array([np.linalg.det(m), a, a, a])
+
+    assert tg.jacobian(lambda a: tg.njit_op(determinants)(a))(2.0).tolist() == pytest.approx([12.0, 1.0, 1.0, 1.0])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["CompileError", "LinAlgError", "ShapeError", "TapeFullError"]
+__all__ = ["CompileError", "DerivativeOrderError", "LinAlgError", "ShapeError", "TapeFullError"]
 
 
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
     """A matrix that has no such factorisation, inverse or solution."""
+
+
+class DerivativeOrderError(RuntimeError):
+    """A compiled function is to be differentiated once more than it can be."""
 
 
 class ShapeError(RuntimeError):

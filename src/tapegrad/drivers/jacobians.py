@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.drivers.calling import Argnums, Call, call, finish
 from tapegrad.drivers.derivatives import Derivative, Outputs, cut, derivative_of, gradients_of, sizes_of
+from tapegrad.errors import CompileError, DerivativeOrderError
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["blocks", "jacobian", "tracked_rows", "value_and_jacobian"]
@@ -124,6 +125,12 @@ def jacobian_matrix(derivative: Derivative, mode: str = "auto") -> np.ndarray:
     if mode == "auto":
         # Without compiled sweeps a forward product is a sweep over the recorded gradient, which is longer.
         mode = "forward" if inputs < (results if derivative.compiled else results / 3) else "reverse"
+        if mode == "forward" and not derivative.compiled:
+            try:
+                return derivative.push(np.eye(inputs))
+            except (CompileError, DerivativeOrderError):
+                # From the recorded gradient a forward product needs an order more, which compiled functions may not have.
+                mode = "reverse"
     if mode == "forward":
         return derivative.push(np.eye(inputs))
     return derivative.pull(np.eye(results)).T

@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.autograd.function import Function
 from tapegrad.dtypes import float64
+from tapegrad.errors import DerivativeOrderError
 from tapegrad.factories import tensor
 from tapegrad.grad_mode import is_grad_enabled
 from tapegrad.nopython.derivatives import Recording, flatten
@@ -150,7 +151,7 @@ class Pulled(Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         """By the cotangents a product with the Jacobian, by the arguments one with the Hessian of the weighted results."""
         if is_grad_enabled():  # a part of the third derivative would be missing, and nobody would see it
-            raise RuntimeError(
+            raise DerivativeOrderError(
                 f"{ctx.recording.name}, a compiled function, can be differentiated twice only: "
                 "leave create_graph=True away, or write it with operations on tensors"
             )
