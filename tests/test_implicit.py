@@ -238,6 +238,17 @@ def test_equations_with_a_driver_of_constants() -> None:
     assert tg.grad(tg.grad(solution))(4.0) == pytest.approx(-1.0 / 32.0, rel=1e-12)
 
 
+def test_a_solver_inside_of_a_driver_of_constants() -> None:
+    def inner(u: Any, y: Any) -> Any:
+        return optimize.fixed_point(lambda z: u + 0.1 * np.tanh(z * y), 0.1, xtol=1e-14)
+
+    def solution(p: Any) -> Any:
+        return optimize.root(lambda z: tg.grad(lambda y: inner(z * y, y) ** 2)(1.3) + z - p, 0.5, tol=1e-13).x
+
+    first, h = tg.grad(solution), 1e-5
+    assert tg.grad(first)(0.7) == pytest.approx((first(0.7 + h) - first(0.7 - h)) / (2.0 * h), rel=1e-7)
+
+
 def test_a_driver_of_constants_makes_no_fit_depend_on_parameters() -> None:
     t = np.linspace(0.0, 1.0, 5)
     fitted, _ = optimize.curve_fit(lambda t, a: a * tg.elementwise_grad(lambda s: s**2)(t), t, 6.0 * t, [1.0])

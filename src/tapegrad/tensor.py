@@ -70,8 +70,9 @@ class VersionCounter:
 class LeafLink(weakref.ref["Tensor"]):
     """How the row of a leaf finds its tensor. The tensor holds the row, so the row must hold the tensor weakly."""
 
-    __slots__ = ("data", "hooks", "turned")
+    __slots__ = ("data", "hooks", "of_call", "turned")
     data: Any
+    of_call: bool  # set when a driver made the leaf for one call, so that nobody else can ask for its gradient
     turned: bool  # set when the tensor got another shape in place, so that the row is no longer its own
     hooks: Any  # set when the tensor that had them died
 

@@ -18,7 +18,7 @@ from tapegrad.autograd.rows import arguments_of, object_at, opcode_of, record_of
 from tapegrad.autograd.sweeping import reached_rows, sweep
 from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE
-from tapegrad.tensor import LeafLink, Tensor, is_recording, make, register_leaf, wrap
+from tapegrad.tensor import Tensor, is_recording, make, register_leaf, wrap
 
 __all__ = ["Mark", "pull"]
 
@@ -62,8 +62,7 @@ class Mark:
 def _older(start: int, top: int) -> set[int]:
     """Rows before `start`, and leaves, that the rows from there to `top` refer to, and maybe more.
 
-    Leaves that were made since and have died do not count: nobody can ask for their gradients. Drivers make such ones of constants,
-    new ones each time.
+    Leaves that drivers made since, of constants, do not count: nobody can ask for their gradients, and they are others each time.
     """
     columns = TAPE.columns
     opcodes = columns["opcode"][start : top + 1]
@@ -72,8 +71,7 @@ def _older(start: int, top: int) -> set[int]:
     found = set(np.unique(references[(references >= 0) & (references < start)]).tolist())
     for slot in (np.flatnonzero(wide) + start).tolist():
         if opcode_of(slot)[0] == at.LEAF:
-            link: LeafLink = object_at(record_of(slot).payload)
-            if link() is not None:
+            if not hasattr(object_at(record_of(slot).payload), "of_call"):
                 found.add(slot)
         else:
             found.update(argument.slot for argument in arguments_of(slot) if 0 <= argument.slot < start)

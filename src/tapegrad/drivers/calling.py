@@ -255,6 +255,7 @@ def call(
     for leaf in made.leaves:
         if leaf._row < 0:
             register_leaf(leaf)  # here for all, since an operation that meets a new leaf has to be begun twice
+            leaf._meta.leaf.of_call = True  # type: ignore[union-attr]
     output, places = escapes.watched(record, arguments, kwargs)
     made.aux = None
     if has_aux:
