@@ -173,3 +173,19 @@ def array_of_an_instance(x, holder):
 def test_variables_in_an_array_that_an_instance_holds_are_refused() -> None:
     with pytest.raises(tg.CompileError):
         tg.grad(numba.njit(array_of_an_instance))(X, Holder())
+
+
+def test_one_array_twice_in_a_tuple_that_is_differentiated_by() -> None:
+    @numba.njit
+    def written(pair):
+        pair[0][0] = 2.0 * pair[1][1]
+        return (pair[0] * pair[1]).sum()
+
+    @numba.njit
+    def read(pair):
+        return (pair[0] * pair[1] * pair[1]).sum()
+
+    x = np.array([0.7, 1.3])
+    with pytest.raises(ValueError, match="share memory"):
+        tg.value_and_grad(written)((x, x))
+    np.testing.assert_allclose(tg.grad(read)((x, x)), (x * x, 2.0 * x * x), rtol=1e-15)

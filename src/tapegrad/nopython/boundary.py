@@ -14,7 +14,7 @@ from tapegrad.nopython.columns import ROWS, _word, header_of
 from tapegrad.nopython.pieces import primal, primals, row, with_row
 from tapegrad.nopython.variable import Variable, has_variables, variable
 
-__all__ = ["constant", "finish", "finish_pair", "held", "input_"]
+__all__ = ["constant", "finish", "finish_pair", "guarded", "held", "input_"]
 
 
 @intrinsic
@@ -125,6 +125,20 @@ def held(x: Any) -> Any:
 def _held(x):
     if isinstance(x, types.Array):
         return lambda x: protected(x)
+    return lambda x: x
+
+
+def guarded(x: Any) -> Any:
+    """The same for an argument of any kind, with arrays in tuples."""
+    raise NotImplementedError
+
+
+@overload(guarded)
+def _guarded(x):
+    if isinstance(x, types.Array):
+        return lambda x: protected(x)
+    if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
+        return _of_items("guarded", x, "x", "x[{}]")
     return lambda x: x
 
 

@@ -111,8 +111,8 @@ class Recorder:
                 apart = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
                 self._attempt(columns, apart, form)  # raises if sharing is not what is wrong with it
             raise ValueError(
-                f"{self.name}: two arguments share memory, and the function cannot be compiled without writing into its arguments; "
-                "pass a copy of one of them"
+                f"{self.name}: two arrays in its arguments share memory, and the function cannot be compiled without writing into "
+                "its arguments; pass a copy of one of them"
             ) from error
 
     def _run(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
@@ -148,14 +148,14 @@ class Recorder:
         keep = ("held", "constant", "held")[level]
         given = [f"input_(tape, {n})" if k in inputs else f"{keep}({n})" for k, n in enumerate(names)]
         if level == 2:
-            given = [f"held({text})" for text in given]
+            given = [f"guarded({text})" for text in given]
         seen_as, has_aux = form
         text = f"def drive({', '.join(['address', *names])}):\n    tape = {seen_as}(address)\n"
         # Rows of inputs are numbered in the order in which they were asked for, before anything is recorded.
         text += "".join(f"    v{k} = {given[k]}\n" for k in order)
         finish = "finish_pair" if has_aux else "finish"
         text += f"    return {finish}(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
-        space = {name: getattr(boundary, name) for name in ("input_", "held", "constant", finish)}
+        space = {name: getattr(boundary, name) for name in ("input_", "held", "guarded", "constant", finish)}
         space |= {"twin": self._twins[level], "as_curved": as_curved, "as_directed": as_directed}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
