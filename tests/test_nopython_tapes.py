@@ -224,6 +224,19 @@ def test_a_second_recording_may_give_nan_again() -> None:
     np.testing.assert_array_equal(gradient.detach(), [4.0, np.nan])
 
 
+def test_integer_tensors_without_dimensions_are_numbers() -> None:
+    @numba.njit
+    def repeated(x, n):
+        y = 1.0
+        for _ in range(n):
+            y *= x
+        return y
+
+    x = tg.tensor(2.0, requires_grad=True)
+    tg.njit_op(repeated)(x, tg.tensor(3)).backward()
+    assert x.grad.item() == 12.0
+
+
 def test_operation_is_not_differentiated_three_times() -> None:
     x = tg.tensor(X, requires_grad=True)
     (first,) = tg.autograd.grad(tg.njit_op(two)(x, 2.0).sum(), x, create_graph=True)

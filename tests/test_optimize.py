@@ -330,6 +330,13 @@ def test_variables_of_integers_are_refused(x0: Any) -> None:
         optimize.minimize(rosenbrock, x0)
 
 
+def test_messages_name_the_argument_that_is_wrong() -> None:
+    with pytest.raises(TypeError, match="p0 of int64"):
+        tg.optimize.curve_fit(lambda t, a: a * t, np.arange(3.0), np.arange(3.0), [1])
+    with pytest.raises(TypeError, match=r"bounds are 2 pairs .* but got a dict"):
+        tg.optimize.minimize(lambda p: p["a"] ** 2 + p["b"] ** 2, {"a": 1.0, "b": 2.0}, bounds={"a": (0.0, 1.0)})
+
+
 def test_nan_at_the_start_is_refused() -> None:
     with pytest.raises(ValueError, match="nan at x0"):
         optimize.minimize(lambda x: np.log(x).sum(), [-1.0])

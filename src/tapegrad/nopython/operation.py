@@ -202,7 +202,7 @@ def _split(like: Sequence[Any], column: np.ndarray) -> list[Tensor]:
 def value_of(t: Tensor) -> Any:
     """The value of a tensor as compiled functions take it."""
     array = t.detach().numpy()
-    return float(array) if array.ndim == 0 and array.dtype == np.float64 else array
+    return array.item() if array.ndim == 0 and (array.dtype == np.float64 or array.dtype.kind in "iub") else array
 
 
 def njit_op(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -171,7 +171,10 @@ def _point(value: Any, place: str, name: str) -> Any:
         items = [_point(item, f"{place}[{k}]", name) for k, item in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
-    advice = "Convert it with float(...) or .astype(np.float64), or leave it out of argnums."
+    advice = (
+        "Convert it with float(...), .astype(np.float64) or a tensor's .double(). A constant is left out of argnums, or, where "
+        "there are none, bound with functools.partial."
+    )
     if isinstance(value, (dict, list)) or dataclasses.is_dataclass(value):
         advice = "Compiled functions take a tuple or a named tuple in its place."
     raise TypeError(

@@ -143,7 +143,7 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     """
     from scipy import optimize
 
-    packing = AnyVector("curve_fit") if p0 is None else Packing(np.atleast_1d(p0), "curve_fit")
+    packing = AnyVector("curve_fit") if p0 is None else Packing(np.atleast_1d(p0), "curve_fit", "p0")
     if is_recording() and any(isinstance(value, Tensor) and value._row for value in (xdata, ydata, options.get("sigma"))):
         raise _not_differentiable()
     data = xdata

@@ -50,7 +50,7 @@ def minimize(
     method : str, optional
         SciPy's name of the method. It gets ``jac``, ``hessp`` or ``hess``, whatever it takes.
     bounds : sequence or scipy.optimize.Bounds, optional
-        Of the elements of the variable, one after the other.
+        Of the elements of the variable, one after the other, whatever its structure is.
     constraints : Constraint, dict, SciPy's constraint, or sequence of these
         From `equality`, `inequality` and `between`, or in SciPy's forms. Functions take the structured variable, and dicts get a
         Jacobian if they have none; SciPy's own constraint objects work on the vector.
@@ -72,7 +72,7 @@ def minimize(
     Raises
     ------
     TypeError
-        If `x0` is not of floats, or the function's result is no scalar or lost its derivative.
+        If `x0` is not of floats, bounds are a dict, or the function's result is no scalar or lost its derivative.
     CompileError
         If a compiled `f` or constraint uses what cannot be recorded, or what has no second derivative where the method asks for it.
     ValueError
@@ -113,6 +113,11 @@ def minimize(
     """
     packing = Packing(x0, "minimize")
     kind = "" if method is None else str(method).lower()
+    if isinstance(bounds, dict):
+        raise TypeError(
+            f"minimize: bounds are {packing.size} pairs (low, high), one for each element of the variable in the order of its "
+            "vector (result.flat), but got a dict. Pass a sequence of pairs, or scipy.optimize.Bounds."
+        )
     refuse_tracked_limits("minimize", bounds, constraints)
     further = constants(as_arguments(args))
     result = at_depth(0, _minimized, f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress)

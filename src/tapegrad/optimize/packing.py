@@ -20,8 +20,8 @@ class Packing:
     ----------
     x0 : array, float, sequence of numbers or container of arrays and floats
         A list or tuple of numbers means an array, as in SciPy.
-    name : str
-        Of the function that was given it, for messages.
+    name, place : str
+        Of the function that was given it, and of its argument, for messages.
 
     Attributes
     ----------
@@ -36,24 +36,24 @@ class Packing:
         If there is something in it that is no array or number of floats.
     """
 
-    def __init__(self, x0: Any, name: str) -> None:
+    def __init__(self, x0: Any, name: str, place: str = "x0") -> None:
         sequence = isinstance(x0, (list, tuple)) and not hasattr(x0, "_fields")  # a named tuple has its own structure
         if sequence and x0 and all(isinstance(v, (float, int, np.floating, np.integer)) for v in x0):
             if not all(isinstance(v, (float, np.floating)) for v in x0):
-                raise _refused(name, "a sequence with integers in it")
+                raise _refused(name, f"a sequence with integers in it for {place}")
             x0 = np.array(x0, np.float64)
         leaves: list[Any] = []
         places: list[str] = []
-        self.structure: Structure = flatten(x0, leaves, places, "x0")
+        self.structure: Structure = flatten(x0, leaves, places, place)
         refuse_computed_attributes(self.structure, name)
         self.shapes: list[tuple[int, ...]] = []
         self.plain: list[bool] = []
         parts = []
-        for leaf, place in zip(leaves, places, strict=True):
+        for leaf, where in zip(leaves, places, strict=True):
             value = array_of(leaf) if isinstance(leaf, Tensor) else leaf
             if not isinstance(value, (float, np.ndarray, np.floating)) or np.asarray(value).dtype.kind != "f":
                 kind = str(value.dtype) if isinstance(value, (np.ndarray, np.generic)) else type(value).__name__
-                raise _refused(name, f"{place} of {kind}")
+                raise _refused(name, f"{where} of {kind}")
             self.shapes.append(np.shape(value))
             self.plain.append(isinstance(leaf, float))
             parts.append(np.asarray(value, np.float64).reshape(-1))
