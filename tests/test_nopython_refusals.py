@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -313,3 +315,18 @@ def test_division_by_zero_beside_an_array_is_that_of_the_decorator(model: str, r
 def test_division_by_zero_raises_as_in_numba() -> None:
     with pytest.raises(ZeroDivisionError):
         tg.grad(numba.njit(lambda x: 1.0 / (x - 2.0)))(2.0)
+
+
+def test_what_was_refused_does_not_keep_the_caller_alive() -> None:
+    class Owner:
+        pass
+
+    def call() -> weakref.ref[Owner]:
+        owner = Owner()
+        with pytest.raises(CompileError):
+            tg.grad(numba.njit(lambda x: np.float32(x) * 1.0))(2.0)
+        return weakref.ref(owner)
+
+    owner = call()
+    gc.collect()
+    assert owner() is None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
 import re
 import traceback
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core.errors import TypingError
@@ -13,7 +15,7 @@ from numba.core.ir import Loc
 
 from tapegrad.errors import CompileError
 
-__all__ = ["explained", "failed_to_compile", "reason_of"]
+__all__ = ["Failures", "explained", "failed_to_compile", "reason_of"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "([^"]+)", line (\d+))|(?:\(([^()\s]+\.py|<[^<>]+>) \((\d+)\))|(?:at ([^\s()]+\.py) \((\d+)\))')
@@ -40,6 +42,19 @@ def reason_of(text: str) -> str:
     lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
     own = [line for line in lines if "[tapegrad]" in line]
     return own[-1].split("[tapegrad]")[-1].strip() if own else _reason(lines)
+
+
+class Failures(dict[Any, Exception]):
+    """Errors that a dispatcher keeps for good, so that it need not compile again what failed, without their frames.
+
+    A frame keeps what all its callers work with: graphs, tapes, arrays.
+    """
+
+    def __setitem__(self, key: Any, error: Exception) -> None:
+        super().__setitem__(key, copy.copy(error))
+
+    def __getitem__(self, key: Any) -> Exception:
+        return copy.copy(super().__getitem__(key))  # which is raised, and gets frames by that
 
 
 def explained(function: str, error: Exception) -> CompileError:

@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
 from tapegrad.nopython.curved_tape import as_curved, as_directed
-from tapegrad.nopython.explain import explained, failed_to_compile
+from tapegrad.nopython.explain import Failures, explained, failed_to_compile
 from tapegrad.nopython.instances import Instance, restored
 from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
 from tapegrad.nopython.tape_memory import Columns
@@ -158,7 +158,9 @@ class Recorder:
         space = {name: getattr(boundary, name) for name in ("input_", "held", "guarded", "constant", finish)}
         space |= {"twin": self._twins[level], "as_curved": as_curved, "as_directed": as_directed}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
-        return numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
+        made = numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
+        made._compiler._failed_cache = Failures()
+        return made
 
 
 def _point(value: Any, place: str, name: str) -> Any:

@@ -15,6 +15,7 @@ from numba.core.errors import TypingError
 from numba.core.untyped_passes import TranslateByteCode
 
 from tapegrad.nopython import comparing as comparing
+from tapegrad.nopython.explain import Failures
 from tapegrad.nopython.folding import AddTape, Fold
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
@@ -150,6 +151,7 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_ONLY)
         made._compiler.__class__ = RecordingFunctionCompiler
         made._compiler.primal = dispatcher
+        made._compiler._failed_cache = Failures()
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
         table[level] = made
     return made
