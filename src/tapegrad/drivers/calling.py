@@ -264,7 +264,8 @@ def call(
         output, aux = output
         made.aux = plain_tree(aux, made.inside)
     made.output = output
-    refuse_written(places.written, name)
+    if places:
+        refuse_written(places.written, name)
     if places and _has_lost(output):
         raise TypeError(
             f"{name}: the function returned a result without a derivative, because a tracked value left the graph as a Python "

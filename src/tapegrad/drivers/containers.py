@@ -121,6 +121,8 @@ def refuse_computed_attributes(structure: Structure, name: str) -> None:
     for child in structure.children:
         refuse_computed_attributes(child, name)
     like = structure.like
+    if type(like) in _CONTAINERS:
+        return
     fields = structure.keys if _is_dataclass(like) else ()
     for attribute, value in getattr(like, "__dict__", {}).items():
         if attribute in fields or _is_cached_property(like, attribute):
