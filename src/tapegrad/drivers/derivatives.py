@@ -15,7 +15,7 @@ from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.drivers.calling import Call, plain
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.drivers.linear_tape import linear_tape
-from tapegrad.grad_mode import enable_grad, inference_mode
+from tapegrad.grad_mode import with_recording
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
 
 __all__ = [
@@ -156,12 +156,15 @@ def gradients_of(
 
 def projected(outputs: Outputs, weights: Vector) -> Tensor:
     """Weighted sum of all elements of outputs, recorded."""
-    with inference_mode(False), enable_grad():
-        total, done = wrap(0.0), 0
-        for t, size in zip(outputs.tensors, sizes_of(outputs.tensors), strict=True):
-            part = weights[done : done + size].reshape(np.shape(t._data)).astype(array_of(t).dtype)
-            total = total + (t * wrap(part)).sum()
-            done += size
+    return with_recording(_projected, outputs, weights)
+
+
+def _projected(outputs: Outputs, weights: Vector) -> Tensor:
+    total, done = wrap(0.0), 0
+    for t, size in zip(outputs.tensors, sizes_of(outputs.tensors), strict=True):
+        part = weights[done : done + size].reshape(np.shape(t._data)).astype(array_of(t).dtype)
+        total = total + (t * wrap(part)).sum()
+        done += size
     return total
 
 
@@ -201,13 +204,15 @@ class Derivative:
         """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
         if self._compiled is not None:
             return self._compiled.push(tangents)
-        with inference_mode(False), enable_grad():
-            if self._linear is None:
-                seeds = [_leaf_like(t) for t in self.outputs]
-                self._linear = seeds, gradients_of(self.outputs, self.leaves, seeds, create_graph=True)
-            seeds, pulled = self._linear
-            # What is pulled back is linear in the seeds; the derivative of that map, transposed again, is the Jacobian itself.
-            return _by_columns(tangents, pulled, seeds, self.input_sizes, self.results)
+        return with_recording(self._pushed, tangents)
+
+    def _pushed(self, tangents: Vector) -> Vector:
+        if self._linear is None:
+            seeds = [_leaf_like(t) for t in self.outputs]
+            self._linear = seeds, gradients_of(self.outputs, self.leaves, seeds, create_graph=True)
+        seeds, pulled = self._linear
+        # What is pulled back is linear in the seeds; the derivative of that map, transposed again, is the Jacobian itself.
+        return _by_columns(tangents, pulled, seeds, self.input_sizes, self.results)
 
     def pull(self, cotangents: Vector) -> Vector:
         """Products of the transposed Jacobian with the columns of a matrix of shape (results, k)."""
@@ -219,11 +224,13 @@ class Derivative:
         """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
         if self._compiled is not None and self._second:
             return self._compiled.curve(tangents)
-        with inference_mode(False), enable_grad():
-            if self._gradient is None:
-                ones = [wrap(np.ones_like(array_of(t))) for t in self.outputs]
-                self._gradient = gradients_of(self.outputs, self.leaves, ones, create_graph=True)
-            return _by_columns(tangents, self._gradient, self.leaves, self.input_sizes, self.inputs)
+        return with_recording(self._curved, tangents)
+
+    def _curved(self, tangents: Vector) -> Vector:
+        if self._gradient is None:
+            ones = [wrap(np.ones_like(array_of(t))) for t in self.outputs]
+            self._gradient = gradients_of(self.outputs, self.leaves, ones, create_graph=True)
+        return _by_columns(tangents, self._gradient, self.leaves, self.input_sizes, self.inputs)
 
 
 def hessian_matrix(derivative: Any, *weights: Vector) -> Vector:

@@ -20,7 +20,7 @@ from tapegrad.engine import LANES
 from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
 from tapegrad.entries import KERNEL_WORDS
-from tapegrad.grad_mode import inference_mode
+from tapegrad.grad_mode import with_recording
 from tapegrad.second_partials import second_table
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, register_leaf
@@ -174,8 +174,8 @@ class LinearTape:
             record = saved_record_of(slot)
             if object_at(record.payload).runs_itself:
                 return False
-            with inference_mode(False):  # its values are differentiated in `push`
-                self.hosts[number] = HostedRow(slot, record, self.place)
+            # Its values are differentiated in `push`, which those of inference mode cannot be.
+            self.hosts[number] = with_recording(HostedRow, slot, record, self.place)
         return True
 
     def place(self, slot: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.drivers.calling import Call, call, copied, finish
 from tapegrad.drivers.derivatives import Derivative, Outputs, as_column, cut, derivative_of, gradients_of, sizes_of, vectors_like
-from tapegrad.grad_mode import enable_grad, inference_mode
+from tapegrad.grad_mode import with_recording
 from tapegrad.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = ["jvp", "linearize", "vjp"]
@@ -177,15 +177,18 @@ def _fitting(v: Any, t: Tensor) -> Tensor:
 
 def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
     if made.inside or (made.recording is None and any(isinstance(v, Tensor) for v in tangents)):
-        records = is_recording()
-        with inference_mode(False), enable_grad():
-            seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
-            pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
-            given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
-            pushed = gradients_of(pulled, seeds, given, create_graph=records)
+        pushed = with_recording(_pushed_by_the_graph, made, outputs, tangents, is_recording())
         return outputs.arranged(map(_plain_unless_tracked, pushed))
     derivative = derivative_of(made, outputs.tensors) if derivative is None else derivative
     return outputs.arranged(split(derivative.push(as_column(made, tangents))[:, 0], outputs.tensors))
+
+
+def _pushed_by_the_graph(made: Call, outputs: Outputs, tangents: list[Any], records: bool) -> list[Tensor]:
+    """What the general pass gives, transposed twice; recorded on request."""
+    seeds = [wrap(np.zeros_like(array_of(t))).requires_grad_() for t in outputs.tensors]
+    pulled = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=True)
+    given = [_fitting(v, t) for v, t in zip(tangents, made.leaves, strict=True)]
+    return gradients_of(pulled, seeds, given, create_graph=records)
 
 
 def _plain_unless_tracked(t: Tensor) -> Any:
