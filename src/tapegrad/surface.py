@@ -60,6 +60,7 @@ from tapegrad.autograd.graph import register_hook, register_post_accumulate_grad
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
+from tapegrad.numpy_names import numpy_names, renamed, with_numpy_names
 from tapegrad.rules import RULES
 from tapegrad.tensor import Tensor, as_operand
 
@@ -91,6 +92,7 @@ PUBLIC |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.s
 
 def _of_tensors(name: str, function: Any) -> Any:
     """The function form of a method: it must be given a tensor first."""
+    names = numpy_names(function)
 
     @functools.wraps(function)
     def call(input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,6 +100,8 @@ def _of_tensors(name: str, function: Any) -> Any:
             raise TypeError(
                 f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}. Use tg.tensor(...)."
             )
+        if names and kwargs:
+            kwargs = renamed(name, kwargs, names)
         return function(input, *args, **kwargs)
 
     return call
@@ -107,7 +111,7 @@ for _module in MODULES:
     for _name in _module.__all__:
         _function = getattr(_module, _name)
         checked = _name not in UNCHECKED and callable(_function) and not isinstance(_function, type)
-        PUBLIC[_name] = _of_tensors(_name, _function) if checked else _function
+        PUBLIC[_name] = _of_tensors(_name, _function) if checked else with_numpy_names(_function)
 for _module, _names in ((piecewise, ("hardshrink", "prelu", "rrelu", "threshold")), (activations, ("celu", "selu"))):
     for _name in _names:
         PUBLIC[_name] = _of_tensors(_name, getattr(_module, _name))
@@ -271,7 +275,7 @@ def _in_place(name: str) -> Any:
 
 
 def _written(name: str) -> Any:
-    function = getattr(PUBLIC[name], "__wrapped__", PUBLIC[name])
+    function = with_numpy_names(getattr(PUBLIC[name], "__wrapped__", PUBLIC[name]))
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
         return inplace.written_by(function, t, *others, **options)
@@ -365,6 +369,6 @@ def attach() -> None:
     table |= {"__invert__": comparing.bitwise_not, "__imod__": table["remainder_"], "__ifloordiv__": table["floor_divide_"]}
     table["where"] = lambda x, condition, y: arithmetic.where(condition, x, y)
     for name, function in table.items():
-        setattr(Tensor, name, function)
+        setattr(Tensor, name, with_numpy_names(function))
     for name, accessors in PROPERTIES.items():
         setattr(Tensor, name, property(*accessors))

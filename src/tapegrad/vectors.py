@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.casting import cast
 from tapegrad.dtypes import promote_types, type_name
 from tapegrad.errors import ShapeError
+from tapegrad.numpy_names import with_numpy_names
 from tapegrad.products import mismatch, wrong_dtypes
 from tapegrad.quiet import quiet
 from tapegrad.recording import check_broadcast
@@ -54,6 +55,7 @@ def cross(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return cross_along(x, other, dim)
 
 
+@with_numpy_names
 def cross_along(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
     """`cross` along a dimension, the last one by default."""
     x, other = _tensor(x, "linalg.cross", "input"), as_operand(other, x)
@@ -124,6 +126,7 @@ def _tensor(x: Any, name: str, argument: str) -> Tensor:
     return x
 
 
+@with_numpy_names
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Sums of the products of two tensors along a dimension.
 

@@ -18,6 +18,7 @@ from tapegrad.linalg.matrices import square, tensor_operand
 from tapegrad.linalg.solving import inv
 from tapegrad.linalg.spectral import svdvals
 from tapegrad.norms import norm as norm_of_elements
+from tapegrad.numpy_names import with_numpy_names
 from tapegrad.reductions import Dims
 from tapegrad.reductions import sum as sum_over
 from tapegrad.shaping import unsqueeze
@@ -30,6 +31,7 @@ __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 Order = float | str | None
 
 
+@with_numpy_names
 def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """Norm of the elements as of one vector, or of vectors along dimensions.
 
@@ -77,6 +79,7 @@ def _wide(x: Tensor, dtype: DTypeLike | None, name: str) -> Tensor:
     return cast(x, wanted)
 
 
+@with_numpy_names
 def matrix_norm(
     A: Tensor, ord: float | str = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -142,6 +145,7 @@ def _extreme(x: Tensor, dim: int, largest: bool) -> Tensor:
     return amax(x, dim) if largest else amin(x, dim)
 
 
+@with_numpy_names
 def norm(A: Tensor, ord: Order = None, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
     """Norm of a vector or a matrix.
 
