@@ -401,6 +401,15 @@ def test_tracked_values_may_be_written_into_an_array_like_a_tracked_one() -> Non
     assert tg.grad(f)(np.array([2.0, 3.0])).tolist() == [12.0, 0.0]
 
 
+def test_writing_into_the_argument_is_refused_with_what_to_do_instead() -> None:
+    def f(x: Any) -> Any:
+        x[0] = 1.0
+        return x.sum()
+
+    with pytest.raises(RuntimeError, match=r"write into a copy of it, x.clone\(\) or np.copy\(x\)"):
+        tg.grad(f)(np.ones(3))
+
+
 def test_numbers_may_be_looked_at() -> None:
     assert tg.grad(lambda x: x * x if x.item() > 0 else -x)(2.0) == 4.0
 

@@ -78,9 +78,7 @@ def check_graph(t: Tensor, tracked: bool) -> None:
     if is_recording():
         base = meta.base if meta is not None else None
         if is_leaf(t) and t._row:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation. Do it under no_grad(), or on a clone()."
-            )
+            raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. {_instead(t)}")
         if meta is not None and base is not None and (tracked or base._row):
             if meta.one_of_many:
                 raise RuntimeError(
@@ -96,9 +94,16 @@ def check_graph(t: Tensor, tracked: bool) -> None:
                 )
         if base is not None and base._row and is_leaf(base):
             raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation. "
-                "Do it under no_grad(), or on a clone()."
+                f"a view of a leaf Variable that requires grad is being used in an in-place operation. {_instead(base)}"
             )
+
+
+def _instead(leaf: Tensor) -> str:
+    """What to do; the variable of a driver must not be changed unseen."""
+    link = leaf._meta.leaf if leaf._meta is not None else None
+    if hasattr(link, "of_call"):
+        return "It is the argument of a function that is being differentiated: write into a copy of it, x.clone() or np.copy(x)."
+    return "Do it under no_grad(), or on a clone()."
 
 
 def is_leaf(t: Tensor) -> bool:
