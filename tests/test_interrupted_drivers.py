@@ -56,6 +56,8 @@ def test_columns_that_are_given_back_in_an_interrupted_call_serve_one_call(monke
 
 
 def test_an_interrupted_call_leaves_no_tape() -> None:
+    tg.free_tape_memory()
+    held = tg.tape_memory()
     gradient = tg.value_and_grad(long_sum)
     gradient(X, 3)
     k = 1
@@ -63,7 +65,7 @@ def test_an_interrupted_call_leaves_no_tape() -> None:
         k += 1
     tg.free_tape_memory()
     assert k > 10
-    assert tg.tape_memory() == 0
+    assert tg.tape_memory() == held
 
 
 class Scarce:

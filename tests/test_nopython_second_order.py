@@ -247,6 +247,7 @@ def long_sum(x, n):
 def test_columns_of_second_partials_grow_and_are_counted() -> None:
     n, x = 30_000, np.array([0.5, 2.0])
     tg.free_tape_memory()
+    held = tg.tape_memory()
     recording(long_sum, (x, n)).close()
     without = tg.tape_memory()
     second = recording(long_sum, (x, n), curved=True)
@@ -254,7 +255,7 @@ def test_columns_of_second_partials_grow_and_are_counted() -> None:
     np.testing.assert_allclose(second.curve(np.eye(2)), n * np.array([[0.0, 4.0], [4.0, 1.0]]), rtol=1e-9)
     second.close()
     tg.free_tape_memory()
-    assert tg.tape_memory() == 0
+    assert tg.tape_memory() == held
 
 
 def test_columns_of_a_direction_grow_and_are_counted() -> None:
