@@ -1,9 +1,9 @@
 """NumPy's functions on tensors: what ``np.sin(t)``, ``array + t`` and ``np.concatenate([t, u])`` mean.
 
 NumPy hands its calls over by two protocols, one for ufuncs and one for its other functions. Both look into tables: from ufuncs to
-operators or names of the package, and from functions to those of `tapegrad.numpy_functions` and `tapegrad.numpy_products`, which
-take NumPy's arguments. What is in no table raises: a tensor is not turned into an array behind the caller's back, since that would
-lose its gradient.
+operators or names of the package, and from functions to those of `tapegrad.numpy_functions` and its neighbours, which take NumPy's
+arguments. What is in no table raises: a tensor is not turned into an array behind the caller's back, since that would lose its
+gradient.
 
 The module is imported by the first such call.
 """
@@ -19,8 +19,13 @@ import numpy as np
 
 import tapegrad
 from tapegrad.elementwise import deliver_to
+from tapegrad.numpy_elementwise import ELEMENTWISE, cbrt, modf
 from tapegrad.numpy_functions import COUNTERPARTS, NotCovered, as_tensors, named, one
+from tapegrad.numpy_polynomials import POLYNOMIALS
 from tapegrad.numpy_products import PRODUCTS
+from tapegrad.numpy_rearranging import REARRANGING
+from tapegrad.numpy_sampled_functions import SAMPLED
+from tapegrad.numpy_statistics import STATISTICS
 from tapegrad.surface import OnTheClass
 from tapegrad.tensor import Tensor, array_of, as_operand, make
 
@@ -47,7 +52,8 @@ UFUNCS |= {
 }  # fmt: skip
 TENSORS_ONLY = frozenset(["fmax", "fmin", "heaviside", "logaddexp2"])  # functions that take no numbers
 UNARY: dict[Any, Callable[[Any], Any]] = {
-    np.absolute: operator.abs, np.conjugate: operator.pos, np.negative: operator.neg, np.positive: operator.pos,
+    np.absolute: operator.abs, np.cbrt: cbrt, np.conjugate: operator.pos, np.modf: modf, np.negative: operator.neg,
+    np.positive: operator.pos,
 }  # fmt: skip
 REDUCTIONS: dict[Any, Any] = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min, np.logical_and: np.all, np.logical_or: np.any,
@@ -116,8 +122,9 @@ def _entry(function: Callable[..., Any]) -> Entry:
     return Entry(function, tuple(p.name for p in parameters), float("inf") if many else places)
 
 
+TABLES = (COUNTERPARTS, ELEMENTWISE, POLYNOMIALS, PRODUCTS, REARRANGING, SAMPLED, STATISTICS)
 FUNCTIONS: dict[Any, Entry] = {
-    _found(name): _entry(function) for name, function in (COUNTERPARTS | PRODUCTS).items() if _found(name)
+    _found(name): _entry(function) for table in TABLES for name, function in table.items() if _found(name)
 }
 VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array_of, _found(name))) for name in _OF_VALUES.split()}
 VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
