@@ -77,6 +77,21 @@ def numel(t: Tensor) -> int:
     return 1 if type(t._data) is float else int(t._data.size)
 
 
+def itemsize(t: Tensor) -> int:
+    """Bytes of one element."""
+    return int(dtype(t).itemsize)
+
+
+def nbytes(t: Tensor) -> int:
+    """Bytes of all elements."""
+    return numel(t) * itemsize(t)
+
+
+def conj(t: Tensor) -> Tensor:
+    """The conjugate and the real part of real numbers: the tensor itself."""
+    return t
+
+
 def stride(t: Tensor, dim: int | None = None) -> Any:
     """Steps between elements along each dimension, in elements."""
     data = array_of(t)

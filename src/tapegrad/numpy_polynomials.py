@@ -19,7 +19,8 @@ tg: Any = tapegrad  # its names come from tables
 def _polyval(p: Any, x: Any) -> Any:
     x = one(x)
     value = tg.zeros_like(x)
-    for coefficient in p if isinstance(p, (list, tuple)) else one(p):
+    coefficients: Any = p if isinstance(p, (list, tuple)) else one(p)
+    for coefficient in coefficients:
         value = value * x + as_tensors(coefficient)[0]
     return value
 
@@ -31,7 +32,7 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     columns = x.shape[0] if N is None else N
     x = x if x.dtype.kind == "f" else x.to(np.int64)
     if not columns:
-        return x[:0].reshape(0, 0).expand(0, 0) if not x.shape[0] else x.reshape(-1, 1)[:, :0]
+        return x.unsqueeze(1)[:, :0]
     powers = [tg.ones_like(x)]
     for _ in range(columns - 1):
         powers.append(powers[-1] * x)

@@ -132,6 +132,11 @@ VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.sp
 # Arguments spelt out as NumPy would take them by itself.
 NEUTRAL = (("casting", "same_kind"), ("order", "C"), ("order", "K"), ("where", True))
 
+# Functions of the package that have the name of one of NumPy's and mean something else.
+OTHERWISE = frozenset(
+    "cross load max median min nanmedian nonzero put save select sort split std take transpose unique var".split()
+)
+
 FAMILIAR = frozenset([Tensor, np.ndarray, np.float64, float, int])
 _Float64 = np.float64
 _float64 = np.dtype(np.float64)
@@ -284,8 +289,11 @@ def _deliver(out: Any, result: Any) -> Any:
 
 
 def _advice(name: str, why: str) -> str:
-    short = name.split(".")[-1]
-    here = f"Use tg.{short}, or call" if hasattr(tapegrad, short) else "Call"
+    short = name.removeprefix("numpy.")
+    found: Any = tapegrad
+    for part in short.split("."):
+        found = getattr(found, part, None)
+    here = f"Use tg.{short}, or call" if callable(found) and short not in OTHERWISE else "Call"
     return (
         f"{name} is not covered for Tensors{': ' + why if why else ''}. {here} t.detach().numpy() to work on the values alone, "
         "without gradients."

@@ -87,8 +87,7 @@ def _unique(
     equal_nan: bool = True,
 ) -> Any:
     x = one(ar)
-    wanted = {"return_inverse": return_inverse, "return_counts": return_counts}
-    found = np.unique(array_of(x), True, axis=axis, equal_nan=equal_nan, **wanted)
+    found: Any = np.unique(array_of(x), True, bool(return_inverse), bool(return_counts), axis, equal_nan=equal_nan)
     # Of equal elements the first is taken, and gets the gradient.
     first = tg.tensor(found[1])
     values = x.reshape(-1)[first] if axis is None else x[(*[slice(None)] * (axis % x.ndim), first)]

@@ -62,7 +62,7 @@ def _unrolled(x: Tensor, knots: Tensor, values: Tensor, period: float) -> tuple[
     """The same of a periodic function, with one more knot on either side of its period."""
     if period == 0:
         raise ValueError("period must be a non-zero value")
-    x, knots = x % period, knots % period
+    x, knots = tg.remainder(x, period), tg.remainder(knots, period)
     order = tg.tensor(np.argsort(array_of(knots)))
     knots, values = knots[order], values[order]
     return x, tg.cat([knots[-1:] - period, knots, knots[:1] + period]), tg.cat([values[-1:], values, values[:1]])

@@ -61,7 +61,7 @@ def _quantiles(a: Any, q: Any, axis: Axis, method: str, keepdims: bool, leaves_n
     x = real(a)
     axes = every(x, axis)
     ordered, sizes = _ordered(x, axes, leaves_nan_out)
-    flat = np.asarray(q, x.dtype if number else np.float64).reshape(-1)
+    flat = np.asarray(q, np.float64).reshape(-1)
     places = np.maximum(sizes - 1, 0)[..., None] * flat
     if method == "nearest":
         places = np.rint(places)
@@ -73,7 +73,7 @@ def _quantiles(a: Any, q: Any, axis: Axis, method: str, keepdims: bool, leaves_n
         share = np.where(low == high, 0.0, 0.5) if method == "midpoint" else places - low
         above = _ranked(ordered, high)
         rise = above - below
-        share = np.asarray(share, places.dtype)
+        share = np.asarray(share, x.dtype if number else np.float64)
         late = share >= 0.5
         # From the nearer side, as NumPy does, which makes the result monotone in q.
         base = tg.where(tg.tensor(late), above, below)

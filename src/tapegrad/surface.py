@@ -55,6 +55,7 @@ from tapegrad import (
     vectors,
     writing,
 )
+from tapegrad.array_attributes import ABSENT
 from tapegrad.autograd.backward import tensor_backward
 from tapegrad.autograd.graph import register_hook, register_post_accumulate_grad_hook
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
@@ -140,6 +141,9 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),
     "dtype": (attributes.dtype,),
     "ndim": (attributes.ndim,),
+    "itemsize": (attributes.itemsize,),
+    "nbytes": (attributes.nbytes,),
+    "real": (attributes.conj,),
     "requires_grad": (attributes.get_requires_grad, attributes.set_requires_grad),
     "is_leaf": (inplace.is_leaf,),
     "grad": (attributes.get_grad, attributes.set_grad, attributes.del_grad),
@@ -196,6 +200,7 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "detach": attributes.detach,
     "detach_": attributes.detach_,
     "clone": attributes.clone,
+    "conj": attributes.conj,
     "item": attributes.item,
     "tolist": attributes.tolist,
     "numpy": attributes.numpy,
@@ -372,3 +377,5 @@ def attach() -> None:
         setattr(Tensor, name, with_numpy_names(function))
     for name, accessors in PROPERTIES.items():
         setattr(Tensor, name, property(*accessors))
+    for name, absent in ABSENT.items():
+        setattr(Tensor, name, absent)
