@@ -130,12 +130,19 @@ VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array
 VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
 
 # Arguments spelt out as NumPy would take them by itself.
-NEUTRAL = (("casting", "same_kind"), ("order", "C"), ("order", "K"), ("where", True))
+NEUTRAL = (
+    ("casting", "same_kind"),
+    ("order", "C"),
+    ("order", "K"),
+    ("where", True),
+    ("overwrite_input", False),
+    ("writeable", False),
+    ("sorted", True),
+)
 
 # Functions of the package that have the name of one of NumPy's and mean something else.
-OTHERWISE = frozenset(
-    "cross load max median min nanmedian nonzero put save select sort split std take transpose unique var".split()
-)
+_OTHERWISE = "cross load max median min nanmedian nonzero put save select sort split std take transpose unique var"
+OTHERWISE = frozenset(_OTHERWISE.split())
 
 FAMILIAR = frozenset([Tensor, np.ndarray, np.float64, float, int])
 _Float64 = np.float64

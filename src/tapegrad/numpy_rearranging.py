@@ -87,7 +87,8 @@ def _unique(
     equal_nan: bool = True,
 ) -> Any:
     x = one(ar)
-    found: Any = np.unique(array_of(x), True, bool(return_inverse), bool(return_counts), axis, equal_nan=equal_nan)
+    find: Any = np.unique
+    found = find(array_of(x), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     # Of equal elements the first is taken, and gets the gradient.
     first = tg.tensor(found[1])
     values = x.reshape(-1)[first] if axis is None else x[(*[slice(None)] * (axis % x.ndim), first)]

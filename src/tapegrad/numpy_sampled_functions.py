@@ -26,6 +26,8 @@ def along(x: Tensor, axis: int, key: Any) -> Tensor:
 
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     x, knots, values = (one(t).to(np.float64) for t in (x, xp, fp))
+    if isinstance(period, Tensor):
+        raise NotCovered("its argument 'period' is a number")
     if period is not None:
         return _interp(*_unrolled(x, knots, values, abs(float(period))))
     if knots.ndim != 1 or values.ndim != 1:
