@@ -27,7 +27,7 @@ ABSENT: dict[str, Absent] = {
     for name, advice in {
         "argpartition": "write np.argpartition(x, k), which also takes arrays",
         "astype": "write x.to(dtype)",
-        "choose": "write np.select(conditions, choices), which also takes arrays",
+        "choose": "write np.select([x == 0, x == 1], choices), which also takes arrays",
         "compress": "write np.compress(condition, x), which also takes arrays",
         "conjugate": "write x.conj(), which arrays have too",
         "copy": "write x.clone(), or np.copy(x), which also takes arrays",
