@@ -136,6 +136,14 @@ def test_what_numpy_refuses_is_refused(call: Any, message: str) -> None:
         call(leaf(V))
 
 
-def test_period_cannot_be_tracked() -> None:
-    with pytest.raises(TypeError, match="its argument 'period' is a number"):
-        np.interp(V, KNOTS, tg.tensor(HEIGHTS), period=leaf(2.0))
+@over(
+    ("call", "name"),
+    [
+        (lambda s: np.interp(V, KNOTS, tg.tensor(HEIGHTS), period=s), "period"),
+        (lambda s: np.unwrap(leaf(V), period=s), "period"),
+        (lambda s: np.unwrap(leaf(V), discont=s), "discont"),
+    ],
+)
+def test_periods_cannot_be_tracked(call: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=f"its argument '{name}' is a number"):
+        call(leaf(2.0))

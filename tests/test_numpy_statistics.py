@@ -151,6 +151,16 @@ def test_place_of_a_quantile_cannot_be_tracked() -> None:
         np.quantile(V, leaf(0.3))
 
 
+def test_no_bins_take_no_weights() -> None:
+    assert np.bincount([], leaf([])).tolist() == []
+
+
+@over("call", [lambda: np.nanvar(leaf(V), ddof=leaf(1.0)), lambda: np.cov(leaf(V), ddof=leaf(1.0))])
+def test_degrees_of_freedom_cannot_be_tracked(call: Any) -> None:
+    with pytest.raises(TypeError, match="its argument 'ddof' is a number"):
+        call()
+
+
 def test_weights_of_covariances_are_refused_by_name() -> None:
     with pytest.raises(TypeError, match="its argument 'aweights' has no counterpart"):
         np.cov(leaf(M), aweights=V)

@@ -159,8 +159,9 @@ def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 def _unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.pi) -> Any:
     x = one(p)
-    if isinstance(period, Tensor):
-        raise NotCovered("its argument 'period' is a number")
+    for name, given in (("discont", discont), ("period", period)):
+        if isinstance(given, Tensor):
+            raise NotCovered(f"its argument {name!r} is a number")
     values = array_of(x)
     unwrapped = np.unwrap(values, discont, axis, period=period)
     if x.dtype.kind != "f":

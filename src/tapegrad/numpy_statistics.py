@@ -162,6 +162,8 @@ def _spread(a: Any, axis: Axis, dtype: Any, correction: float, keepdims: bool) -
     axes = every(x, axis)
     if not axes:
         raise NotCovered("it reduces at least one axis")
+    if isinstance(correction, Tensor):
+        raise NotCovered("its argument 'ddof' is a number")
     missing = np.isnan(array_of(x))
     sizes = np.sum(~missing, axes, keepdims=True)
     mean = tg.nansum(x, axes, True) / tg.tensor(np.maximum(sizes, 1)).to(x.dtype)
@@ -175,6 +177,8 @@ def _spread(a: Any, axis: Axis, dtype: Any, correction: float, keepdims: bool) -
 
 
 def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, *, dtype: Any = None) -> Any:
+    if isinstance(ddof, Tensor):
+        raise NotCovered("its argument 'ddof' is a number")
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
     variables = [real(x) if dtype is None else one(x).to(dtype) for x in (m, y) if x is not None]
@@ -198,6 +202,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     bins = np.asarray(x)
+    bins = bins if bins.size else bins.astype(np.int64)  # an empty list has no dtype
     sizes = np.bincount(bins, minlength=minlength)
     if weights is None:
         return one(sizes)
