@@ -65,8 +65,6 @@ np.correlate([1.0, 2.0], a, mode="full") # LONG
 """.strip().splitlines(),
 )
 def test_functions_of_samples_are_numpy_s_with_derivatives(text: str) -> None:
-    if not hasattr(np, "trapezoid"):
-        text = text.replace("trapezoid", "trapz")
     f, arrays = line(text)
     for array in arrays:
         assert_like_numpy(f, array, order=2)

@@ -97,9 +97,7 @@ def _gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, ed
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
     slopes = [_slope(f, k, spacing, edge_order) for k, spacing in zip(axes, spacings, strict=True)]
-    if len(axes) == 1:
-        return slopes[0]
-    return tuple(slopes) if np.__version__ >= "2" else slopes
+    return slopes[0] if len(axes) == 1 else tuple(slopes)
 
 
 def _slope(f: Tensor, k: int, spacing: Any, edge_order: int) -> Any:

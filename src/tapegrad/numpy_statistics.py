@@ -157,7 +157,7 @@ def _nanstd(
     return tg.where(none, 0.0, tg.sqrt(tg.where(none, 1.0, variance)))
 
 
-def _spread(a: Any, axis: Axis, dtype: Any, correction: float, keepdims: bool) -> Any:
+def _spread(a: Any, axis: Axis, dtype: Any, correction: Any, keepdims: bool) -> Any:
     x = real(a) if dtype is None else one(a).to(dtype)
     axes = every(x, axis)
     if not axes:
