@@ -8,15 +8,14 @@ interpreter for memory. They go through all k.
 import gc
 import importlib
 import itertools
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from interrupts import Stop, interrupt
 
 import tapegrad as tg
 from tapegrad.engine import layout
@@ -41,10 +40,6 @@ SWEEPS = importlib.import_module("tapegrad.autograd.working_memory")
 
 Leaves = tuple[tg.Tensor, ...]
 Program = Callable[[Leaves], None]
-
-
-class Stop(BaseException):
-    """What the injectors raise; like KeyboardInterrupt, no handler of exceptions catches it."""
 
 
 def scalars(leaves: Leaves) -> None:
@@ -218,34 +213,9 @@ def attempts(program: Program, with_grad: bool, run: Callable[[Program, Leaves, 
     raise AssertionError
 
 
-# An interrupt that hits `no_grad().__enter__` or `__exit__` itself may leave the mode, as in PyTorch; destructors swallow theirs.
-NOT_HIT = {"__enter__", "__exit__", "__del__", "<genexpr>"}
-
-
-def interrupt(program: Program, leaves: Leaves, k: int) -> bool:
-    """Run, raising at the k-th place in the package where Python may deliver a signal; whether the program got through before.
-
-    Signals are looked for when a Python function begins and when a C function has returned.
-    """
-    count = 0
-
-    def watch(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal count
-        code = frame.f_code
-        if event in ("call", "c_return") and code.co_filename.startswith(PACKAGE) and code.co_name not in NOT_HIT:
-            count += 1
-            if count == k:
-                sys.setprofile(None)
-                raise Stop
-
-    sys.setprofile(watch)
-    try:
-        program(leaves)
-    except Stop:
-        return False
-    finally:
-        sys.setprofile(None)
-    return True
+def interrupted(program: Program, leaves: Leaves, k: int) -> bool:
+    """Run with an interrupt at the k-th place of the package; whether the program got through before."""
+    return not interrupt(lambda: program(leaves), k, PACKAGE)
 
 
 class Boundary:
@@ -302,7 +272,7 @@ def test_exceptions_at_every_boundary(name: str, with_grad: bool, boundary: Boun
 @pytest.mark.parametrize("with_grad", [False, True], ids=["no gradients", "gradients"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_interrupts_at_every_place(name: str, with_grad: bool, long: bool) -> None:
-    assert attempts(PROGRAMS[name], with_grad, interrupt, 1 if long else 11) > 1
+    assert attempts(PROGRAMS[name], with_grad, interrupted, 1 if long else 11) > 1
 
 
 def test_interrupts_leave_no_rows_behind() -> None:
@@ -315,7 +285,7 @@ def test_interrupts_leave_no_rows_behind() -> None:
     program(make_leaves(False))
     before = rows()
     for k in range(1, 400, 3):
-        interrupt(program, make_leaves(False), k)
+        interrupted(program, make_leaves(False), k)
     assert rows() <= before + 400  # an interrupt between recording a row and storing its handle loses that one row
 
 
