@@ -1,7 +1,7 @@
 """An interrupt at any place where Python may deliver one."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from types import FrameType
 from typing import Any
 
@@ -16,17 +16,18 @@ class Stop(BaseException):
     """What is raised; like KeyboardInterrupt, no handler of exceptions catches it."""
 
 
-def interrupt(run: Callable[[], Any], k: int, *files: str) -> bool:
+def interrupt(run: Callable[[], Any], k: int, *files: str, but: Set[str] = frozenset()) -> bool:
     """Run, raising at the k-th place in code from these files or folders; whether there are as many places.
 
-    Signals are looked for when a Python function begins and when a C function has returned.
+    Signals are looked for when a Python function begins and when a C function has returned. Functions with names in `but` are
+    left out.
     """
-    count = 0
+    count, left_out = 0, NOT_HIT | but
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
         nonlocal count
         code = frame.f_code
-        if event in ("call", "c_return") and code.co_filename.startswith(files) and code.co_name not in NOT_HIT:
+        if event in ("call", "c_return") and code.co_filename.startswith(files) and code.co_name not in left_out:
             count += 1
             if count == k:
                 sys.setprofile(None)
