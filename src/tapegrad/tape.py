@@ -291,8 +291,12 @@ class Tape:
     def claim(self) -> Claim:
         """Keep rows from moving, and what they saved alive, until the end of a ``with`` block."""
         claim = Claim()
-        self.claims.add(weakref.ref(claim, self.claims.discard))
-        self.pin(self.address, 1)
+        try:
+            self.claims.add(weakref.ref(claim, self.claims.discard))
+            self.pin(self.address, 1)
+        except BaseException:
+            del claim  # the frames of an exception must not keep it
+            raise
         return claim
 
     def release_waiting(self) -> None:
