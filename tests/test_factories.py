@@ -1,5 +1,7 @@
 """Making tensors: values, dtypes, sharing of memory, and refusals."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -70,6 +72,13 @@ def test_tensor_copies_tensors():
 def test_tensor_of_a_tracked_tensor_is_untracked():
     with pytest.warns(UserWarning, match="clone"):
         assert not tg.tensor(tg.ones(2, requires_grad=True)).requires_grad
+
+
+def test_a_folder_whose_name_begins_like_the_packages_is_the_callers():
+    place = os.path.dirname(tg.__file__) + "_models/model.py"
+    with pytest.warns(UserWarning, match="requires_grad=True") as caught:
+        exec(compile("float(t)", place, "exec"), {"t": tg.tensor(2.0, requires_grad=True)})
+    assert caught[0].filename == place
 
 
 @pytest.mark.parametrize(

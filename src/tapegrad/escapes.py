@@ -7,18 +7,17 @@ where; a driver knows that the function is to be differentiated, so it looks.
 from __future__ import annotations
 
 import dis
-import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
+
+from tapegrad.frames import calling_frame
 
 __all__ = ["Places", "at_depth", "depth", "note", "watched"]
 
 T = TypeVar("T")
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
-_FOLDER = os.path.dirname(__file__)
 _STORE = dis.opmap["STORE_SUBSCR"]
 
 
@@ -79,9 +78,7 @@ def note() -> None:
     if not _thread.places or _thread.places[-1].written:
         return
     places = _thread.places[-1]
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_FOLDER):
-        frame = frame.f_back
+    frame = calling_frame()
     # `array[k] = x` asks for a float by itself; in `array[k] = float(x)` a call is what runs now.
     stores = frame.f_code.co_code[frame.f_lasti] == _STORE
     if places and not stores:

@@ -12,8 +12,9 @@ from tapegrad.autograd.handing_over import add_gradients, check_leaf
 from tapegrad.autograd.recorded import Contributions, recorded_sweep
 from tapegrad.autograd.rows import Argument, arguments_of, object_at, opcode_of, record_of
 from tapegrad.autograd.sweeping import call_finished, release
-from tapegrad.autograd.traces import Trace, described, frames_of_package, running
+from tapegrad.autograd.traces import Trace, described, running
 from tapegrad.engine import layout as at
+from tapegrad.frames import frames_of_package
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of
 

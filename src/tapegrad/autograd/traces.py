@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import traceback
 from types import CodeType, FrameType
 from typing import Any
 
 from tapegrad.autograd.rows import name_of
+from tapegrad.frames import calling_frame
 from tapegrad.routes import RECORDING, surround
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 
-__all__ = ["Trace", "described", "frames_of_package", "keep_traces", "running", "trace_at"]
+__all__ = ["Trace", "described", "keep_traces", "running", "trace_at"]
 
 TRACED = 64  # flag of a row; the engine has no use for it, and hands it on when rows move
 _traces: RowObjects[Trace] = RowObjects(TRACED)
-PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 class Trace:
@@ -48,17 +46,8 @@ def running() -> list[tuple[str, Trace | None]]:
     return _thread.rows
 
 
-def frames_of_package() -> int:
-    """How many of the innermost frames of the stack belong to this package."""
-    frame: FrameType | None = sys._getframe(1)
-    count = 0
-    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
-        frame, count = frame.f_back, count + 1
-    return count
-
-
 def _present() -> Trace:
-    frame: FrameType | None = sys._getframe(frames_of_package())
+    frame: FrameType | None = calling_frame()
     stack = []
     while frame is not None:
         stack.append((frame.f_code, frame.f_lineno))

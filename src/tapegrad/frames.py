@@ -1,0 +1,28 @@
+"""Where the package was called from: the frames of Python's stack that are not its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+
+__all__ = ["calling_frame", "frames_of_package"]
+
+PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def frames_of_package() -> int:
+    """How many of the innermost frames of the stack belong to this package."""
+    frame: FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def calling_frame() -> FrameType:
+    """The innermost frame that does not belong to this package; the outermost one if all do."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame
