@@ -331,3 +331,39 @@ def test_a_row_number_that_is_garbage_begins_no_row(read: str) -> None:
         assert np.count_nonzero(columns.rows[: columns.header[PAIRS]] < 0) == columns.header[ROWS] == 1
     finally:
         give_back(columns)
+
+
+def test_tape_grows_after_the_collector_found_a_pullback_in_a_cycle() -> None:
+    cube = numba.njit(lambda x: (x**3).sum())
+    cycle: list[Any] = [tg.vjp(cube, np.ones(3))[1]]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    assert tg.grad(cube)(np.full(100_000, 2.0)).tolist() == [12.0] * 100_000
+
+
+class Late:
+    """Calls a pullback when it dies, after another recording, and keeps it."""
+
+    def __init__(self, pull: Any, other: Any, found: list[Any]) -> None:
+        self.pull, self.other, self.found, self.cycle = pull, other, found, self
+
+    def __del__(self) -> None:
+        self.other(X)
+        self.found += [self.pull(np.array([1.0, 0.0, 0.0]))[0].tolist(), self.pull]
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["pullback first", "destructor first"])
+def test_destructors_may_use_a_pullback_that_the_collector_found_with_them(first: bool) -> None:
+    cubes, other = numba.njit(lambda x: x**3), tg.grad(numba.njit(lambda x: (5.0 * x).prod()))
+    found: list[Any] = []
+    late = Late(None, other, found) if first else None
+    pull = tg.vjp(cubes, np.ones(3))[1]
+    if late is None:
+        late = Late(pull, other, found)
+    late.pull = pull
+    del late, pull
+    gc.collect()
+    assert found[0] == [3.0, 0.0, 0.0]
+    other(X)
+    assert found[1](np.array([0.0, 2.0, 0.0]))[0].tolist() == [0.0, 6.0, 0.0]  # it outlived the collection

@@ -29,6 +29,7 @@ __all__ = [
     "GROW",
     "GROW_TRIPLETS",
     "LIMIT",
+    "OWNER",
     "PAIRS",
     "PARTIAL_COLUMN",
     "ROWS",
@@ -44,7 +45,7 @@ __all__ = [
 
 ROWS, PAIRS, LIMIT, ROW_COLUMN, PARTIAL_COLUMN, GROW = range(6)
 TRIPLETS, TRIPLET_LIMIT, TRIPLET_COLUMN, SECOND_COLUMN, GROW_TRIPLETS = range(6, 11)
-TANGENT_COLUMN, CHANGE_COLUMN = range(11, 13)
+TANGENT_COLUMN, CHANGE_COLUMN, OWNER = range(11, 14)
 WORDS = 16
 FLAG = -(2**31)
 
@@ -71,24 +72,28 @@ def reserve(context: Any, builder: Any, header: Any, count: Any, words: tuple[in
         return builder.icmp_signed(">", end, builder.load(_word(builder, header, limit)))
 
     with cgutils.if_unlikely(builder, is_full()):
-        _call_python(context, builder, builder.load(_word(builder, header, growth)), [builder.ptrtoint(header, I64), count])
+        function, owner = builder.load(_word(builder, header, growth)), builder.load(_word(builder, header, OWNER))
+        _call_python(context, builder, function, owner, count)
         with cgutils.if_unlikely(builder, is_full()):
             context.call_conv.return_user_exc(builder, MemoryError, ("the tape of a compiled function cannot grow any further",))
     return pairs, end
 
 
-def _call_python(context: Any, builder: Any, function: Any, numbers: list[Any]) -> None:
-    """Call a function of Python's at this address; what it raises goes on through the user's function, which cannot catch it."""
+def _call_python(context: Any, builder: Any, function: Any, obj: Any, number: Any) -> None:
+    """Call a function of Python's at this address, with the object at another one and a number.
+
+    What it raises goes on through the user's function, which cannot catch it.
+    """
     api = context.get_python_api(builder)
     lock = api.gil_ensure()
     # Compiled code that catches exceptions may have gone on after an earlier one of Python's.
     with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, api.err_occurred())):
         api.gil_release(lock)
         context.call_conv.return_exc(builder)
-    arguments = [api.long_from_longlong(number) for number in numbers]
-    answer = api.call_function_objargs(builder.inttoptr(function, api.pyobj), arguments)
-    for argument in arguments:
-        api.decref(argument)
+    count = api.long_from_longlong(number)
+    function, obj = builder.inttoptr(function, api.pyobj), builder.inttoptr(obj, api.pyobj)
+    answer = api.call_function_objargs(function, (obj, count))
+    api.decref(count)
     failed = cgutils.is_null(builder, answer)
     api.decref(answer)
     api.gil_release(lock)

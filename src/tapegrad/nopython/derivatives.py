@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,9 +90,9 @@ class Recording:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __del__(self, give_back: Any = give_back) -> None:
+    def __del__(self, give_back: Any = give_back, is_finalized: Callable[[Any], bool] = gc.is_finalized) -> None:
         columns = getattr(self, "columns", None)
-        if columns is not None:
+        if columns is not None and not is_finalized(self):  # in a cycle, destructors of other objects may use it after this
             give_back(columns)
 
     def gradient(self) -> np.ndarray:

@@ -1,7 +1,9 @@
 """Memory of recordings of compiled functions: taken for a call, kept for the next one.
 
 Every call that runs has columns of its own, so calls in several threads, or one inside another, do not meet. Whoever took columns
-is the only one who holds them: if an exception keeps him from giving them back, they die with him.
+is the only one who holds them: if an exception keeps him from giving them back, or the collector finds him in a cycle, where other
+objects' destructors may still use them, they die with him. Compiled code, which runs while somebody holds them, finds them from
+their header, for the collector clears weak references at any moment.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from tapegrad.nopython.columns import (
     GROW,
     GROW_TRIPLETS,
     LIMIT,
+    OWNER,
     PAIRS,
     PARTIAL_COLUMN,
     ROWS,
@@ -66,7 +69,7 @@ class Columns:
 
     def __init__(self) -> None:
         self.header = np.zeros(WORDS, np.int64)
-        self.header[GROW], self.header[GROW_TRIPLETS] = id(_grow), id(_grow_triplets)
+        self.header[GROW], self.header[GROW_TRIPLETS], self.header[OWNER] = id(_grow), id(_grow_triplets), id(self)
         self.address = int(self.header.ctypes.data)
         self.bar = self.tangents = self.weights = self.changes = np.empty(0)
         self.triplets, self.seconds = np.empty(0, np.int32), np.empty(0)
@@ -174,13 +177,12 @@ class Columns:
         return sum(int(array.nbytes) for array in (*arrays, self.changes))
 
 
-_known: weakref.WeakValueDictionary[int, Columns] = weakref.WeakValueDictionary()  # all that live, by the address of their header
+_known: weakref.WeakValueDictionary[int, Columns] = weakref.WeakValueDictionary()  # that live, by the address of their header
 _idle: list[Columns] = []
 
 
-def _grow(address: int, count: int) -> None:
+def _grow(columns: Columns, count: int) -> None:
     """Called from compiled code when a tape is full, and which looks itself whether there is room then."""
-    columns = _known[address]
     used = int(columns.header[PAIRS])
     needed = used + count
     if needed + int(columns.header[ROWS]) <= MOST:
@@ -188,9 +190,8 @@ def _grow(address: int, count: int) -> None:
             columns.resize(min(max(needed, 2 * used) + ODD, MOST))
 
 
-def _grow_triplets(address: int, count: int) -> None:
+def _grow_triplets(columns: Columns, count: int) -> None:
     """The same for the columns of triplets, which have no room at first."""
-    columns = _known[address]
     used = int(columns.header[TRIPLETS])
     with contextlib.suppress(MemoryError):
         columns.resize_triplets(max(used + count, 2 * used, FIRST) + ODD)
