@@ -88,6 +88,7 @@ CASES: list[Case] = [
     _unary("leaky_relu", lambda x: F.leaky_relu(x, 0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
     _unary("silu", F.silu, lambda x: x * _sigmoid(x)),
     _unary("logsigmoid", F.logsigmoid, lambda x: np.log(_sigmoid(x))),
+    _unary("glu", lambda x: F.glu(x[:, :2]), lambda x: x[:, :1] * _sigmoid(x[:, 1:2]), "last"),
     _unary("glu", lambda x: F.glu(x, 0), lambda x: x[:1] * _sigmoid(x[1:])),
     _unary("softmin", lambda x: F.softmin(x, 1), lambda x: np.exp(-x) / np.exp(-x).sum(1, keepdims=True)),
     _binary("eq", lambda x, y: x == y, np.equal, order=0),

@@ -45,10 +45,24 @@ def in_place(name: str, *args: Any) -> Callable[..., tg.Tensor]:
     return lambda x, *tensors: getattr(x.clone(), name)(*args, *tensors)
 
 
+def diagonal_filled(a: np.ndarray, wrap: bool = False) -> np.ndarray:
+    """A copy with 2 on the diagonal."""
+    result = np.array(a)
+    np.fill_diagonal(result, 2.0, wrap)
+    return result
+
+
 I = tg.tensor
 LIST = [2, 0, 2]
 CASES: list[Case] = [
     Case("gather", lambda x: tg.gather(x, 0, I(TWICE)), (MATRIX,), lambda a: np.take_along_axis(a, TWICE, 0)),
+    Case(
+        "take_along_dim",
+        lambda x: tg.take_along_dim(x, I(TWICE - 2 * MATRIX.shape[0]), 0),
+        (MATRIX,),
+        lambda a: np.take_along_axis(a, TWICE, 0),
+        "from the end",
+    ),
     Case("take_along_dim", lambda x: tg.take_along_dim(x, I(TWICE), 0), (MATRIX,), lambda a: np.take_along_axis(a, TWICE, 0)),
     Case("index_select", lambda x: tg.index_select(x, 1, I(LIST)), (MATRIX,), lambda a: a[:, LIST]),
     Case("take", lambda x: tg.take(x, I([[0, -1], [5, 0]])), (MATRIX,), lambda a: np.take(a, [[0, -1], [5, 0]])),
@@ -134,6 +148,21 @@ CASES: list[Case] = [
         lambda a, v: a + MASK * v,
     ),
     Case("masked_fill", lambda x, v: tg.masked_fill(x, I(MASK), v), (MATRIX, NUMBER), lambda a, v: np.where(MASK, v, a)),
+    Case("fill_diagonal_", in_place("fill_diagonal_", 2.0), (MATRIX,), diagonal_filled),
+    Case(
+        "fill_diagonal_",
+        lambda x: x.clone().T.fill_diagonal_(2.0, wrap=False),
+        (MATRIX,),
+        lambda a: diagonal_filled(a.T),
+        "transposed",
+    ),
+    Case(
+        "fill_diagonal_",
+        lambda x: tg.cat([x, x]).clone().fill_diagonal_(2.0, wrap=True),
+        (MATRIX[:, :1],),
+        lambda a: diagonal_filled(np.concatenate([a, a]), wrap=True),
+        "wrapped",
+    ),
     Case("masked_fill_", in_place("masked_fill_", I(MASK)), (MATRIX, NUMBER), lambda a, v: np.where(MASK, v, a)),
     Case(
         "masked_scatter",

@@ -206,6 +206,20 @@ CASES: list[Case] = [
         ),
     ),
     Case(
+        "multi_margin_loss",
+        lambda x, c: functional.multi_margin_loss(x, c, p=2, margin=0.8, reduction="none"),
+        (A[0], CLASSES[0]),
+        lambda x, c: sum(hinge(0.8 - x[c] + x[k]) ** 2 for k in range(3) if k != c) / 3,
+        "one sample",
+    ),
+    Case(
+        "multi_margin_loss",
+        lambda x, c: functional.multi_margin_loss(x, c, p=2, margin=0.8, reduction="none"),
+        (A[0], CLASSES[:1]),
+        lambda x, c: np.array([sum(hinge(0.8 - x[c[0]] + x[k]) ** 2 for k in range(3) if k != c[0]) / 3]),
+        "one sample in a row",
+    ),
+    Case(
         "multilabel_soft_margin_loss",
         functional.multilabel_soft_margin_loss,
         (A, Q),

@@ -121,6 +121,7 @@ CASES: list[Case] = [
     _case("log_softmax", lambda x: tg.log_softmax(x, 0), lambda x: x - np.log(np.exp(x).sum(0, keepdims=True))),
     _case("diff", tg.diff, np.diff),
     _case("diff", lambda x: tg.diff(x, 2, 0), lambda x: np.diff(x, 2, 0), "twice"),
+    _case("diff", lambda x: tg.diff(x, 3), lambda x: np.diff(x, 3), "all but one"),
     Case("diff", lambda x, y: tg.diff(x, 1, 0, y, y), (A, B), lambda x, y: np.diff(x, 1, 0, y, y), "prepend"),
     _case("trapezoid", lambda y: tg.trapezoid(y, dx=0.3, dim=0), lambda y: np.trapezoid(y, dx=0.3, axis=0)),
     Case("trapezoid", tg.trapezoid, (A, np.array([0.0, 0.4, 1.5, 1.8])), np.trapezoid, "points"),

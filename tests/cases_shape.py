@@ -170,6 +170,7 @@ CASES: list[Case] = [
     Case("reshape", lambda x: tg.reshape(x, (3, -1)), (CUBE,), lambda a: a.reshape(3, 4)),
     Case("split", lambda x: tg.split(x, [2, 4], 1), (WIDE,), lambda a: (a[:, :2], a[:, 2:])),
     Case("squeeze", lambda x: tg.squeeze(x[:, None], 1), (MATRIX,), np.copy),
+    Case("squeeze", lambda x: tg.squeeze(x[:, None], ()), (MATRIX,), lambda a: a[:, None], "of none"),
     Case("stack", lambda x, y: tg.stack([x, y], 1), (MATRIX, MATRIX + 1.0), lambda a, b: np.stack([a, b], 1)),
     Case("swapaxes", lambda x: tg.swapaxes(x, 0, 2), (CUBE,), lambda a: a.swapaxes(0, 2)),
     Case("t", tg.t, (MATRIX,), np.transpose),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from engine_fixtures import leaf
 
 import tapegrad as tg
 from tapegrad.nn import functional
@@ -459,3 +460,30 @@ def test_what_is_no_tensor_is_refused(call, words):
 def test_what_older_pytorch_had_after_the_weights_is_not_taken_for_a_class(loss):
     with pytest.raises(TypeError, match="positional argument"):
         loss(zeros(2, 3), numbers([0, 1]), None, True)
+
+
+def test_a_score_that_meets_the_margin_has_no_gradient() -> None:
+    x = leaf([1.0, 2.0, 3.0])
+    functional.multi_margin_loss(x, tg.tensor(1)).backward()  # the first score is lower by just the margin
+    np.testing.assert_allclose(x.grad.numpy(), [0.0, -1 / 3, 1 / 3])
+
+
+def test_margin_loss_of_no_samples_is_zero() -> None:
+    assert functional.multi_margin_loss(tg.ones(0, 3), tg.zeros(0, dtype=tg.int64)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "target", "message"),
+    [
+        ((1, 3), [1, 2], r"Expected target size \[1\], but got \[2\]"),
+        ((2, 3), [[1], [2]], r"Expected target size \[2\], but got \[2, 1\]"),
+        ((2, 3), [1, 3], "target out of range"),
+        ((2, 3), [1, -1], "target out of range"),
+        ((2, 3), [1.0, 2.0], "expected targets of type Long but found Double"),
+        ((2, 2, 3), [1, 2], "Expected non-empty vector or matrix"),
+        ((2, 0), [0, 0], "Expected non-empty vector or matrix"),
+    ],
+)
+def test_what_margin_losses_do_not_take(scores: tuple[int, ...], target: list[float], message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        functional.multi_margin_loss(tg.ones(*scores), tg.tensor(target))

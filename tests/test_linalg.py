@@ -204,6 +204,7 @@ def test_results_have_names(result: Any, fields: tuple[str, ...]) -> None:
         (tg.logdet, "WhereBackward0"),
         (L.cholesky, "LinalgCholeskyExBackward0"),
         (lambda x: tg.cholesky_solve(x, x), "CholeskySolveBackward0"),
+        (tg.cholesky_inverse, "CholeskyInverseBackward0"),
         (lambda x: L.qr(x).Q, "LinalgQrBackward0"),
         (lambda x: L.eigh(x)[0], "LinalgEighBackward0"),
         (L.eigvalsh, "LinalgEighBackward0"),
@@ -227,6 +228,35 @@ def test_results_have_names(result: Any, fields: tuple[str, ...]) -> None:
 )
 def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
     assert f(leaf([[2.0, 1.0], [1.0, 3.0]])).grad_fn.name() == name
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_gradient_by_a_cholesky_factor_is_that_of_its_product_with_itself(upper: bool) -> None:
+    factor = np.array([[2.0, 0.0], [0.5, 1.5]])
+    x, y = leaf(factor.T if upper else factor), leaf(factor.T if upper else factor)
+    weight = tg.tensor([[1.0, 2.0], [3.0, 5.0]])
+    (tg.cholesky_inverse(x, upper) * weight).sum().backward()
+    (tg.linalg.inv(y.T @ y if upper else y @ y.T) * weight).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), atol=1e-14)
+    x.grad = y.grad = None
+    b = tg.tensor([[1.0, 2.0], [4.0, 3.0]])
+    (tg.cholesky_solve(b, x, upper) * weight).sum().backward()
+    (tg.linalg.solve(y.T @ y if upper else y @ y.T, b) * weight).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), atol=1e-14)
+
+
+@pytest.mark.parametrize("driver", ["gels", "gelsd", "gelsy"])
+def test_residuals_of_least_squares_are_tracked(driver: str) -> None:
+    a, b = leaf([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), leaf([[1.0], [2.0], [4.0]])
+    found = L.lstsq(a, b, driver=driver)
+    assert found.residuals.grad_fn.name() == "LinalgLstsqBackward0"
+    if driver == "gelsy":  # which computes none
+        assert tg.autograd.grad(found.residuals.sum(), (a, b), allow_unused=True) == (None, None)
+        return
+    away = numbers(a) @ numbers(found.solution) - numbers(b)
+    a_bar, b_bar = tg.autograd.grad(found.residuals.sum(), (a, b))
+    np.testing.assert_allclose(numbers(a_bar), 2.0 * away @ numbers(found.solution).T, atol=1e-13)
+    np.testing.assert_allclose(numbers(b_bar), -2.0 * away, atol=1e-13)
 
 
 def test_triangular_solution_does_not_read_the_other_triangle() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tapegrad as tg
 from tapegrad.printing import format_tensor
 
 nan, inf = np.nan, np.inf
@@ -201,3 +202,16 @@ def test_printed_numbers_are_the_values_to_four_digits(values):
 def test_strided_and_read_only_arrays_print_like_their_copies():
     array = np.broadcast_to(np.arange(6.0).reshape(2, 3).T[::-1], (2, 3, 2))
     assert format_tensor(array) == format_tensor(array.copy())
+
+
+def test_a_tensor_without_dimensions_is_formatted_as_its_number() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    assert f"{x.sum():.2f} {x.sum()} {tg.tensor(3):d} {tg.tensor(True)} {tg.tensor(2):>4}" == "3.00 3.0 3 True    2"
+
+
+def test_other_tensors_are_formatted_as_they_print() -> None:
+    assert f"{tg.tensor([1.25])}" == "tensor([1.2500])"
+    assert f"{tg.nn.Parameter(tg.tensor(1.0))}" == str(tg.nn.Parameter(tg.tensor(1.0)))
+    for t in (tg.tensor([1.25]), tg.ones(2)):
+        with pytest.raises(TypeError, match="unsupported format string passed to Tensor.__format__"):
+            f"{t:.2f}"

@@ -82,9 +82,26 @@ def test_node_names_of_selecting_functions(f: Any, name: str) -> None:
     assert f(leaf(MATRIX)).grad_fn.name() == name
 
 
+@pytest.mark.parametrize("dtype", [tg.uint8, tg.bool, tg.float64])
+def test_gather_of_nothing_takes_any_dtype(dtype: Any) -> None:
+    found = tg.gather(leaf(MATRIX), 1, tg.zeros(0, 1, dtype=dtype))
+    assert found.shape == (0, 1) and found.grad_fn.name() == "GatherBackward0"
+
+
+def test_indices_along_a_dimension_count_round_and_round() -> None:
+    x = leaf([[1.0, 3.0], [4.0, 2.0]])
+    found = tg.take_along_dim(x, tg.tensor([[-1], [5]]), 1)
+    assert found.tolist() == [[3.0], [2.0]]
+    found.sum().backward()
+    assert x.grad.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+
+
 @pytest.mark.parametrize(
     ("f", "error", "message"),
     [
+        (lambda x: tg.gather(x, 0, tg.tensor([[0]], dtype=tg.uint8)), RuntimeError, "Expected dtype int32 or int64 for index"),
+        (lambda x: tg.take_along_dim(x, tg.tensor([-1])), RuntimeError, "index -1 is out of bounds"),
+        (lambda x: tg.take_along_dim(x, tg.tensor([[0]], dtype=tg.int32), 0), RuntimeError, "should be Long but got Int"),
         (lambda x: tg.index_select(x, 0, tg.tensor([3])), IndexError, "index out of range in self"),
         (lambda x: tg.index_select(x, 0, tg.tensor([[0]])), IndexError, "Index is supposed to be a vector"),
         (lambda x: tg.index_select(x, 0, tg.tensor([0.0])), RuntimeError, "Expected dtype int32 or int64 for index"),

@@ -197,3 +197,38 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
 def test_errors_name_the_shapes(f: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         f(leaf(CUBE))
+
+
+BY_NAME: dict[str, Any] = {
+    "view": (lambda x: x.view(size=(6,)), (6,)),
+    "reshape": (lambda x: x.reshape(shape=(3, -1)), (3, 2)),
+    "tg.reshape": (lambda x: tg.reshape(x, shape=[6]), (6,)),
+    "expand": (lambda x: x.expand(size=(2, 2, 3)), (2, 2, 3)),
+    "broadcast_to": (lambda x: tg.broadcast_to(x, size=(2, 2, 3)), (2, 2, 3)),
+    "repeat": (lambda x: x.repeat(repeats=(2, 2)), (4, 6)),
+    "tile": (lambda x: tg.tile(x, dims=(2,)), (2, 6)),
+    "permute": (lambda x: tg.permute(x, dims=(1, 0)), (3, 2)),
+    "flip": (lambda x: x.flip(dims=(0,)), (2, 3)),
+    "zeros": (lambda x: tg.zeros(size=(3,)), (3,)),
+    "randn": (lambda x: tg.randn(size=(3,)), (3,)),
+    "new_zeros": (lambda x: x.new_zeros(size=(3,)), (3,)),
+    "new_full": (lambda x: x.new_full(size=(3,), fill_value=1.0), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_shape_may_be_given_by_name(name: str) -> None:
+    f, shape = BY_NAME[name]
+    assert tuple(f(tg.ones(2, 3)).shape) == shape
+
+
+@pytest.mark.parametrize("f", [lambda x: x.view(6, size=(6,)), lambda x: x.flip(0, dims=(0,)), lambda x: tg.zeros(2, size=(2,))])
+def test_shape_given_twice_is_refused(f: Any) -> None:
+    with pytest.raises(TypeError, match="got multiple values"):
+        f(tg.ones(2, 3))
+
+
+@pytest.mark.parametrize("none", [(), []])
+def test_squeeze_of_no_dimensions_drops_none(none: Any) -> None:
+    assert tuple(tg.ones(1, 2, 1).squeeze(none).shape) == (1, 2, 1)
+    assert tuple(tg.ones(1, 2, 1).squeeze().shape) == (2,)

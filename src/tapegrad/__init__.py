@@ -12,6 +12,7 @@ from typing import Any as _Any
 
 from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, tape, utils
 from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from tapegrad.devices import device
 from tapegrad.dtypes import *
 from tapegrad.errors import CompileError, ShapeError, TapeFullError
 from tapegrad.factories import *

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import dtypes, escapes
+from tapegrad import dtypes
 from tapegrad.autograd.graph import Node, node_of
-from tapegrad.casting import cast
-from tapegrad.cut_values import warn_of_number
+from tapegrad.devices import CPU, device
 from tapegrad.hooks import leave_to_rows
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
 from tapegrad.number_entries import NumberEntries, entry
 from tapegrad.printing import format_tensor
-from tapegrad.quiet import quiet
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, leave_row, meta_of, promote, version_count
 from tapegrad.views import alias, separate
@@ -241,6 +239,37 @@ def base(t: Tensor) -> Tensor | None:
     return None if t._meta is None else t._meta.base
 
 
+def is_view(t: Tensor) -> bool:
+    """Whether the tensor is a view of another one."""
+    return base(t) is not None
+
+
+def device_of(t: Tensor) -> device:
+    """Where the tensor is: on the CPU."""
+    return CPU
+
+
+def is_cpu(t: Tensor) -> bool:
+    """Whether the tensor is on the CPU: always."""
+    return True
+
+
+def is_cuda(t: Tensor) -> bool:
+    """Whether the tensor is on a GPU: never."""
+    return False
+
+
+def get_device(t: Tensor) -> int:
+    """The number of the GPU that the tensor is on: -1, for none."""
+    return -1
+
+
+def data_ptr(t: Tensor) -> int:
+    """Address of the first element; 0 if there is none."""
+    data = promote(t)
+    return int(data.__array_interface__["data"][0]) if data.size else 0
+
+
 def detach(t: Tensor) -> Tensor:
     """An untracked tensor on the same memory."""
     return alias(t, shares_version=True)
@@ -308,135 +337,6 @@ def clone(t: Tensor) -> Tensor:
     if type(data) is float:
         return reshape_copy(t, "CloneBackward0", np.array(data))
     return reshape_copy(t, "CloneBackward0", data.copy())
-
-
-def item(t: Tensor) -> Any:
-    """The value of a tensor of one element, as a Python number.
-
-    Raises
-    ------
-    RuntimeError
-        If it has another number of elements.
-    """
-    data = t._data
-    if escapes.in_use and t._row:
-        escapes.note()
-    if type(data) is float:
-        return data
-    if data.size != 1:
-        raise RuntimeError(f"a Tensor with {data.size} elements cannot be converted to Scalar")
-    return data.item()
-
-
-def tolist(t: Tensor) -> Any:
-    """The values as nested lists of Python numbers."""
-    if escapes.in_use and t._row:
-        escapes.note()
-    return t._data if type(t._data) is float else t._data.tolist()
-
-
-def numpy(t: Tensor) -> np.ndarray:
-    """The values as an array that shares the tensor's memory.
-
-    Raises
-    ------
-    RuntimeError
-        If the tensor is tracked.
-    """
-    if t._row:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    return promote(t).view()
-
-
-def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """NumPy's conversion protocol."""
-    array = numpy(t)
-    if dtype is not None and array.dtype != dtype:
-        if copy is False:
-            raise ValueError(f"cannot convert {array.dtype} to {dtype} without a copy")
-        with quiet():
-            return array.astype(dtype)
-    return array.copy() if copy else array
-
-
-def to(t: Tensor, *args: Any, dtype: Any = None, copy: bool = False) -> Tensor:
-    """The tensor in another dtype; itself if it has that dtype already.
-
-    Parameters
-    ----------
-    *args : dtype or Tensor
-        The dtype, or a tensor that has it.
-    """
-    for arg in args:
-        if isinstance(arg, Tensor):
-            dtype = arg.dtype
-        elif isinstance(arg, str):
-            if arg != "cpu":
-                raise RuntimeError(f"tapegrad runs on the CPU only, so a tensor cannot go to {arg!r}")
-        else:
-            dtype = arg
-    result = t if dtype is None else cast(t, dtype)
-    return clone(t) if copy and result is t else result
-
-
-def to_float(t: Tensor) -> Tensor:
-    """The tensor in float32."""
-    return cast(t, dtypes.float32)
-
-
-def to_double(t: Tensor) -> Tensor:
-    """The tensor in float64."""
-    return cast(t, dtypes.float64)
-
-
-def to_long(t: Tensor) -> Tensor:
-    """The tensor in int64."""
-    return cast(t, dtypes.int64)
-
-
-def to_int(t: Tensor) -> Tensor:
-    """The tensor in int32."""
-    return cast(t, dtypes.int32)
-
-
-def to_bool(t: Tensor) -> Tensor:
-    """The tensor in bool."""
-    return cast(t, dtypes.bool)
-
-
-def as_bool(t: Tensor) -> bool:
-    """Truth of a tensor of one element.
-
-    Raises
-    ------
-    RuntimeError
-        If it has another number of elements.
-    """
-    data = t._data
-    if type(data) is float:
-        return data != 0.0
-    if data.size == 1:
-        return bool(data.item())
-    how = "more than one value" if data.size else "no values"
-    raise RuntimeError(f"Boolean value of Tensor with {how} is ambiguous. Use .any() or .all().")
-
-
-def as_float(t: Tensor) -> float:
-    """The value of a tensor of one element as a float."""
-    warn_of_number(t)
-    return float(item(t))
-
-
-def as_int(t: Tensor) -> int:
-    """The value of a tensor of one element as an int."""
-    return int(item(t))
-
-
-def as_index(t: Tensor) -> int:
-    """The value of an integer tensor of one element as an index."""
-    if dtype(t).kind not in "iu" or numel(t) != 1:
-        raise TypeError("only integer tensors of a single element can be converted to an index")
-    return int(item(t))
 
 
 def length(t: Tensor) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from tapegrad.errors import ShapeError
+from tapegrad.inplace import fill_
 from tapegrad.shaping import reshape
 from tapegrad.structural import axis, strided_copy, strided_place
 from tapegrad.tensor import Tensor, array_of
@@ -72,6 +75,60 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
             [0., 1.]])
     """
     return view(x, "DiagonalBackward0", _Diagonal(offset, *_plane(dim1, dim2, array_of(x).ndim)))
+
+
+class _MainDiagonal:
+    """The map of a view of the places whose indices are all the same; with `wrap`, of a tall matrix again below a free row."""
+
+    __slots__ = ("wrap",)
+
+    def __init__(self, wrap: bool) -> None:
+        self.wrap = wrap
+
+    def __call__(self, array: Array) -> Array:
+        step, writeable = sum(array.strides), array.flags.writeable
+        if not self.wrap:
+            return as_strided(array, (min(array.shape),), (step,), writeable=writeable)
+        height, width = array.shape
+        blocks = array[: height - height % (width + 1)]
+        return as_strided(blocks, (len(blocks) // (width + 1), width), ((width + 1) * array.strides[0], step), writeable=writeable)
+
+
+def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the elements whose indices are all the same to a number, in place; returns the tensor.
+
+    Parameters
+    ----------
+    x : Tensor, with at least two dimensions, of one length if there are more
+    fill_value : number or 0-d Tensor
+    wrap : bool
+        Whether the diagonal of a matrix with more rows than columns begins again below a free row.
+
+    Raises
+    ------
+    ShapeError
+        If `x` has other dimensions.
+
+    Examples
+    --------
+    >>> tg.zeros(2, 2).fill_diagonal_(3.0)
+    tensor([[3., 0.],
+            [0., 3.]])
+    """
+    shape = array_of(x).shape
+    if len(shape) < 2:
+        raise ShapeError(f"dimensions must larger than 1: fill_diagonal_() got a tensor of shape {list(shape)}")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise ShapeError(f"all dimensions of input must be of equal length, got {list(shape)}")
+    number = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    height, width = shape[:2]
+    if wrap and len(shape) == 2 and height > width + 1:
+        fill_(view(x, "AsStridedBackward0", _MainDiagonal(True)), number)
+        rest = view(x, "SliceBackward0", operator.itemgetter(slice(height - height % (width + 1), None)))
+        fill_(view(rest, "AsStridedBackward0", _MainDiagonal(False)), number)
+    else:
+        fill_(view(x, "AsStridedBackward0", _MainDiagonal(False)), number)
+    return x
 
 
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:

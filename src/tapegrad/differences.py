@@ -67,7 +67,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
         first = parts[:1] if prepend is not None else []
         x = cat([*first, x, *parts[len(first) :]], position)
     elif n == 0:
-        return x.clone()
+        return zeros(shape, dtype=array_of(x).dtype).copy_(x)
     for _ in range(min(n, array_of(x).shape[position])):
         before, after = _neighbours(x, position)
         x = logical_xor(after, before) if array_of(x).dtype.kind == "b" else after - before

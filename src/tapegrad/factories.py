@@ -6,6 +6,7 @@ import numpy as np
 
 from tapegrad import dtypes
 from tapegrad.cut_values import warn_of_copy
+from tapegrad.devices import check_device
 from tapegrad.dtypes import DType, as_dtype, float_or_default
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.nested import array_from_nested
@@ -34,14 +35,16 @@ __all__ = [
 Number = bool | int | float
 
 
-def finish(array: np.ndarray, requires_grad: bool = False) -> Tensor:
+def finish(array: np.ndarray, requires_grad: bool = False, device: object = None) -> Tensor:
     """Tensor around a fresh array, tracked if asked for.
 
     Raises
     ------
     RuntimeError
-        If a tensor of integers or bools is to be tracked.
+        If a tensor of integers or bools is to be tracked, or to be on another device than the CPU.
     """
+    if device is not None:
+        check_device(device)
     if not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if requires_grad and array.dtype.kind != "f":
@@ -65,7 +68,7 @@ def like(name: str, input: Tensor, dtype: object) -> tuple[tuple[int, ...], DTyp
 # From data
 
 
-def tensor(data: Any, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """Tensor with a copy of the data.
 
     Parameters
@@ -76,6 +79,8 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False) -> Tens
         Element type of the result.
     requires_grad : bool
         Whether operations on the result are recorded.
+    device : device or str, optional
+        The CPU; there is no other.
 
     Raises
     ------
@@ -104,11 +109,11 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False) -> Tens
         warn_of_copy(data)
     source = _array_or_none(data)
     if source is None:
-        return finish(array_from_nested(data, wanted), requires_grad)
-    return finish(cast(source, wanted or source.dtype), requires_grad)
+        return finish(array_from_nested(data, wanted), requires_grad, device)
+    return finish(cast(source, wanted or source.dtype), requires_grad, device)
 
 
-def as_tensor(data: Any, dtype: object = None) -> Tensor:
+def as_tensor(data: Any, dtype: object = None, *, device: object = None) -> Tensor:
     """Tensor that shares memory with the data where it can: a tensor is returned itself, an array is not copied.
 
     Parameters
@@ -116,6 +121,8 @@ def as_tensor(data: Any, dtype: object = None) -> Tensor:
     data : number, nested sequence of numbers, ndarray, or Tensor
     dtype : dtype, optional
         Another dtype than the data's makes a copy; for a tensor it is a recorded conversion.
+    device : device or str, optional
+        The CPU.
 
     Examples
     --------
@@ -125,6 +132,7 @@ def as_tensor(data: Any, dtype: object = None) -> Tensor:
     >>> t
     tensor([5., 0.])
     """
+    check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(as_dtype(dtype))
     if isinstance(data, np.ndarray):
@@ -186,17 +194,23 @@ def cast(array: np.ndarray, dtype: DType) -> np.ndarray:
 # Filled
 
 
-def zeros(*size: Size, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def zeros(
+    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Tensor of zeros.
 
     Parameters
     ----------
-    *size : int, or one sequence of int
+    *lengths : int, or one sequence of int
         Shape of the result.
+    size : sequence of int, optional
+        The same, by its name.
     dtype : dtype, optional
         The default float if not given.
     requires_grad : bool
         Whether operations on the result are recorded.
+    device : device or str, optional
+        The CPU; there is no other.
 
     Examples
     --------
@@ -204,20 +218,26 @@ def zeros(*size: Size, dtype: object = None, requires_grad: bool = False) -> Ten
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return finish(np.zeros(parse_size("zeros", size), float_or_default(dtype)), requires_grad)
+    return finish(np.zeros(parse_size("zeros", lengths, size), float_or_default(dtype)), requires_grad, device)
 
 
-def ones(*size: Size, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Tensor of ones; arguments as for `zeros`."""
-    return finish(np.ones(parse_size("ones", size), float_or_default(dtype)), requires_grad)
+    return finish(np.ones(parse_size("ones", lengths, size), float_or_default(dtype)), requires_grad, device)
 
 
-def empty(*size: Size, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def empty(
+    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Tensor whose values are whatever the memory held; arguments as for `zeros`."""
-    return finish(np.empty(parse_size("empty", size), float_or_default(dtype)), requires_grad)
+    return finish(np.empty(parse_size("empty", lengths, size), float_or_default(dtype)), requires_grad, device)
 
 
-def full(size: Size, fill_value: Number | Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def full(
+    size: Size, fill_value: Number | Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None
+) -> Tensor:
     """Tensor of one value.
 
     Parameters
@@ -240,10 +260,10 @@ def full(size: Size, fill_value: Number | Tensor, dtype: object = None, requires
     if not isinstance(size, tuple | list):
         raise TypeError(f"full(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}")
     value = _fill_value("full", fill_value, None if dtype is None else as_dtype(dtype))
-    return finish(np.full(parse_size("full", (size,)), value, value.dtype), requires_grad)
+    return finish(np.full(parse_size("full", (size,)), value, value.dtype), requires_grad, device)
 
 
-def zeros_like(input: Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def zeros_like(input: Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """Tensor of zeros with the shape, and if not given the dtype, of another.
 
     Examples
@@ -251,23 +271,25 @@ def zeros_like(input: Tensor, dtype: object = None, requires_grad: bool = False)
     >>> tg.zeros_like(tg.tensor([1, 2]))
     tensor([0, 0])
     """
-    return finish(np.zeros(*like("zeros_like", input, dtype)), requires_grad)
+    return finish(np.zeros(*like("zeros_like", input, dtype)), requires_grad, device)
 
 
-def ones_like(input: Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def ones_like(input: Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """Tensor of ones with the shape, and if not given the dtype, of another."""
-    return finish(np.ones(*like("ones_like", input, dtype)), requires_grad)
+    return finish(np.ones(*like("ones_like", input, dtype)), requires_grad, device)
 
 
-def empty_like(input: Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def empty_like(input: Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """Tensor of arbitrary values with the shape, and if not given the dtype, of another."""
-    return finish(np.empty(*like("empty_like", input, dtype)), requires_grad)
+    return finish(np.empty(*like("empty_like", input, dtype)), requires_grad, device)
 
 
-def full_like(input: Tensor, fill_value: Number | Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def full_like(
+    input: Tensor, fill_value: Number | Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None
+) -> Tensor:
     """Tensor of one value with the shape, and if not given the dtype, of another."""
     shape, kind = like("full_like", input, dtype)
-    return finish(np.full(shape, _fill_value("full_like", fill_value, kind), kind), requires_grad)
+    return finish(np.full(shape, _fill_value("full_like", fill_value, kind), kind), requires_grad, device)
 
 
 def _fill_value(name: str, value: Any, dtype: DType | None) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.devices import check_device
 from tapegrad.dtypes import DType, as_dtype, float_or_default, type_name
 from tapegrad.factories import Number, finish, like
 from tapegrad.sizes import Size, parse_size
@@ -69,37 +70,51 @@ def set_state(state: dict[str, Any]) -> None:
     _source().bit_generator.state = state
 
 
-def rand(*size: Size, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def rand(
+    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Uniform numbers in ``[0, 1)``.
 
     Parameters
     ----------
-    *size : int, or one sequence of int
+    *lengths : int, or one sequence of int
         Shape of the result.
+    size : sequence of int, optional
+        The same, by its name.
     dtype : dtype, optional
         A floating dtype; the default float if not given.
     requires_grad : bool
         Whether operations on the result are recorded.
+    device : device or str, optional
+        The CPU; there is no other.
     """
-    return finish(_uniform("rand", parse_size("rand", size), float_or_default(dtype)), requires_grad)
+    check_device(device)
+    return finish(_uniform("rand", parse_size("rand", lengths, size), float_or_default(dtype)), requires_grad)
 
 
-def randn(*size: Size, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def randn(
+    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Normal numbers of mean 0 and variance 1; arguments as for `rand`."""
-    return finish(_standard_normal("randn", parse_size("randn", size), float_or_default(dtype)), requires_grad)
+    check_device(device)
+    return finish(_standard_normal("randn", parse_size("randn", lengths, size), float_or_default(dtype)), requires_grad)
 
 
-def rand_like(input: Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def rand_like(input: Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """`rand` with the shape, and if not given the dtype, of a tensor."""
+    check_device(device)
     return finish(_uniform("rand_like", *like("rand_like", input, dtype)), requires_grad)
 
 
-def randn_like(input: Tensor, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def randn_like(input: Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """`randn` with the shape, and if not given the dtype, of a tensor."""
+    check_device(device)
     return finish(_standard_normal("randn_like", *like("randn_like", input, dtype)), requires_grad)
 
 
-def randint(*bounds_and_size: Any, size: Any = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def randint(
+    *bounds_and_size: Any, size: Any = None, dtype: object = None, requires_grad: bool = False, device: object = None
+) -> Tensor:
     """Integers, uniform in ``[low, high)``: ``randint(high, size)`` or ``randint(low, high, size)``.
 
     Parameters
@@ -121,6 +136,7 @@ def randint(*bounds_and_size: Any, size: Any = None, dtype: object = None, requi
     >>> tg.randint(7, 8, (2,))
     tensor([7, 7])
     """
+    check_device(device)
     arguments = list(bounds_and_size)
     if size is None and arguments:
         size = arguments.pop()
@@ -131,15 +147,19 @@ def randint(*bounds_and_size: Any, size: Any = None, dtype: object = None, requi
     return finish(_integers(low, high, parse_size("randint", (size,)), kind), requires_grad)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, dtype: object = None, requires_grad: bool = False, *, device: object = None
+) -> Tensor:
     """`randint` with the shape, and if not given the dtype, of a tensor."""
+    check_device(device)
     if high is None:
         low, high = 0, low
     return finish(_integers(low, high, *like("randint_like", input, dtype)), requires_grad)
 
 
-def randperm(n: int, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def randperm(n: int, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """The numbers 0 to ``n - 1`` in random order, of shape ``(n,)`` and int64 if no dtype is given."""
+    check_device(device)
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
     (length,) = parse_size("randperm", (n,))
     return finish(_source().permutation(length).astype(kind), requires_grad)
@@ -151,6 +171,8 @@ def normal(
     size: Any = None,
     dtype: object = None,
     requires_grad: bool = False,
+    *,
+    device: object = None,
 ) -> Tensor:
     """Normal numbers of a given mean and standard deviation.
 
@@ -166,6 +188,7 @@ def normal(
     RuntimeError
         If `std` is negative, or the shapes do not broadcast.
     """
+    check_device(device)
     center, spread = _parameter("mean", mean), _parameter("std", std)
     if (size is None) != (isinstance(mean, Tensor) or isinstance(std, Tensor)):
         raise TypeError("normal() takes size=(...) if mean and std are numbers, and no size if one is a tensor")

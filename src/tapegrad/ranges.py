@@ -16,14 +16,22 @@ from tapegrad.tensor import Tensor
 __all__ = ["arange", "eye", "linspace", "tril_indices", "triu_indices"]
 
 
-def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
     """Identity matrix of shape ``(n, m)``, square if `m` is not given."""
     rows, columns = (_count("eye", name, length) for name, length in (("n", n), ("m", n if m is None else m)))
     check_count((rows, columns), "eye()")
-    return finish(np.eye(rows, columns, dtype=float_or_default(dtype)), requires_grad)
+    return finish(np.eye(rows, columns, dtype=float_or_default(dtype)), requires_grad, device)
 
 
-def arange(start: Number, end: Number | None = None, step: Number = 1, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def arange(
+    start: Number,
+    end: Number | None = None,
+    step: Number = 1,
+    dtype: object = None,
+    requires_grad: bool = False,
+    *,
+    device: object = None,
+) -> Tensor:
     """Tensor of shape ``(ceil((end - start) / step),)`` with the values ``start + k * step`` before `end`.
 
     Parameters
@@ -56,12 +64,14 @@ def arange(start: Number, end: Number | None = None, step: Number = 1, dtype: ob
         raise RuntimeError(f"arange(): upper bound and lower bound inconsistent with step sign: {low} -> {high} by {stride}")
     check_count((math.ceil((high - low) / stride),), "arange()")
     if all(isinstance(value, int) for value in (low, high, stride)):
-        return finish(cast(np.arange(low, high, stride), dtypes.int64 if dtype is None else as_dtype(dtype)), requires_grad)
+        return finish(cast(np.arange(low, high, stride), dtypes.int64 if dtype is None else as_dtype(dtype)), requires_grad, device)
     values = low + stride * np.arange(math.ceil((high - low) / stride), dtype=np.float64)
-    return finish(cast(values, float_or_default(dtype)), requires_grad)
+    return finish(cast(values, float_or_default(dtype)), requires_grad, device)
 
 
-def linspace(start: Number, end: Number, steps: int, dtype: object = None, requires_grad: bool = False) -> Tensor:
+def linspace(
+    start: Number, end: Number, steps: int, dtype: object = None, requires_grad: bool = False, *, device: object = None
+) -> Tensor:
     """Tensor of shape ``(steps,)`` with equal distances, both ends included.
 
     Notes
@@ -82,10 +92,10 @@ def linspace(start: Number, end: Number, steps: int, dtype: object = None, requi
     index = np.arange(count)
     distance = (last - first) / work.type(max(1, count - 1))
     values = np.where(index < max(1, count // 2), first + distance * index.astype(work), last - distance * index[::-1].astype(work))
-    return finish(cast(values, kind), requires_grad)
+    return finish(cast(values, kind), requires_grad, device)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.int64) -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.int64, device: object = None) -> Tensor:
     """Row and column numbers of the elements on and below a diagonal.
 
     Parameters
@@ -111,15 +121,15 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _places(np.tri(*_extents("tril_indices", row, col), offset, bool), dtype)
+    return _places(np.tri(*_extents("tril_indices", row, col), offset, bool), dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.int64) -> Tensor:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: object = dtypes.int64, device: object = None) -> Tensor:
     """Row and column numbers of the elements on and above a diagonal.
 
     Parameters, results and errors are those of `tril_indices`.
     """
-    return _places(~np.tri(*_extents("triu_indices", row, col), offset - 1, bool), dtype)
+    return _places(~np.tri(*_extents("triu_indices", row, col), offset - 1, bool), dtype, device)
 
 
 def _extents(name: str, row: int, col: int) -> tuple[int, int]:
@@ -129,8 +139,8 @@ def _extents(name: str, row: int, col: int) -> tuple[int, int]:
     return row, col
 
 
-def _places(chosen: np.ndarray, dtype: object) -> Tensor:
-    return finish(np.stack(np.nonzero(chosen)).astype(as_dtype(dtype)))
+def _places(chosen: np.ndarray, dtype: object, device: object) -> Tensor:
+    return finish(np.stack(np.nonzero(chosen)).astype(as_dtype(dtype)), device=device)
 
 
 def _number(name: str, argument: str, value: Any) -> int | float:

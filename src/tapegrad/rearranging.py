@@ -18,14 +18,16 @@ __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 Array = np.ndarray[Any, Any]
 
 
-def flip(x: Tensor, *dims: int | Sequence[int]) -> Tensor:
+def flip(x: Tensor, *along: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
     """A copy with the order of the elements reversed along dimensions.
 
     Parameters
     ----------
     x : Tensor
-    *dims : int or sequence of int
+    *along : int or sequence of int
         Which dimensions; none of them leaves the order as it is.
+    dims : sequence of int, optional
+        The same, by its name.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def flip(x: Tensor, *dims: int | Sequence[int]) -> Tensor:
             [4., 3.]])
     """
     shape = array_of(x).shape
-    chosen = [axis(dim, len(shape)) for dim in sizes(dims, "flip")]
+    chosen = [axis(dim, len(shape)) for dim in sizes(along, "flip", dims)]
     for dim in chosen:
         if chosen.count(dim) > 1:
             raise ShapeError(f"dim {dim} appears multiple times in the list of dims")

@@ -90,9 +90,12 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2.],
             [3.]])
     """
-    places = places_along(index, "gather()")
     shape = array_of(x).shape
     position = axis(dim, len(shape))
+    if isinstance(index, Tensor) and not array_of(index).size:
+        # Nothing is looked up, so neither the dtype nor the shape matters.
+        return select(reshape(x, (-1,)), (array_of(index).astype(np.int64),), _GATHER)
+    places = places_along(index, "gather()")
     if max(places.ndim, 1) != max(len(shape), 1):
         raise ShapeError(
             f"Index tensor must have the same number of dimensions as input tensor, got {places.ndim} and {len(shape)}"
@@ -115,12 +118,28 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
 def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather` whose operands broadcast apart from the dimension; over the flattened tensors if none is given.
 
+    Parameters
+    ----------
+    x : Tensor
+    indices : Tensor of int64
+        Along a dimension they count round and round, as in PyTorch: -1 is the last one, and so is ``2 * n - 1``.
+    dim : int, optional
+
     Raises
     ------
     RuntimeError
-        If the dtype of `indices` is not an integer one, an index is out of range, or the ranks differ.
+        If the dtype of `indices` is not int64, the ranks differ, or, without `dim`, an index is negative or out of range.
+
+    Examples
+    --------
+    >>> x = tg.tensor([[1.0, 3.0], [4.0, 2.0]])
+    >>> tg.take_along_dim(x, tg.tensor([[-1], [0]]), 1)
+    tensor([[3.],
+            [4.]])
     """
     places = places_along(indices, "take_along_dim()")
+    if array_of(indices).dtype != np.int64:
+        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {type_name(array_of(indices).dtype)}")
     if dim is None:
         return gather(reshape(x, (-1,)), 0, wrap(places.reshape(-1)))
     shape = array_of(x).shape
@@ -130,6 +149,8 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
             f"{len(shape)} dimensions for input, and {places.ndim} dimensions for indices"
         )
     position = axis(dim, len(shape))
+    if shape and shape[position]:
+        places = places % shape[position]
     common = list(common_shape(_without(shape, position), _without(places.shape, position)))
     wide = expand(x, [*common[:position], shape[position], *common[position:]])
     there = np.broadcast_to(places, [*common[:position], places.shape[position], *common[position:]])

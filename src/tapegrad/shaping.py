@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad import views
 from tapegrad.errors import ShapeError
-from tapegrad.sizes import check_count
+from tapegrad.sizes import by_name, check_count
 from tapegrad.structural import axes, axis, reshape_copy
 from tapegrad.tensor import Tensor, array_of, check_adjoint
 
@@ -37,14 +37,16 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
-def reshape(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
+def reshape(x: Tensor, *lengths: int | Sequence[int], shape: Sequence[int] | None = None) -> Tensor:
     """The elements of `x`, in C order, in another shape; a view where the layout allows it, else a copy.
 
     Parameters
     ----------
     x : Tensor
-    *shape : int or sequence of int
+    *lengths : int or sequence of int
         The new shape; one entry may be -1, which is then inferred.
+    shape : sequence of int, optional
+        The same, by its name.
 
     Returns
     -------
@@ -64,7 +66,7 @@ def reshape(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
     data = x._data
     if data.__class__ is float:
         data = array_of(x)
-    target = resolve(shape, data.size, "reshape")
+    target = resolve(lengths, data.size, "reshape", shape)
     if data.flags.c_contiguous:
         return views.view(x, "ViewBackward0", _Reshape(target))
     result = data.reshape(target)
@@ -73,14 +75,16 @@ def reshape(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
     return reshape_copy(x, "UnsafeViewBackward0", result)
 
 
-def view(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
+def view(x: Tensor, *lengths: int | Sequence[int], size: Sequence[int] | None = None) -> Tensor:
     """The elements of `x` in another shape, always sharing memory with `x`.
 
     Parameters
     ----------
     x : Tensor
-    *shape : int or sequence of int
+    *lengths : int or sequence of int
         The new shape; one entry may be -1, which is then inferred.
+    size : sequence of int, optional
+        The same, by its name.
 
     Returns
     -------
@@ -100,7 +104,7 @@ def view(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
     data = x._data
     if data.__class__ is float:
         data = array_of(x)
-    target = resolve(shape, data.size, "view")
+    target = resolve(lengths, data.size, "view", size)
     if not data.flags.c_contiguous and not _is_view(data.reshape(target), data):
         raise ShapeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
@@ -221,7 +225,8 @@ def squeeze(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 def dropping(shape: Shape, dim: int | Sequence[int] | None) -> _Squeeze:
     """The map of `squeeze`."""
-    return _Squeeze(tuple(k for k in axes(dim, len(shape)) if k < len(shape) and shape[k] == 1))
+    chosen = () if isinstance(dim, (tuple, list)) and not dim else axes(dim, len(shape))
+    return _Squeeze(tuple(k for k in chosen if k < len(shape) and shape[k] == 1))
 
 
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
@@ -243,14 +248,16 @@ def inserting(position: int) -> Any:
     return operator.itemgetter((slice(None),) * position + (None, Ellipsis))
 
 
-def expand(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
+def expand(x: Tensor, *lengths: int | Sequence[int], size: Sequence[int] | None = None) -> Tensor:
     """A view in which dimensions of size one are repeated without copying.
 
     Parameters
     ----------
     x : Tensor
-    *shape : int or sequence of int
+    *lengths : int or sequence of int
         The wanted shape; -1 keeps a size. New dimensions may be added in front.
+    size : sequence of int, optional
+        The same, by its name.
 
     Returns
     -------
@@ -268,7 +275,7 @@ def expand(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
     tensor([[1., 1., 1.],
             [2., 2., 2.]])
     """
-    target = expanded(array_of(x).shape, sizes(shape, "expand"))
+    target = expanded(array_of(x).shape, sizes(lengths, "expand", size))
     try:
         result = views.view(x, "ExpandBackward0", _Broadcast(target))
     except ValueError:
@@ -285,9 +292,9 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
     return expand(x, array_of(other).shape)
 
 
-def broadcast_to(x: Tensor, *shape: int | Sequence[int]) -> Tensor:
+def broadcast_to(x: Tensor, *lengths: int | Sequence[int], size: Sequence[int] | None = None) -> Tensor:
     """The same as `expand`."""
-    return expand(x, *shape)
+    return expand(x, *lengths, size=size)
 
 
 class _Reshape:
@@ -323,8 +330,10 @@ def _is_view(result: Array, source: Array) -> bool:
     return source.size == 0 or np.may_share_memory(result, source)
 
 
-def sizes(shape: tuple[Any, ...], name: str) -> Shape:
-    """The shape given as ``f(2, 3)``, ``f((2, 3))`` or ``f([2, 3])``, with its entries checked to be integers."""
+def sizes(shape: tuple[Any, ...], name: str, named: Any = None) -> Shape:
+    """The shape given as ``f(2, 3)``, ``f((2, 3))`` or ``f([2, 3])``, or by its name, with its entries checked to be integers."""
+    if named is not None:
+        shape = by_name(shape, name, named)
     if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
         shape = tuple(shape[0])
     elif not shape:
@@ -342,9 +351,9 @@ def _integer(extent: Any, shape: tuple[Any, ...], name: str) -> int:
         raise TypeError(f"{name}(): sizes must be ints, got {shape!r}") from None
 
 
-def resolve(shape: tuple[Any, ...], size: int, name: str) -> Shape:
+def resolve(shape: tuple[Any, ...], size: int, name: str, named: Any = None) -> Shape:
     """The shape for `size` elements with a -1 replaced by what it stands for."""
-    target = sizes(shape, name)
+    target = sizes(shape, name, named)
     known, unknown = 1, -1
     for k, extent in enumerate(target):
         if extent >= 0:

@@ -7,15 +7,33 @@ from typing import Any
 
 from tapegrad.errors import ShapeError
 
-__all__ = ["Size", "check_count", "parse_size"]
+__all__ = ["Size", "by_name", "check_count", "parse_size"]
 
 MOST = 1 << 60  # elements of eight bytes that fill 63 bits
 
 Size = int | Sequence[int]
 
 
-def parse_size(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+def by_name(positional: tuple[Any, ...], function: str, named: Any) -> tuple[Any, ...]:
+    """The arguments of a function that takes numbers or one sequence of them, where that is given by its name.
+
+    Raises
+    ------
+    TypeError
+        If there are positional arguments too.
+    """
+    if positional:
+        raise TypeError(f"{function}() got multiple values for one argument: {list(positional)}, and {named!r} by its name")
+    return (named,)
+
+
+def parse_size(name: str, size: tuple[Any, ...], named: Any = None) -> tuple[int, ...]:
     """Shape from the positional arguments of the function `name`: integers, or one sequence of integers.
+
+    Parameters
+    ----------
+    named : sequence of int, optional
+        What was given as ``size=``.
 
     Raises
     ------
@@ -24,6 +42,8 @@ def parse_size(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
     RuntimeError
         If a length is negative, or there are more elements than an array can have.
     """
+    if named is not None:
+        size = by_name(size, name, named)
     if not size:
         raise TypeError(f"{name}() missing 1 required positional argument: 'size'; pass () for a 0-d tensor")
     given: Any = size

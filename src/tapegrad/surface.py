@@ -16,6 +16,7 @@ from tapegrad import (
     arithmetic,
     attributes,
     comparing,
+    conversions,
     copying,
     counting,
     diagonals,
@@ -140,6 +141,9 @@ NOT_METHODS = frozenset([
 PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),
     "dtype": (attributes.dtype,),
+    "device": (attributes.device_of,),
+    "is_cpu": (attributes.is_cpu,),
+    "is_cuda": (attributes.is_cuda,),
     "ndim": (attributes.ndim,),
     "itemsize": (attributes.itemsize,),
     "nbytes": (attributes.nbytes,),
@@ -201,34 +205,40 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "detach_": attributes.detach_,
     "clone": attributes.clone,
     "conj": attributes.conj,
-    "item": attributes.item,
-    "tolist": attributes.tolist,
-    "numpy": attributes.numpy,
-    "to": attributes.to,
-    "type": attributes.to,
-    "float": attributes.to_float,
-    "double": attributes.to_double,
-    "long": attributes.to_long,
-    "int": attributes.to_int,
-    "bool": attributes.to_bool,
+    "item": conversions.item,
+    "tolist": conversions.tolist,
+    "numpy": conversions.numpy,
+    "to": conversions.to,
+    "cpu": conversions.to_cpu,
+    "get_device": attributes.get_device,
+    "data_ptr": attributes.data_ptr,
+    "_is_view": attributes.is_view,
+    "type": conversions.to,
+    "float": conversions.to_float,
+    "double": conversions.to_double,
+    "long": conversions.to_long,
+    "int": conversions.to_int,
+    "bool": conversions.to_bool,
     "repeat": tiling.repeat,
     "storage_offset": subviews.storage_offset,
     "unfold": subviews.unfold,
     "zero_": inplace.zero_,
     "fill_": inplace.fill_,
+    "fill_diagonal_": diagonals.fill_diagonal_,
     "copy_": inplace.copy_,
     "__setitem__": inplace.setitem,
     "__getitem__": indexing.getitem,
+    "__format__": conversions.as_format,
     "__repr__": attributes.describe,
     "__str__": attributes.describe,
     "__len__": attributes.length,
     "__iter__": attributes.iterate,
     "__contains__": attributes.contains,
-    "__bool__": attributes.as_bool,
-    "__float__": attributes.as_float,
-    "__int__": attributes.as_int,
-    "__index__": attributes.as_index,
-    "__array__": attributes.as_array,
+    "__bool__": conversions.as_bool,
+    "__float__": conversions.as_float,
+    "__int__": conversions.as_int,
+    "__index__": conversions.as_index,
+    "__array__": conversions.as_array,
     "__array_ufunc__": _by_protocol("__array_ufunc__"),
     "__array_function__": _by_protocol("__array_function__"),
     "__copy__": copying.shallow_copy,
@@ -328,10 +338,10 @@ def _exchanged(function: Any) -> Any:
 
 
 def _like_new(name: str) -> Any:
-    def make_new(t: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    def make_new(t: Tensor, *given: Any, dtype: Any = None, **options: Any) -> Tensor:
         from tapegrad import factories
 
-        made: Tensor = getattr(factories, name)(*size, dtype=t.dtype if dtype is None else dtype, requires_grad=requires_grad)
+        made: Tensor = getattr(factories, name)(*given, dtype=t.dtype if dtype is None else dtype, **options)
         return made
 
     make_new.__doc__ = f"Like `tapegrad.{name}`, with this tensor's dtype unless another is given."

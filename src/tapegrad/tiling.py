@@ -19,14 +19,16 @@ __all__ = ["repeat", "repeat_interleave", "tile"]
 Array = np.ndarray[Any, Any]
 
 
-def repeat(x: Tensor, *repeats: int | Sequence[int]) -> Tensor:
+def repeat(x: Tensor, *times: int | Sequence[int], repeats: Sequence[int] | None = None) -> Tensor:
     """A copy of the whole of `x`, over and over along each dimension.
 
     Parameters
     ----------
     x : Tensor
-    *repeats : int or sequence of int
+    *times : int or sequence of int
         How often along each dimension; numbers in excess stand for new dimensions in front.
+    repeats : sequence of int, optional
+        The same, by its name.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def repeat(x: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     tensor([[1., 2., 1., 2.],
             [1., 2., 1., 2.]])
     """
-    counts = sizes(repeats, "repeat")
+    counts = sizes(times, "repeat", repeats)
     shape = array_of(x).shape
     if len(counts) < len(shape):
         raise ShapeError(
@@ -59,7 +61,7 @@ def repeat(x: Tensor, *repeats: int | Sequence[int]) -> Tensor:
     return strided_copy(x, "RepeatBackward0", lambda array: np.broadcast_to(array.reshape(spread), wide), target)
 
 
-def tile(x: Tensor, *dims: int | Sequence[int]) -> Tensor:
+def tile(x: Tensor, *times: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
     """`repeat` that takes fewer numbers than `x` has dimensions: they stand for the last ones.
 
     Examples
@@ -68,7 +70,7 @@ def tile(x: Tensor, *dims: int | Sequence[int]) -> Tensor:
     tensor([[1., 1.],
             [2., 2.]])
     """
-    counts = sizes(dims, "tile")
+    counts = sizes(times, "tile", dims)
     return repeat(x, (1,) * (array_of(x).ndim - len(counts)) + counts)
 
 

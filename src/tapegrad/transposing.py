@@ -60,25 +60,25 @@ def swapdims(x: Tensor, dim0: int, dim1: int) -> Tensor:
     return transpose(x, dim0, dim1)
 
 
-def permute(x: Tensor, *dims: int | Sequence[int]) -> Tensor:
-    """A view whose dimension ``k`` is dimension ``dims[k]`` of `x`.
+def permute(x: Tensor, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> Tensor:
+    """A view whose dimension ``k`` is dimension ``dims[k]`` of `x`; `dims` are given as numbers, as a sequence, or by that name.
 
     Raises
     ------
     ShapeError
         If `dims` does not name every dimension exactly once.
     """
-    wanted = sizes(dims, "permute") if dims else ()
+    wanted = sizes(order, "permute", dims) if order or dims is not None else ()
     ndim = array_of(x).ndim
     if len(wanted) != ndim:
         raise ShapeError(
             "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of "
             f"dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(wanted)}"
         )
-    order = tuple(axis(dim, ndim) for dim in wanted)
-    if len(set(order)) != ndim:
+    positions = tuple(axis(dim, ndim) for dim in wanted)
+    if len(set(positions)) != ndim:
         raise ShapeError(f"permute(): duplicate dims are not allowed, got {list(wanted)}")
-    return view(x, "PermuteBackward0", Reordering(order))
+    return view(x, "PermuteBackward0", Reordering(positions))
 
 
 def t(x: Tensor) -> Tensor:

@@ -107,6 +107,11 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     RuntimeError
         If the shapes do not fit together.
 
+    Notes
+    -----
+    The gradient by `L` is that of a function of ``L @ L.T`` with a whole matrix `L`, so it has elements in the triangle that is
+    not read, as in PyTorch. For the gradient by the triangle that is read, pass ``tg.tril(L)``.
+
     Examples
     --------
     >>> tg.cholesky_solve(tg.tensor([[4.0], [2.0]]), tg.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -138,8 +143,7 @@ def _cholesky_solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if ctx.needs[1]:
         moved = matmul(b_bar, mT(x))
         moved = -(moved + mT(moved))
-        factor = triangle(L, upper)
-        l_bar = sum_to(triangle(matmul(factor, moved) if upper else matmul(moved, factor), upper), ctx.shapes[1])
+        l_bar = sum_to(matmul(L, moved) if upper else matmul(moved, L), ctx.shapes[1])
     return sum_to(b_bar, ctx.shapes[0]) if ctx.needs[0] else None, l_bar
 
 
@@ -152,7 +156,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     Parameters
     ----------
     L : Tensor, shape (..., n, n)
-        Only one triangle is read.
+        Only one triangle is read; the gradient is as for `cholesky_solve`.
     upper : bool
         Which one.
 
@@ -172,7 +176,17 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
             [0.0000, 1.0000]])
     """
     data = square(L, "cholesky_inverse")
-    return cholesky_solve(wrap(np.eye(data.shape[-1], dtype=data.dtype)), L, upper)
+    inverse = cholesky_solve(wrap(np.eye(data.shape[-1], dtype=data.dtype)), wrap(data), upper)
+    return apply(_CHOLESKY_INVERSE, (L,), array_of(inverse), bool(upper))
+
+
+def _cholesky_inverse_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    L, inverse = ctx.inputs[0], ctx.result
+    moved = -matmul(inverse, matmul(g + mT(g), inverse))
+    return (matmul(L, moved) if ctx.attrs else matmul(moved, L),)
+
+
+_CHOLESKY_INVERSE = Structural("CholeskyInverseBackward0", ((0, "z"),), _cholesky_inverse_vjp)
 
 
 def qr(A: Tensor, mode: str = "reduced") -> QR:

@@ -211,10 +211,10 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         )
     solution, rank, values = _least_squares(A, whole, _Tolerance(None, rcond))
     m, n = a.shape[-2:]
-    residuals = wrap(np.zeros(0, a.dtype))
+    sums = np.zeros(0, a.dtype)
     if chosen != "gelsy" and m > n and bool((rank == n).all()):
-        difference = matmul(A, solution) - whole
-        residuals = (difference * difference).sum(-2)
+        sums = np.square(np.matmul(a, array_of(solution)) - array_of(whole)).sum(-2)
+    residuals = apply(_RESIDUALS, (A, whole, solution), sums)
     nothing = np.zeros(0, a.dtype)
     return Lstsq(
         squeeze(solution, -1) if vector else solution,
@@ -247,6 +247,18 @@ def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 _LSTSQ = Structural("LinalgLstsqBackward0", ((0, 1, "z"), (0,)), _lstsq_vjp)
+
+
+def _residuals_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    A, B, x = ctx.inputs
+    if not array_of(g).size:
+        return None, None, None  # they were not computed
+    # The sums are least at the solution, so they do not change with it in first order.
+    away = 2.0 * unsqueeze(g, -2) * (matmul(A, x) - B)
+    return matmul(away, mT(x)) if ctx.needs[0] else None, -away if ctx.needs[1] else None, None
+
+
+_RESIDUALS = Structural("LinalgLstsqBackward0", ((0, 1, 2), (0, 1, 2), ()), _residuals_vjp)
 
 
 def matrix_rank(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tapegrad import dtypes
+from tapegrad.devices import CPU, check_device
 from tapegrad.dtypes import DType, as_dtype
 from tapegrad.hooks import RemovableHandle
 from tapegrad.nn.hooks import Hook, Hooks, call, register
@@ -351,8 +352,10 @@ class Module(Tree, State):
                     parameter.grad = parameter.grad.detach()
                 parameter.grad.zero_()
 
-    def to(self, *args: Any, dtype: Any = None) -> Self:
+    def to(self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False) -> Self:
         """Convert floating point parameters and buffers to a dtype, that of a tensor if one is given; in place.
+
+        A device, which can only be the CPU, and `non_blocking` change nothing.
 
         Raises
         ------
@@ -364,9 +367,11 @@ class Module(Tree, State):
         >>> tg.nn.Linear(2, 1).to(tg.float32).weight.dtype
         dtype('float32')
         """
+        check_device(device)
         for given in args:
-            if isinstance(given, str) and given == "cpu":
-                continue  # where everything is
+            if isinstance(given, (str, type(CPU))):
+                check_device(given)
+                continue
             dtype = given.dtype if isinstance(given, Tensor) else given
         if dtype is None:
             return self
@@ -374,6 +379,10 @@ class Module(Tree, State):
         if wanted.kind != "f":
             raise TypeError(f"nn.Module.to only accepts floating point dtypes, but got desired dtype={wanted}")
         return self._convert(wanted)
+
+    def cpu(self) -> Self:
+        """The module itself, which is on the CPU."""
+        return self
 
     def float(self) -> Self:
         """Convert floating point parameters and buffers to float32."""

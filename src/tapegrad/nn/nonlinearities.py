@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad import arithmetic, elementwise, normalising
 from tapegrad.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
 from tapegrad.inplace import in_place, written_by
+from tapegrad.joining import cat
 from tapegrad.kernels import OPCODES
 from tapegrad.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
+from tapegrad.quiet import quiet
 from tapegrad.splitting import chunk
-from tapegrad.structural import axis
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.structural import Context, Structural, apply, axis
+from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = [
     "celu",
@@ -135,14 +138,24 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """
     shape = array_of(input).shape
     if not shape:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        raise RuntimeError("glu does not support 0-dimensional tensors (scalars) because halving size must be even")
     position = axis(dim, len(shape))
     if shape[position] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {position} is size {shape[position]}")
-    if not shape[position]:
-        return input.clone()
-    first, second = chunk(input, 2, position)
-    return first * elementwise.sigmoid(second)
+    first, second = np.split(array_of(input), 2, position)
+    with quiet():
+        result = first * array_of(elementwise.sigmoid(wrap(second)))
+    return apply(_GLU, (input,), result, position)
+
+
+def _glu_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
+    first, second = chunk(ctx.inputs[0], 2, ctx.attrs)
+    gate = elementwise.sigmoid(second)
+    passed = g * gate
+    return (cat([passed, passed * (1.0 - gate) * first], ctx.attrs),)
+
+
+_GLU = Structural("GluBackward0", ((0,),), _glu_vjp)
 
 
 def softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:

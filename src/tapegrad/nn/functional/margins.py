@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad import elementwise
+from tapegrad.dtypes import type_name
+from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import reduced
 from tapegrad.nn.functional.similarity import cosine_similarity, pairwise_distance
 from tapegrad.selecting import gather
+from tapegrad.shaping import reshape
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = [
@@ -88,7 +91,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {list(shapes[0])}, input2: {list(shapes[1])}, target: {list(shapes[2])}"
         )
-    return reduced((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0.0), reduction)
 
 
 def triplet_margin_loss(
@@ -124,7 +127,7 @@ def triplet_margin_loss(
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = elementwise.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return reduced((margin + near - far).clamp(min=0.0), reduction)
+    return reduced((margin + near - far).clamp_min(0.0), reduction)
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -145,7 +148,7 @@ def multi_margin_loss(
     Parameters
     ----------
     input : Tensor, shape (n, c) or (c,)
-    target : Tensor of int64, shape (n,) or ()
+    target : Tensor of int64, shape (n,); of a single sample also ()
     p : {1, 2}
         Power of each shortfall.
     margin : float
@@ -157,21 +160,44 @@ def multi_margin_loss(
     ------
     ValueError
         If `p` is neither 1 nor 2, or `reduction` is none of the three.
+    RuntimeError
+        If the shapes do not fit together, or a target is no class.
+
+    Notes
+    -----
+    Where a score meets the margin exactly, it has no gradient.
     """
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported, but got {p}")
-    single = array_of(input).ndim == 1
-    scores = input.unsqueeze(0) if single else input
+    shape, wanted = array_of(input).shape, array_of(target).shape
+    scores = input if len(shape) == 2 else reshape(input, (1, -1))
+    samples, count = array_of(scores).shape
+    if len(shape) > 2 or not count:
+        raise ShapeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+    if wanted != (samples,) and (wanted or samples != 1):
+        raise ShapeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size [{samples}], but got {list(wanted)}. Input has shape {list(shape)}."
+        )
+    if weight is not None and array_of(weight).shape != (count,):
+        raise ShapeError(f"inconsistent weight size, expected {count} but got {list(array_of(weight).shape)}")
     classes = array_of(target).reshape(-1, 1)
-    count = array_of(scores).shape[1]
-    short = (margin - gather(scores, 1, wrap(classes)) + scores).clamp(min=0.0)
+    if classes.dtype != np.int64:
+        raise RuntimeError(f"multi_margin_loss: expected targets of type Long but found {type_name(classes.dtype)}")
+    if not bool(np.all((classes >= 0) & (classes < count))):
+        raise RuntimeError(
+            f"multi_margin_loss: target out of range: the classes are 0 to {count - 1}, got {classes[:, 0].tolist()}"
+        )
+    short = (margin - gather(scores, 1, wrap(classes)) + scores).relu()
     if p == 2:
         short = short.square()
     if weight is not None:
         short = short * weight[wrap(classes[:, 0])].unsqueeze(1)
     others = np.arange(count) != classes
     losses = (short * wrap(others.astype(array_of(scores).dtype))).sum(1) / count
-    return reduced(losses.squeeze(0) if single else losses, reduction)
+    if not samples and reduction == "mean":
+        return losses.sum()
+    return reduced(losses if wanted else losses.squeeze(0), reduction)
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
