@@ -517,3 +517,78 @@ def test_filling_an_array_in_a_loop() -> None:
         out[k] = out[k - 1].clone() * x
     out.sum().backward()
     np.testing.assert_allclose(x.grad.item(), sum((k + 1) * 0.5**k for k in range(5)), rtol=1e-13)
+
+
+def viewed_leaf() -> tuple[tg.Tensor, tg.Tensor]:
+    """An untracked tensor, and a leaf that is a view of it."""
+    base = tg.tensor([0.0, 1.0, 2.0, 3.0])
+    return base, base.reshape(2, 2).requires_grad_()
+
+
+@pytest.mark.point(32)
+@pytest.mark.parametrize("write", [lambda x: x.view(4).add_(1.0), lambda x: x.__setitem__(0, 1.0)], ids=["view", "item"])
+def test_writing_into_a_leaf_that_is_a_view_raises(write: Callable[[tg.Tensor], object]) -> None:
+    base, x = viewed_leaf()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        write(x)
+    assert base.tolist() == [0.0, 1.0, 2.0, 3.0] and x.is_leaf and x.requires_grad
+
+
+@pytest.mark.point(32)
+@pytest.mark.parametrize("used_before", [True, False])
+def test_leaf_that_is_a_view_stays_a_leaf_when_it_is_written_under_no_grad(used_before: bool) -> None:
+    _, x = viewed_leaf()
+    if used_before:
+        (x * x).sum().backward()
+        x.grad = None
+    with tg.no_grad():
+        x.sub_(1.0)
+    (x * x).sum().backward()
+    assert x.is_leaf
+    assert_values(x.grad, [[-2.0, 0.0], [2.0, 4.0]])
+
+
+@pytest.mark.point(32)
+def test_leaf_that_is_a_view_has_the_values_written_to_its_base() -> None:
+    base, x = viewed_leaf()
+    base[0] = 9.0
+    (x * x).sum().backward()
+    assert_values(x.grad, [[18.0, 2.0], [4.0, 6.0]])
+
+
+@pytest.mark.point(37)
+@pytest.mark.parametrize("used_before", [True, False])
+def test_leaf_that_is_a_view_is_none_any_more_when_its_base_becomes_tracked(used_before: bool) -> None:
+    base, x = viewed_leaf()
+    before = (x * 2.0).sum() if used_before else None
+    w = leaf([1.0, 1.0, 1.0, 2.0])
+    base.mul_(w)
+    assert not x.is_leaf and x.grad_fn.name() == "AsStridedBackward0"
+    (x * x).sum().backward()
+    assert_values(w.grad, [0.0, 2.0, 8.0, 36.0])
+    if before is not None:
+        before.backward()  # of what it was, the leaf still has the gradient
+
+
+def test_view_says_that_it_is_one_and_of_what() -> None:
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    views = [x[0], x[0][:1], x.T, x.view(4), x.expand(2, 2, 2), x.diagonal(), x.unbind()[1]]
+    assert all(v._is_view() and v._base is x for v in views)
+    others = [x, x.clone(), x * 1.0, x.detach(), x.data, x.reshape(4).clone(), x.flip(0)]
+    assert not any(t._is_view() or t._base is not None for t in others)
+
+
+@pytest.mark.parametrize(
+    ("shape", "wrap", "message"),
+    [((3,), False, "dimensions must larger than 1"), ((2, 2, 3), True, "all dimensions of input must be of equal length")],
+)
+def test_filling_a_diagonal_that_is_none_raises(shape: tuple[int, ...], wrap: bool, message: str) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        tg.zeros(*shape).fill_diagonal_(1.0, wrap=wrap)
+
+
+def test_filling_the_diagonal_of_a_cube_and_of_a_leaf() -> None:
+    cube = tg.zeros(2, 2, 2).fill_diagonal_(1.0)
+    assert cube.sum() == 2.0 and cube[0, 0, 0] == cube[1, 1, 1] == 1.0
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        leaf([[1.0, 2.0], [3.0, 4.0]]).fill_diagonal_(1.0)

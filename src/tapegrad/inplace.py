@@ -92,7 +92,7 @@ def check_graph(t: Tensor, tracked: bool) -> None:
                     f"{'with grad mode enabled' if meta.made_without_grad == 'no_grad' else 'in normal mode'}. "
                     "Take the view with grad mode enabled, or write under no_grad()."
                 )
-        if base is not None and base._row and is_leaf(base):
+        if base is not None and (base._row or t._row) and is_leaf(base):  # the leaf is the base, or itself a view of it
             raise RuntimeError(
                 f"a view of a leaf Variable that requires grad is being used in an in-place operation. {_instead(base)}"
             )

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.inference_tensors import InferenceTensor, make_like
 from tapegrad.tape import TAPE
-from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, leave_row, make, meta_of, promote, retry
 from tapegrad.watching import move_watch, watch
 
 __all__ = [
@@ -264,11 +264,17 @@ def refresh(base: Tensor, recorded: bool = True) -> None:
             continue
         if not recorded and t._row == 0:
             continue
+        is_leaf = t._row == -1 or t._meta.leaf is not None
+        if is_leaf and not base._row:
+            continue  # tracked by itself: it has the new values and stays the leaf that it is
         row = 0
         if base._row and t._meta.one_of_many:
             row = SPOILED  # its node's other outputs cannot follow; using it raises
         elif base._row:
             row = _record_again(base, t._meta.replay, t._data)
+        if is_leaf:
+            leave_row(t, row)
+            continue
         t._row, before = row, t._row
         if before > 0:
             if t._meta.retained and row > 0:
