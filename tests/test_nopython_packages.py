@@ -121,3 +121,16 @@ def test_umap(metric: str) -> None:
         return distance(a, b)
 
     check(between, X[:5] / 5, X[5:10] / 7)
+
+
+def test_interpolation() -> None:
+    splines = pytest.importorskip("interpolation.splines")
+    grid, values = splines.UCGrid((0.0, 1.0, 5)), np.linspace(0.0, 1.0, 5) ** 2
+    coefficients = splines.filter_cubic(grid, values)
+    linear, cubic = splines.eval_linear, splines.eval_cubic
+
+    @numba.njit
+    def evaluated(x):
+        return linear(grid, values, x).sum() + cubic(grid, coefficients, x).sum()
+
+    check(evaluated, np.array([[0.3], [0.6]]))

@@ -101,6 +101,12 @@ def object_mode(x):
     return y * x[1]
 
 
+def object_mode_of_constants(x):
+    with numba.objmode(y="float64"):  # here
+        y = float(len("text"))
+    return y * x[1]
+
+
 def key_of_a_dictionary(x):
     table = {x[0]: 1.0}
     return table[x[0]] * x[1]  # here
@@ -173,6 +179,25 @@ def array_of_a_class(x):
     return account.items[0]
 
 
+@numba.experimental.jitclass([("rate", numba.float64[:])])
+class Rates:
+    def __init__(self, rate):
+        self.rate = rate
+
+    def replaced(self, rate):
+        self.rate = rate
+        return rate[0]
+
+
+def class_made_of_a_work_array(x):
+    rates = Rates(np.ones(2))  # here
+    return rates.rate[0] * x[0]
+
+
+def class_made_of_variables(x):
+    return Rates(x).rate[0]  # here
+
+
 REFUSED = [
     (float32_work_array, "float32"),
     (float32_local, "float32"),
@@ -190,6 +215,7 @@ REFUSED = [
     (call_of_a_float32_signature, "float32"),
     (call_of_an_integer_signature, "int64"),
     (object_mode, "object mode"),
+    (object_mode_of_constants, "object mode"),
     (key_of_a_dictionary, "keys of dictionaries"),
     (set_of_variables, "items of sets"),
     (set_literal, "items of sets"),
@@ -198,6 +224,8 @@ REFUSED = [
     (overload_of_a_package, "gamma is not recorded"),
     (attribute_of_a_class, "attribute total"),
     (array_of_a_class, "holds no variables"),
+    (class_made_of_a_work_array, "compiled class Rates"),
+    (class_made_of_variables, "compiled class Rates"),
 ]
 
 
@@ -228,19 +256,6 @@ def test_message_names_the_innermost_line(f: Callable[..., Any], cause: Callable
         tg.grad(f if hasattr(f, "py_func") else numba.njit(f))(X)
     assert construct in str(caught.value)
     assert f"line {line_marked_here(cause)}" in str(caught.value)
-
-
-def test_error_inside_of_the_compiler_is_a_refusal() -> None:
-    @numba.extending.intrinsic
-    def broken(typingctx, x):
-        raise KeyError("inside of the compiler")
-
-    @numba.njit
-    def f(x):
-        return broken(x) * x
-
-    with pytest.raises(CompileError, match="KeyError"):
-        tg.grad(f)(2.0)
 
 
 def test_print_shows_the_number_of_a_variable(capfd: pytest.CaptureFixture[str]) -> None:

@@ -6,16 +6,17 @@ import copy
 import linecache
 import re
 import traceback
+from inspect import getattr_static
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.errors import TypingError
+from numba.core.errors import NumbaError
 from numba.core.ir import Loc
 
 from tapegrad.errors import CompileError
 
-__all__ = ["Failures", "explained", "failed_to_compile", "reason_of"]
+__all__ = ["Failures", "explained", "reason_of"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "([^"]+)", line (\d+))|(?:\(([^()\s]+\.py|<[^<>]+>) \((\d+)\))|(?:at ([^\s()]+\.py) \((\d+)\))')
@@ -57,27 +58,34 @@ class Failures(dict[Any, Exception]):
         return copy.copy(super().__getitem__(key))  # which is raised, and gets frames by that
 
 
-def explained(function: str, error: Exception) -> CompileError:
+def explained(function: Any, error: BaseException) -> CompileError:
     """The error that a function which cannot be recorded raises."""
-    text = _COLOUR.sub("", str(error))
+    text = _COLOUR.sub("", str(error)) if isinstance(error, NumbaError) else _stopped(error)
     reason = reason_of(text) or "it does not compile"
     # Numba writes the innermost place first. Before the reason stand the places of other attempts.
-    places = _places(text[text.rfind(reason) :]) or _places(text)[-1:]
+    code = function.__code__
+    places = _places(text[text.rfind(reason) :]) or _places(text)[-1:] or [(code.co_filename, code.co_firstlineno)]
     where = "".join(_quoted(*place) for place in reversed(dict.fromkeys(places)))
-    return CompileError(f"{function} cannot be differentiated: {_in_our_words(reason)}\n{where}")
+    return CompileError(f"{function.__name__} cannot be differentiated: {_in_our_words(reason)}\n{where}")
 
 
-def failed_to_compile(error: Exception) -> TypingError | None:
-    """An error of another kind out of the middle of Numba's compiler as one that can be explained; None if it is the user's."""
-    compiling, place = False, ""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        compiling |= frame.f_code.co_name == "_compile_for_args"
-        loc = frame.f_locals.get("loc") or getattr(frame.f_locals.get("self"), "loc", None)
+def _stopped(error: BaseException) -> str:
+    """A report on an error of another kind out of the middle of the compiler: which one, and what it was working at."""
+    places = [loc for frame, _ in traceback.walk_tb(error.__traceback__) if (loc := _worked_at(frame.f_locals))]
+    place = f'\nFile "{places[-1].filename}", line {places[-1].line}' if places else ""
+    said = " ".join(str(error).split()) or "no reason given"
+    return f"[tapegrad] the compiler stopped with {type(error).__name__}: {said}{place}"
+
+
+def _worked_at(names: dict[str, Any]) -> Loc | None:
+    """The place in the user's text that a frame of the compiler is about."""
+    # Attributes are looked up without calling anything: those of Numba's data structures may raise.
+    state = names.get("state")
+    owners = (names.get("self"), state.get("func_ir") if isinstance(state, dict) else None, names.get("func_ir"))
+    for loc in (names.get("loc"), *(getattr_static(owner, "loc", None) for owner in owners)):
         if isinstance(loc, Loc) and loc.line and not any(part in loc.filename for part in _NOT_THE_USERS):
-            place = f'\nFile "{loc.filename}", line {loc.line}'
-    if not compiling:
-        return None
-    return TypingError(f"[tapegrad] the compiler stopped with {type(error).__name__}: {str(error) or 'no reason given'}{place}")
+            return loc
+    return None
 
 
 def _quoted(path: str, number: int) -> str:
@@ -99,4 +107,5 @@ def _reason(lines: list[str]) -> str:
         if any(word in line for word in telling):
             rest = [other for other in lines[lines.index(line) + 1 :] if other.startswith((">>>", "-"))]
             return line + (f" {rest[0].lstrip('> ')}" if rest and rest[0].startswith(">>>") else "")
-    return lines[0] if lines else ""
+    said = [line for line in lines if not line.startswith(("Failed in", "During:", "File "))]
+    return (said or lines or [""])[0]

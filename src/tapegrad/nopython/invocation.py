@@ -59,28 +59,39 @@ INSIDE = ": inside of it, "  # what comes after it is the innermost reason
 
 
 def _implementations(templates: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
-    """The Python functions that Numba has for these types."""
+    """The Python functions that Numba has for these types, asked for as it asks: with literal types or without, in its order."""
+    asked = {with_literals: _asked_with(with_literals, args, kws) for with_literals in (False, True)}
     for template in templates:
         define = getattr(template, "_overload_func", None)
         if define is None:
             continue
-        key = (define, args, tuple(kws.items()))
-        if key not in _dispatchers:
-            try:
-                inspect.signature(define).bind(*args, **kws)
-                function = define(*args, **kws)
-            except (NumbaError, TypeError):  # it is for other types, or takes other arguments
-                function = None
-            if isinstance(function, tuple):
-                function = None
-            _dispatchers[key] = None if function is None else numba.njit(function)
-        if _dispatchers[key] is not None:
-            yield _dispatchers[key]
+        for with_literals in (True, False) if getattr(template, "prefer_literal", False) else (False, True):
+            kinds, named = asked[with_literals]
+            key = (define, kinds, tuple(named.items()))
+            if key not in _dispatchers:
+                _dispatchers[key] = _implementation(define, kinds, named)
+            if _dispatchers[key] is not None:
+                yield _dispatchers[key]
+                break
 
 
-def _asked_with(kind: types.Type) -> types.Type:
-    """The type with which Numba is asked for an implementation; a text such as ``side="left"`` decides by its value."""
-    return kind if isinstance(kind, types.StringLiteral) else primal_type(types.unliteral(kind))
+def _implementation(define: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+    """What an overload has for these types, compiled; None if it is for others."""
+    try:
+        inspect.signature(define).bind(*args, **kws)
+        function = define(*args, **kws)
+    except Exception:  # some look at what types of others do not have
+        return None
+    return None if function is None or isinstance(function, tuple) else numba.njit(function)
+
+
+def _asked_with(literals: bool, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+    """The types that the arguments have in the user's function."""
+
+    def of(kind: types.Type) -> types.Type:
+        return primal_type(kind if literals else types.unliteral(kind))
+
+    return tuple(map(of, args)), {name: of(kind) for name, kind in kws.items()}
 
 
 class InvocationType(types.Callable, types.Opaque):
@@ -113,6 +124,12 @@ class InvocationType(types.Callable, types.Opaque):
             if function is None:
                 raise TypingError(f"Unknown attribute '{self.method}' of type {rest[0]}")
         if any(has_variables(kind) for kind in (*rest, *kws.values())):
+            if isinstance(function, types.ClassType):
+                raise TypingError(
+                    f"[tapegrad] an instance of the compiled class {self.function.__name__} is made of variables, but holds "
+                    "numbers and arrays without derivatives; make it before the call and pass it as an argument, or keep what it "
+                    "holds in local variables, tuples or lists"
+                )
             found = self._recorded(context, function, tape, rest, kws)
             if found is not None:
                 return found
@@ -138,11 +155,9 @@ class InvocationType(types.Callable, types.Opaque):
 
         templates = function.templates if isinstance(function, types.Function) else [getattr(function, "template", None)]
         templates = [t for t in templates if t is not None]
-        primals = tuple(_asked_with(kind) for kind in rest)
-        named = {name: _asked_with(kind) for name, kind in kws.items()}
         self.failures: list[NumbaError] = []
         made = [writing(self.function, rest)] if isinstance(self.function, np.ufunc) and len(rest) > self.function.nin else ()
-        for dispatcher in made or _implementations(templates, primals, named):
+        for dispatcher in made or _implementations(templates, rest, kws):
             callee = types.Dispatcher(twin(dispatcher, self.level))
             try:
                 sig = callee.get_call_type(context, (tape, *rest), kws)
@@ -157,12 +172,12 @@ class InvocationType(types.Callable, types.Opaque):
         from tapegrad.nopython.twins import twin
 
         value = rest[0]
-        if isinstance(value, types.ObjModeDispatcher) and any(has_variables(kind) for kind in rest[1:]):
+        if isinstance(value, types.ObjModeDispatcher):
             raise TypingError(
-                "[tapegrad] object mode is given variables, which cannot be recorded; write what it does in compiled code, "
-                "or give it constants only"
+                "[tapegrad] object mode is not recorded; write what it does in compiled code, or compute what it gives before the "
+                "call and pass that as an argument"
             )
-        if isinstance(value, types.Dispatcher) and not isinstance(value, types.ObjModeDispatcher):
+        if isinstance(value, types.Dispatcher):
             callee = types.Dispatcher(twin(value.dispatcher, self.level))
             sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
             return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)

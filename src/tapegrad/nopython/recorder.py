@@ -15,8 +15,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
+from tapegrad.nopython.compiling import CompilingFirst, UncompiledError
 from tapegrad.nopython.curved_tape import as_curved, as_directed
-from tapegrad.nopython.explain import Failures, explained, failed_to_compile
+from tapegrad.nopython.explain import Failures, explained
 from tapegrad.nopython.instances import Instance, restored
 from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
 from tapegrad.nopython.tape_memory import Columns
@@ -45,7 +46,7 @@ class Recorder:
         try:
             self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
         except NumbaError as error:
-            raise explained(self.name, error) from error
+            raise explained(self.function, error) from error
         self._nogil = bool(dispatcher.targetoptions.get("nogil"))
         self._drives: dict[tuple[int, int, str, bool], Any] = {}
         self._second: dict[Any, int] = {}
@@ -89,23 +90,23 @@ class Recorder:
     def _attempt(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0) if self._second else 0
         try:
-            return self._run(level, columns, arguments, form)
-        except NumbaError as first:
+            return self._driven(level, columns, arguments, form)
+        except UncompiledError as first:
             if level == 1:
-                raise explained(self.name, first) from first
+                raise explained(self.function, first.reason) from first.reason
             columns.clear()
             try:
-                result = self._run(1, columns, arguments, form)
-            except NumbaError as second:
-                raise explained(self.name, second) from second
+                result = self._driven(1, columns, arguments, form)
+            except UncompiledError as second:
+                raise explained(self.function, second.reason) from second.reason
             self._second[tuple(numba.typeof(arg) for arg in arguments)] = 1
             return result
 
     def _unwritten(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         """Arguments that share memory: what is written into one would have to be seen in the other."""
         try:
-            return self._run(2, columns, arguments, form)
-        except NumbaError as error:
+            return self._driven(2, columns, arguments, form)
+        except UncompiledError as error:
             if not any(isinstance(argument, CONTAINERS) for argument in arguments):
                 columns.clear()
                 apart = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
@@ -114,17 +115,6 @@ class Recorder:
                 f"{self.name}: two arrays in its arguments share memory, and the function cannot be compiled without writing into "
                 "its arguments; pass a copy of one of them"
             ) from error
-
-    def _run(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
-        try:
-            return self._driven(level, columns, arguments, form)
-        except NumbaError:
-            raise
-        except Exception as error:
-            failure = failed_to_compile(error)
-            if failure is None:
-                raise
-            raise failure from error
 
     def _driven(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
         drive = self._drive(level, len(arguments), form)
@@ -160,6 +150,7 @@ class Recorder:
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         made = numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
         made._compiler._failed_cache = Failures()
+        made.__class__ = CompilingFirst
         return made
 
 
