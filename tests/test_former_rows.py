@@ -137,3 +137,15 @@ def test_row_in_the_place_of_a_former_one_is_not_taken_for_it() -> None:
     x = leaf(5.0)
     z = x * w
     assert tg.autograd.grad(z, w)[0].item() == 5.0
+
+
+def test_leaf_whose_base_became_tracked_still_has_the_gradients_of_what_it_was() -> None:
+    base = tg.tensor([0.0, 1.0, 2.0, 3.0])
+    x = base.reshape(2, 2).requires_grad_()
+    before = (x * 2.0).sum()
+    w = tg.tensor([1.0, 1.0, 1.0, 2.0], requires_grad=True)
+    base.mul_(w)
+    (by_w,) = tg.autograd.grad((x * x).sum(), w)
+    assert by_w.tolist() == [0.0, 2.0, 8.0, 36.0]
+    before.backward()
+    assert w.grad is None

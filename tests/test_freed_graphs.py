@@ -239,6 +239,16 @@ def test_backward_with_recording_warns_of_cycles_once_a_process() -> None:
     assert done.stdout.strip() == "1"
 
 
+@pytest.mark.parametrize("call", ["y.backward(create_graph=True)", "tg.autograd.backward([y], create_graph=True)"])
+def test_warning_of_cycles_names_the_line_of_the_caller(call: str) -> None:
+    import subprocess
+    import sys
+
+    code = f"import tapegrad as tg\nx = tg.tensor([2.0], requires_grad=True)\ny = x * x\n{call}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.startswith("<string>:4: UserWarning: Using backward() with create_graph=True will create a reference cycle")
+
+
 @pytest.mark.parametrize("options", [{}, {"allow_unused": True}, {"materialize_grads": True}], ids=str)
 def test_a_held_result_stays_an_input_when_its_own_graph_is_freed(options: dict[str, bool]) -> None:
     x = leaf([1.0, 2.0])

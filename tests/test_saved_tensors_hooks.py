@@ -246,3 +246,136 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     answer = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "10"
+
+
+graph = tg.autograd.graph
+
+
+@pytest.mark.point(100)
+def test_hooks_may_be_disabled() -> None:
+    with graph.disable_saved_tensors_hooks("outer"):
+        with graph.disable_saved_tensors_hooks("inner"), pytest.raises(RuntimeError, match="inner"), tracing():
+            pass
+        with pytest.raises(RuntimeError, match="outer"), tracing():
+            pass
+    with tracing():
+        pass
+
+
+def tracing() -> Any:
+    return saved_tensors_hooks(lambda t: t, lambda t: t)
+
+
+@pytest.mark.point(100)
+def test_hooks_in_use_cannot_be_disabled(x: Tensor) -> None:
+    with tracing(), pytest.raises(RuntimeError, match="not now"), graph.disable_saved_tensors_hooks("not now"):
+        pass
+    with tracing():
+        (x * x).sum().backward()
+
+
+@pytest.mark.point(100)
+def test_disabling_as_a_decorator() -> None:
+    @graph.disable_saved_tensors_hooks("decorated")
+    def run() -> None:
+        with tracing():
+            pass
+
+    with pytest.raises(RuntimeError, match="decorated"):
+        run()
+    with tracing():
+        pass
+
+
+def test_hooks_are_disabled_in_one_thread() -> None:
+    found: list[bool] = []
+
+    def run() -> None:
+        with tracing():
+            found.append(True)
+
+    with graph.disable_saved_tensors_hooks("here"):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert found == [True]
+
+
+WRITTEN: dict[str, Any] = {
+    "operand": lambda t: ((t * t).sum(), t.mul_(3.0)),
+    "power": lambda t: ((t**2).sum(), t.sin_()),
+    "product": lambda t: (t[None] @ t[:, None], t.zero_()),
+    "view": lambda t: ((t * t).sum(), t[:1].add_(1.0)),
+    "scalar": lambda t: ((lambda s: (s * s, s.add_(1.0)))(t.sum()))[0],
+    "item": lambda t: (t.exp().sum() + t.cumprod(0).sum(), t.__setitem__(0, 7.0)),
+    "in place of itself": lambda t: (t.exp_().log().sum(), t.mul_(2.0)),
+}
+
+
+@pytest.mark.point(101)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_saved_values_may_be_written_where_that_is_allowed(name: str) -> None:
+    def loss(t: Tensor) -> Tensor:
+        made = WRITTEN[name](t)
+        return (made[0] if isinstance(made, tuple) else made).sum()
+
+    x = tg.tensor([0.5, 2.0], requires_grad=True)
+    with graph.allow_mutation_on_saved_tensors():
+        loss(x.clone()).backward()
+    step = 1e-6
+    plain = [
+        (loss(tg.tensor([0.5, 2.0]) + tg.tensor(d)) - loss(tg.tensor([0.5, 2.0]) - tg.tensor(d))).item() / (2 * step)
+        for d in ([step, 0.0], [0.0, step])
+    ]
+    np.testing.assert_allclose(x.grad.numpy(), plain, rtol=1e-8)
+
+
+@pytest.mark.point(101)
+def test_results_may_be_written_where_that_is_allowed(x: Tensor) -> None:
+    with graph.allow_mutation_on_saved_tensors():
+        y = x.exp()
+        y.mul_(2.0)
+        y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2.0 * np.exp([0.5, 2.0]))
+
+
+@pytest.mark.point(101)
+@pytest.mark.parametrize("end", ["leave", "clear"])
+def test_what_was_kept_ends_with_the_context(end: str, x: Tensor) -> None:
+    with graph.allow_mutation_on_saved_tensors() as kept:
+        y = (x * x).sum()
+        if end == "clear":
+            kept.clear()
+            with pytest.raises(AssertionError, match="Trying to backward outside"):
+                y.backward()
+    with pytest.raises(AssertionError, match="Trying to backward outside"):
+        y.backward()
+    assert x.grad is None
+
+
+@pytest.mark.point(101)
+def test_allowing_is_not_nested_nor_done_where_hooks_are_disabled(x: Tensor) -> None:
+    with (
+        graph.allow_mutation_on_saved_tensors(),
+        pytest.raises(RuntimeError, match="cannot be nested"),
+        graph.allow_mutation_on_saved_tensors(),
+    ):
+        pass
+    with (
+        graph.disable_saved_tensors_hooks("none"),
+        pytest.raises(RuntimeError, match="none"),
+        graph.allow_mutation_on_saved_tensors(),
+    ):
+        pass
+    with graph.allow_mutation_on_saved_tensors():
+        (x * x).sum().backward()
+
+
+@pytest.mark.point(101)
+def test_what_was_recorded_before_is_checked_as_ever(x: Tensor) -> None:
+    t = x.clone()
+    y = (t * t).sum()
+    with graph.allow_mutation_on_saved_tensors():
+        t.mul_(2.0)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.autograd.graph import Node, node_of
+from tapegrad.autograd.nodes import Node, node_of
 from tapegrad.devices import CPU, device
 from tapegrad.hooks import leave_to_rows
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.frames import frames_of_package
 from tapegrad.tensor import Tensor, array_of
 
 __all__ = ["FULL", "Key", "explain", "parse"]
@@ -129,7 +130,7 @@ def _index(part: Any) -> Any:
         warnings.warn(
             "indexing with dtype uint8 is now deprecated: it is taken as a mask; please use bool for a mask and int64 "
             "for indices instead.",
-            stacklevel=4,
+            stacklevel=frames_of_package() + 1,
         )
         return array.astype(np.bool_)
     if kind not in "iu":

@@ -17,7 +17,7 @@ from tapegrad.routes import count, surround
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, version_count
 
-__all__ = ["Pair", "current_pair", "enter", "forget_other_threads", "leave", "pack", "unpack"]
+__all__ = ["Pair", "current_pair", "enter", "forbid", "forget_other_threads", "leave", "pack", "unpack"]
 
 Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _lock = threading.RLock()
@@ -27,6 +27,7 @@ _ENTRIES = ("array1", "array2", "array3")
 class _Thread(threading.local):
     def __init__(self) -> None:
         self.pairs: list[Pair] = []
+        self.forbidden: str | None = None  # the message for who asks for hooks
 
 
 _thread = _Thread()
@@ -45,8 +46,30 @@ def _guarded(entry: Any) -> Any:
     return call
 
 
+def forbid(message: str | None) -> str | None:
+    """Let this thread use no hooks from now on, with an error that says so, or use them again; what was said before.
+
+    Raises
+    ------
+    RuntimeError
+        If hooks are in use.
+    """
+    if message is not None and _thread.pairs:
+        raise RuntimeError(message)
+    before, _thread.forbidden = _thread.forbidden, message
+    return before
+
+
 def enter(pair: Pair) -> None:
-    """Let a pair of hooks pack what this thread saves from now on."""
+    """Let a pair of hooks pack what this thread saves from now on.
+
+    Raises
+    ------
+    RuntimeError
+        If that is forbidden.
+    """
+    if _thread.forbidden is not None:
+        raise RuntimeError(_thread.forbidden)
     TAPE.load()
     with _lock:
         if not TAPE.packers:

@@ -58,7 +58,7 @@ from tapegrad import (
 )
 from tapegrad.array_attributes import ABSENT
 from tapegrad.autograd.backward import tensor_backward
-from tapegrad.autograd.graph import register_hook, register_post_accumulate_grad_hook
+from tapegrad.autograd.nodes import register_hook, register_post_accumulate_grad_hook
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
+from tapegrad.autograd.batched import gradients_of_batch
+from tapegrad.autograd.edges import GradientEdge, has_edges, listed
 from tapegrad.autograd.former_rows import rows_of_inputs
 from tapegrad.autograd.handing_over import check_leaf
 from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
@@ -16,6 +18,7 @@ from tapegrad.autograd.rows import object_at, origin, record_of
 from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
+from tapegrad.frames import frames_of_package
 from tapegrad.inplace import is_leaf
 from tapegrad.tape import TAPE, Claim
 from tapegrad.tensor import Tensor, array_of, make, register_leaf
@@ -25,16 +28,7 @@ __all__ = ["backward", "grad", "tensor_backward"]
 
 _ADDRESS = TAPE.address
 _warned = False
-Tensors = Tensor | Sequence[Tensor]
-
-
-def _listed(value: Any, name: str) -> list[Any]:
-    if isinstance(value, Tensor) or value is None:
-        return [value]
-    try:
-        return list(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a Tensor or a sequence of Tensors, but got {type(value).__name__}") from None
+Tensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
 def _seed(index: int, root: Tensor, given: Any) -> Tensor:
@@ -70,8 +64,8 @@ def _seed(index: int, root: Tensor, given: Any) -> Tensor:
 
 
 def _roots(tensors: Any, seeds: Any, name: str) -> tuple[list[Tensor], list[Tensor]]:
-    roots = _listed(tensors, name)
-    given = [None] * len(roots) if seeds is None else _listed(seeds, "grad_tensors")
+    roots = listed(tensors, name)
+    given = [None] * len(roots) if seeds is None else listed(seeds, "grad_tensors")
     if len(given) < len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
     for index, root in enumerate(roots):
@@ -88,7 +82,7 @@ def _roots(tensors: Any, seeds: Any, name: str) -> tuple[list[Tensor], list[Tens
 
 
 def _inputs(inputs: Any, function: str) -> list[Tensor]:
-    found = _listed(inputs, "inputs")
+    found = listed(inputs, "inputs")
     for t in found:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
@@ -119,9 +113,11 @@ def _warn_cycle() -> None:
         _warned = True
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which "
-            "can cause a memory leak. Use autograd.grad to avoid this, or reset the .grad fields after use.",
+            "can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use "
+            "this function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid "
+            "the leak.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=frames_of_package() + 1,
         )
 
 
@@ -136,7 +132,7 @@ def backward(
 
     Parameters
     ----------
-    tensors : Tensor or sequence of Tensor
+    tensors : Tensor, GradientEdge, or sequence of these
         What to differentiate.
     grad_tensors : Tensor, None or sequence of these, optional
         Seed of each, of its shape; None stands for 1 and is allowed for one element only.
@@ -144,7 +140,7 @@ def backward(
         Keep saved values, so that the graph can be walked again. Default: the value of `create_graph`.
     create_graph : bool
         Record the pass itself, for higher derivatives.
-    inputs : Tensor or sequence of Tensor, optional
+    inputs : Tensor, GradientEdge, or sequence of these, optional
         Accumulate into these tensors (leaves or results) only. Results among them retain their gradient from then on.
 
     Raises
@@ -243,13 +239,14 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """Gradients of the sum of outputs (weighted by seeds) with respect to inputs, returned and not accumulated.
 
     Parameters
     ----------
-    outputs, inputs : Tensor or sequence of Tensor
+    outputs, inputs : Tensor, GradientEdge, or sequence of these
     grad_outputs : Tensor, None or sequence of these, optional
         Seed of each output.
     retain_graph : bool, optional
@@ -258,8 +255,10 @@ def grad(
         Record the pass itself, so that its results can be differentiated.
     allow_unused : bool, optional
         Give None for an input that the outputs do not depend on, instead of raising.
+    is_grads_batched : bool
+        Take the first dimension of each seed for several seeds: the gradients have it too, and are computed pass by pass.
     materialize_grads : bool
-        Give zeros there.
+        Give zeros there, which a batch does not repeat.
 
     Returns
     -------
@@ -282,6 +281,18 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if materialize_grads and has_edges(inputs):
+        raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+    if is_grads_batched:
+        outputs, inputs = listed(outputs, "outputs"), listed(inputs, "inputs")
+        unused = allow_unused or materialize_grads
+        batched = gradients_of_batch(
+            lambda seeds, keeps: grad(outputs, inputs, seeds, keeps, create_graph, unused),
+            outputs,
+            [None] * len(outputs) if grad_outputs is None else listed(grad_outputs, "grad_outputs"),
+            retain_graph,
+        )
+        return _with_zeros(inputs, batched) if materialize_grads else batched
     roots, seeds = _roots(outputs, grad_outputs, "outputs")
     chosen = _inputs(inputs, "grad")
     for t in chosen:
@@ -307,9 +318,11 @@ def grad(
         if create_graph and not retain:
             _release(slots, wanted)
     results = (_total([found[slot] for slot in own if slot in found], wanted.count(own[0]) > 1 if own else False) for own in rows)
-    if materialize_grads:
-        return tuple(make(np.zeros_like(array_of(t)), 0) if g is None else g for t, g in zip(chosen, results, strict=True))
-    return tuple(results)
+    return _with_zeros(chosen, results) if materialize_grads else tuple(results)
+
+
+def _with_zeros(chosen: Sequence[Tensor], gradients: Iterable[Tensor | None]) -> tuple[Tensor, ...]:
+    return tuple(make(np.zeros_like(array_of(t)), 0) if g is None else g for t, g in zip(chosen, gradients, strict=True))
 
 
 def _total(parts: list[Any], is_shared: bool) -> Tensor | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.graph import leaf_at
+from tapegrad.autograd.nodes import leaf_at
 from tapegrad.autograd.recorded import recorded_sweep
 from tapegrad.autograd.rows import arguments_of, object_at, opcode_of, record_of
 from tapegrad.autograd.sweeping import reached_rows, sweep

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.autograd.faults import explain
-from tapegrad.autograd.graph import leaf_at, node_at
 from tapegrad.autograd.nesting import call_nested
+from tapegrad.autograd.nodes import leaf_at, node_at
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of
 from tapegrad.autograd.working_memory import Sweep, saved_record_of
 from tapegrad.casting import cast

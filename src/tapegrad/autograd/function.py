@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tapegrad.autograd.custom_rows import State, new_ctx, record_function, record_output, saved_tensors
-from tapegrad.autograd.graph import Node, adopt
+from tapegrad.autograd.nodes import Node, adopt
 from tapegrad.engine.layout import CLOCK
 from tapegrad.grad_mode import is_recording_on, without_recording
 from tapegrad.inplace import is_leaf, replace

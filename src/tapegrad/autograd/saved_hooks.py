@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from tapegrad.packing import Pair, enter, leave
+from tapegrad.packing import Pair, enter, forbid, leave
 from tapegrad.tensor import Tensor
 
-__all__ = ["saved_tensors_hooks"]
+__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "saved_tensors_hooks"]
 
 
 class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
@@ -46,3 +49,120 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
 
     def __exit__(self, *exception: object) -> None:
         leave()
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Context, or decorator, in which `saved_tensors_hooks` are refused in this thread.
+
+    Parameters
+    ----------
+    error_message : str
+        What the RuntimeError says.
+
+    Raises
+    ------
+    RuntimeError
+        At once if hooks are in use already.
+
+    Examples
+    --------
+    >>> with tg.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     with tg.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+    ...         pass
+    Traceback (most recent call last):
+    ...
+    RuntimeError: not here
+    """
+    before = forbid(error_message)
+    try:
+        yield
+    finally:
+        forbid(before)
+
+
+class _Kept:
+    """A copy of a saved tensor, until its context is left."""
+
+    __slots__ = ("__weakref__", "value")
+
+    def __init__(self, value: Tensor) -> None:
+        self.value: Tensor | None = value
+
+
+class KeptValues:
+    """What `allow_mutation_on_saved_tensors` keeps."""
+
+    __slots__ = ("_copies",)
+
+    def __init__(self) -> None:
+        self._copies: weakref.WeakSet[_Kept] = weakref.WeakSet()
+
+    def clear(self) -> None:
+        """Let go of all copies: what was recorded with them cannot be differentiated any more."""
+        for kept in list(self._copies):
+            kept.value = None
+
+    def _pack(self, t: Tensor) -> _Kept:
+        kept = _Kept(t.clone())
+        self._copies.add(kept)
+        return kept
+
+
+def _unpack(kept: _Kept) -> Tensor:
+    if kept.value is None:
+        raise AssertionError(
+            "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
+            "recorded. Go back through it before the context ends."
+        )
+    return kept.value
+
+
+class _Allowing(threading.local):
+    on = False
+
+
+_allowing = _Allowing()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[KeptValues]:
+    """Context in which what operations save for the backward pass may be written afterwards.
+
+    Yields
+    ------
+    KeptValues
+        Its ``clear()`` lets go of what was saved.
+
+    Raises
+    ------
+    RuntimeError
+        If such contexts are nested, or hooks on saved tensors are disabled.
+    AssertionError
+        From a backward pass outside of the context, for what was recorded in it.
+
+    Notes
+    -----
+    Every saved tensor is copied when it is saved.
+
+    Examples
+    --------
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> with tg.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     y = x.clone()
+    ...     z = (y * y).sum()
+    ...     _ = y.zero_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    if _allowing.on:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    kept = KeptValues()
+    with saved_tensors_hooks(kept._pack, _unpack):
+        _allowing.on = True
+        try:
+            yield kept
+        finally:
+            _allowing.on = False
+            kept.clear()
