@@ -47,6 +47,7 @@ ENTRIES = [
     "wants",
     "start",
     "primal_block",
+    "solve_recurrence",
 ]
 
 KERNEL_WORDS = {

@@ -40,11 +40,18 @@ class Lazy:
     A process pays for what it uses: the first gradient of a scalar needs no array kernels.
     """
 
-    __slots__ = ("_build", "_built")
+    __slots__ = ("_build", "_built", "function", "is_entry", "nogil", "signature")
 
-    def __init__(self, build: Callable[[], Any]) -> None:
-        self._build = build
+    def __init__(self, build: Any, function: Any, signature: str, is_entry: bool, nogil: bool = False) -> None:
+        self._build, self.function, self.signature, self.is_entry, self.nogil = build, function, signature, is_entry, nogil
         self._built: Any = None
+
+    @classmethod
+    def of(cls, built: Any) -> Lazy:
+        """One that is there already."""
+        made = cls(None, None, "", callable(built))
+        made._built = built
+        return made
 
     def get(self) -> Any:
         """The compiled function (an entry), or its address (a kernel)."""
@@ -68,16 +75,26 @@ def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> A
     from numba.core import caching
     from numba.core.errors import NumbaError
 
+    from tapegrad.compile_notice import notice
+
+    def unkept() -> Any:
+        with notice.around(None):
+            return compile_with(cache=False)(function)
+
     if not os.path.exists(function.__code__.co_filename):  # no place was found for the text, so there is none for the code
-        return compile_with(cache=False)(function)
+        return unkept()
     files: Any = caching.FunctionCache  # its stubs leave out the types
     folder = Path(files(function).cache_path)
     own = f"{function.__module__}.{function.__name__}-*.nb?"
     if str(folder) in _full and not any(folder.glob(own)):
-        return compile_with(cache=False)(function)
+        return unkept()
     for _ in range(2):
         try:
-            return compile_with(cache=True)(function)
+            with notice.around(str(folder)):
+                made = compile_with(cache=True)(function)
+            if made.stats.cache_hits if hasattr(made, "stats") else made.cache_hits:
+                notice.was_read()
+            return made
         except NumbaError:
             raise
         except OSError as error:
@@ -92,7 +109,7 @@ def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> A
                     path.unlink(missing_ok=True)
             except OSError:
                 break
-    return compile_with(cache=False)(function)
+    return unkept()
 
 
 def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]], Lazy]:
@@ -111,7 +128,7 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
             )
             return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
-        return Lazy(build)
+        return Lazy(build, function, signature, is_entry=True, nogil=nogil)
 
     return declare
 
@@ -128,6 +145,6 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
             compiled.append(_cached(functools.partial(numba.cfunc, signature, error_model="numpy"), function))
             return compiled[0].address
 
-        return Lazy(build)
+        return Lazy(build, function, signature, is_entry=False)
 
     return declare

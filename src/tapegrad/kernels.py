@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import library
 from tapegrad.engine import LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.engine.layout import UNIT
 from tapegrad.rules import POWERS, RULES, Rule
@@ -408,13 +409,13 @@ def _import(path: Path, name: str) -> ModuleType:
     return module
 
 
-def load() -> ModuleType:
-    """The compiled engine; generated, compiled and cached where that has not been done.
+def load() -> Any:
+    """The compiled engine: as it was built with the package, else generated, compiled and cached.
 
     Returns
     -------
-    module
-        Its attributes are the entries of `tapegrad.engine`.
+    namespace
+        Its attributes are the entries of `tapegrad.engine`; those of linear tapes too, if it was built.
 
     Warns
     -----
@@ -423,13 +424,14 @@ def load() -> ModuleType:
 
     Notes
     -----
-    Costs the import of Numba; 0.3 s more from a filled cache, a few seconds with an empty one.
+    A built engine takes a millisecond. Compiling costs the import of Numba; 0.3 s more from a filled cache, a few seconds with an
+    empty one.
     """
-    return _loaded("tapegrad_kernels_", source())
+    return library.find() or _loaded("tapegrad_kernels_", source())
 
 
 def load_linear() -> ModuleType:
-    """The compiled sweeps over linear tapes; each is compiled, or loaded from the cache, when it is first used."""
+    """The compiled sweeps over linear tapes, where the engine was not built: each is compiled, or loaded, when first used."""
     return _loaded("tapegrad_linear_", linear_source())
 
 

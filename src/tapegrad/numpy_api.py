@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NEW_ARRAY", "c_function", "inner_loop"]
+__all__ = ["NEW_ARRAY", "c_function", "core", "has_known_arrays", "inner_loop"]
 
 NEW_ARRAY = 93  # place of PyArray_New in NumPy's C API, which its ABI fixes
 
@@ -35,12 +35,43 @@ class _UFunc(ctypes.Structure):
     )
 
 
+class _Array(ctypes.Structure):
+    """The public fields of ``PyArrayObject_fields``."""
+
+    _fields_ = (
+        ("header", ctypes.c_byte * object.__basicsize__),
+        ("data", ctypes.c_void_p),
+        ("nd", ctypes.c_int),
+        ("dimensions", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("base", ctypes.c_void_p),
+        ("descr", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+    )
+
+
+def core() -> Any:
+    """NumPy's compiled module."""
+    return importlib.import_module("numpy._core._multiarray_umath")
+
+
+def has_known_arrays() -> bool:
+    """Whether arrays lie in memory as compiled code reads them; a NumPy to come may lay them out in another way."""
+    whole = np.empty((3, 2), np.float32)
+    array = whole[:2]
+    fields = _Array.from_address(id(array))
+    known = (fields.data, fields.nd, fields.base) == (array.__array_interface__["data"][0], 2, id(whole))
+    known = known and fields.dimensions[:2] == [2, 2] and fields.strides[:2] == [8, 4]
+    known = known and fields.descr == id(array.dtype) and bool(fields.flags & 1)
+    number = ctypes.c_int.from_address(id(array.dtype) + object.__basicsize__ + 12).value
+    return known and number == array.dtype.num
+
+
 def c_function(number: int) -> int:
     """Address of a function of NumPy's C API."""
-    core = importlib.import_module("numpy._core._multiarray_umath" if np.__version__ >= "2" else "numpy.core._multiarray_umath")
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = pointer(core._ARRAY_API, None)
+    table = pointer(core()._ARRAY_API, None)
     return int(ctypes.c_int64.from_address(int(table or 0) + 8 * number).value)
 
 

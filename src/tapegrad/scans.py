@@ -18,6 +18,7 @@ from tapegrad.casting import cast
 from tapegrad.dtypes import type_name
 from tapegrad.quiet import quiet
 from tapegrad.structural import Context, Structural, apply, axis
+from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["cumprod", "cumsum", "logcumsumexp"]
@@ -201,16 +202,10 @@ def recurrence(a: Tensor, b: Tensor, position: int, backwards: bool) -> Tensor:
     shape = terms.shape or (1,)
     result = np.empty(terms.shape)
     if result.size:
-        from tapegrad.scan_kernels import solve_recurrence
-
         outer = int(np.prod(shape[:position]))
-        block = (outer, shape[position], result.size // (outer * shape[position]))
-        solve_recurrence.get()(
-            np.ascontiguousarray(coefficients, np.float64).reshape(block),
-            np.ascontiguousarray(terms, np.float64).reshape(block),
-            result.reshape(block),
-            backwards,
-        )
+        operands = np.ascontiguousarray(coefficients, np.float64), np.ascontiguousarray(terms, np.float64), result
+        inner = result.size // (outer * shape[position])
+        TAPE.solve_recurrence(*(operand.ctypes.data for operand in operands), outer, shape[position], inner, int(backwards))
     with quiet():
         result = result.astype(terms.dtype, copy=False)
     return apply(_RECURRENCE, (a, b), result, (position, backwards))

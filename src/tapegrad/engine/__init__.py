@@ -26,6 +26,7 @@ SOURCES = (
     "elementwise",
     "maps",
     "sweep",
+    "recurrence",
 )
 
 # The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.

@@ -1,0 +1,149 @@
+"""Builds the engine's library: what Numba makes of all its functions, linked into one extension module.
+
+    python -m tapegrad.library_build FOLDER [--processor x86-64-v3]
+
+Numba is needed here and not where the library is used. Each function is compiled by `numba.cfunc` from the text that is compiled
+where there is no library; their LLVM code is linked with that of `library_glue`, all but the module's initialisation becomes
+internal, and the whole is optimised once. Where there is no linker, the object file itself is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tapegrad import library
+from tapegrad.jit import Lazy
+from tapegrad.kernels import linear_source
+from tapegrad.library_glue import Function, glue
+
+__all__ = ["build", "default_processor"]
+
+# Helpers of Numba that no library may need: what they do, it cannot.
+FOREIGN = re.compile(r"\b(numba|NRT|_ZN)")
+
+
+def default_processor() -> str:
+    """The family of processors that wheels are built for."""
+    return "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "generic"
+
+
+def _compiled() -> tuple[list[Function], list[str]]:
+    """All entries and kernels, and their LLVM code."""
+    import numba
+
+    space: dict[str, Any] = {"__name__": "tapegrad_library"}
+    exec(compile(linear_source(), "<tapegrad engine>", "exec"), space)
+    functions, codes = [], []
+    for name, lazy in space.items():
+        if isinstance(lazy, Lazy):
+            made: Any = numba.cfunc(lazy.signature, error_model="numpy")(lazy.function)
+            functions.append(Function(name, lazy.signature, made.native_name, lazy.is_entry, lazy.nogil))
+            codes.append(made.inspect_llvm())
+    return functions, codes
+
+
+def _object(functions: list[Function], codes: list[str], processor: str) -> bytes:
+    """Position-independent machine code of everything."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    triple = llvm.Target.from_default_triple()
+    machine = triple.create_target_machine(cpu=processor, opt=3, reloc="pic", codemodel="default")
+    whole = llvm.parse_assembly(codes[0])
+    for code in (*codes[1:], glue(functions)):
+        whole.link_in(llvm.parse_assembly(code))
+    for thing in (*whole.functions, *whole.global_variables):
+        if not thing.is_declaration and thing.name != f"PyInit_{library.MODULE}":
+            thing.linkage = "internal"
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    passes.getModulePassManager().run(whole, passes)
+    needed = [f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    if any(map(FOREIGN.search, needed)):
+        raise RuntimeError(f"the engine's code needs {' '.join(filter(FOREIGN.search, needed))}, which only Numba has")
+    return bytes(machine.emit_object(whole))
+
+
+def _linked(code: bytes) -> tuple[str, bytes]:
+    """The library's name and content: an extension module, or the object file where nothing links."""
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[:1]
+    options = ["-shared", "-s", "-Wl,-z,now"]
+    if sys.platform == "darwin":
+        options = ["-bundle", "-undefined", "dynamic_lookup"]
+    found = next((path for name in (*compiler, "cc") if (path := shutil.which(name))), None)
+    if found and os.name == "posix":
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            (place / "engine.o").write_bytes(code)
+            command = [found, *options, "-o", "engine.abi3.so", "engine.o", "-lm"]
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return "engine.abi3.so", (place / "engine.abi3.so").read_bytes()
+            print(f"tapegrad: {' '.join(command)} failed, so the object file is kept: {done.stderr}", file=sys.stderr)
+    return "engine.o", code
+
+
+def build(folder: Path, processor: str) -> Path:
+    """Write library and record into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    processor : str
+        A family of processors, as LLVM names it.
+
+    Returns
+    -------
+    Path
+        The folder. What is there already is kept if it is of the same sources, for the same processors, and whole.
+
+    Raises
+    ------
+    RuntimeError
+        If Numba was imported for another processor, or the code needs what only Numba has.
+    """
+    if library.is_current(folder, processor):
+        return folder
+    if "numba" in sys.modules and os.environ.get("NUMBA_CPU_NAME") != processor:
+        raise RuntimeError("Numba was imported before; it compiles for this machine then. Build in a process of its own.")
+    os.environ |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    name, content = _linked(_object(*_compiled(), processor))
+    record = {
+        "format": library.FORMAT,
+        "platform": library.this_platform(),
+        "processor": processor,
+        "object_header": object.__basicsize__,
+        "sources": library.sources_digest(),
+        "file": name,
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / library.RECORD).unlink(missing_ok=True)  # a library is used with its own record only
+    (folder / name).write_bytes(content)
+    (folder / library.RECORD).write_text(json.dumps(record, indent=1) + "\n")
+    return folder
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description="Build the engine's library.")
+    parser.add_argument("folder", type=Path, nargs="?", default=library.FOLDER)
+    parser.add_argument("--processor", default=default_processor())
+    chosen = parser.parse_args()
+    print(build(chosen.folder, chosen.processor))
+
+
+if __name__ == "__main__":
+    _main()
