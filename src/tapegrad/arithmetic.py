@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
-from tapegrad.kernels import OPCODES
+from tapegrad.opcodes import OPCODES
 from tapegrad.quiet import quiet
 from tapegrad.recording import apply_rule, check_broadcast
 from tapegrad.searching import nonzero

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad.dtypes import as_dtype, promote_types
 from tapegrad.quiet import quiet
 from tapegrad.structural import Structural, apply
 from tapegrad.tensor import Tensor, array_of
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["cast", "common_dtype"]
 

@@ -16,7 +16,7 @@ from tapegrad import dtypes
 from tapegrad.buffers import SMALL, large_empty
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor
-from tapegrad.kernels import OPCODES
+from tapegrad.opcodes import OPCODES
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.recording import apply_rule, check_broadcast
 from tapegrad.rules import POWERS, RULES, Rule

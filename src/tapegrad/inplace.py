@@ -18,8 +18,8 @@ from tapegrad.errors import ShapeError
 from tapegrad.index_keys import parse
 from tapegrad.indexing import index_put, read, select_again
 from tapegrad.inference_tensors import check_inference_write
-from tapegrad.kernels import OPCODES, USES
 from tapegrad.nested import array_from_nested
+from tapegrad.opcodes import OPCODES, USES
 from tapegrad.packing import current_pair
 from tapegrad.quiet import quiet
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype

@@ -6,7 +6,6 @@ import functools
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 __all__ = ["Lazy", "always_inline", "entry", "inline", "kernel"]
@@ -64,7 +63,7 @@ _damaged: set[str] = set()  # folders that were said to hold damaged files
 _full: set[str] = set()  # folders that were said to take no more
 
 
-def _warn_once(said: set[str], folder: Path, message: str) -> None:
+def _warn_once(said: set[str], folder: object, message: str) -> None:
     if str(folder) not in said:
         said.add(str(folder))
         warnings.warn(message, RuntimeWarning, stacklevel=2)
@@ -72,6 +71,8 @@ def _warn_once(said: set[str], folder: Path, message: str) -> None:
 
 def _cached(compile_with: Callable[..., Any], function: Callable[..., Any]) -> Any:
     """Compile with Numba's cache; what cannot be read from there is compiled anew, and kept if that can be."""
+    from pathlib import Path
+
     from numba.core import caching
     from numba.core.errors import NumbaError
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import os
 import platform
 import re
@@ -24,10 +23,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tapegrad import library
 from tapegrad.jit import Lazy
 from tapegrad.kernels import linear_source
 from tapegrad.library_glue import Function, glue
+from tapegrad.opcodes import rule_table
+from tapegrad.second_partials import second_table
 
 __all__ = ["build", "default_processor"]
 
@@ -115,31 +118,30 @@ def build(folder: Path, processor: str) -> Path:
     RuntimeError
         If Numba was imported for another processor, or the code needs what only Numba has.
     """
-    if library.is_current(folder, processor):
+    if library.is_current(str(folder), processor):
         return folder
     if "numba" in sys.modules and os.environ.get("NUMBA_CPU_NAME") != processor:
         raise RuntimeError("Numba was imported before; it compiles for this machine then. Build in a process of its own.")
     os.environ |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
     name, content = _linked(_object(*_compiled(), processor))
-    record = {
-        "format": library.FORMAT,
-        "platform": library.this_platform(),
-        "processor": processor,
-        "object_header": object.__basicsize__,
-        "sources": library.sources_digest(),
-        "file": name,
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    record = library.record_of_this(processor) | {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
+    record |= {table: " ".join(map(str, words.ravel())) for table, words in zip(library.TABLES, _tables(), strict=True)}
+    text = "\n".join(f"{name}: {value}" for name, value in record.items())
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.RECORD).unlink(missing_ok=True)  # a library is used with its own record only
     (folder / name).write_bytes(content)
-    (folder / library.RECORD).write_text(json.dumps(record, indent=1) + "\n")
+    (folder / library.RECORD).write_text(f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n")
     return folder
+
+
+def _tables() -> tuple[np.ndarray, np.ndarray]:
+    """What would else be derived from the rules' text in every process."""
+    return rule_table(), second_table()
 
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description="Build the engine's library.")
-    parser.add_argument("folder", type=Path, nargs="?", default=library.FOLDER)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path(library.FOLDER))
     parser.add_argument("--processor", default=default_processor())
     chosen = parser.parse_args()
     print(build(chosen.folder, chosen.processor))

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["MODULE", "Function", "glue"]
+from tapegrad.library import MODULE
 
-MODULE = "tapegrad_engine"  # the name that ``PyInit_`` is followed by
+__all__ = ["Function", "glue"]
 
 KINDS = {"int64": "i64", "float64": "double", "void": "void"}
 READ = {"int64": ("PyLong_AsLongLong", "icmp eq i64", "-1"), "float64": ("PyFloat_AsDouble", "fcmp oeq double", "-1.0")}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
 from tapegrad.casting import cast
@@ -16,6 +15,9 @@ from tapegrad.recording import check_broadcast
 from tapegrad.reductions import Dims, add_reduce, reduced, restore, sum
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tensor import Tensor, array_of, as_operand, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["fmax", "fmin", "nan_to_num", "nanmean", "nansum"]
 

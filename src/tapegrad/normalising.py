@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
 from tapegrad.casting import cast
@@ -15,6 +14,9 @@ from tapegrad.quiet import quiet
 from tapegrad.reductions import add_reduce, reduced, restore, sum
 from tapegrad.structural import Context, Structural, apply, axis
 from tapegrad.tensor import Tensor, array_of, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
 from tapegrad.arithmetic import plain_number
@@ -20,6 +19,9 @@ from tapegrad.quiet import quiet
 from tapegrad.reductions import Dims, add_reduce, count, reduced, restore
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tensor import Tensor, array_of, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["dist", "norm"]
 

@@ -16,7 +16,7 @@ from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor, check_saved
-from tapegrad.kernels import USES
+from tapegrad.opcodes import USES
 from tapegrad.packing import current_pair
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.routes import usual_entry

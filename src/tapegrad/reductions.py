@@ -6,10 +6,9 @@ An empty tuple of dimensions means all of them, as in PyTorch; `any` and `all` t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import elementwise, structural
 from tapegrad.casting import cast
@@ -19,6 +18,9 @@ from tapegrad.scans import accumulation_dtype, exclusive_product
 from tapegrad.shaping import reshape
 from tapegrad.structural import Context, Structural, apply, axis, reduce_sum
 from tapegrad.tensor import Tensor, array_of, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["all", "any", "count_nonzero", "mean", "prod", "sum"]
 

@@ -8,10 +8,9 @@ exact in every order. The derivative of a running sum of exponentials, relative 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
 from tapegrad.casting import cast
@@ -20,6 +19,9 @@ from tapegrad.quiet import quiet
 from tapegrad.structural import Context, Structural, apply, axis
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, array_of, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["cumprod", "cumsum", "logcumsumexp"]
 

@@ -8,14 +8,15 @@ cannot poison a derivative of second order either.
 from __future__ import annotations
 
 import ast
+import functools
 from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels import OPCODES, USES, names_in
+from tapegrad.opcodes import OPCODES, USES, names_in
 from tapegrad.rules import RULES, Rule
 
-__all__ = ["PAIRS", "derivative", "second_partial", "second_table", "second_texts"]
+__all__ = ["PAIRS", "derivative", "second_partial", "second_partials", "second_table", "second_texts"]
 
 PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 NAMES = ("x", "y", "w")
@@ -99,7 +100,9 @@ def second_partial(rule: Rule, i: int, j: int) -> str:
     return ZERO if first is None or other is None else derivative(first, NAMES[j], other)
 
 
-def _table() -> dict[tuple[int, int], str]:
+@functools.cache
+def second_partials() -> dict[tuple[int, int], str]:
+    """Second partials that are not zero, by opcode and pair of arguments."""
     found = {}
     for opcode, rule in enumerate(RULES):
         for number, (i, j) in enumerate(PAIRS):
@@ -110,12 +113,9 @@ def _table() -> dict[tuple[int, int], str]:
     return found
 
 
-TEXTS = _table()
-
-
 def second_texts() -> list[str]:
     """The distinct expressions that need a loop."""
-    return sorted(set(TEXTS.values()))
+    return sorted(set(second_partials().values()))
 
 
 def second_table() -> np.ndarray:
@@ -123,7 +123,7 @@ def second_table() -> np.ndarray:
     numbers = {text: k for k, text in enumerate(second_texts())}
     bits = {"x": 1, "y": 2, "w": 4, "z": 8}
     table = np.full((len(RULES), 2 * len(PAIRS)), -1, np.int64)
-    for (opcode, number), text in TEXTS.items():
+    for (opcode, number), text in second_partials().items():
         table[opcode, number] = numbers[text]
         table[opcode, len(PAIRS) + number] = sum(bit for name, bit in bits.items() if name in names_in(text))
         i, j = PAIRS[number]

@@ -6,7 +6,6 @@ aligned at the right.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ __all__ = ["Labels", "joint_sizes", "label_operands", "parse_equation", "parse_s
 Labels = tuple[int, ...]
 Term = list[Any]  # labels, and perhaps one Ellipsis
 
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # `string` takes a millisecond to import
 _ELLIPSES = len(_LETTERS)  # the first label of a dimension that an ellipsis covers
 
 

@@ -60,9 +60,9 @@ from tapegrad.array_attributes import ABSENT
 from tapegrad.autograd.backward import tensor_backward
 from tapegrad.autograd.nodes import register_hook, register_post_accumulate_grad_hook
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
-from tapegrad.kernels import OPCODES
 from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.numpy_names import numpy_names, renamed, with_numpy_names
+from tapegrad.opcodes import OPCODES
 from tapegrad.rules import RULES
 from tapegrad.tensor import Tensor, as_operand
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad import library
 from tapegrad.engine import layout as at
 from tapegrad.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF
 from tapegrad.errors import TapeFullError
@@ -42,6 +43,13 @@ _changing = threading.RLock()  # held while columns change their memory; recordi
 def _allocate(length: int, dtype: Any) -> np.ndarray:
     """Memory of a column; the one place where the tape asks for memory."""
     return np.empty(length, dtype)
+
+
+def _compiled_here() -> Any:
+    """The engine of a package that was installed without a built one."""
+    from tapegrad import kernel_files
+
+    return kernel_files.load()
 
 
 def at_once(*steps: partial[Any]) -> tuple[Any, ...]:
@@ -159,10 +167,8 @@ class Tape:
                     raise
 
     def _load(self) -> None:
-        from tapegrad import kernels
-
-        self.kernels = kernels.load()
-        self.rules = kernels.rule_table()
+        self.kernels = library.find() or _compiled_here()
+        self.rules = self.kernels.rules
         header = self.header
         header[at.RULES] = self.rules.ctypes.data
         header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)

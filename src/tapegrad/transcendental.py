@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad import cardinal_sine, dtypes, elementwise
 from tapegrad.casting import cast
 from tapegrad.forward import forward
-from tapegrad.kernels import OPCODES
+from tapegrad.opcodes import OPCODES
 from tapegrad.quiet import quiet
 from tapegrad.recording import check_broadcast
 from tapegrad.structural import Context, Structural, apply, sum_to

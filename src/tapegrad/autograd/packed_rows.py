@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.autograd.recorded import apply_partials
 from tapegrad.autograd.rows import Argument, Record, name_of_rule, object_at
 from tapegrad.autograd.working_memory import Sweep, saved_record_of
-from tapegrad.kernels import USES
+from tapegrad.opcodes import USES
 from tapegrad.packing import Pair, pack, unpack
 from tapegrad.structural import Context, Payload, Structural, write_host_row
 from tapegrad.tape import TAPE

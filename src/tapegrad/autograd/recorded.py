@@ -17,7 +17,7 @@ from tapegrad.casting import cast
 from tapegrad.elementwise import FUNCTIONS
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import enable_grad, set_grad_enabled
-from tapegrad.kernels import OPCODES, names_in
+from tapegrad.opcodes import OPCODES, names_in
 from tapegrad.rules import RULES
 from tapegrad.structural import Context, Payload, reshape_copy, strided_gather, strided_scatter, sum_to
 from tapegrad.tape import TAPE, at_once

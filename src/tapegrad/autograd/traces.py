@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import traceback
 from types import CodeType, FrameType
 from typing import Any
 
@@ -29,6 +28,8 @@ class Trace:
         self.parent = parent
 
     def __str__(self) -> str:
+        import traceback
+
         frames = [traceback.FrameSummary(code.co_filename, line, code.co_name) for code, line in self.stack]
         return "".join(traceback.StackSummary.from_list(frames).format())
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import kernels
 from tapegrad.autograd.rows import object_at
 from tapegrad.autograd.working_memory import Sweep, borrow, saved_record_of
 from tapegrad.buffers import large_empty
@@ -21,7 +20,6 @@ from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
 from tapegrad.entries import KERNEL_WORDS
 from tapegrad.grad_mode import with_recording
-from tapegrad.second_partials import second_table
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, register_leaf
 
@@ -39,7 +37,11 @@ FLOAT64 = np.dtype(np.float64)
 def _module() -> Any:
     """What holds the sweeps: a built engine has them, else they are compiled apart from the rest."""
     TAPE.load()
-    return TAPE.kernels if hasattr(TAPE.kernels, "linearise") else kernels.load_linear()
+    if hasattr(TAPE.kernels, "linearise"):
+        return TAPE.kernels
+    from tapegrad import kernel_files
+
+    return kernel_files.load_linear()
 
 
 @functools.cache
@@ -47,13 +49,10 @@ def _entry(name: str) -> Any:
     return getattr(_module(), name).get()
 
 
-_table = second_table()
-
-
 @functools.cache
 def _second_words() -> tuple[int, int, int]:
     """Addresses of the table of second partials and of the kernels that evaluate them."""
-    return _table.ctypes.data, _entry("second_scalar"), _entry("second_block")
+    return _module().second_partials.ctypes.data, _entry("second_scalar"), _entry("second_block")
 
 
 @functools.cache

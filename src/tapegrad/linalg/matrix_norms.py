@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tapegrad import elementwise
 from tapegrad.arithmetic import where
@@ -25,6 +24,9 @@ from tapegrad.shaping import unsqueeze
 from tapegrad.structural import axis
 from tapegrad.tensor import Tensor, array_of, wrap
 from tapegrad.transposing import movedim
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 

@@ -12,7 +12,7 @@ from tapegrad import arithmetic, elementwise, normalising
 from tapegrad.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
 from tapegrad.inplace import in_place, written_by
 from tapegrad.joining import cat
-from tapegrad.kernels import OPCODES
+from tapegrad.opcodes import OPCODES
 from tapegrad.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.quiet import quiet
 from tapegrad.splitting import chunk
