@@ -1,7 +1,6 @@
-"""The first minute of a process: what importing loads, and the cache of compiled code in every state it can be in."""
+"""What importing loads, and the engine where it is compiled: Numba's cache of it in every state it can be in."""
 
 import io
-import os
 import pickle
 import shutil
 import subprocess
@@ -9,11 +8,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fresh_processes
 import pytest
+from fresh_processes import PACKAGE, run
 
-import tapegrad as tg
-
-PACKAGE = Path(tg.__file__).parent
 GRADIENT = """
 import tapegrad as tg
 x = tg.tensor(0.5, requires_grad=True)
@@ -26,15 +24,8 @@ EXPECTED = [3.0 * POWER, 0.5 * POWER + 6.0]
 
 
 def environment(cache: Path | None = None, package: Path = PACKAGE) -> dict[str, str]:
-    settings = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    settings.pop("NUMBA_CACHE_DIR", None)
-    if cache is not None:
-        settings["NUMBA_CACHE_DIR"] = str(cache)
-    return settings
-
-
-def run(code: str, settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True)
+    """Settings of a process that compiles the engine."""
+    return fresh_processes.environment(cache, package) | {"TAPEGRAD_COMPILE": "1"}
 
 
 def assert_gradient(printed: str) -> None:
@@ -78,15 +69,10 @@ def blocked(folder: Path) -> dict[str, str]:
     return {**settings, "HOME": str(folder / "taken"), "XDG_CACHE_HOME": str(folder / "taken")}
 
 
-def spoiled(folder: Path) -> Path:
-    """A generated kernel file, under the name that it has in this process, with other content."""
-    x = tg.tensor(1.0, requires_grad=True)
-    (x * x).backward()
-    (name,) = [name for name in sys.modules if name.startswith("tapegrad_kernels_")]
-    file = folder / "tapegrad" / f"{name}.py"
-    file.parent.mkdir()
+def spoil(folder: Path) -> None:
+    """Other content in the generated kernel file."""
+    (file,) = kernel_files(folder)
     file.write_text("raise SystemExit('spoiled')\n")
-    return file
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +127,8 @@ def test_filled_cache_may_be_used_by_processes_at_once(filled: tuple[Path, list[
 
 
 def test_spoiled_kernel_file_is_not_used(tmp_path: Path) -> None:
-    spoiled(tmp_path)
+    run(SMALL, environment(tmp_path))
+    spoil(tmp_path)
     assert run(SMALL, environment(tmp_path)).stdout == "1\n"
 
 

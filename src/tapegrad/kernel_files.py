@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.jit import Lazy
 from tapegrad.kernels import linear_source, source
 from tapegrad.opcodes import rule_table
 from tapegrad.second_partials import second_table
 
-__all__ = ["folders", "load", "load_linear"]
+__all__ = ["compile_all", "folders", "load", "load_linear"]
 
 
 def folders() -> Iterator[Path]:
@@ -106,6 +107,14 @@ def load_linear() -> ModuleType:
     module = _loaded("tapegrad_linear_", linear_source())
     module.second_partials = second_table()  # type: ignore[attr-defined]
     return module
+
+
+def compile_all() -> None:
+    """Compile every entry and kernel, or load it from the cache."""
+    for module in (load(), load_linear()):
+        for lazy in list(vars(module).values()):
+            if isinstance(lazy, Lazy):
+                lazy.get()
 
 
 def _loaded(prefix: str, text: str) -> ModuleType:

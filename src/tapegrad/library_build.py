@@ -23,8 +23,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tapegrad import library
 from tapegrad.jit import Lazy
 from tapegrad.kernels import linear_source
@@ -32,7 +30,7 @@ from tapegrad.library_glue import Function, glue
 from tapegrad.opcodes import rule_table
 from tapegrad.second_partials import second_table
 
-__all__ = ["build", "default_processor"]
+__all__ = ["build", "default_processor", "linked", "object_code", "record_text"]
 
 # Helpers of Numba that no library may need: what they do, it cannot.
 FOREIGN = re.compile(r"\b(numba|NRT|_ZN)")
@@ -43,12 +41,32 @@ def default_processor() -> str:
     return "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "generic"
 
 
-def _compiled() -> tuple[list[Function], list[str]]:
+def object_code(text: str, processor: str) -> bytes:
+    """Position-independent machine code of all entries and kernels that a text defines, and of the module around them.
+
+    Parameters
+    ----------
+    text : str
+        As `tapegrad.kernels` makes it.
+    processor : str
+        A family of processors, as LLVM names it. Numba compiles for the one that the environment variable `NUMBA_CPU_NAME` says.
+
+    Raises
+    ------
+    RuntimeError
+        If the code needs what only Numba has.
+    TypeError
+        If an entry does not return int64.
+    """
+    return _optimised(*_compiled(text), processor)
+
+
+def _compiled(text: str) -> tuple[list[Function], list[str]]:
     """All entries and kernels, and their LLVM code."""
     import numba
 
     space: dict[str, Any] = {"__name__": "tapegrad_library"}
-    exec(compile(linear_source(), "<tapegrad engine>", "exec"), space)
+    exec(compile(text, "<tapegrad engine>", "exec"), space)
     functions, codes = [], []
     for name, lazy in space.items():
         if isinstance(lazy, Lazy):
@@ -58,8 +76,7 @@ def _compiled() -> tuple[list[Function], list[str]]:
     return functions, codes
 
 
-def _object(functions: list[Function], codes: list[str], processor: str) -> bytes:
-    """Position-independent machine code of everything."""
+def _optimised(functions: list[Function], codes: list[str], processor: str) -> bytes:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -80,14 +97,21 @@ def _object(functions: list[Function], codes: list[str], processor: str) -> byte
     return bytes(machine.emit_object(whole))
 
 
-def _linked(code: bytes) -> tuple[str, bytes]:
-    """The library's name and content: an extension module, or the object file where nothing links."""
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[:1]
-    options = ["-shared", "-s", "-Wl,-z,now"]
-    if sys.platform == "darwin":
-        options = ["-bundle", "-undefined", "dynamic_lookup"]
-    found = next((path for name in (*compiler, "cc") if (path := shutil.which(name))), None)
-    if found and os.name == "posix":
+def _linker() -> str | None:
+    """The C compiler that links: what the environment says, what Python was built with, or the system's."""
+    if os.name != "posix":
+        return None
+    if "CC" in os.environ:
+        return shutil.which(shlex.split(os.environ["CC"])[0])
+    own = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
+    return shutil.which(own) or shutil.which("cc")
+
+
+def linked(code: bytes) -> tuple[str, bytes]:
+    """The library's name and content: an extension module, or the object file itself where nothing links."""
+    options = ["-shared", "-s", "-Wl,-z,now"] if sys.platform != "darwin" else ["-bundle", "-undefined", "dynamic_lookup"]
+    found = _linker()
+    if found:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             (place / "engine.o").write_bytes(code)
@@ -123,20 +147,21 @@ def build(folder: Path, processor: str) -> Path:
     if "numba" in sys.modules and os.environ.get("NUMBA_CPU_NAME") != processor:
         raise RuntimeError("Numba was imported before; it compiles for this machine then. Build in a process of its own.")
     os.environ |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
-    name, content = _linked(_object(*_compiled(), processor))
-    record = library.record_of_this(processor) | {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
-    record |= {table: " ".join(map(str, words.ravel())) for table, words in zip(library.TABLES, _tables(), strict=True)}
-    text = "\n".join(f"{name}: {value}" for name, value in record.items())
+    name, content = linked(object_code(linear_source(), processor))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.RECORD).unlink(missing_ok=True)  # a library is used with its own record only
     (folder / name).write_bytes(content)
-    (folder / library.RECORD).write_text(f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n")
+    (folder / library.RECORD).write_text(record_text(library.record_of_this(processor), name, content))
     return folder
 
 
-def _tables() -> tuple[np.ndarray, np.ndarray]:
-    """What would else be derived from the rules' text in every process."""
-    return rule_table(), second_table()
+def record_text(record: dict[str, str], name: str, content: bytes) -> str:
+    """The record of a library, with hashes of both and the tables that every process would else derive from the rules' text."""
+    tables = dict(zip(library.TABLES, (rule_table(), second_table()), strict=True))
+    record = record | {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
+    record |= {table: " ".join(map(str, words.ravel())) for table, words in tables.items()}
+    text = "\n".join(f"{name}: {value}" for name, value in record.items())
+    return f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 def _main() -> None:

@@ -1,0 +1,295 @@
+"""The engine that is built with the package: what loads it, what refuses it, and that it computes what is compiled here."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fresh_processes import PACKAGE, environment, run
+
+import tapegrad as tg
+from tapegrad import library, library_build
+
+FIRST = {
+    "scalar": "x = tg.tensor(0.5, requires_grad=True); (x * x + x.sin()).backward(); print(x.grad.item())",
+    "array": "x = tg.tensor([0.5, 2.0], requires_grad=True); (x.exp() / x).sum().backward(); print(x.grad.tolist())",
+    "views": "x = tg.ones(3, 4, requires_grad=True); x.T[1:, ::2].reshape(-1).cumsum(0).sum().backward(); print(x.grad.tolist())",
+    "recurrence": "x = tg.tensor([0.5, 2.0], requires_grad=True); x.cumprod(0).sum().backward(); print(x.grad.tolist())",
+    "gamma functions": "x = tg.tensor([0.5, 2.0], requires_grad=True); (x.lgamma() * x.erf()).sum().backward(); print([*x.grad])",
+    "model": (
+        "x = tg.tensor([[2.0, 1.0], [1.0, 3.0]], requires_grad=True)\n"
+        "y = tg.linalg.solve(x, tg.tensor([1.0, 2.0]))\n"
+        "tg.logsumexp(tg.where(y > 0.3, y * y, y), 0).backward(); print(x.grad.tolist())"
+    ),
+    "second order": (
+        "x = tg.tensor([0.5, 2.0], requires_grad=True)\n"
+        "(g,) = tg.autograd.grad((x**3).sum(), x, create_graph=True); g.sum().backward(); print(x.grad.tolist())"
+    ),
+    "value_and_grad": "print(tg.value_and_grad(lambda x: (x * np.exp(x)).sum())(np.array([0.5, 2.0])))",
+    "hessian": "print(tg.hessian(lambda x: (x[1:] ** 2 * x[:-1]).sum())(np.array([0.5, 2.0, 1.0])).tolist())",
+    "jacobian": "print(tg.jacobian(lambda x: np.outer(x, np.tanh(x)))(np.array([0.5, 2.0])).tolist())",
+    "jvp": "print(tg.jvp(np.exp, (np.array([0.5]),), (np.array([1.0]),)))",
+    "minimize": "print(tg.optimize.minimize(lambda x: ((x - 1.0) ** 2).sum(), np.zeros(2), method='trust-ncg').x.round(9))",
+    "float32": "x = tg.tensor([0.5, 2.0], dtype=tg.float32, requires_grad=True); x.sigmoid().sum().backward(); print([*x.grad])",
+}
+IMPORTS = "import numpy as np, tapegrad as tg\n"
+HEAVY = "\nimport sys; print([name for name in ('numba', 'llvmlite') if name in sys.modules])"
+
+TINY = """
+from tapegrad.jit import entry, kernel
+
+@entry("int64(int64,float64)")
+def scaled(n, x):
+    return int(n * x)
+
+@entry("int64(int64,int64)", nogil=True)
+def total(first, second):
+    return first + second
+
+@kernel("void(int64,int64)")
+def nothing(first, second):
+    return
+"""
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the library: a copy of what came with the package, or one made now."""
+    folder = tmp_path_factory.mktemp("built")
+    if library.why_compiled():
+        command = [sys.executable, "-m", "tapegrad.library_build", str(folder)]
+        subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
+    else:
+        for path in Path(library.FOLDER).glob("engine.*"):
+            (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.fixture
+def folder(built: Path, tmp_path: Path) -> Path:
+    """A copy that the test may damage."""
+    for path in built.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def package(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package, as an installation has it."""
+    return copied_package(built, tmp_path_factory.mktemp("installed"))
+
+
+def copied_package(built: Path, place: Path) -> Path:
+    import shutil
+
+    shutil.copytree(PACKAGE, place / "tapegrad", ignore=shutil.ignore_patterns("__pycache__", "compiled"))
+    shutil.copytree(built, place / "tapegrad" / "compiled")
+    return place / "tapegrad"
+
+
+def the_library(folder: Path) -> Path:
+    (path,) = [path for path in folder.iterdir() if path.name != library.RECORD]
+    return path
+
+
+def changed_record(folder: Path, name: str, value: str) -> None:
+    """A record that says something else and is whole in itself."""
+    path = folder / library.RECORD
+    record = dict(line.split(": ", 1) for line in path.read_text().splitlines()) | {name: value}
+    del record["record"]
+    text = "\n".join(f"{name}: {value}" for name, value in record.items())
+    path.write_text(f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n")
+
+
+def refusal(folder: Path) -> str:
+    """Why a library is refused, which is said by a warning."""
+    library._said.discard(str(folder))
+    with pytest.warns(RuntimeWarning, match="is not used") as said:
+        assert library.find(str(folder)) is None
+    return str(said[0].message)
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_derivative_imports_no_compiler(name: str, package: Path) -> None:
+    assert run(IMPORTS + FIRST[name] + HEAVY, environment(package=package)).stdout.endswith("[]\n")
+
+
+def test_values_have_the_bits_of_code_compiled_here(package: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    code = IMPORTS + "np.set_printoptions(floatmode='unique')\n" + "\n".join(FIRST.values())
+    cache = tmp_path_factory.mktemp("cache")
+    compiled_here = run(code, environment(cache, package) | {"TAPEGRAD_COMPILE": "1"})
+    assert run(code, environment(cache, package)).stdout == compiled_here.stdout
+
+
+def test_library_is_found_where_it_was_built(built: Path) -> None:
+    found = library.find(str(built))
+    assert found is not None
+    assert found.path == str(the_library(built))
+
+
+def test_setting_makes_the_engine_be_compiled(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPEGRAD_COMPILE", "1")
+    assert library.find(str(built)) is None
+    assert library.why_compiled(str(built)) == "TAPEGRAD_COMPILE is set"
+
+
+@pytest.mark.parametrize("place", [0, 0.1, 0.5, 0.9, 1])
+def test_library_with_a_flipped_bit_is_not_called(folder: Path, place: float) -> None:
+    path = the_library(folder)
+    content = bytearray(path.read_bytes())
+    content[round(place * (len(content) - 1))] ^= 4
+    path.write_bytes(content)
+    assert "is damaged" in refusal(folder)
+
+
+@pytest.mark.parametrize("place", [0, 0.2, 0.5, 0.8])
+def test_record_with_a_flipped_bit_is_not_believed(folder: Path, place: float) -> None:
+    path = folder / library.RECORD
+    content = bytearray(path.read_bytes())
+    content[round(place * (len(content) - 1))] ^= 1
+    path.write_bytes(content)
+    assert refusal(folder)
+
+
+def test_library_that_was_cut_short_is_not_called(folder: Path) -> None:
+    path = the_library(folder)
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "is damaged" in refusal(folder)
+
+
+def test_library_that_is_missing_is_said(folder: Path) -> None:
+    the_library(folder).unlink()
+    assert "cannot be read" in refusal(folder)
+
+
+def test_record_that_is_no_text_is_damaged(folder: Path) -> None:
+    (folder / library.RECORD).write_bytes(b"\xff\xfe\x00")
+    assert "is damaged" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format", "0"),
+        ("platform", "cpython another machine"),
+        ("object header", "32"),
+        ("rules", "1 2 3"),
+        ("second_partials", "x"),
+    ],
+)
+def test_library_for_something_else_is_not_called(folder: Path, name: str, value: str) -> None:
+    changed_record(folder, name, value)
+    assert refusal(folder)
+
+
+def test_library_of_another_function_is_not_called(folder: Path) -> None:
+    """Swapped for another extension module, with a record that fits it."""
+    path = the_library(folder)
+    path.write_bytes(b"\x7fELF no module at all")
+    changed_record(folder, "sha256", hashlib.sha256(path.read_bytes()).hexdigest())
+    assert "cannot be loaded" in refusal(folder)
+
+
+def test_it_is_said_once(folder: Path) -> None:
+    the_library(folder).unlink()
+    refusal(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert library.find(str(folder)) is None
+
+
+def test_processor_without_the_features_compiles_in_silence(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "available_features", lambda: {"SSE"})
+    monkeypatch.setattr(library, "FEATURES", dict.fromkeys(library.FEATURES, ("SSE", "AVX2")))
+    assert library.find(str(built)) is None
+    assert "lacks ['AVX2']" in library.why_compiled(str(built))
+
+
+def test_numpy_of_another_layout_compiles_in_silence(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library.numpy_api, "has_known_arrays", lambda: False)
+    assert library.find(str(built)) is None
+    assert "lays arrays out" in library.why_compiled(str(built))
+
+
+def test_edited_sources_are_noticed(built: Path, tmp_path: Path) -> None:
+    package = copied_package(built, tmp_path)
+    with (package / "engine" / "sweep.py").open("a") as file:
+        file.write("\n# edited\n")
+    code = "from tapegrad import library; print(library.why_compiled())"
+    assert run(code, environment(package=package)).stdout == "the sources were changed since it was built\n"
+
+
+def test_damaged_library_is_replaced_by_compiling(built: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """In a process of its own, from the warning to the result."""
+    package = copied_package(built, tmp_path)
+    path = the_library(package / "compiled")
+    path.write_bytes(path.read_bytes().replace(b"tapegrad", b"tapegrax"))
+    code = IMPORTS + "tape = tg.tape.default_tape()\nwith tape.claim():\n    print(tape.pin(tape.address, 0))"
+    done = run(code, environment(tmp_path_factory.mktemp("cache"), package))
+    assert (done.stdout, done.stderr.count("is not used")) == ("1\n", 1)
+
+
+def test_a_library_is_not_built_again_without_need(built: Path) -> None:
+    assert library.is_current(str(built), library_build.default_processor())
+
+
+def test_a_library_for_other_processors_is_built_again(built: Path) -> None:
+    assert not library.is_current(str(built), "x86-64-v2")
+
+
+def tiny(monkeypatch: pytest.MonkeyPatch, folder: Path, linker: str | None) -> Any:
+    """A small library, made and loaded."""
+    monkeypatch.setattr(library_build, "_linker", lambda: linker)
+    name, content = library_build.linked(library_build.object_code(TINY, ""))
+    (folder / name).write_bytes(content)
+    (folder / library.RECORD).write_text(library_build.record_text(library.record_of_this("generic"), name, content))
+    return library.find(str(folder))
+
+
+@pytest.fixture(params=["linked", "object"])
+def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    found = tiny(monkeypatch, tmp_path, library_build._linker() if request.param == "linked" else None)
+    assert found.path.endswith(".so" if request.param == "linked" else ".o")
+    return found
+
+
+def test_entries_are_called_and_kernels_have_addresses(small: Any) -> None:
+    assert (small.scaled.get()(3, 2.5), small.total.get()(2, -5)) == (7, -3)
+    assert small.nothing.get() > 2**12
+
+
+@pytest.mark.parametrize("arguments", [(), (1,), (1, 2.0, 3), ("1", 2.0), (1, "2"), (1.5, 2.0), (2**80, 1.0)])
+def test_wrong_arguments_of_an_entry_raise(small: Any, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises((TypeError, OverflowError)):
+        small.scaled.get()(*arguments)
+
+
+def test_entries_without_an_integer_result_are_refused() -> None:
+    text = 'from tapegrad.jit import entry\n@entry("float64(float64)")\ndef half(x):\n    return 0.5 * x\n'
+    with pytest.raises(TypeError, match="half returns float64"):
+        library_build.object_code(text, "")
+
+
+def test_code_that_needs_numba_is_refused() -> None:
+    text = (
+        'from tapegrad.jit import entry\nimport numpy as np\n@entry("int64(int64)")\n'
+        "def size(n):\n    a = np.ones(n)\n    return len(np.append(a, a))\n"
+    )
+    with pytest.raises(RuntimeError, match="only Numba has"):
+        library_build.object_code(text, "")
+
+
+def test_linker_that_fails_leaves_the_object_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    false = os.environ.get("FALSE", "/bin/false")
+    monkeypatch.setattr(library_build, "_linker", lambda: false)
+    assert library_build.linked(b"code") == ("engine.o", b"code")
+    assert "failed, so the object file is kept" in capsys.readouterr().err
+
+
+def test_tape_of_this_process_says_where_its_code_came_from() -> None:
+    (tg.tensor(1.0, requires_grad=True) * 2.0).backward()
+    assert hasattr(tg.tape.default_tape().kernels, "path") == (not library.why_compiled())
