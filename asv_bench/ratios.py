@@ -99,7 +99,7 @@ def starts(rounds: int) -> Iterator[tuple[str, str, Medians]]:
         "fresh process: first gradient, after the import",
         {library: statistics.median(cost.first_gradient for cost in costs) for library, costs in taken.items()},
     )
-    yield "W8", "the same with no compiled code on disk", {"tapegrad": statistics.median(cold)}
+    yield "W8", "the same without the built engine, and with no compiled code on disk", {"tapegrad": statistics.median(cold)}
 
 
 def timed(step: Callable[[], object], calls: int = 1) -> float:

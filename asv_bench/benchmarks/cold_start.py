@@ -32,7 +32,7 @@ class Start:
 
 
 class ColdStart:
-    """With no compiled code on disk."""
+    """Without the built engine, and with no compiled code on disk."""
 
     timeout = 300
 

@@ -32,7 +32,8 @@ def measure(library: str, cache: str | None = None) -> Cost:
     library : str
         Or "numpy", which is imported only.
     cache : str, optional
-        Folder for compiled code; an empty one makes the start cold.
+        Folder for compiled code, where the engine is compiled and not the one that came with the package; an empty one makes the
+        start cold.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def measure(library: str, cache: str | None = None) -> Cost:
     # Installed packages have their bytecode on disk, and so must what is measured here.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if cache is not None:
-        environment["NUMBA_CACHE_DIR"] = cache
+        environment |= {"NUMBA_CACHE_DIR": cache, "TAPEGRAD_COMPILE": "1"}
     child = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     if child.returncode:
         raise RuntimeError(f"the process that imports {library} failed:\n{child.stderr}")
