@@ -144,7 +144,8 @@ def test_gradient_without_a_writable_cache_warns_and_names_the_remedy(without_ca
 def test_unwritable_chosen_folder_falls_back_to_another_without_a_warning(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     done = run(SMALL, environment(tmp_path / "taken" / "cache"))
-    assert (done.stdout, done.stderr) == ("1\n", "")
+    assert done.stdout == "1\n"
+    assert "Warning" not in done.stderr
 
 
 DAMAGE = {
@@ -210,7 +211,7 @@ def test_code_compiled_elsewhere_is_not_used(kept: Callable[[bytes], bytes], cac
         code.write_bytes(b"not code")
     done = run(GRADIENT, environment(cache))
     assert_gradient(done.stdout)
-    assert done.stderr == ""
+    assert "Warning" not in done.stderr
 
 
 def test_loading_that_was_interrupted_starts_anew(filled: tuple[Path, list[str]]) -> None:
