@@ -8,7 +8,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.extending import intrinsic, overload
+from numba.core.extending import intrinsic, overload, register_jitable
 
 from tapegrad.nopython.columns import ROWS, _word, header_of
 from tapegrad.nopython.pieces import primal, primals, row, with_row
@@ -102,7 +102,10 @@ def _input(tape, x):
                 number += 1
             return made
 
-        return array
+        if x.mutable:
+            return array
+        writable = register_jitable(array)
+        return lambda tape, x: protected(writable(tape, x))
     if isinstance(x, types.BaseTuple):
         return _of_items("input_", x, "tape, x", "tape, x[{}]")
     return None
@@ -116,6 +119,11 @@ def _of_items(name: str, kind: Any, parameters: str, call: str) -> Any:
     return space["of_items"]
 
 
+def _of_records(kind: Any) -> bool:
+    """Whether an array holds records, which are written into whatever is known of the array; it is a copy already."""
+    return isinstance(kind, types.Array) and isinstance(kind.dtype, types.Record)
+
+
 def held(x: Any) -> Any:
     """An argument that is a constant, and which the function must not write into."""
     raise NotImplementedError
@@ -123,7 +131,7 @@ def held(x: Any) -> Any:
 
 @overload(held)
 def _held(x):
-    if isinstance(x, types.Array):
+    if isinstance(x, types.Array) and not _of_records(x):
         return lambda x: protected(x)
     return lambda x: x
 
@@ -135,7 +143,7 @@ def guarded(x: Any) -> Any:
 
 @overload(guarded)
 def _guarded(x):
-    if isinstance(x, types.Array):
+    if isinstance(x, types.Array) and not _of_records(x):
         return lambda x: protected(x)
     if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
         return _of_items("guarded", x, "x", "x[{}]")
@@ -158,7 +166,7 @@ def _constant(x):
             return made
 
         return array
-    if isinstance(x, types.Array):
+    if isinstance(x, types.Array) and not _of_records(x):
         return lambda x: duplicate(x)
     if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
         return _of_items("constant", x, "x", "x[{}]")

@@ -19,11 +19,13 @@ from numba.np.unsafe.ndarray import empty_inferred
 from tapegrad.nopython.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
 from tapegrad.nopython.invocation import Invocation
 from tapegrad.nopython.memory import (
+    FORGETFUL,
     MEMORY,
     SPELLING,
     STRIDING,
     WRITERS,
     WRITING_METHODS,
+    as_protected_as,
     stored_attribute,
     without_layout,
     writable,
@@ -168,6 +170,7 @@ class Retargeting:
 
     def call_of(self, function: Any, statement: Any) -> None:
         """A call of a function of Python, NumPy or a package."""
+        given = list(statement.value.args)
         if self.level and isinstance(function, type) and issubclass(function, tuple):  # a named tuple: its fields may be variables
             value = statement.value
             value.args = [self.converted(arg, value.loc) for arg in value.args]
@@ -180,6 +183,8 @@ class Retargeting:
             self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:
             self.body.append(statement)
+        if _in(function, FORGETFUL) and given:
+            self.wrap(self.body.pop(), as_protected_as, given[0])
         if _in(function, COPIES) or (self.level and _makes_arrays(function, statement.value)):
             self.lift(self.body.pop())
 

@@ -13,11 +13,13 @@ from numba.core.extending import intrinsic
 from tapegrad.nopython.variable import has_variables
 
 __all__ = [
+    "FORGETFUL",
     "MEMORY",
     "SPELLING",
     "STRIDING",
     "WRITERS",
     "WRITING_METHODS",
+    "as_protected_as",
     "constants_only",
     "stored_attribute",
     "without_layout",
@@ -28,15 +30,18 @@ MEMORY = frozenset(["ctypes", "data", "itemsize", "nbytes", "strides", "tobytes"
 
 STRIDING = frozenset([np.lib.stride_tricks.as_strided])
 
-# What writes into its first argument, or its receiver, without asking whether that may be written.
-WRITERS = frozenset([np.fill_diagonal, np.random.shuffle, np.copyto, np.put, np.place, np.putmask])
+# What writes into its first argument, or its receiver, without asking whether that may be written, or lets others do so.
+WRITERS = frozenset([np.fill_diagonal, np.random.shuffle, np.copyto, np.put, np.place, np.putmask, np.nditer])
 WRITING_METHODS = frozenset(["fill", "sort", "partition", "itemset"])
+
+# What may hand its argument on, and forgets that it is read-only.
+FORGETFUL = frozenset([np.ascontiguousarray, np.asfortranarray])
 
 
 @intrinsic
 def writable(typingctx: Any, a: Any) -> Any:
     """An array that is written into; constants of the caller must be copied first."""
-    if isinstance(a, types.Array) and not a.mutable:
+    if any(isinstance(kind, types.Array) and not kind.mutable for kind in (a if isinstance(a, types.BaseTuple) else (a,))):
         raise TypingError("Cannot modify readonly array")
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -44,6 +49,18 @@ def writable(typingctx: Any, a: Any) -> Any:
         return args[0]
 
     return a(a), write
+
+
+@intrinsic
+def as_protected_as(typingctx: Any, a: Any, original: Any) -> Any:
+    """An array that is read-only if the one that it may be is."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        context.nrt.incref(builder, a, args[0])
+        return args[0]
+
+    arrays = isinstance(a, types.Array) and isinstance(original, types.Array)
+    return (a.copy(readonly=True) if arrays and not original.mutable else a)(a, original), write
 
 
 @intrinsic

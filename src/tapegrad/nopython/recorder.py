@@ -18,8 +18,8 @@ from tapegrad.nopython import boundary
 from tapegrad.nopython.compiling import CompilingFirst, UncompiledError
 from tapegrad.nopython.curved_tape import as_curved, as_directed
 from tapegrad.nopython.explain import Failures, explained
-from tapegrad.nopython.instances import Instance, restored
-from tapegrad.nopython.ownership import CONTAINERS, overlap, owned
+from tapegrad.nopython.instances import restored
+from tapegrad.nopython.ownership import lies_apart, owned, shared_memory
 from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import twin
 
@@ -72,20 +72,12 @@ class Recorder:
         the function returns a pair, and what is in its second place is handed on as it is.
         """
         form = ("as_directed" if columns.directed else "as_curved") if curved else "", has_aux
-        if ATOMS.issuperset(map(type, arguments)) and (len(arguments) == 1 or not overlap(arguments)):
+        if ATOMS.issuperset(map(type, arguments)) and _lie_apart(arguments):
             return self._attempt(columns, arguments, form)
-        if any(isinstance(argument, Instance) for argument in arguments):
-            with restored(self.name, arguments):
-                return self._recorded(columns, arguments, form)
-        return self._recorded(columns, arguments, form)
-
-    def _recorded(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
-        shared = overlap(arguments)
-        if any(isinstance(argument, CONTAINERS) for argument in arguments):
-            arguments = owned(arguments, shared)
-        if shared:
-            return self._unwritten(columns, arguments, form)
-        return self._attempt(columns, arguments, form)
+        shared = shared_memory(self.name, arguments)
+        with restored(self.name, arguments):
+            record = self._unwritten if shared else self._attempt
+            return record(columns, owned(arguments, shared), form)
 
     def _attempt(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         level = self._second.get(tuple(numba.typeof(arg) for arg in arguments), 0) if self._second else 0
@@ -107,18 +99,18 @@ class Recorder:
         try:
             return self._driven(2, columns, arguments, form)
         except UncompiledError as error:
-            if not any(isinstance(argument, CONTAINERS) for argument in arguments):
+            if ATOMS.issuperset(map(type, arguments)):
                 columns.clear()
                 apart = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
                 self._attempt(columns, apart, form)  # raises if sharing is not what is wrong with it
             raise ValueError(
-                f"{self.name}: two arrays in its arguments share memory, and the function cannot be compiled without writing into "
-                "its arguments; pass a copy of one of them"
+                f"{self.name}: arrays in its arguments share memory, or elements of one array do, and the function cannot be "
+                "compiled without writing into its arguments; pass a copy of one of them"
             ) from error
 
     def _driven(self, level: int, columns: Columns, arguments: list[Any], form: Form) -> Any:
         drive = self._drive(level, len(arguments), form)
-        if not ATOMS.issuperset(map(type, arguments)) and any(isinstance(argument, list) for argument in arguments):
+        if not ATOMS.issuperset(map(type, arguments)) and any(map(_reflected, arguments)):
             with warnings.catch_warnings():  # Numba's notice about lists as arguments was given when the user's function was called
                 warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
                 return drive(columns.address, *arguments)
@@ -152,6 +144,23 @@ class Recorder:
         made._compiler._failed_cache = Failures()
         made.__class__ = CompilingFirst
         return made
+
+
+def _reflected(value: Any) -> bool:
+    """Whether Numba would give its notice about a list or a set."""
+    return isinstance(value, (list, set)) or (isinstance(value, tuple) and any(map(_reflected, value)))
+
+
+def _lie_apart(arguments: list[Any]) -> bool:
+    """Whether arrays share no memory, elements of one array neither, and none holds records; all arguments are atoms."""
+    arrays = [argument for argument in arguments if type(argument) is np.ndarray]
+    for k, a in enumerate(arrays):
+        if not (a.flags.forc or lies_apart(a)) or (a.dtype is not FLOAT64 and a.dtype.names is not None):
+            return False
+        for b in arrays[:k]:
+            if np.may_share_memory(a, b):
+                return False  # or they do not, after all: that takes longer to find out
+    return True
 
 
 def _point(value: Any, place: str, name: str) -> Any:
