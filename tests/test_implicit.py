@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.optimize import LinearConstraint
 
 import tapegrad as tg
@@ -337,7 +338,7 @@ def test_a_function_that_changed_before_the_second_derivative() -> None:
 def test_parameters_written_in_place() -> None:
     a = tg.tensor([4.0], requires_grad=True)
     b = a * 1.0
-    x = optimize.root(lambda x, b: x * x * b - 1.0, [1.0], (b,)).x
+    x = optimize.root(lambda x, b: x * x * b * b - 1.0, [1.0], (b,)).x
     b.mul_(2.0)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         x.sum().backward()
@@ -385,3 +386,118 @@ def test_parameters_written_into_an_array(factor: Any) -> None:
 def test_equations_and_unknowns_are_as_many() -> None:
     with pytest.raises(ValueError, match="as many numbers as it takes"):
         optimize.fixed_point(lambda x: x[:1], [1.0, 2.0])
+
+
+# Kinks that move with a parameter.
+
+
+def minimum(f: Any, x0: Any, method: str = "Nelder-Mead", **options: Any) -> Any:
+    return lambda p: optimize.minimize(lambda x: f(x, p), x0, method=method, tol=1e-12, **options).x
+
+
+KINKS: dict[str, tuple[Any, Any]] = {
+    "hinge": (minimum(lambda x, c: np.maximum(0.0, c - x) + 0.1 * x, 0.3), 1.0),
+    "maximum": (minimum(lambda x, p: np.maximum(x - p, 0.0) + 0.5 * x * x, 1.0), -0.3),
+    "where": (minimum(lambda x, p: np.where(x > p, 1.0, -0.5) * x + x * x, 1.0), 0.1),
+    "branch": (minimum(lambda x, p: (x if x > p else -0.5 * x) + x * x, 1.0), 0.1),
+    "abs": (minimum(lambda x, p: abs(x - p) + 0.1 * x * x, 0.7), 0.3),
+    "abs where the gradient of the rest is zero": (minimum(lambda x, p: abs(x - p) + (x - 0.3) ** 2, 0.3, "BFGS"), 0.3),
+    "abs at zero": (minimum(lambda x, p: abs(x - p) + x * x, 0.0, "BFGS"), 0.0),
+    "abs at zero in small units": (minimum(lambda x, p: abs(1e8 * x - p) + (1e8 * x) ** 2, 0.0, "BFGS"), 0.0),
+    "norm": (minimum(lambda x, p: np.sqrt(((x - p) ** 2).sum()) + 0.1 * (x * x).sum(), [0.2, 0.3]), 0.3),
+    "one direction of two": (minimum(lambda x, p: abs(x[0] - x[1] - p) + ((x - 0.2) ** 2).sum(), [0.2, 0.1]), 0.1),
+    "median": (minimum(lambda x, p: abs(x - np.stack([0.1 * p, p, 4.0 * p])).sum(), 0.5), 0.3),
+    "bent gradient": (minimum(lambda x, p: np.maximum(x - p, 0.0) ** 2 + 0.5 * x * x, 0.0, "BFGS"), 0.0),
+    "root": (lambda p: optimize.root(lambda x: x + 0.5 * abs(x - 0.3) - p, 0.3).x, 0.3),
+    "fixed point": (lambda p: optimize.fixed_point(lambda x: 0.3 + 0.5 * np.maximum(x - p, 0.0), 0.3), 0.3),
+    "least squares": (lambda p: optimize.least_squares(lambda x: [np.maximum(x - p, 0.0), 0.5 * x], 0.0).x, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", KINKS)
+def test_solutions_at_kinks_have_no_derivative(name: str) -> None:
+    f, p = KINKS[name]
+    with pytest.raises(RuntimeError, match="the result sits at a kink"):
+        tg.jacobian(f)(p)
+
+
+def test_compiled_objectives_at_kinks_have_no_derivative() -> None:
+    @njit
+    def f(x: Any, p: Any) -> Any:
+        return abs(x[0] - p[0]) + (x[0] - x[1]) ** 2 + 0.1 * x[1] ** 2
+
+    p = tg.tensor([0.3], requires_grad=True)
+    x = optimize.minimize(f, np.array([0.5, 0.5]), (p,), "Nelder-Mead", tol=1e-12).x
+    with pytest.raises(RuntimeError, match="the result sits at a kink"):
+        x[0].backward()
+    assert p.grad is None
+
+
+def test_closed_over_leaves_that_are_only_compared_are_parameters() -> None:
+    w = tg.tensor(0.1, requires_grad=True)
+    x = optimize.minimize(lambda x: np.where(x > w, 1.0, -0.5) * x + x * x, 1.0, method="Nelder-Mead", tol=1e-12).x
+    with pytest.raises(RuntimeError, match="the result sits at a kink"):
+        x.backward()
+
+
+def test_a_kink_elsewhere_does_no_harm() -> None:
+    solve = minimum(lambda x, p: abs(x - 4.0 * p) + (x - p) ** 2, 0.5, "BFGS")
+    assert tg.grad(solve)(1.0) == pytest.approx(1.0, rel=1e-9)  # x = p + 1/2
+
+
+def test_second_derivatives_at_kinks_are_refused_too() -> None:
+    f, p = KINKS["abs"]
+    with pytest.raises(RuntimeError, match="the result sits at a kink"):
+        tg.grad(tg.grad(f))(p)
+
+
+# How exact, and when the function is looked at.
+
+
+def test_derivatives_are_more_exact_than_the_solution() -> None:
+    result = None
+
+    def solve(p: Any) -> Any:
+        nonlocal result
+        result = optimize.minimize(lambda x: np.exp(x) - p * x, 0.5, method="Nelder-Mead", options={"xatol": 1e-3})
+        return result.x
+
+    assert tg.grad(solve)(2.0) == pytest.approx(0.5, rel=1e-9)
+    assert tg.grad(tg.grad(solve))(2.0) == pytest.approx(-0.25, rel=1e-9)
+    with tg.no_grad():
+        found = solve(2.0)
+    assert solve(tg.tensor(2.0, requires_grad=True)).item() == found != pytest.approx(np.log(2.0), rel=1e-6)
+
+
+def test_variables_around_the_function_may_change_afterwards() -> None:
+    w = tg.tensor(4.0, requires_grad=True)
+    sum([optimize.root(lambda x: x * x - k * w, 1.0).x for k in (1.0, 4.0)]).backward()  # noqa: B023
+    assert w.grad.item() == pytest.approx(0.25 + 0.5)
+
+
+def test_many_unknowns_are_examined_when_the_derivative_is_asked_for() -> None:
+    b = tg.tensor(np.linspace(1.0, 2.0, 40), requires_grad=True)
+    factor = [1.0]
+    f = lambda x: factor[0] * x**3 - b  # noqa: E731
+    x = optimize.root(f, np.ones(40), tol=1e-12).x
+    x.sum().backward(retain_graph=True)
+    np.testing.assert_allclose(b.grad.numpy(), b.detach().numpy() ** (-2.0 / 3.0) / 3.0, rtol=1e-9)
+    y = optimize.root(f, np.ones(40), tol=1e-12).x
+    factor[0] = 2.0
+    with pytest.raises(RuntimeError, match="gives other values than when the solution was computed"):
+        y.sum().backward()
+
+
+def test_many_unknowns_at_kinks() -> None:
+    w = tg.tensor(0.3, requires_grad=True)
+    x = optimize.minimize(lambda x: abs(x - w).sum() + (x * x).sum(), np.full(40, 0.3)).x
+    with pytest.raises(RuntimeError, match="the result sits at a kink"):
+        x.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
+def test_parameters_that_leave_the_graph_inside_of_a_solver_are_refused() -> None:
+    with pytest.raises(TypeError, match="left the graph"):
+        tg.grad(lambda p: optimize.minimize(lambda x: (x - p.item()) ** 2, 0.0).x)(1.0)
+    with pytest.raises(TypeError, match="left the graph"):
+        tg.grad(lambda p: optimize.root(lambda x: x - float(p), 0.0).x)(1.0)

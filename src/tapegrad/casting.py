@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad import escapes
 from tapegrad.dtypes import as_dtype, promote_types
 from tapegrad.quiet import quiet
 from tapegrad.structural import Structural, apply
@@ -28,6 +29,8 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     wanted = as_dtype(dtype)
     if data.dtype == wanted:
         return x
+    if wanted.kind != "f" and escapes.decisions_in_use:
+        escapes.compared(x)
     with quiet():  # beyond float32 is inf, as in PyTorch
         converted = data.astype(wanted)
     return apply(_CAST, (x,), converted)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import dtypes
+from tapegrad import dtypes, escapes
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.recording import check_broadcast
 from tapegrad.tensor import Tensor, array_of, as_operand, make
@@ -54,6 +54,8 @@ def _comparison(name: str, symbol: str, ufunc: Any, compare: Callable[[float, fl
     def function(x: Any, y: Any) -> Tensor:
         a = x._data if isinstance(x, Tensor) else as_operand(x)._data
         b = y if type(y) is float else as_operand(y)._data
+        if escapes.decisions_in_use:
+            escapes.compared(x, y)
         if type(a) is float and type(b) is float:
             return make(np.array(compare(a, b)), 0)
         check_broadcast(a, b)
@@ -86,6 +88,8 @@ def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> 
         if len(operands) != wanted:  # NumPy would take one more for the place of the result
             raise TypeError(f"{name}() takes {wanted} operand(s), but got {len(operands)}")
         data = [as_operand(t)._data for t in operands]
+        if escapes.decisions_in_use:
+            escapes.compared(*operands)
         for a in data if integers_only else ():
             if type(a) is float or a.dtype.kind == "f":
                 raise RuntimeError(
@@ -135,6 +139,8 @@ not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
 
 def equal(x: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and elements."""
+    if escapes.decisions_in_use:
+        escapes.compared(x, other)
     return bool(np.array_equal(array_of(x), array_of(as_operand(other))))
 
 
@@ -171,6 +177,8 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, eq
         if not tolerance >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     check_broadcast(a, b)
+    if escapes.decisions_in_use:
+        escapes.compared(x, other)
     with quiet():
         return make(np.asarray(np.isclose(a, b, rtol, atol, equal_nan)), 0)
 

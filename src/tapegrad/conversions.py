@@ -29,7 +29,7 @@ def item(t: Tensor) -> Any:
     """
     data = t._data
     if escapes.in_use and t._row:
-        escapes.note()
+        escapes.note(t)
     if type(data) is float:
         return data
     if data.size != 1:
@@ -40,7 +40,7 @@ def item(t: Tensor) -> Any:
 def tolist(t: Tensor) -> Any:
     """The values as nested lists of Python numbers."""
     if escapes.in_use and t._row:
-        escapes.note()
+        escapes.note(t)
     return t._data if type(t._data) is float else t._data.tolist()
 
 
@@ -131,6 +131,8 @@ def as_bool(t: Tensor) -> bool:
         If it has another number of elements.
     """
     data = t._data
+    if escapes.decisions_in_use:
+        escapes.compared(t)
     if type(data) is float:
         return data != 0.0
     if data.size == 1:

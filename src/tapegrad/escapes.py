@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from tapegrad.frames import calling_frame
 
-__all__ = ["Places", "at_depth", "depth", "note", "watched"]
+__all__ = ["Places", "at_depth", "compared", "depth", "note", "pass_on", "watched"]
 
 T = TypeVar("T")
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
+decisions_in_use = False  # the same for what is compared, which fewer calls ask for
 _STORE = dis.opmap["STORE_SUBSCR"]
 
 
@@ -28,9 +29,18 @@ class Places(list[str]):
     ----------
     written : str
         The first place where the number went into an array of NumPy's, which must not happen unseen: the array looks like a result.
+    decided : list of Tensor or None
+        Tracked tensors that were compared, if they are asked for: what a function does may depend on them without a derivative.
+    left : list of Tensor
+        The tensors whose values left, if the same are asked for.
     """
 
     written = ""
+    decided: list[Any] | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: list[Any] = []
 
 
 class _Thread(threading.local):
@@ -60,11 +70,16 @@ def at_depth(level: int, function: Callable[..., T], *arguments: Any) -> T:
         _thread.places = before
 
 
-def watched(function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any]) -> tuple[T, Places]:
-    """Call a function and note places of this thread meanwhile; its result, and them."""
-    global in_use
+def watched(
+    function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any], decisions: bool = False
+) -> tuple[T, Places]:
+    """Call a function and note places of this thread meanwhile, on request also what it compared; its result, and them."""
+    global in_use, decisions_in_use
     in_use = True
     places = Places()
+    if decisions:
+        decisions_in_use = True
+        places.decided = []
     before = _thread.places
     try:
         _thread.places = [*before, places]
@@ -73,11 +88,28 @@ def watched(function: Callable[..., T], arguments: Sequence[Any], named: dict[st
         _thread.places = before
 
 
-def note() -> None:
+def compared(*operands: Any) -> None:
+    """Note tracked tensors that decide something, for each call that asks; callers look at `decisions_in_use` first."""
+    for places in _thread.places:
+        if places.decided is not None:
+            places.decided.extend(t for t in operands if getattr(t, "_row", 0))
+
+
+def pass_on(place: str) -> None:
+    """Note a place for the call around, as where a value left its graph too."""
+    if _thread.places and not _thread.places[-1]:
+        _thread.places[-1].append(place)
+
+
+def note(t: Any) -> None:
     """Note the place in the caller's code, the first one of each call that watches."""
-    if not _thread.places or _thread.places[-1].written:
+    if not _thread.places:
         return
     places = _thread.places[-1]
+    if places.decided is not None:
+        places.left.append(t)
+    if places.written:
+        return
     frame = calling_frame()
     # `array[k] = x` asks for a float by itself; in `array[k] = float(x)` a call is what runs now.
     stores = frame.f_code.co_code[frame.f_lasti] == _STORE

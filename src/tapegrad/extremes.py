@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad import elementwise
+from tapegrad import elementwise, escapes
 from tapegrad.nested import MAX_DIMENSIONS
 from tapegrad.reductions import Dims, add_reduce, reduced, restore
 from tapegrad.selecting import put_along
@@ -242,6 +242,8 @@ def _position(find: Any, name: str, x: Tensor, dim: int | None, keepdim: bool) -
     if data.dtype.kind == "b":
         raise RuntimeError(f"{name}(): does not support bool input; convert it to an integer dtype")
     position = None if dim is None else axis(dim, data.ndim)
+    if escapes.decisions_in_use:
+        escapes.compared(x)
     require_elements(data, () if position is None else (position,), dim is None, name)
     if data.ndim == 0:
         return wrap(np.zeros((), np.int64))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import elementwise, structural
+from tapegrad import elementwise, escapes, structural
 from tapegrad.casting import cast
 from tapegrad.dtypes import type_name
 from tapegrad.quiet import IGNORING, enter, leave, quiet
@@ -282,6 +282,8 @@ def count_nonzero(x: Tensor, dim: Dims = None) -> Tensor:
     tensor([1, 2])
     """
     data = array_of(x)
+    if escapes.decisions_in_use:
+        escapes.compared(x)
     return wrap(np.asarray(add_reduce(data != 0, reduced(dim, data.ndim), np.int64)))
 
 

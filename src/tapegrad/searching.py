@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import escapes
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.tensor import Tensor, array_of, as_operand, wrap
@@ -35,6 +36,8 @@ def nonzero(x: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]
             [2]])
     """
     data = array_of(x)
+    if escapes.decisions_in_use:
+        escapes.compared(x)
     if as_tuple:
         return tuple(wrap(places.astype(np.int64, copy=False)) for places in np.nonzero(data if data.ndim else data.reshape(1)))
     return wrap(np.ascontiguousarray(np.argwhere(data).astype(np.int64, copy=False)))
@@ -100,6 +103,8 @@ def searchsorted(
         )
     if sorter is not None:
         boundaries = np.take_along_axis(boundaries, _checked_sorter(array_of(sorter), boundaries.shape, name), -1)
+    if escapes.decisions_in_use:
+        escapes.compared(sorted_sequence, input)
     behind = right or side == "right"
     if boundaries.ndim == 1:
         found: Any = np.searchsorted(boundaries, values, "right" if behind else "left")
@@ -194,4 +199,6 @@ def isin(elements: Tensor | float, test_elements: Tensor | float, *, assume_uniq
     """
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): one of elements and test_elements must be a Tensor")
+    if escapes.decisions_in_use:
+        escapes.compared(elements, test_elements)
     return wrap(np.asarray(np.isin(array_of(as_operand(elements)), array_of(as_operand(test_elements)), invert=invert)))

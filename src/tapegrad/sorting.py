@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad import escapes
 from tapegrad.extremes import ValuesIndices, pick_along, to_the_picked
 from tapegrad.structural import Structural, axis
 from tapegrad.tensor import Tensor, array_of, wrap
@@ -60,6 +61,8 @@ def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool 
     >>> tg.argsort(tg.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
+    if escapes.decisions_in_use:
+        escapes.compared(x)
     return wrap(_order(array_of(x), axis(dim, array_of(x).ndim), descending))
 
 

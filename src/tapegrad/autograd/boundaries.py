@@ -40,6 +40,14 @@ class Mark:
             slot = TAPE.slot(t._row)
             return slot > TAPE.slot(self._row._row) and opcode_of(slot)[0] != at.LEAF
 
+    def is_of_a_call(self, t: Tensor) -> bool:
+        """Whether a tensor is a leaf that a driver made since, of a constant: nobody can ask for its gradient."""
+        with TAPE.claim():
+            slot = TAPE.slot(t._row)
+            if slot <= TAPE.slot(self._row._row) or opcode_of(slot)[0] != at.LEAF:
+                return False
+            return hasattr(object_at(record_of(slot).payload), "of_call")
+
     def boundary(self, results: Iterable[Tensor], apart_from: Iterable[Tensor] = ()) -> list[int]:
         """Older rows and leaves that newer results depend on, for the time of a claim.
 

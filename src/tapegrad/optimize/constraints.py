@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.optimize.implicit import recorded
-from tapegrad.optimize.packing import Packing
+from tapegrad.drivers.calling import plain_tree
+from tapegrad.optimize.dependence import constants, recorded
+from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 
 __all__ = ["Constraint", "between", "constraint_functions", "equality", "inequality", "recordable", "scipy_constraints"]
@@ -157,15 +158,26 @@ def _filled(given: dict[str, Any], packing: Packing) -> dict[str, Any]:
     if jacobian is None:
         vector = VectorFunction(given["fun"], packing, given.get("args", ()), "constraint")
         return {"type": given["type"], "fun": vector.value, "jac": vector.jacobian}
-    if not callable(jacobian):
-        return given
-    plain = {name: _of_vector(given[name], packing) for name in ("fun", "jac")}
-    return given | plain
+    further = constants(as_arguments(given.get("args", ())))
+    if not callable(jacobian):  # SciPy differences a function of the vector
+        return given | {"fun": _plain(given["fun"]), "args": further}
+    of_vector = {name: _plain(_of_vector(given[name], packing)) for name in ("fun", "jac")}
+    return given | of_vector | {"args": further}
 
 
 def _of_vector(function: Callable[..., Any], packing: Packing) -> Callable[..., Any]:
     """A function of the vector that one of the structured variable stands for."""
     return lambda x, *args: function(packing.structured(x), *args)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results are arrays, whatever tracked tensors are in them: its derivatives are found otherwise."""
+
+    def call(*arguments: Any) -> Any:
+        value = plain_tree(function(*arguments))
+        return np.asarray(value, np.float64) if isinstance(value, (list, tuple)) else value
+
+    return call
 
 
 def recordable(given: Any) -> list[Constraint]:

@@ -11,13 +11,19 @@ import numpy as np
 
 from tapegrad.drivers.calling import Call, call, is_compiled
 from tapegrad.escapes import at_depth
-from tapegrad.optimize.implicit import constants, depends_on_tracked, flat, frozen, recorded
-from tapegrad.optimize.optimality import implicit_minimum, refuse_tracked_limits
+from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, frozen, recorded, tracked_in
+from tapegrad.optimize.limits import refuse_tracked_limits
+from tapegrad.optimize.optimality import implicit_minimum
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.tensor import Tensor, is_recording
 
 __all__ = ["curve_fit", "least_squares"]
+
+INSTEAD_OF_BOUNDS = (
+    "Give half the sum of squares to tg.optimize.minimize with constraints of functions, as in "
+    "tg.optimize.inequality(lambda x: x - lower), or pass lower.detach() for a constant."
+)
 
 
 def least_squares(
@@ -70,8 +76,8 @@ def least_squares(
 
     packing = Packing(x0, "least_squares")
     bounds = options.get("bounds")
+    refuse_tracked_limits("least_squares", bounds, advice=INSTEAD_OF_BOUNDS)
     pairs = None if bounds is None else bounds if hasattr(bounds, "lb") else optimize.Bounds(*bounds)
-    refuse_tracked_limits("least_squares", bounds, ())
     function = functools.partial(residual, **kwargs) if kwargs else residual
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "least_squares")
     solve = functools.partial(optimize.least_squares, vector.value, packing.start, jac=vector.jacobian, **options)
@@ -87,7 +93,9 @@ def least_squares(
         r = residuals(x)
         return 0.5 * (r * r).sum()
 
-    if not depends_on_tracked(lambda z: [residuals(packing.tensors(z))], result.flat):
+    given = tracked_in((parameters, kwargs))
+    dependent = depends_on_tracked(lambda z: [residuals(packing.tensors(z))], result.flat, "least_squares")
+    if not (dependent or (given and is_recording())):
         if not packing.is_vector:
             result.x = packing.structured(result.x)
         return result
@@ -97,7 +105,7 @@ def least_squares(
             f"{options['loss']!r}. Give the sum of losses to tg.optimize.minimize, or run under tg.no_grad()."
         )
     failure = None if result.success else str(result.message)
-    x = implicit_minimum(half_of_squares, packing, result.flat, pairs, (), "least_squares", failure)
+    x = implicit_minimum(half_of_squares, packing, result.flat, pairs, (), "least_squares", failure, given)
     if x is not None:
         result.x, result.flat = packing.tensors(x), x
         result.fun = residuals(result.x)
@@ -143,8 +151,9 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     """
     from scipy import optimize
 
+    refuse_tracked_limits("curve_fit", options.get("bounds"), advice=INSTEAD_OF_BOUNDS)
     packing = AnyVector("curve_fit") if p0 is None else Packing(np.atleast_1d(p0), "curve_fit", "p0")
-    if is_recording() and any(isinstance(value, Tensor) and value._row for value in (xdata, ydata, options.get("sigma"))):
+    if is_recording() and tracked_in((xdata, ydata, options.get("sigma"))):
         raise _not_differentiable()
     data = xdata
 
@@ -169,7 +178,7 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     solve = functools.partial(optimize.curve_fit, values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)
     with vector:
         found = at_depth(0, solve)
-    if depends_on_tracked(lambda z: [of_parameters(z)], np.asarray(found[0], np.float64)):
+    if depends_on_tracked(lambda z: [of_parameters(z)], np.asarray(found[0], np.float64), "curve_fit"):
         raise _not_differentiable()
     return found
 

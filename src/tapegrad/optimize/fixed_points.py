@@ -11,7 +11,9 @@ import numpy as np
 from tapegrad.drivers.calling import is_compiled
 from tapegrad.drivers.containers import Structure
 from tapegrad.escapes import at_depth
-from tapegrad.optimize.implicit import constants, flat, frozen, implicit_solution, recorded
+from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
+from tapegrad.optimize.equations import SquareEquations
+from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.tensor import Tensor
@@ -93,7 +95,8 @@ def fixed_point(
     def equations(z: Tensor) -> Tensor:
         return z - flat(recorded(function, packing.tensors(z * 1.0), *parameters), "fixed_point")
 
-    x = implicit_solution(equations, np.asarray(found, np.float64), "fixed_point")
+    square = SquareEquations(equations, np.asarray(found, np.float64), packing.start, "fixed_point")
+    x = implicit_solution(square, tracked_in(parameters))
     return packing.structured(found) if x is None else packing.tensors(x)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
-from tapegrad.optimize.implicit import constants, depends_on_tracked, frozen, none_tracked, recorded
-from tapegrad.optimize.optimality import implicit_minimum, refuse_tracked_limits
+from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
+from tapegrad.optimize.limits import refuse_tracked_limits
+from tapegrad.optimize.optimality import implicit_minimum
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, is_recording
 
 __all__ = ["minimize"]
 
@@ -88,8 +89,8 @@ def minimize(
     Where the function or a constraint depends on tracked tensors, be they in `args` or variables around it, ``x``, ``flat`` and
     ``fun`` hold tensors that are differentiable by these; the other fields of the result are plain numbers. The derivative is that
     of the optimality conditions [1]_: of the gradient for the variables that no bound holds (the others have the derivative zero),
-    together with the constraints that are active at the solution and their multipliers. Where a constraint is active and its
-    multiplier is zero, the solution has a kink, and the derivative is that of the side on which the constraint stays active. What
+    together with the constraints that are active at the solution and their multipliers. Where a bound or constraint is about to
+    hold, the solution has a kink, and so it may have where the function has one: the backward pass raises RuntimeError there. What
     else holds, costs and fails is as for `root`, with the Hessian, bordered by the active constraints, in place of the Jacobian.
 
     References
@@ -145,10 +146,11 @@ def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: A
         x = packing.tensors(z)
         return [recorded(f, x, *parameters), *(recorded(one.function, x) for one in recordable(constraints))]
 
-    if not depends_on_tracked(everything, flat):
+    given = tracked_in(parameters)
+    if not (depends_on_tracked(everything, flat, "minimize") or (given and is_recording())):
         return None
     failure = None if result.success else str(result.message)
-    return implicit_minimum(of_variable, packing, flat, bounds, constraint_functions(constraints), "minimize", failure)
+    return implicit_minimum(of_variable, packing, flat, bounds, constraint_functions(constraints), "minimize", failure, given)
 
 
 def _minimized(

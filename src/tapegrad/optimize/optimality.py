@@ -3,74 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.escapes import at_depth
 from tapegrad.joining import cat
+from tapegrad.optimize.active_sets import ActiveSet, AmbiguousError, Limits, Model, first_guess, fitted_multipliers
 from tapegrad.optimize.constraints import Constraint
-from tapegrad.optimize.implicit import flat, implicit_solution, recorded
+from tapegrad.optimize.dependence import flat, recorded
+from tapegrad.optimize.equations import Determined, Equations
+from tapegrad.optimize.implicit import implicit_solution
+from tapegrad.optimize.limits import bounds_as_arrays
+from tapegrad.optimize.linearised import Linearised, SingularError
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction, VectorFunction
 from tapegrad.tensor import Tensor, wrap
 
-__all__ = ["bounds_as_arrays", "implicit_minimum", "refuse_tracked_limits"]
+__all__ = ["implicit_minimum"]
 
-NEAR = (
-    1e-2  # farther from its limit than this, relative to the size of that, a constraint is not active; interior methods stay away
-)
-AT = 1e-10  # nearer than this it is, whatever its multiplier
+NEAR = 1e-3  # relative distances of bounds that are tried as active where the others determine nothing
 Function = Callable[[Any], Any]
 
 
-class _Limits(NamedTuple):
-    """What bounds variables or values of constraint functions from below and above."""
-
-    lower: np.ndarray
-    upper: np.ndarray
-
-
-def refuse_tracked_limits(name: str, bounds: Any, constraints: Any) -> None:
-    """Raise for limits that are to be differentiated by, since SciPy would take their values and lose that.
-
-    Raises
-    ------
-    NotImplementedError
-        If one is a tracked tensor.
-    """
-    listed = constraints if isinstance(constraints, (list, tuple)) and not isinstance(constraints, Constraint) else [constraints]
-    limits = [bounds, *((one.lower, one.upper) for one in listed if isinstance(one, Constraint))]
-    if any(_has_tracked(limit) for limit in limits):
-        raise NotImplementedError(
-            f"{name}: bounds that are tracked tensors are not differentiated. Write them as constraints of functions, as in "
-            "tg.optimize.inequality(lambda x: x - lower), or pass lower.detach() for a constant."
-        )
-
-
-def _has_tracked(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return value._row != 0
-    if isinstance(value, (list, tuple)):
-        return any(map(_has_tracked, value))
-    return hasattr(value, "lb") and (_has_tracked(value.lb) or _has_tracked(value.ub))
-
-
-def bounds_as_arrays(bounds: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of variables, infinite where there are none."""
-    if bounds is None:
-        return np.full(size, -np.inf), np.full(size, np.inf)
-    if hasattr(bounds, "lb"):
-        lower, upper = bounds.lb, bounds.ub
-    else:
-        pairs = [(-np.inf if a is None else a, np.inf if b is None else b) for a, b in bounds]
-        lower, upper = [a for a, _ in pairs], [b for _, b in pairs]
-    return np.broadcast_to(np.asarray(lower, float), size), np.broadcast_to(np.asarray(upper, float), size)
-
-
 def implicit_minimum(
-    f: Function, packing: Packing, x: np.ndarray, bounds: Any, constraints: Sequence[Constraint], name: str, failure: str | None
+    f: Function,
+    packing: Packing,
+    x: np.ndarray,
+    bounds: Any,
+    constraints: Sequence[Constraint],
+    name: str,
+    failure: str | None,
+    given: Sequence[Tensor],
 ) -> Tensor | None:
     """A minimum, all elements one after the other, as a tensor with its derivative; None if nothing is tracked.
 
@@ -85,125 +50,108 @@ def implicit_minimum(
         In one of SciPy's forms.
     constraints : sequence of Constraint
     name, failure : str
+        As for `Equations`.
+    given : sequence of Tensor
         As for `implicit_solution`.
     """
-    conditions = _Conditions(f, packing, x, _Limits(*bounds_as_arrays(bounds, len(x))), constraints)
-    z = implicit_solution(conditions.residual, conditions.z, name, failure)
-    return None if z is None else conditions.variable(z)
+    z = implicit_solution(Conditions(f, packing, x, Limits(*bounds_as_arrays(bounds, len(x))), constraints, name, failure), given)
+    return None if z is None else z[: len(x)]
 
 
-class _Conditions:
-    """Equations of a minimum ``x`` with multipliers ``m``.
+class Conditions(Equations):
+    """Equations of a minimum ``x`` with multipliers ``m``, of which those are taken that hold.
 
     ``df/dx - m dc/dx = 0`` for the variables that no bound holds, and ``c = limit`` for the active constraints and equalities.
-
-    Attributes
-    ----------
-    z : ndarray
-        The unknowns at the solution: free variables, then multipliers.
     """
 
-    def __init__(self, f: Function, packing: Packing, x: np.ndarray, bounds: _Limits, constraints: Sequence[Constraint]) -> None:
-        self.f, self.packing, self.x, self.constraints = f, packing, x, constraints
-        gradient, found, normals = at_depth(0, self._measured)
+    def __init__(
+        self,
+        f: Function,
+        packing: Packing,
+        x: np.ndarray,
+        bounds: Limits,
+        constraints: Sequence[Constraint],
+        name: str,
+        failure: str | None,
+    ) -> None:
+        self.f, self.packing, self.constraints = f, packing, constraints
+        gradient, found, normals = at_depth(0, self._measured, x)
+        sizes = [len(values) for values in found]
+        self.limits = Limits(*(_joined([getattr(c, side) for c in constraints], sizes) for side in ("lower", "upper")))
         values = np.concatenate([np.empty(0), *found])
-        sizes = [len(value) for value in found]
-        limits = _Limits(
-            *(
-                np.concatenate(
-                    [
-                        np.empty(0),
-                        *(np.broadcast_to(np.asarray(getattr(c, side), float), n) for c, n in zip(constraints, sizes, strict=True)),
-                    ]
-                )
-                for side in ("lower", "upper")
-            )
-        )
-        held, active = _active_set(x, bounds, values, limits, normals, gradient)
-        self.free, self.held = np.flatnonzero(~held), np.flatnonzero(held)
-        self.places = np.flatnonzero(active)
-        nearest = np.where(np.abs(values - limits.lower) <= np.abs(limits.upper - values), limits.lower, limits.upper)
-        self.limits = nearest[self.places]
-        multipliers = np.empty(0)
-        if len(self.places):
-            multipliers = np.linalg.lstsq(normals[self.places][:, self.free].T, gradient[self.free], rcond=None)[0]
-        self.z = np.concatenate([x[self.free], multipliers])
+        self.active, multipliers = first_guess(x, packing.start, gradient, bounds, values, normals, self.limits)
+        super().__init__(name, np.concatenate([x, multipliers]), packing.start, failure, bounds)
 
-    def _measured(self) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    def _measured(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
         """Gradient, and values and normals of constraints, as plain numbers."""
-        gradient = ScipyFunction(self.f, self.packing).gradient(self.x)
+        gradient = ScipyFunction(self.f, self.packing).gradient(x)
         vectors = [VectorFunction(one.function, self.packing, name="constraint") for one in self.constraints]
-        values = [vector.value(self.x) for vector in vectors]
-        normals = np.concatenate([np.empty((0, len(self.x))), *(vector.jacobian(self.x) for vector in vectors)])
+        values = [vector.value(x) for vector in vectors]
+        normals = np.concatenate([np.empty((0, len(x))), *(vector.jacobian(x) for vector in vectors)])
         return gradient, values, normals
 
-    def variable(self, z: Tensor) -> Tensor:
-        """All variables, of which bounds hold some."""
-        free = z[: len(self.free)]
-        if not len(self.held):
-            return free
-        places = np.empty(len(self.x), np.int64)
-        places[self.free], places[self.held] = np.arange(len(self.free)), len(self.free) + np.arange(len(self.held))
-        return cat([free, wrap(self.x[self.held])])[wrap(places)]
-
-    def residual(self, z: Tensor) -> Tensor:
-        """What is zero at the solution."""
-        x = self.variable(z * 1.0)
+    def residual(self, z: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """What is zero at the solution, or not asked to be; and all that it was computed from."""
+        x = z[: len(self.start)] * 1.0
         structured = self.packing.tensors(x)
-        value = flat(recorded(self.f, structured), "minimize").sum()
-        if not len(self.places):
-            return self._by_free(value, x)
-        values = cat([flat(recorded(one.function, structured), "constraint") for one in self.constraints])[wrap(self.places)]
-        gaps = values - wrap(self.limits)
-        lagrangian = value - (z[len(self.free) :] * gaps).sum()
-        return cat([self._by_free(lagrangian, x), gaps])
+        value = flat(recorded(self.f, structured), self.name).sum()
+        if not self.constraints:
+            return _by(value, x), [value]
+        values = cat([flat(recorded(one.function, structured), "constraint") for one in self.constraints])
+        gaps = values - wrap(self.limits.at(self.active.sides))
+        return cat([_by(value - (z[len(self.start) :] * gaps).sum(), x), gaps]), [value, values]
 
-    def _by_free(self, value: Tensor, x: Tensor) -> Tensor:
-        if not value._row:
-            return wrap(np.zeros(len(self.free)))
-        (g,) = tensor_grad(value, x, create_graph=True, materialize_grads=True)
-        if g is None:
-            raise AssertionError
-        return g[wrap(self.free)] if len(self.held) else g
+    def determined(self, value: np.ndarray, jacobian: np.ndarray) -> Determined | None:
+        """The equations of the active set; None where that is another one than was recorded."""
+        n = len(self.start)
+        assert self.bounds is not None
+        x, gradient, normals = self.z[:n], value[:n], jacobian[n:, :n]
+        at_bound = ((x <= self.bounds.lower) & (gradient == np.inf)) | ((x >= self.bounds.upper) & (gradient == -np.inf))
+        fixed = at_bound | (self.bounds.lower == self.bounds.upper)
+        values = value[n:] + self.limits.at(self.active.sides)
+        self._model = Model(
+            x, self.start, self.z[n:], gradient, jacobian[:n, :n], values, normals, self.bounds, self.limits, fixed
+        )  # fmt: skip
+        active, linear, step = self._settled(self._model)
+        if (active.sides != self.active.sides).any():
+            self.active = active
+            self.z = np.concatenate([x, fitted_multipliers(active, gradient + normals.T @ self.z[n:], normals)])
+            return None
+        self.active, self._linear, self._step = active, linear, step
+        return Determined(active.kept, np.flatnonzero((active.held != 0) & ~fixed), linear, step, self._model.lengths)
 
+    def require_certainty(self) -> None:
+        """See that no bound or constraint is about to hold, or to let go."""
+        self._model.require_certainty(self.active, self._linear, self._step)
 
-def _active_set(
-    x: np.ndarray, bounds: _Limits, values: np.ndarray, limits: _Limits, normals: np.ndarray, gradient: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Which variables a bound holds, and which constraints are active.
-
-    One that a solver left a little off its limit is told from one that does nothing by its multiplier: of a gap and a multiplier,
-    whose product is zero, the larger one is meant.
-    """
-    equal = limits.lower == limits.upper
-    sides: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []  # signed normals, gaps, and whose they are
-    size = len(x)
-    for sign, limit in ((1.0, bounds.lower), (-1.0, bounds.upper)):
-        gaps = _gap(sign * (x - limit), limit)
-        near = np.flatnonzero(gaps <= NEAR)
-        normal = np.zeros((len(near), size))
-        normal[np.arange(len(near)), near] = sign
-        sides.append((normal, gaps[near], near))
-    for sign, limit in ((1.0, limits.lower), (-1.0, limits.upper)):
-        gaps = _gap(sign * (values - limit), limit)
-        near = np.flatnonzero((gaps <= NEAR) | equal)
-        sides.append((sign * normals[near], gaps[near], size + near))
-    owners = np.concatenate([numbers for _, _, numbers in sides])
-    gaps = np.concatenate([gap for _, gap, _ in sides])
-    multipliers = np.zeros(len(owners))
-    if len(values) and len(owners):
-        from scipy.optimize import nnls
-
-        multipliers = nnls(np.concatenate([normal for normal, _, _ in sides]).T, gradient)[0]
-    elif len(owners):
-        multipliers = np.concatenate([sides[0][0], sides[1][0]]) @ gradient
-    active = np.zeros(size + len(values), bool)
-    active[owners[(multipliers > gaps) | (gaps <= AT)]] = True
-    active[size:] |= equal
-    return active[:size], active[size:]
+    def _settled(self, model: Model) -> tuple[ActiveSet, Linearised, np.ndarray]:
+        held = self.active.held.copy()
+        held[model.fixed] = np.where(model.x[model.fixed] <= model.bounds.lower[model.fixed], -1, 1)
+        active = ActiveSet(held, self.active.sides)
+        try:
+            return model.settled(active)
+        except (SingularError, AmbiguousError):
+            # Where the objective is linear, or nearly so, bounds determine the solution, and those of interior methods are near.
+            near = NEAR * model.lengths
+            held = held.copy()
+            held[(held == 0) & (model.x - model.bounds.lower <= near) & (model.gradient > 0.0)] = -1
+            held[(held == 0) & (model.bounds.upper - model.x <= near) & (model.gradient < 0.0)] = 1
+            if (held == active.held).all():
+                raise
+            return model.settled(ActiveSet(held, active.sides))
 
 
-def _gap(difference: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """How far a value is from its limit, relative to the limit's size; infinite where there is no limit."""
-    finite = np.isfinite(limit)
-    return np.where(finite, np.abs(difference) / (1.0 + np.abs(np.where(finite, limit, 0.0))), np.inf)
+def _joined(limits: Sequence[Any], sizes: Sequence[int]) -> np.ndarray:
+    """Limits of all values of functions, one after the other."""
+    spread = [np.broadcast_to(np.asarray(limit, float), size) for limit, size in zip(limits, sizes, strict=True)]
+    return np.concatenate([np.empty(0), *spread])
+
+
+def _by(value: Tensor, x: Tensor) -> Tensor:
+    """The gradient, recorded."""
+    if not value._row:
+        return wrap(np.zeros(x.shape))
+    (g,) = tensor_grad(value, x, create_graph=True, materialize_grads=True)
+    if g is None:
+        raise AssertionError
+    return g

@@ -11,6 +11,7 @@ import numpy as np
 
 from tapegrad.autograd.backward import grad as tensor_grad
 from tapegrad.drivers.calling import Call, call, is_compiled
+from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix
@@ -211,6 +212,7 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
 
     def _record(self, x: np.ndarray) -> tuple[Call, Outputs, list[np.ndarray]]:
         made = self._call(self._packing.point(x))
+        made.output = _as_floats(made.output)
         return made, Outputs(made, self._name), []
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -231,6 +233,21 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
             return hessian_matrix(self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64))
         made, outputs, _ = self._at(x)
         return hessian_matrix(Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True))
+
+
+def _as_floats(value: Any) -> Any:
+    """A result with floats in place of integers, which SciPy would convert: a constant like ``[x[0], 0]``."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves, [], "")
+    if not any(_is_integer(leaf) for leaf in leaves):
+        return value
+    return restore(structure, (np.asarray(leaf, np.float64)[()] if _is_integer(leaf) else leaf for leaf in leaves))
+
+
+def _is_integer(leaf: Any) -> bool:
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return leaf.dtype.kind in "iu"
+    return isinstance(leaf, int) and not isinstance(leaf, bool)
 
 
 def scipy_fun(f: Callable[..., Any], x0: Any = None, args: Any = ()) -> ScipyFunction:

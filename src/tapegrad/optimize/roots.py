@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.escapes import at_depth
-from tapegrad.optimize.implicit import constants, flat, frozen, implicit_solution, recorded
+from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
+from tapegrad.optimize.equations import SquareEquations
+from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.tensor import Tensor
@@ -54,10 +56,10 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     -----
     Where the function depends on tracked tensors, be they in `args` or variables around it, ``x`` and ``flat`` hold tensors that
     are differentiable by these, as often as one likes, by the implicit function theorem [1]_ [2]_; the other fields of the result
-    are plain numbers. The derivative by `x0` is zero. It takes one evaluation of the function more, and in the backward pass the
-    Jacobian, whose LU factors (time of order n³, n² numbers) serve all passes of first order; each pass of higher order takes n
-    recorded ones. The backward pass raises `LinAlgError` if the Jacobian is singular, and RuntimeError if the solver found no
-    solution. Under ``no_grad`` nothing is tracked.
+    are plain numbers. The derivative by `x0` is zero. It takes about ten evaluations of the function more, and the Jacobian, whose
+    LU factors (time of order n³, n² numbers) serve all passes of first order; each pass of higher order takes n recorded ones.
+    The backward pass raises `LinAlgError` if the Jacobian is singular, and RuntimeError if the solver found no solution, or the
+    function has a kink there. Under ``no_grad`` nothing is tracked.
 
     References
     ----------
@@ -90,7 +92,9 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     def equations(z: Tensor) -> Tensor:
         return flat(recorded(function, packing.tensors(z * 1.0), *parameters), "root")
 
-    x = implicit_solution(equations, np.asarray(result.flat, np.float64), "root", None if result.success else str(result.message))
+    failure = None if result.success else str(result.message)
+    square = SquareEquations(equations, np.asarray(result.flat, np.float64), packing.start, "root", failure)
+    x = implicit_solution(square, tracked_in(parameters))
     if x is not None:
         result.x, result.flat = packing.tensors(x), x
     elif not packing.is_vector:

@@ -1,0 +1,127 @@
+"""What functions of the user's depend on: arguments, and tracked tensors around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.boundaries import Mark
+from tapegrad.casting import cast
+from tapegrad.drivers.calling import is_compiled, recorder_of, refuse_written
+from tapegrad.drivers.containers import flatten, restore
+from tapegrad.escapes import Places, at_depth, pass_on, watched
+from tapegrad.joining import cat
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, is_recording, make, register_leaf, wrap
+
+__all__ = [
+    "constants", "depends_on_tracked", "flat", "frozen", "leaf_of", "none_tracked", "recorded", "refuse_escapes", "tracked_in",
+]  # fmt: skip
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def constants(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments for the iterations, of which nobody takes a derivative: tracked tensors without their rows."""
+    return _changed(arguments, lambda leaf: leaf.detach() if isinstance(leaf, Tensor) and leaf._row else leaf)
+
+
+def frozen(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments that stay as they are: arrays and untracked tensors are copied."""
+
+    def copied(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor):
+            return leaf if leaf._row or type(leaf._data) is float else make(leaf._data.copy(), 0)
+        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+    return _changed(arguments, copied)
+
+
+def _changed(arguments: Sequence[Any], change: Callable[[Any], Any]) -> tuple[Any, ...]:
+    leaves: list[Any] = []
+    structure = flatten(tuple(arguments), leaves, [], "")
+    return tuple(restore(structure, map(change, leaves)))
+
+
+def tracked_in(value: Any) -> list[Tensor]:
+    """The tracked tensors in something."""
+    leaves: list[Any] = []
+    flatten(value, leaves, [], "")
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf._row]
+
+
+def recorded(f: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a function of the user's, recorded."""
+    return recorder_of(f)(*arguments)
+
+
+def flat(value: Any, name: str) -> Tensor:
+    """All numbers of a function's result as one vector in float64.
+
+    Raises
+    ------
+    TypeError
+        If there is something else in it.
+    """
+    leaves: list[Any] = []
+    flatten(value, leaves, [], "")
+    parts = []
+    for leaf in leaves:
+        if not isinstance(leaf, (Tensor, np.ndarray, np.generic, float, int)):
+            raise TypeError(f"{name} requires real-valued outputs (arrays or floats), but got {type(leaf).__name__}")
+        t = leaf if isinstance(leaf, Tensor) else wrap(np.asarray(leaf, np.float64))
+        parts.append(cast(t, FLOAT64).reshape(-1))
+    if not parts:
+        return wrap(np.empty(0))
+    return parts[0] if len(parts) == 1 else cat(parts)
+
+
+def leaf_of(z: np.ndarray) -> Tensor:
+    """A leaf with the values of an array."""
+    leaf: Tensor = wrap(z.copy()).requires_grad_()
+    return leaf
+
+
+def older(mark: Mark, tensors: Iterable[Tensor], apart_from: Tensor) -> set[int]:
+    """Slots, for the time of a claim, of what tensors depend on that is older than a mark; a tensor may be that itself."""
+    tensors = list(tensors)
+    for t in tensors:
+        if t._row < 0:  # a leaf that was compared, and nothing else yet
+            register_leaf(t)
+    own = {TAPE.slot(t._row) for t in tensors if t is not apart_from and not mark.is_newer(t) and not mark.is_of_a_call(t)}
+    return own | set(mark.boundary(tensors, [apart_from]))
+
+
+def refuse_escapes(places: Places, mark: Mark, apart_from: Tensor, name: str) -> None:
+    """Raise if a tracked value went into an array, and say to the driver around where one left its graph as a number.
+
+    Raises
+    ------
+    TypeError
+        If there is such a value.
+    """
+    refuse_written(places.written, name)
+    if places:
+        with TAPE.claim():
+            lost = older(mark, (t for t in places.left if t._row), apart_from)
+        if lost:
+            pass_on(places[0])
+
+
+def depends_on_tracked(functions: Callable[[Tensor], Any], z: np.ndarray, name: str) -> bool:
+    """Whether what functions give or decide depends on a tracked tensor, be it an argument or a variable around them."""
+    if not is_recording():
+        return False
+    mark, leaf = Mark(), leaf_of(z)
+    found, places = at_depth(0, watched, functions, (leaf,), {}, True)
+    refuse_escapes(places, mark, leaf, name)
+    assert places.decided is not None
+    with TAPE.claim():
+        return bool(older(mark, [*tracked_in(found), *places.decided], leaf))
+
+
+def none_tracked(f: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether it is known without a call that tracked tensors have no part in a result: compiled functions see only arguments."""
+    return is_compiled(f) and not tracked_in(tuple(arguments))

@@ -1,0 +1,105 @@
+"""Equations that a solver solved, and which of them determine its solution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tapegrad.optimize.active_sets import Limits
+from tapegrad.optimize.linearised import Linearised, lengths, require_finite
+from tapegrad.tensor import Tensor
+
+__all__ = ["Determined", "Equations", "SquareEquations"]
+
+
+class Determined(NamedTuple):
+    """What a solution is determined by, linearised.
+
+    Attributes
+    ----------
+    kept : ndarray of int
+        Rows and columns of the Jacobian.
+    held : ndarray of int
+        Further rows, which must not change sign.
+    linear : Linearised
+        These rows and columns, factorised.
+    step : ndarray
+        Newton's, for all unknowns.
+    lengths : ndarray, shape (n,)
+        What is a long way for each variable.
+    """
+
+    kept: np.ndarray
+    held: np.ndarray
+    linear: Linearised
+    step: np.ndarray
+    lengths: np.ndarray
+
+
+class Equations(ABC):
+    """Equations of which a solver found a solution.
+
+    Attributes
+    ----------
+    name : str
+        Of the solver, for messages.
+    z : ndarray, shape (n + m,)
+        The solution: variables, then multipliers.
+    start : ndarray, shape (n,)
+        Where the solver started.
+    failure : str or None
+        Why the solver gave up: then whoever asks for the derivative gets an error with that, unless it has a solution all the same.
+    bounds : Limits or None
+        Of the variables.
+    """
+
+    def __init__(self, name: str, z: np.ndarray, start: np.ndarray, failure: str | None, bounds: Limits | None = None) -> None:
+        self.name, self.z, self.start, self.failure, self.bounds = name, z, start, failure, bounds
+
+    @abstractmethod
+    def residual(self, z: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """A tensor like `z`, which is zero where `determined` says so; and what it was computed from, if that depends on more."""
+
+    @abstractmethod
+    def determined(self, value: np.ndarray, jacobian: np.ndarray) -> Determined | None:
+        """Which of the equations determine which of the unknowns; None if `z` was changed, and they are to be recorded again."""
+
+    def require_certainty(self) -> None:  # noqa: B027  # there is nothing to doubt where all equations hold
+        """See that it is certain which of them hold, after they were determined.
+
+        Raises
+        ------
+        AmbiguousError
+            If it is not.
+        """
+
+
+class SquareEquations(Equations):
+    """As many equations as unknowns, all of which hold."""
+
+    def __init__(
+        self, residual: Callable[[Tensor], Tensor], z: np.ndarray, start: np.ndarray, name: str, failure: str | None = None
+    ) -> None:
+        super().__init__(name, z, start, failure)
+        self._residual = residual
+
+    def residual(self, z: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """The residual of a solver."""
+        value = self._residual(z)
+        if value._data.shape != z._data.shape:
+            counts = f"{value._data.size} for {z._data.size}"
+            raise ValueError(f"{self.name}: there must be as many equations as unknowns, but there are {counts}")
+        return value, ()
+
+    def determined(self, value: np.ndarray, jacobian: np.ndarray) -> Determined:
+        """All of them."""
+        require_finite(value, jacobian)
+        linear = Linearised(jacobian)
+        size = np.abs(jacobian) * np.maximum(np.abs(self.z), np.abs(self.start))
+        by_row = np.where(size.max(axis=1, initial=0.0) > 0.0, size.max(axis=1, initial=0.0), 1.0)
+        weights = (np.abs(jacobian) / by_row[:, None]).max(axis=0, initial=0.0)
+        everything, nothing = np.arange(len(value)), np.arange(0)
+        return Determined(everything, nothing, linear, -linear.solve(value), lengths(self.z, self.start, weights))
