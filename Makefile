@@ -7,7 +7,7 @@ PLOTS := plots
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle packages lint bench table compatibility clean
+.PHONY: demo test stress oracle packages lint bench table scripts compatibility clean
 
 # The examples one after the other; those that draw write a picture of their name.
 demo: $(VENV)/examples.stamp
@@ -48,6 +48,10 @@ bench: $(VENV)/bench.stamp
 # The README's table; peers that are not installed in $(VENV) are left out.
 table: $(VENV)/bench.stamp
 	$(BIN)/python asv_bench/ratios.py
+
+# Whole optimisation scripts in fresh processes, beside the peers that are installed in $(VENV).
+scripts: $(VENV)/dev.stamp
+	$(BIN)/python asv_bench/scripts/run.py
 
 # docs/pytorch-compatibility.md, from its table and the tests' marks; needs nothing installed.
 compatibility:

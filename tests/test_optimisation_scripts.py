@@ -1,0 +1,26 @@
+"""The scripts that are measured find the minimum that SciPy finds with differences of its own."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent / "asv_bench" / "scripts"
+SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run")
+# Loops that are slow in Python; there the compiled forms are compared.
+LOOPS = {"heat", "hidden_markov"}
+
+
+@pytest.mark.parametrize("script", [script for script in SCRIPTS if script not in LOOPS])
+def test_script_finds_the_minimum_that_differences_find(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    forms = importlib.import_module(script)
+    assert float(forms.tapegrad()) == pytest.approx(float(forms.scipy()), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("script", [script for script in SCRIPTS if not script.endswith("_compiled")])
+def test_script_knows_its_minimum(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    compiled = f"{script}_compiled"
+    forms = importlib.import_module(compiled if compiled in SCRIPTS else script)
+    assert float(forms.tapegrad()) == pytest.approx(importlib.import_module(script).MINIMUM, rel=1e-6, abs=1e-6)
