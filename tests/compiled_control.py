@@ -139,6 +139,30 @@ def functions_as_arguments(x):
     return twice(square, x)
 
 
+@numba.njit
+def joined(first, *args):
+    t = (first, *args, *args)
+    s = 0.0
+    for a in t:
+        s = s * 0.5 + a * a
+    return s
+
+
+@TABLE.case(X)
+def given_numbers_as_a_part_of_a_tuple(x):
+    return joined(x[0]) * joined(x[1], x[2]) + joined(x[3], 1.0, x[4]) * joined(x[0], x[1], x[2], 0.5)
+
+
+@TABLE.case(X)
+def functions_of_python_that_apply_others(x):
+    s = 0.0
+    for v in map(square, x):
+        s = s * 0.5 + v * v
+    for v, w in zip(map(with_defaults, x, x[1:]), filter(lambda u: u > 0.8, x)):
+        s = s * 0.5 + v * w
+    return s
+
+
 @TABLE.case(1.3)
 def recursion(x):
     return power(x, 4)

@@ -34,6 +34,7 @@ __all__ = ["Statement", "StatementType"]
 
 # These give the number where the other operand is no number, and do not depend on that one then.
 CHOOSING = frozenset([max, min, np.fmax, np.fmin])
+STAR = (types.StarArgTuple, types.StarArgUniTuple)
 CHOSEN = ("where(x == y, 0.5, where(z == y, 0.0, 1.0))", "where(x == y, 0.5, where(z == x, 0.0, 1.0))")
 
 
@@ -139,7 +140,7 @@ class Writing:
                 made.append(node.static)
             elif isinstance(kind, types.Omitted):
                 made.append(context.get_constant_generic(builder, kind, kind.value))
-            elif isinstance(kind, (types.StarArgTuple, types.StarArgUniTuple)):
+            elif isinstance(kind, STAR) and not isinstance(args[k].kind, STAR):  # a call's operands, not a tuple that is one
                 items = [context.cast(builder, arg.llvm, _plain(arg.kind), item) for arg, item in zip(args[k:], kind, strict=True)]
                 made.append(context.make_tuple(builder, kind, items))
             else:
