@@ -1,0 +1,64 @@
+"""Random programs for Numba: values to the bit, derivatives of two orders as on dual numbers, arguments as they were."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dual_numbers import BINARY, UNARY, Dual, inputs, unary
+
+SCRIPT = Path(__file__).with_name("fuzz_compiled.py")
+FIRST, PROGRAMS = 46, 4  # among them one that is compared to the bit, and one with its Hessian
+PATIENCE = 600.0  # seconds that one program may take at most, cold sweeps included
+
+
+def test_random_programs_have_the_derivatives_of_dual_numbers(
+    long: bool, figure: Callable[..., None], pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    seconds = float(pytestconfig.getoption("--fuzz-seconds")) if long else 3600.0
+    first, count = (1, 10**9) if long else (FIRST, PROGRAMS)
+    command = [sys.executable, "-X", "faulthandler", str(SCRIPT), str(first), str(count), str(seconds)]
+    environment = dict(os.environ)
+    if long:  # unoptimised code compiles faster, but must not stay in the cache
+        environment |= {"NUMBA_OPT": "0", "NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_CACHE_DIR": str(tmp_path)}
+    limit = (seconds if long else 0.0) + 2 * PATIENCE
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=environment)
+    printed = done.stdout.splitlines() or ["before the first program"]
+    assert done.returncode == 0, f"seed {printed[-1]}\n{done.stderr[-6000:]}\nto run one again: python {SCRIPT} SEED"
+    programs, compared, refused, failures = map(int, printed[-1].split())
+    figure("random compiled programs: failures", programs, failures, 0)
+    figure("random compiled programs: refused, in a hundred", programs, 100 * refused / programs, 30)
+    figure("random compiled programs: programs for a gradient that is compared", programs, programs / max(compared, 1), 2)
+
+
+@pytest.mark.parametrize("name", sorted(UNARY))
+def test_functions_of_dual_numbers_have_their_derivatives(name: str) -> None:
+    x, step = 0.37, 1e-4
+    (z,) = (unary(name)(v) for v in inputs([x]))
+    up, middle, down = (unary(name)(Dual(v)).value for v in (x + step, x, x - step))
+    second = 0.0 if z.second is None else z.second[0, 0]
+    np.testing.assert_allclose([z.first[0], second], [(up - down) / (2 * step), (up - 2 * middle + down) / step**2], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(BINARY))
+def test_functions_of_two_dual_numbers_have_their_derivatives(name: str) -> None:
+    function, x, y, step = BINARY[name], 1.37, 0.83, 1e-4
+
+    def value(a: float, b: float) -> float:
+        return function(Dual(x + a * step), Dual(y + b * step)).value
+
+    z = function(*inputs([x, y]))
+    first = [(value(1, 0) - value(-1, 0)) / (2 * step), (value(0, 1) - value(0, -1)) / (2 * step)]
+    second = [
+        (value(1, 0) - 2 * value(0, 0) + value(-1, 0)) / step**2,
+        (value(0, 1) - 2 * value(0, 0) + value(0, -1)) / step**2,
+        (value(1, 1) - value(1, -1) - value(-1, 1) + value(-1, -1)) / (4 * step**2),
+    ]
+    found = np.zeros((2, 2)) if z.second is None else z.second
+    np.testing.assert_allclose(np.zeros(2) if z.first is None else z.first, first, atol=1e-5)
+    np.testing.assert_allclose([found[0, 0], found[1, 1], found[0, 1]], second, atol=1e-5)
