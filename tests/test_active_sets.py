@@ -18,8 +18,10 @@ def test_bounds_do_not_depend_on_scale(a: float, d: float) -> None:
             y = x / d - c
             return a * ((y * y).sum() + 0.2 * y[0] * y[1])
 
+        # L-BFGS-B itself compares gradients with distances from bounds, and stops where it starts if these are small.
+        method = "TNC" if d < 1.0 else "L-BFGS-B"
         options = {"ftol": 0.0, "gtol": 1e-11 * a / d}
-        return optimize.minimize(f, np.full(3, 0.5 * d), method="L-BFGS-B", bounds=[(0.0, d)] * 3, options=options).x / d
+        return optimize.minimize(f, np.full(3, 0.5 * d), method=method, bounds=[(0.0, d)] * 3, options=options).x / d
 
     # Two are held, and one is free that is near its bound.
     np.testing.assert_allclose(tg.jacobian(project)(np.array([-1.0, -0.3, 0.002])), np.diag([0.0, 0.0, 1.0]), atol=1e-6)
@@ -164,3 +166,41 @@ def test_tracked_bounds_say_what_to_write() -> None:
         optimize.least_squares(lambda x: x - 1.0, [0.5], bounds=(w, 4.0))
     with pytest.raises(NotImplementedError, match="curve_fit: bounds that are tracked"):
         optimize.curve_fit(lambda t, a: a * t, np.arange(3.0), np.arange(3.0), [1.0], bounds=([w], [4.0]))
+
+
+def test_a_kink_of_a_variable_that_is_held_is_refused() -> None:
+    # For p above zero the solution is p, below it the bound holds.
+    solve = lambda p: optimize.minimize(lambda x: 2.0 * abs(x - p) + x, 0.0, method="Nelder-Mead", bounds=[(0, None)]).x  # noqa: E731
+    with pytest.raises(RuntimeError, match="the result sits at a kink"):
+        tg.grad(solve)(0.0)
+
+
+def test_constraints_that_follow_from_each_other_are_refused() -> None:
+    def solve(p: Any) -> Any:
+        twice = optimize.inequality(lambda x: x)
+        return optimize.minimize(
+            lambda x: ((x - p) ** 2).sum(), [1.0, 1.0], method="SLSQP", bounds=[(0, None)] * 2, constraints=twice
+        ).x
+
+    with pytest.raises(RuntimeError, match="not independent of each other"):
+        tg.jacobian(solve)(-1.0)
+
+
+def test_a_portfolio_with_weights_at_zero() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6, 6))
+    covariance, expected = root @ root.T + np.eye(6), rng.normal(size=6)
+
+    def weights(mu: Any) -> Any:
+        budget = optimize.equality(lambda w: w.sum() - 1.0)
+        f = lambda w: 0.5 * w @ (covariance @ w) - mu @ w  # noqa: E731
+        return optimize.minimize(f, np.full(6, 1.0 / 6.0), method="SLSQP", bounds=[(0, None)] * 6, constraints=budget).x
+
+    with tg.no_grad():
+        held = weights(expected) < 1e-6
+    free = ~held
+    inverse = np.linalg.inv(covariance[np.ix_(free, free)])
+    truth = np.zeros((6, 6))
+    truth[np.ix_(free, free)] = inverse - np.outer(inverse.sum(0), inverse.sum(1)) / inverse.sum()
+    assert 0 < held.sum() < 6
+    np.testing.assert_allclose(tg.jacobian(weights)(expected), truth, atol=1e-9)

@@ -321,6 +321,13 @@ def test_a_result_that_solves_nothing() -> None:
         tg.grad(lambda a: optimize.minimize(lambda x, a: (x - a) ** 2, 0.0, (a,), "Nelder-Mead", tol=10.0).x)(2.0)
 
 
+def test_a_result_that_solves_nothing_in_small_units() -> None:
+    # The method stops where it starts, since the gradient is below its tolerance.
+    solve = lambda p: optimize.minimize(lambda x: 1e-6 * (1e8 * x - p) ** 2, 1.5e-8, method="BFGS", options={"gtol": 1e3}).x  # noqa: E731
+    with pytest.raises(RuntimeError, match="does not solve its equations"):
+        tg.grad(solve)(1.0)
+
+
 def test_a_singular_hessian() -> None:
     with pytest.raises(tg.linalg.LinAlgError, match="singular at the solution"):
         tg.grad(lambda a: optimize.minimize(lambda x: (x[0] + x[1] - a) ** 2, [0.0, 0.0]).x.sum())(1.0)

@@ -94,7 +94,7 @@ def check(problem: Problem, second: bool) -> str:
         scaled = found / problem.size[:, None]
         scale = 1.0 + np.abs(truth).max()
         assert np.abs(scaled - truth).max() <= 2e-3 * scale, f"{scaled.tolist()} by the equations, {truth.tolist()} by differences"
-        if second and problem.expected == "smooth":
+        if second and problem.expected == "smooth" and not problem.notes.get("compiled"):
             check_second(problem)
     return "right"
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.optimize.linearised import Linearised, lengths, require_finite
+from tapegrad.optimize.linearised import Linearised, SingularError, lengths, require_finite
 
 __all__ = ["ActiveSet", "AmbiguousError", "Limits", "Model", "first_guess"]
 
@@ -117,6 +117,11 @@ class Model(NamedTuple):
         jacobian[:size, size:] = -self.normals[np.ix_(rows, free)].T
         jacobian[size:, :size] = self.normals[np.ix_(rows, free)]
         require_finite(jacobian, residual[kept])
+        if len(rows) and not _independent(jacobian[size:, :size] * self.lengths[free]):
+            raise SingularError(
+                "the bounds and constraints that are active at the result are not independent of each other (leave out what "
+                "follows from others)"
+            )
         linear = Linearised(jacobian)
         moved = np.flatnonzero(step[:n])
         right = residual[kept]
@@ -217,6 +222,14 @@ class Model(NamedTuple):
             gaps = np.where(idle, sign * (values - np.where(np.isfinite(side), side, 0.0)), np.inf)
             for j in np.flatnonzero(gaps <= np.maximum(DOUBTFUL * units, 3.0 * changes)).tolist():
                 raise AmbiguousError(_doubt(f"constraint {j}", "limit", side[j], gaps[j], 0.0))
+
+
+def _independent(normals: np.ndarray) -> bool:
+    """Whether rows are linearly independent, whatever their sizes."""
+    sizes = np.linalg.norm(normals, axis=1)
+    if len(normals) > normals.shape[1] or not sizes.all():
+        return False
+    return bool(np.linalg.svd(normals / sizes[:, None], compute_uv=False)[-1] > DOUBTFUL)
 
 
 def _doubt(what: str, limit: str, value: Any, gap: Any, multiplier: Any) -> str:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.optimize.active_sets import Limits
+from tapegrad.optimize.dependence import leaf_of
 from tapegrad.optimize.linearised import Linearised, lengths, require_finite
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, array_of
 
 __all__ = ["Determined", "Equations", "SquareEquations"]
 
@@ -62,6 +63,10 @@ class Equations(ABC):
     @abstractmethod
     def residual(self, z: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
         """A tensor like `z`, which is zero where `determined` says so; and what it was computed from, if that depends on more."""
+
+    def evaluate(self, z: np.ndarray) -> np.ndarray:
+        """The residual at another point, whose derivative nobody takes."""
+        return array_of(self.residual(leaf_of(z))[0])
 
     @abstractmethod
     def determined(self, value: np.ndarray, jacobian: np.ndarray) -> Determined | None:

@@ -28,6 +28,7 @@ from tapegrad.tensor import Tensor, array_of
 __all__ = ["Recording"]
 
 FARTHEST = 1e-2  # the longest Newton step from a point that passes for a solution, relative to its size
+GAVE_UP = 1e-5  # the same where the solver says that it did not converge: rounding may keep it from the tolerance it was asked for
 CHANGED = 1e-7  # the same where it ought to be nothing but rounding
 NEGLIGIBLE = 1e-10  # the same where derivatives do not change
 CONTRACTED = 0.25  # how long a Newton step may be, relative to the one before
@@ -146,9 +147,10 @@ class Recording:
         """See that the solver's result is a solution, up to tolerances of solvers."""
         z, variables = self.equations.z, len(found.lengths)
         way = float(np.abs(found.step[:variables]).max(initial=0.0))
-        size = min(hood.norm(found.step), way / (1.0 + np.abs(z[:variables]).max(initial=0.0)))
-        # Solvers also give up at a solution, when rounding keeps them from the tolerance that they were asked for.
-        if self.equations.failure is not None and not size <= CHANGED:
+        size = hood.norm(found.step)
+        if not self.equations.start.any():  # numbers are about one, if nothing tells otherwise
+            size = min(size, way / (1.0 + np.abs(z[:variables]).max(initial=0.0)))
+        if self.equations.failure is not None and not size <= GAVE_UP:
             raise self._kink() if hood.jumps(z, z + found.step) else self._failed()
         if not size <= FARTHEST:
             raise self._not_reached(found, hood)
@@ -187,10 +189,9 @@ class Recording:
         """The residual at another point; None where the function cannot be evaluated there."""
         try:
             with quiet():
-                found, _ = at_depth(self.level, self.equations.residual, leaf_of(z))
+                return at_depth(self.level, self.equations.evaluate, z)
         except (ValueError, ArithmeticError):
             return None
-        return array_of(found)
 
     def _failed(self) -> RuntimeError:
         return RuntimeError(

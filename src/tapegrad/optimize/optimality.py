@@ -90,6 +90,13 @@ class Conditions(Equations):
         normals = np.concatenate([np.empty((0, len(x))), *(vector.jacobian(x) for vector in vectors)])
         return gradient, values, normals
 
+    def evaluate(self, z: np.ndarray) -> np.ndarray:
+        """The residual at another point, by a gradient that is not recorded."""
+        n = len(self.start)
+        gradient, found, normals = at_depth(0, self._measured, z[:n])
+        values = np.concatenate([np.empty(0), *found])
+        return np.concatenate([gradient - z[n:] @ normals, values - self.limits.at(self.active.sides)])
+
     def residual(self, z: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
         """What is zero at the solution, or not asked to be; and all that it was computed from."""
         x = z[: len(self.start)] * 1.0
