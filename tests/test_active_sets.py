@@ -204,3 +204,25 @@ def test_a_portfolio_with_weights_at_zero() -> None:
     truth[np.ix_(free, free)] = inverse - np.outer(inverse.sum(0), inverse.sum(1)) / inverse.sum()
     assert 0 < held.sum() < 6
     np.testing.assert_allclose(tg.jacobian(weights)(expected), truth, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
+def test_many_variables_by_solvers_with_loose_tolerances(method: str) -> None:
+    rng, n = np.random.default_rng(1), 60
+    root = rng.normal(size=(n, n))
+    hessian, normals, c = root @ root.T / n + np.eye(n), rng.normal(size=(20, n)), rng.normal(size=n)
+
+    def solve(c: Any) -> Any:
+        below = optimize.inequality(lambda x: 0.3 - normals @ x)
+        return optimize.minimize(lambda x: 0.5 * x @ (hessian @ x) - c @ x, np.zeros(n), method=method, constraints=below).x
+
+    with tg.no_grad():
+        active = normals[abs(0.3 - normals @ solve(c)) < 1e-4]
+    zeros = np.zeros((len(active),) * 2)
+    truth = np.linalg.inv(np.block([[hessian, active.T], [active, zeros]]))[:n, :n]
+    assert 0 < len(active) < 20
+    np.testing.assert_allclose(tg.jacobian(solve)(c), truth, atol=1e-9)
+    weights = np.cos(np.arange(n))
+    # The solution is linear in c, so its square has the Hessian of the truth.
+    hessian_of_square = tg.hvp(lambda c: 0.5 * ((weights * solve(c)) ** 2).sum(), c, np.ones(n))
+    np.testing.assert_allclose(hessian_of_square, truth.T @ (weights**2 * (truth @ np.ones(n))), atol=1e-8)

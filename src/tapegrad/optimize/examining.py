@@ -116,23 +116,16 @@ class Recording:
         Derivatives at the point itself would be as exact as the solver, and tolerances that people do not choose are loose.
         """
         equations, before = self.equations, np.inf
+        value = array_of(self.value)
+        again = self._value_at(equations.z) if late else value
         for number in range(STEPS):
-            found, jacobian = self._linearised(late)
+            found, jacobian = self._linearised()
             hood = self._neighbourhood(found.lengths)
-            if late:
-                self._require_same(found, self._value_at(equations.z), equations.z)
             if number == 0:
+                self._require_same(found, value, again, equations.z)
                 self._require_near(found, hood)
             size = hood.norm(found.step)
             if size <= NEGLIGIBLE:
-                return found, jacobian
-            if late:
-                # The row of the solution has its value already.
-                there = self._value_at(equations.z + found.step)
-                if there is not None:
-                    size, before = hood.norm(hood.padded(found.linear.solve(there[found.kept]), found.kept)), 0.1 * size
-                if there is None or not size <= max(before, NEGLIGIBLE):
-                    raise self._not_reached(found, hood)
                 return found, jacobian
             if not size <= CONTRACTED * before:
                 if not size <= CHANGED:
@@ -164,14 +157,12 @@ class Recording:
             f"{np.abs(found.step[: len(found.lengths)]).max():.2g}, and may not end near. Ask for a smaller tolerance."
         )
 
-    def _linearised(self, late: bool) -> tuple[Determined, np.ndarray]:
+    def _linearised(self) -> tuple[Determined, np.ndarray]:
         for _ in range(STEPS):
             jacobian = self._jacobian()
             found = self.equations.determined(array_of(self.value), jacobian)
             if found is not None:
                 return found, jacobian
-            if late:
-                break
             self.record()
         raise AmbiguousError("which constraints are active at the result is not clear")
 
@@ -240,16 +231,16 @@ class Recording:
         mark = Mark()
         found, _ = at_depth(self.level, self.equations.residual, z)
         value = found * 1.0
-        self._require_same(self.determined(), array_of(value), array_of(z))
+        self._require_same(self.determined(), array_of(self.value), array_of(value), array_of(z))
         if mark.boundary([value], [z]) != sorted({slot for slot, inner in zip(slots, self.inner, strict=True) if inner}):
             raise self._changed()
         return value
 
-    def _require_same(self, found: Determined, value: np.ndarray | None, z: np.ndarray) -> None:
-        if value is not None:
-            away = found.linear.solve((value - array_of(self.value))[found.kept])
-            x = kept_variables = found.kept < len(found.lengths)
-            if np.abs(away[kept_variables]).max(initial=0.0) <= CHANGED * (1.0 + np.abs(z[found.kept][x]).max(initial=0.0)):
+    def _require_same(self, found: Determined, before: np.ndarray, now: np.ndarray | None, z: np.ndarray) -> None:
+        if now is not None:
+            away = found.linear.solve(now[found.kept] - before[found.kept])
+            variables = found.kept < len(found.lengths)
+            if np.abs(away[variables]).max(initial=0.0) <= CHANGED * (1.0 + np.abs(z[found.kept][variables]).max(initial=0.0)):
                 return
         raise self._changed()
 

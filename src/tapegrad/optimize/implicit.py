@@ -56,23 +56,8 @@ def implicit_solution(equations: Equations, given: Sequence[Tensor]) -> Tensor |
     found = equations.z
     if len(found) <= FEW:
         recording.examine_at_once()
-    solution: Tensor = SolutionFunction.apply(recording, equations.z, *parameters)
-    # Its derivatives are those where Newton's method ends, but its value is what the solver found.
-    return solution if equations.z is found else ShownAs.apply(solution, found)
-
-
-class ShownAs(Function):
-    """A row with the value of another one that is nearly the same."""
-
-    @staticmethod
-    def forward(ctx: Any, solution: Tensor, found: np.ndarray) -> Tensor:
-        """Hand out the value."""
-        return make(found.copy(), 0)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        """The derivative is the identity."""
-        return g, None
+    solution: Tensor = SolutionFunction.apply(recording, found, *parameters)
+    return solution
 
 
 class SolutionFunction(Function):
@@ -105,6 +90,8 @@ class SolutionFunction(Function):
 
 def _recorded_pull(recording: Recording, found: Determined, z: Tensor, slots: Sequence[int], g: Tensor) -> list[Tensor | None]:
     """Gradients by the parameters, recorded."""
+    # Derivatives are those where Newton's method ended, but the row's value is what the solver found.
+    z = z + wrap(recording.equations.z - array_of(z))
     value = recording.rows(z, slots)
     own = [TAPE.slot(z._row)]
     units = np.eye(array_of(g).size)[found.kept]

@@ -167,7 +167,7 @@ class Neighbourhood:
                 continue
             shift = point - self.z
             rows = np.concatenate([kept, held])
-            changes = (there - value)[rows]
+            changes = there[rows] - value[rows]
             moved |= bool(changes.any())
             with np.errstate(invalid="ignore"):
                 wrong = changes - jacobian[rows][:, : self.size] @ shift[: self.size]
