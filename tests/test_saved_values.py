@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf
 
@@ -168,6 +169,74 @@ def test_write_is_refused_where_the_value_is_kept_and_only_there(name: str, writ
             tg.autograd.grad(total, x)
     else:
         assert tg.autograd.grad(total, x)[0].tolist() == expected.tolist()
+
+
+Product = Callable[[tg.Tensor, tg.Tensor], tg.Tensor]
+# Of these, PyTorch keeps a copy: the product, the shapes, and which operands may be written.
+KEEPS_COPIES: dict[str, tuple[Product, tuple[int, ...], tuple[int, ...], str]] = {
+    "a matrix times many": (lambda x, y: x @ y, (2, 3), (4, 3, 2), "y"),
+    "a vector times many": (lambda x, y: x @ y, (3,), (4, 3, 2), "y"),
+    "batches that broadcast": (lambda x, y: x @ y, (5, 1, 2, 3), (4, 3, 2), "xy"),
+    "heads of attention": (lambda x, y: x.permute(0, 2, 1, 3) @ y.permute(0, 2, 3, 1), (2, 3, 4, 5), (2, 6, 4, 5), "xy"),
+    "linear of a transpose": (lambda x, y: F.linear(x.transpose(0, 1), y), (4, 2, 3), (5, 3), "x"),
+    "linear of a transpose with bias": (lambda x, y: F.linear(x.transpose(0, 1), y, y[:, 0]), (4, 2, 3), (5, 3), "x"),
+    "tensordot": (lambda x, y: tg.tensordot(x, y, ([1], [0])), (4, 2, 3), (2, 5), "x"),
+    "einsum over a batch": (lambda x, y: tg.einsum("bij,bjk->ik", x, y), (4, 2, 3), (4, 3, 2), "x"),
+    "einsum of heads": (lambda x, y: tg.einsum("bqhd,bkhd->bhqk", x, y), (2, 3, 2, 4), (2, 5, 2, 4), "xy"),
+    "attention": (lambda x, y: F.scaled_dot_product_attention(x, y, y * 1.0), (2, 3, 4), (2, 5, 4), "xy"),
+    "copysign": (tg.copysign, (2, 3), (2, 3), "y"),
+}
+# Of these, the operands themselves are kept.
+KEEPS_OPERANDS: dict[str, tuple[Product, tuple[int, ...], tuple[int, ...], str]] = {
+    "many times a matrix": (lambda x, y: x @ y, (4, 2, 3), (3, 2), "xy"),
+    "one batch": (lambda x, y: x @ y, (4, 2, 3), (4, 3, 2), "xy"),
+    "transposed matrices": (lambda x, y: x.mT @ y, (4, 3, 2), (4, 3, 5), "xy"),
+    "two dimensions of batches": (lambda x, y: x @ y, (5, 4, 2, 3), (5, 4, 3, 2), "xy"),
+    "bmm": (lambda x, y: tg.bmm(x, y), (4, 2, 3), (4, 3, 2), "xy"),
+    "linear": (lambda x, y: F.linear(x, y), (4, 2, 3), (5, 3), "xy"),
+    "einsum": (lambda x, y: tg.einsum("bij,bjk->bik", x, y), (4, 2, 3), (4, 3, 2), "xy"),
+}
+
+
+def product_of(case: tuple[Product, tuple[int, ...], tuple[int, ...], str]) -> tuple[list[tg.Tensor], list[tg.Tensor], tg.Tensor]:
+    """Leaves, what was multiplied, and a number that depends on all elements of the product."""
+    run, *shapes, _ = case
+    leaves = [leaf(np.sin(np.arange(1.0, 1 + np.prod(shape))).reshape(shape).tolist()) for shape in shapes]
+    operands = [t + 0.0 for t in leaves]
+    z = run(*operands)
+    return leaves, operands, (z * tg.tensor(np.cos(np.arange(z.numel())).reshape(tuple(z.shape)))).sum()
+
+
+@pytest.mark.point(35)
+@pytest.mark.parametrize("name", KEEPS_COPIES)
+def test_operand_of_a_product_may_be_written_where_a_copy_is_kept(name: str) -> None:
+    case = KEEPS_COPIES[name]
+    leaves, _, total = product_of(case)
+    expected = tg.autograd.grad(total, leaves)
+    for written in case[3]:
+        leaves, operands, total = product_of(case)
+        operands["xy".index(written)].mul_(3.0)
+        for got, want in zip(tg.autograd.grad(total, leaves), expected, strict=True):
+            assert_values(got, want.tolist(), rtol=1e-12)
+
+
+@pytest.mark.point(35)
+@pytest.mark.parametrize("name", KEEPS_OPERANDS)
+def test_operand_of_a_product_may_not_be_written_where_it_is_kept(name: str) -> None:
+    for written in KEEPS_OPERANDS[name][3]:
+        leaves, operands, total = product_of(KEEPS_OPERANDS[name])
+        operands["xy".index(written)].mul_(3.0)
+        with pytest.raises(RuntimeError, match=MODIFIED):
+            tg.autograd.grad(total, leaves)
+
+
+@pytest.mark.point(35)
+def test_result_of_erfinv_may_be_written() -> None:
+    x = leaf([0.1, 0.5])
+    y = tg.erfinv(x)
+    (expected,) = tg.autograd.grad(y.sum(), x, retain_graph=True)
+    y.mul_(3.0)
+    assert tg.autograd.grad(y.sum() / 3.0, x)[0].tolist() == expected.tolist()
 
 
 @pytest.mark.point(34)

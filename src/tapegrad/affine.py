@@ -11,11 +11,11 @@ from tapegrad.arithmetic import plain_number
 from tapegrad.casting import cast, common_dtype
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.products import matmul, mismatch, outer, product, tall, wrong_dtypes
+from tapegrad.products import apart, matmul, merges, mismatch, outer, product, tall, wrong_dtypes
 from tapegrad.quiet import quiet
 from tapegrad.shaping import expanded
 from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tensor import Tensor, array_of, as_operand
+from tapegrad.tensor import Tensor, array_of, as_operand, is_recording
 from tapegrad.transposing import mT
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "linear"]
@@ -326,6 +326,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return result if bias is None else result + bias
     if w.ndim > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {w.ndim}D: weight must be a matrix")
+    if weight._row and a.ndim > 2 and is_recording() and not merges(a, a.ndim - 1):
+        x = apart(x, a.copy())  # as in PyTorch, so that it may be written
+        a = array_of(x)
     if bias is not None:
         op = _LINEAR if a.ndim == 2 else _LINEAR_VIEW
         return _affine(op, (bias, x, weight), a, w.T, array_of(bias), (1, 1))

@@ -15,12 +15,13 @@ import numpy as np
 
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
+from tapegrad.products import apart, merges
 from tapegrad.quiet import quiet
 from tapegrad.reductions import sum as sum_over
 from tapegrad.shaping import reshape, squeeze
 from tapegrad.structural import Context, Structural, apply, axes, axis
 from tapegrad.subscripts import Labels, joint_sizes, label_operands, parse_equation, parse_sublists
-from tapegrad.tensor import Tensor, array_of, as_operand
+from tapegrad.tensor import Tensor, array_of, as_operand, is_recording
 from tapegrad.transposing import permute
 from tapegrad.views import view
 
@@ -211,11 +212,27 @@ def _pair(x: Tensor, xs: Labels, y: Tensor, ys: Labels, output: Labels) -> Tenso
     summed = a.ndim - last
     batch, rows, columns = a.shape[: layout.batch], a.shape[layout.batch : last], b.shape[layout.batch + summed :]
     inner = math.prod(a.shape[last:])
-    a = a.reshape(*batch, math.prod(rows), inner)
-    b = b.reshape(*batch, inner, math.prod(columns))
+    left = a.reshape(*batch, math.prod(rows), inner)
+    right = b.reshape(*batch, inner, math.prod(columns))
     with quiet():
-        product = (np.matmul(a, b) if batch else np.dot(a, b)).reshape(batch + rows + columns)
+        product = (np.matmul(left, right) if batch else np.dot(left, right)).reshape(batch + rows + columns)
+    if (x._row or y._row) and is_recording():
+        first, second = (y, x) if layout.swapped else (x, y)
+        first = _kept(first, second, a, left, layout.left, len(batch))
+        second = _kept(second, first, b, right, layout.right, len(batch))
+        x, y = (second, first) if layout.swapped else (first, second)
     return apply(_EINSUM, (x, y), product.transpose(layout.result), (xs, ys, output))
+
+
+def _kept(t: Tensor, other: Tensor, ordered: Array, factor: Array, order: Labels, batch: int) -> Tensor:
+    """An operand with the memory of its factor, if that is a copy, here or in PyTorch: then the operand may be written."""
+    if not other._row or not factor.size:
+        return t
+    if np.may_share_memory(factor, ordered):
+        if merges(factor, batch):
+            return t
+        factor = factor.copy()
+    return apart(t, factor.reshape(ordered.shape).transpose(np.argsort(order)))
 
 
 def _aligned(x: Tensor, labels: Labels, output: Labels) -> Tensor:

@@ -17,7 +17,8 @@ from tapegrad.errors import ShapeError
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.shaping import reshape, unsqueeze
 from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tensor import Tensor, array_of, as_operand
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, array_of, as_operand, is_recording, make, register_leaf
 from tapegrad.transposing import mT
 
 __all__ = ["bmm", "dot", "ger", "matmul", "mm", "mv", "outer"]
@@ -74,7 +75,56 @@ def matmul(x: Tensor, other: Any) -> Tensor:
         finally:
             leave(token)
         return apply(_BY_RANKS[rows][columns], (x, y), result)
+    if (x._row or y._row) and is_recording():
+        x, y = _kept_operands(x, y)
+        a, b = x._data, y._data
     return apply(_BATCHED, (x, y), product(a, b))
+
+
+def _kept_operands(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """The operands of a product of batches, where PyTorch keeps a copy of one as a copy: it may be written then.
+
+    PyTorch multiplies three-dimensional arrays or matrices, and copies what is no view of that shape.
+    """
+    a, b = array_of(x), array_of(y)
+    if min(a.ndim, b.ndim) <= 2:
+        larger, smaller = (a, y) if a.ndim >= b.ndim else (b.mT, x)
+        if smaller._row:  # one product with a tall matrix
+            if not merges(larger, larger.ndim - 1):
+                return (apart(x, a.copy()), y) if larger is a else (x, apart(y, b.copy()))
+            return x, y
+    try:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        return x, y  # the product says what is wrong
+    if len(batch) > 1:
+        if y._row and a.ndim > 1 and not merges(np.broadcast_to(a, batch + a.shape[-2:]), len(batch)):
+            x = apart(x, a.copy())
+        if x._row and b.ndim > 1 and not merges(np.broadcast_to(b, batch + b.shape[-2:]), len(batch)):
+            y = apart(y, b.copy())
+    return x, y
+
+
+def merges(array: Array, count: int) -> bool:
+    """Whether the first dimensions of an array can be made one without a copy."""
+    expected = None
+    for n, step in zip(array.shape[count - 1 :: -1], array.strides[count - 1 :: -1], strict=True):
+        if n == 1:
+            continue
+        if expected is not None and step != expected:
+            return False
+        expected = step * n
+    return True
+
+
+def apart(t: Tensor, kept: Array) -> Tensor:
+    """`t` for the graph, with its values in other memory, which an operation keeps."""
+    if t._row == 0:
+        return make(kept, 0)
+    if t._row < 0:
+        register_leaf(t)
+    with TAPE.claim():
+        return make(kept, TAPE.new_handle(TAPE.slot(t._row)))
 
 
 def product(a: Array, b: Array) -> Array:

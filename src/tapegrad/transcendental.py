@@ -71,11 +71,11 @@ def _inverse_error_function(y: Array) -> Array:
 
 
 def _erfinv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    z = ctx.result
+    z = erfinv(ctx.inputs[0])
     return (elementwise._mul0(g, elementwise.exp(z * z) * (0.5 * math.sqrt(math.pi))),)
 
 
-_ERFINV = Structural("ErfinvBackward0", (("z",),), _erfinv_vjp)
+_ERFINV = Structural("ErfinvBackward0", ((0,),), _erfinv_vjp)
 
 
 def sinc(x: Tensor) -> Tensor:

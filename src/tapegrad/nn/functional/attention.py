@@ -57,7 +57,9 @@ def scaled_dot_product_attention(
     if attn_mask is not None and is_causal:
         raise RuntimeError("Explicit attn_mask should not be set when is_causal=True")
     factor = 1.0 / math.sqrt(array_of(query).shape[-1]) if scale is None else scale
-    fit = (query @ key.transpose(-2, -1)) * factor
+    # Half of it goes to each side, as in PyTorch: the product keeps neither the queries nor the keys themselves.
+    half = math.sqrt(abs(factor))
+    fit = (query * math.copysign(half, factor)) @ (key.transpose(-2, -1) * half)
     if is_causal:
         attn_mask = wrap(np.tri(*array_of(fit).shape[-2:], dtype=bool))
     if attn_mask is None:
