@@ -50,15 +50,15 @@ def scaled(y: Any, alpha: Any) -> Any:
     return y if factor == 1 else _plain["mul"](as_operand(y), factor)
 
 
-def add(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
-    """Sum ``x + alpha * y``.
+def add(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+    """Sum ``x + alpha * other``.
 
     Parameters
     ----------
-    x, y : Tensor or number
+    x, other : Tensor or number
         Broadcast.
     alpha : number
-        Factor of `y`.
+        Factor of `other`.
     out : Tensor, optional
         Receives the result; nothing may be tracked then.
 
@@ -67,27 +67,27 @@ def add(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tenso
     >>> tg.add(tg.tensor([1.0, 2.0]), 1, alpha=10)
     tensor([11., 12.])
     """
-    return _plain["add"](x, scaled(y, alpha), out=out)
+    return _plain["add"](x, scaled(other, alpha), out=out)
 
 
-def sub(x: Any, y: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
-    """Difference ``x - alpha * y``.
+def sub(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+    """Difference ``x - alpha * other``.
 
     Examples
     --------
     >>> tg.sub(tg.tensor([1.0, 2.0]), 1)
     tensor([0., 1.])
     """
-    return _plain["sub"](x, scaled(y, alpha), out=out)
+    return _plain["sub"](x, scaled(other, alpha), out=out)
 
 
-def rsub(x: Any, y: Any, *, alpha: float = 1) -> Tensor:
-    """Difference ``y - alpha * x``."""
-    return _plain["sub"](y, scaled(x, alpha))
+def rsub(x: Any, other: Any, *, alpha: float = 1) -> Tensor:
+    """Difference ``other - alpha * x``."""
+    return _plain["sub"](other, scaled(x, alpha))
 
 
-def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Quotient ``x / y``, optionally rounded.
+def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient ``x / other``, optionally rounded.
 
     Parameters
     ----------
@@ -105,17 +105,17 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Tensor:
     tensor([ 3., -4.])
     """
     if rounding_mode is None:
-        return _plain["div"](x, y)
+        return _plain["div"](x, other)
     if rounding_mode not in ("trunc", "floor"):
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    operands = as_operand(x), as_operand(y)
+    operands = as_operand(x), as_operand(other)
     if rounding_mode == "floor":
-        return apply(_ROUNDED_DIV, operands, floored_quotient(x, y))
-    dtype = dtypes.result_type(x, y)
+        return apply(_ROUNDED_DIV, operands, floored_quotient(x, other))
+    dtype = dtypes.result_type(x, other)
     if dtype.kind == "f":
         rounded = _plain["trunc"](_plain["div"](*(t.detach() for t in operands)))
         return apply(_ROUNDED_DIV, operands, array_of(rounded))
-    floor = floored_quotient(x, y)
+    floor = floored_quotient(x, other)
     a, b = (array_of(t).astype(dtype) for t in operands)
     return wrap(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(dtype))
 
@@ -153,12 +153,12 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
 _ROUND = Structural("RoundBackward1", ((),), lambda g, ctx: (wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0])),))
 
 
-def float_power(x: Any, y: Any) -> Tensor:
-    """Power ``x ** y`` in float64.
+def float_power(x: Any, exponent: Any) -> Tensor:
+    """Power ``x ** exponent`` in float64.
 
     Parameters
     ----------
-    x, y : Tensor or number
+    x, exponent : Tensor or number
         One of them a tensor; broadcast.
 
     Examples
@@ -166,8 +166,8 @@ def float_power(x: Any, y: Any) -> Tensor:
     >>> tg.float_power(tg.tensor([2, 3]), -1)
     tensor([0.5000, 0.3333])
     """
-    x, y = (cast(operand, dtypes.float64) if isinstance(operand, Tensor) else float(operand) for operand in (x, y))
-    return _plain["pow"](x, y)
+    x, exponent = (cast(operand, dtypes.float64) if isinstance(operand, Tensor) else float(operand) for operand in (x, exponent))
+    return _plain["pow"](x, exponent)
 
 
 def logit(x: Tensor, eps: float | None = None) -> Tensor:
@@ -315,15 +315,15 @@ def _float(function: str, name: str, value: Any) -> float:
     return float(plain_number(function, name, value))
 
 
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """`x` where the condition holds, else `y`; the indices where it holds, if neither is given.
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where the condition holds, else `other`; the indices where it holds, if neither is given.
 
     A gradient that the condition masks is exactly zero, whatever the masked branch computed (nan included).
 
     Parameters
     ----------
     condition : Tensor of bool
-    x, y : Tensor or number, optional
+    input, other : Tensor or number, optional
         Broadcast with the condition.
 
     Returns
@@ -346,14 +346,14 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     tensor([0.0000, 0.5000])
     """
     mask = as_operand(condition)
-    if x is None or y is None:
-        if x is not None or y is not None:
+    if input is None or other is None:
+        if input is not None or other is not None:
             raise TypeError("where() takes a condition alone, or a condition and two values to choose from")
         return nonzero(mask, as_tuple=True)
     if type(mask._data) is float or mask._data.dtype not in (dtypes.bool, dtypes.uint8):
         kind = "Double" if type(mask._data) is float else dtypes.type_name(mask._data.dtype)
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
-    return apply_rule(OPCODES["where"], mask, x, y)
+    return apply_rule(OPCODES["where"], mask, input, other)
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:

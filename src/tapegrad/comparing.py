@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes, escapes
+from tapegrad.parameter_names import bound
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.recording import check_broadcast
 from tapegrad.tensor import Tensor, array_of, as_operand, make
@@ -51,11 +52,11 @@ __all__ = [
 
 
 def _comparison(name: str, symbol: str, ufunc: Any, compare: Callable[[float, float], bool]) -> Callable[[Any, Any], Tensor]:
-    def function(x: Any, y: Any) -> Tensor:
+    def function(x: Any, other: Any) -> Tensor:
         a = x._data if isinstance(x, Tensor) else as_operand(x)._data
-        b = y if type(y) is float else as_operand(y)._data
+        b = other if type(other) is float else as_operand(other)._data
         if escapes.decisions_in_use:
-            escapes.compared(x, y)
+            escapes.compared(x, other)
         if type(a) is float and type(b) is float:
             return make(np.array(compare(a, b)), 0)
         check_broadcast(a, b)
@@ -67,8 +68,8 @@ def _comparison(name: str, symbol: str, ufunc: Any, compare: Callable[[float, fl
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"Elementwise ``x {symbol} y``, as an untracked bool tensor.\n\n"
-        "Parameters\n----------\nx, y : Tensor or number\n    Broadcast.\n"
+        f"Elementwise ``x {symbol} other``, as an untracked bool tensor.\n\n"
+        "Parameters\n----------\nx, other : Tensor or number\n    Broadcast.\n"
     )
     return function
 
@@ -84,7 +85,9 @@ ge = _comparison("ge", ">=", np.greater_equal, operator.ge)
 def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> Callable[..., Tensor]:
     wanted = getattr(ufunc, "nin", 1)
 
-    def function(*operands: Any) -> Tensor:
+    def function(*operands: Any, **named: Any) -> Tensor:
+        if named:
+            operands = bound(name, ("input", "other")[:wanted], operands, named)
         if len(operands) != wanted:  # NumPy would take one more for the place of the result
             raise TypeError(f"{name}() takes {wanted} operand(s), but got {len(operands)}")
         data = [as_operand(t)._data for t in operands]

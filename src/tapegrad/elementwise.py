@@ -17,6 +17,7 @@ from tapegrad.buffers import SMALL, large_empty
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor
 from tapegrad.opcodes import OPCODES
+from tapegrad.parameter_names import names_of, with_names
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.recording import apply_rule, check_broadcast
 from tapegrad.rules import POWERS, RULES, Rule
@@ -211,6 +212,8 @@ def _public_binary(opcode: int) -> Form:
 
 def _public(opcode: int, rule: Rule) -> Form:
     function: Any = FORMS[opcode] if len(rule.args) == 3 else (_public_unary, _public_binary)[len(rule.args) - 1](opcode)
+    if len(rule.args) > 1:
+        function = with_names(function, names_of(rule.name))
     function.__name__ = function.__qualname__ = rule.name
     function.__doc__ = (
         f"{rule.doc}\n\nElementwise; arguments broadcast.\n\nParameters\n----------\n"

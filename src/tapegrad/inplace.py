@@ -21,6 +21,7 @@ from tapegrad.inference_tensors import check_inference_write
 from tapegrad.nested import array_from_nested
 from tapegrad.opcodes import OPCODES, USES
 from tapegrad.packing import current_pair
+from tapegrad.parameter_names import bound, names_of
 from tapegrad.quiet import quiet
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.rules import RULES
@@ -210,8 +211,11 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
 def in_place(opcode: int) -> Callable[..., Tensor]:
     """In-place form of an elementwise rule."""
     name, wanted = RULES[opcode].name, len(RULES[opcode].args) - 1
+    names = names_of(name)[1:]
 
-    def function(t: Tensor, *others: Any) -> Tensor:
+    def function(t: Tensor, *others: Any, **named: Any) -> Tensor:
+        if named:
+            others = bound(f"{name}_", names, others, named)
         if len(others) != wanted:  # NumPy would take one more for the place of the result
             raise TypeError(f"{name}_() takes {wanted} operand(s) besides the tensor, but got {len(others)}")
         operands = (t, *(as_operand(other) for other in others))
@@ -337,9 +341,9 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     return _assign(t, _FILL_TENSOR, (source,), array_of(source))
 
 
-def copy_(t: Tensor, source: Any) -> Tensor:
-    """Copy the elements of `source`, broadcast and cast, into the tensor; returns it."""
-    given = as_operand(source)
+def copy_(t: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `other`, broadcast and cast, into the tensor; returns it. `non_blocking` is of no effect."""
+    given = as_operand(other)
     return _assign(t, _COPY, (given,), array_of(given))
 
 

@@ -1,4 +1,4 @@
-"""NumPy's names of parameters, which PyTorch takes as well: `axis` for `dim`, `keepdims` for `keepdim`."""
+"""Other names of parameters, which PyTorch takes as well: NumPy's `axis` for `dim`, `keepdims` for `keepdim`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["numpy_names", "renamed", "with_numpy_names"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NAMES = {"axis": "dim", "keepdims": "keepdim"}
+NAMES = {"axis": "dim", "keepdims": "keepdim", "sections": "indices_or_sections", "indices": "indices_or_sections"}
 
 
 def numpy_names(function: Callable[..., Any]) -> dict[str, str]:

@@ -20,6 +20,7 @@ Conventions at kinks follow PyTorch:
 ``hypot``               0 at the origin
 ``floor``, ``sign``, …  0 everywhere
 ``softplus``            linear above 20
+``logit``               nan where the value is
 ======================  ==================================================
 """
 
@@ -113,7 +114,7 @@ RULES: tuple[Rule, ...] = (
     Rule("digamma", X, "digamma(x)", ("polygamma(1.0, x)",), (POS,), "DigammaBackward0", "Derivative of `lgamma`."),
     Rule("polygamma", XY, "polygamma(x, y)", (None, "polygamma(x + 1.0, y)"), ((1.0, 1.0), POS), "PolygammaBackward0", "Derivative of order ``x`` (a number) of `digamma` at ``y``."),
     Rule("sigmoid", X, "sigmoid(x)", ("z * (1.0 - z)",), (ANY,), "SigmoidBackward0", "Logistic function ``1 / (1 + exp(-x))``."),
-    Rule("logit", X, "log(x / (1.0 - x))", ("1.0 / (x * (1.0 - x))",), ((0.1, 0.9),), "LogitBackward0", "Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`."),
+    Rule("logit", X, "log(x / (1.0 - x))", ("where(x < 0.0, log(x), where(x > 1.0, log(1.0 - x), 1.0 / (x * (1.0 - x))))",), ((0.1, 0.9),), "LogitBackward0", "Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`."),
     Rule("logsigmoid", X, "where(x < 0.0, x, 0.0) - log1p(exp(-abs(x)))", ("sigmoid(-x)",), (ANY,), "LogSigmoidBackward0", "Logarithm of `sigmoid`, without overflow."),
     Rule("softplus", X, "where(x > 20.0, x, log1p(exp(where(x > 20.0, 20.0, x))))", ("where(x > 20.0, 1.0, sigmoid(x))",), (ANY,), "SoftplusBackward0", "``log(1 + exp(x))``, linear above 20."),
     Rule("relu", X, "where(x <= 0.0, 0.0, x)", ("where(z <= 0.0, 0.0, 1.0)",), (ANY,), "ReluBackward0", "Positive part."),

@@ -121,14 +121,14 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     Parameters
     ----------
     x : Tensor
-    indices : Tensor of int64
+    indices : Tensor of int64, or int32 without `dim`
         Along a dimension they count round and round, as in PyTorch: -1 is the last one, and so is ``2 * n - 1``.
     dim : int, optional
 
     Raises
     ------
     RuntimeError
-        If the dtype of `indices` is not int64, the ranks differ, or, without `dim`, an index is negative or out of range.
+        If `indices` are of another dtype, the ranks differ, or, without `dim`, an index is negative or out of range.
 
     Examples
     --------
@@ -138,10 +138,10 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
             [4.]])
     """
     places = places_along(indices, "take_along_dim()")
-    if array_of(indices).dtype != np.int64:
-        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {type_name(array_of(indices).dtype)}")
     if dim is None:
         return gather(reshape(x, (-1,)), 0, wrap(places.reshape(-1)))
+    if array_of(indices).dtype != np.int64:
+        raise RuntimeError(f"take_along_dim(): dtype of indices should be Long but got {type_name(array_of(indices).dtype)}")
     shape = array_of(x).shape
     if places.ndim != len(shape):
         raise ShapeError(

@@ -323,6 +323,10 @@ def _plainly(rule: Any, with_options: Any) -> Any:
 
 def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of `tapegrad.clamp`."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if attributes.dtype(t).kind in "iu":  # which have no infinity
+        return inplace.written_by(arithmetic.clamp, t, min, max)
     infinite = (float("-inf"), float("inf"))
     result: Tensor = inplace.in_place(OPCODES["_clamp"])(
         t, infinite[0] if min is None else min, infinite[1] if max is None else max
@@ -335,6 +339,16 @@ def _exchanged(function: Any) -> Any:
         return function(y, x)
 
     return operate
+
+
+def _where(self: Tensor, condition: Any, other: Any) -> Any:
+    """The tensor where the condition holds, else `other`."""
+    return arithmetic.where(condition, self, other)
+
+
+def _polygamma(self: Tensor, n: int) -> Any:
+    """Derivative of order `n` of `tapegrad.digamma`."""
+    return FUNCTIONS["polygamma"](n, self)
 
 
 def _like_new(name: str) -> Any:
@@ -352,7 +366,8 @@ def attach() -> None:
     """Give `Tensor` its methods, operators and properties."""
     table: dict[str, Any] = {name: getattr(f, "__wrapped__", f) for name, f in PUBLIC.items() if name not in NOT_METHODS}
     # Methods skip the look at their first operand that functions need.
-    table |= {name: METHODS[name] for name in METHODS if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
+    unary = [rule.name for rule in RULES if len(rule.args) == 1]  # those of two take the second by its name as well
+    table |= {name: METHODS[name] for name in unary if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
     table |= {f"{name}_": _in_place(name) for name in IN_PLACE_RULES}
     table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
     rules = {name: table[name] for name in ("div_", "round_")}
@@ -382,7 +397,7 @@ def attach() -> None:
         table[f"__r{operator}__"] = _exchanged(getattr(comparing, name))
         table[f"__i{operator}__"] = table[f"{name}_"]
     table |= {"__invert__": comparing.bitwise_not, "__imod__": table["remainder_"], "__ifloordiv__": table["floor_divide_"]}
-    table["where"] = lambda x, condition, y: arithmetic.where(condition, x, y)
+    table |= {"where": _where, "polygamma": _polygamma, "subtract_": table["sub_"]}
     for name, function in table.items():
         setattr(Tensor, name, with_numpy_names(function))
     for name, accessors in PROPERTIES.items():

@@ -23,12 +23,12 @@ def _refuse(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 _NO_DERIVATIVE = Structural("NotImplemented", ((),), _refuse)
 
 
-def floor_divide(x: Any, y: Any) -> Tensor:
+def floor_divide(x: Any, other: Any) -> Tensor:
     """Quotient rounded down; its derivative is not defined.
 
     Parameters
     ----------
-    x, y : Tensor or number
+    x, other : Tensor or number
         Broadcast.
 
     Raises
@@ -38,14 +38,14 @@ def floor_divide(x: Any, y: Any) -> Tensor:
 
     Notes
     -----
-    ``div(x, y, rounding_mode="floor")`` has the same value and the derivative 0.
+    ``div(x, other, rounding_mode="floor")`` has the same value and the derivative 0.
 
     Examples
     --------
     >>> tg.floor_divide(tg.tensor([7.0, -7.0]), 2)
     tensor([ 3., -4.])
     """
-    return apply(_NO_DERIVATIVE, (as_operand(x), as_operand(y)), floored_quotient(x, y), "floor_divide")
+    return apply(_NO_DERIVATIVE, (as_operand(x), as_operand(other)), floored_quotient(x, other), "floor_divide")
 
 
 def floored_quotient(x: Any, y: Any) -> Any:
