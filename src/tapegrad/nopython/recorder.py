@@ -18,10 +18,11 @@ from tapegrad.nopython import boundary
 from tapegrad.nopython.compiling import CompilingFirst, UncompiledError
 from tapegrad.nopython.curved_tape import as_curved, as_directed
 from tapegrad.nopython.explain import Failures, explained
+from tapegrad.nopython.generations import COMPILATIONS, reached, watch
 from tapegrad.nopython.instances import restored
 from tapegrad.nopython.ownership import lies_apart, owned, shared_memory
 from tapegrad.nopython.tape_memory import Columns
-from tapegrad.nopython.twins import twin
+from tapegrad.nopython.twins import forget, twin
 
 __all__ = ["Recorder", "recorder"]
 
@@ -43,10 +44,9 @@ class Recorder:
         self.signature = inspect.signature(self.function)
         self.plain = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in self.signature.parameters.values())
         self.count = len(self.signature.parameters)
-        try:
-            self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
-        except NumbaError as error:
-            raise explained(self.function, error) from error
+        self._compilations = -1
+        self._has_changed: Callable[[], bool] | None = None
+        self._make_twins(dispatcher)
         self._nogil = bool(dispatcher.targetoptions.get("nogil"))
         self._drives: dict[tuple[int, int, str, bool], Any] = {}
         self._second: dict[Any, int] = {}
@@ -65,12 +65,38 @@ class Recorder:
                 out[k] = _point(out[k], f"argument {k}", self.name)
         return out
 
+    def _make_twins(self, dispatcher: Any) -> None:
+        try:
+            self._twins = [twin(dispatcher, level) for level in (0, 1, 0)]
+        except NumbaError as error:
+            raise explained(self.function, error) from error
+
+    def _renew(self) -> None:
+        """See to it that what is recorded is the function that Numba calls now, with the values of globals that it has there."""
+        compilations = COMPILATIONS.count
+        nodes = reached(self._twins)
+        try:
+            if not all(node.is_current() for node in nodes):
+                dispatcher = self._twins[0]._compiler.primal
+                for primal in {dispatcher, *(node.primal for node in nodes)}:
+                    forget(primal)
+                self._make_twins(dispatcher)
+                self._drives, self._second, nodes = {}, {}, []
+            for node in nodes:
+                node.check_calls()
+        except NumbaError as error:
+            raise explained(self.function, error) from error
+        self._has_changed = watch(nodes)
+        self._compilations = compilations
+
     def record(self, columns: Columns, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> Any:
         """Run the function on an empty tape; primals and rows of its result.
 
         With `curved` second partials are recorded as well, or how partials change if the columns have a direction. With `has_aux`
         the function returns a pair, and what is in its second place is handed on as it is.
         """
+        if self._compilations != COMPILATIONS.count or (self._has_changed is not None and self._has_changed()):
+            self._renew()
         form = ("as_directed" if columns.directed else "as_curved") if curved else "", has_aux
         if ATOMS.issuperset(map(type, arguments)) and _lie_apart(arguments):
             return self._attempt(columns, arguments, form)

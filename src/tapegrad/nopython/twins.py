@@ -12,14 +12,16 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.errors import TypingError
-from numba.core.untyped_passes import TranslateByteCode
+from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables, TranslateByteCode
 
 from tapegrad.nopython import comparing as comparing
 from tapegrad.nopython.explain import Failures
 from tapegrad.nopython.folding import AddTape, Fold
+from tapegrad.nopython.generations import COMPILING, Freeze, FreezeInlined, Node
+from tapegrad.nopython.overloads import plain_type
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
-__all__ = ["twin"]
+__all__ = ["forget", "twin"]
 
 # Options of the user's decorator that the twin keeps. `fastmath` would turn the guards against 0 times infinity into nothing.
 KEPT = ("boundscheck", "error_model", "nogil", "_nrt")
@@ -38,6 +40,10 @@ class RecordingCompiler(CompilerBase):  # type: ignore[misc]
             pipeline.add_pass(entry, description)
             if entry is TranslateByteCode:
                 pipeline.add_pass(AddTape, "the tape as an argument")
+            if entry in (TranslateByteCode, InlineClosureLikes):  # which brings the text of inner functions
+                pipeline.add_pass(Freeze, "globals as they were")
+            if entry is InlineInlinables:
+                pipeline.add_pass(FreezeInlined, "globals of other functions as they were")
         pipeline.add_pass(Fold, "statements folded into rows")
         pipeline.passes.extend(builder.define_typed_pipeline(self.state).passes)
         pipeline.passes.extend(builder.define_nopython_lowering_pipeline(self.state).passes)
@@ -60,7 +66,15 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
         folded = tuple(alike(kind) if isinstance(kind, STAR) else kind for kind in folded)
         if not self.primal._can_compile:
             folded = (folded[0], *self._declared(folded[1:]))
+        if COMPILING:
+            COMPILING[-1].callees.add(self._node(folded))
         return pysig, folded
+
+    def _node(self, args: Any) -> Node:
+        if args not in self.nodes:
+            self.nodes[args] = Node(self.primal, tuple(map(plain_type, args[1:])))
+        found: Node = self.nodes[args]
+        return found
 
     def _signature(self, kinds: Any) -> Any:
         """The explicit signature that a call of the user's function with these types takes."""
@@ -81,7 +95,13 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
                 yield declared if isinstance(declared, types.Number) else kind
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
-        result = super()._compile_core(args, return_type)
+        node = self._node(args)
+        node.freeze()
+        COMPILING.append(node)
+        try:
+            result = super()._compile_core(args, return_type)
+        finally:
+            COMPILING.pop()
         if not self.primal._can_compile:
             declared = self._signature(args[1:]).return_type
             found = primal_type(result.signature.return_type)
@@ -151,7 +171,13 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_ONLY)
         made._compiler.__class__ = RecordingFunctionCompiler
         made._compiler.primal = dispatcher
+        made._compiler.nodes = {}
         made._compiler._failed_cache = Failures()
         made._compiler.pysig = plain.replace(parameters=[tape, *plain.parameters.values()])
         table[level] = made
     return made
+
+
+def forget(dispatcher: Any) -> None:
+    """Make other recording functions of this one from now on: Numba calls another one."""
+    _twins.pop(dispatcher, None)
