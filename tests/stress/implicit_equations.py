@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from implicit_problems import ROOT_FINDERS, Problem, Smooth, given_as, kink_terms, options_of
+from scipy.optimize import least_squares as scipy_least_squares
 
 from tapegrad import optimize
 
@@ -35,10 +36,19 @@ def least_squares(rng: np.random.Generator) -> Problem:
         f, args = given_as(np.random.default_rng(way), residual, p)
         return optimize.least_squares(f, start, args, bounds=bounds, method=method, loss=loss, **tight).flat
 
+    def again(p: np.ndarray, start: np.ndarray) -> np.ndarray:
+        # In units of one, so that tolerances are small.
+        def scaled(y: np.ndarray) -> np.ndarray:
+            return np.asarray(residual(y * d, p), float) / a
+
+        limits = (bounds[0] / d, bounds[1] / d) if held else bounds
+        by = "lm" if method == "lm" else "trf"
+        return d * scipy_least_squares(scaled, start / d, bounds=limits, method=by, ftol=1e-15, xtol=1e-15, gtol=1e-15).x
+
     regular = rank == "full" or n == 1 or held  # by bounds, perhaps
     expected = "refused" if loss != "linear" else "any" if regular else "refused"
     notes = {"method": method, "rank": rank, "held": held, "loss": loss, "a": a, "d": d}
-    return Problem("least squares", p, solve, np.full(n, 0.05 * d), np.full(n, d), expected, None, notes)
+    return Problem("least squares", p, solve, np.full(n, 0.05 * d), np.full(n, d), expected, again, notes)
 
 
 def root(rng: np.random.Generator) -> Problem:
