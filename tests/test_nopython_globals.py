@@ -270,7 +270,7 @@ except tg.CompileError as error:
 """
 
 
-def test_code_from_numbas_cache_has_the_values_of_the_process_that_compiled_it(tmp_path: Path) -> None:
+def test_code_from_numbas_cache_may_be_stale_and_derivatives_are_of_the_function_as_it_is_now(tmp_path: Path) -> None:
     script = tmp_path / "cached.py"
     script.write_text(CACHED)
 
@@ -280,4 +280,5 @@ def test_code_from_numbas_cache_has_the_values_of_the_process_that_compiled_it(t
         )
         return done.stdout.strip()
 
-    assert [run(2.0, 1.0), run(2.0, 1.0), run(5.0, 1.0), run(2.0, 3.0)] == ["2.0 4.0 4.0"] * 3 + ["recompile"]
+    found = [run(2.0, 1.0), run(2.0, 1.0), run(5.0, 1.0), run(2.0, 3.0)]
+    assert found == ["2.0 4.0 4.0", "2.0 4.0 4.0", "2.0 10.0 10.0", "2.0 12.0 12.0"]

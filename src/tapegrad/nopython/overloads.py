@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 import types as python_types
@@ -105,14 +104,19 @@ def _constants(dispatcher: Any, made: Any) -> Constants:
 
 
 def _read_back(dispatcher: Any, made: Any) -> Constants:
-    """What the compiler kept of the function says which values it saw; what it does not say is compiled again and compared."""
+    """What the compiler kept of the function says which values it saw; what it does not say is compiled again and compared.
+
+    Code from Numba's cache may be older than the values, and than functions that it calls; the derivative is that of the function
+    as it is written now.
+    """
     function = dispatcher.py_func
     now = constants_now(function)
-    cached = isinstance(made.type_annotation, str)
-    seen = _in_text(made.type_annotation, now) if cached else _in_blocks(made.type_annotation, function.__code__)
+    if isinstance(made.type_annotation, str):
+        return now
+    seen = _in_blocks(made.type_annotation, function.__code__)
     for (k, name), value in seen.items():
         now[k][name] = kept(function, value)
-    if cached or now.inlined or _is_doubtful_of(made.type_annotation, now, seen):
+    if now.inlined or _is_doubtful_of(made.type_annotation, now, seen):
         _check(dispatcher, made, now)
     return now
 
@@ -140,21 +144,6 @@ def _in_blocks(annotation: Any, code: Any) -> dict[tuple[int, str], Any]:
                 continue
             if isinstance(value, ir.FreeVar) or value.name in read:
                 found[(int(isinstance(value, ir.FreeVar)), value.name)] = value.value
-    return found
-
-
-def _in_text(text: str, now: Constants) -> dict[tuple[int, str], Any]:
-    """The same for code from Numba's cache, which keeps the text: numbers can be read from it."""
-    found = {}
-    for k, kind in enumerate(("global", "freevar")):
-        for name, value in now[k].items():
-            match = re.search(rf"= {kind}\({re.escape(name)}: (.*?)\)  ::", text)
-            if match and isinstance(value, (bool, int, float, complex)):
-                try:
-                    written = float(match[1]) if match[1] in ("nan", "inf", "-inf") else ast.literal_eval(match[1])
-                except (ValueError, SyntaxError):
-                    continue
-                found[(k, name)] = written
     return found
 
 
@@ -200,7 +189,7 @@ def _check(dispatcher: Any, made: Any, values: Constants) -> None:
 def _text(made: Any) -> list[str]:
     """Compiled code without names that change."""
     library = made.library
-    text = str(library._shared_module) if isinstance(made.type_annotation, str) else library.get_llvm_str()
+    text = library.get_llvm_str()
     found: list[str] = []
     numbers: dict[str, str] = {}  # of the names in one function
     for line in UNIQUE.sub("", text).splitlines():

@@ -11,12 +11,14 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
 from tapegrad.nopython.compiling import CompilingFirst, UncompiledError
 from tapegrad.nopython.curved_tape import as_curved, as_directed
+from tapegrad.nopython.derivative_cache import DerivativeCache
 from tapegrad.nopython.explain import Failures, explained
 from tapegrad.nopython.generations import COMPILATIONS, reached, watch
 from tapegrad.nopython.instances import restored
@@ -117,7 +119,9 @@ class Recorder:
                 result = self._driven(1, columns, arguments, form)
             except UncompiledError as second:
                 raise explained(self.function, second.reason) from second.reason
-            self._second[tuple(numba.typeof(arg) for arg in arguments)] = 1
+            kinds = tuple(numba.typeof(arg) for arg in arguments)
+            self._second[kinds] = 1
+            self._drive(level, len(arguments), form)._cache.save_refusal((types.int64, *kinds))
             return result
 
     def _unwritten(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
@@ -163,11 +167,14 @@ class Recorder:
         text += "".join(f"    v{k} = {given[k]}\n" for k in order)
         finish = "finish_pair" if has_aux else "finish"
         text += f"    return {finish}(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
-        space = {name: getattr(boundary, name) for name in ("input_", "held", "guarded", "constant", finish)}
+        # The name of a module that can be imported: compiled code that is kept on disk refers to its module.
+        space: dict[str, Any] = {"__name__": boundary.__name__}
+        space |= {name: getattr(boundary, name) for name in ("input_", "held", "guarded", "constant", finish)}
         space |= {"twin": self._twins[level], "as_curved": as_curved, "as_directed": as_directed}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         made = numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
         made._compiler._failed_cache = Failures()
+        made._cache = DerivativeCache(self._twins[level], (level, count, inputs, form, self._nogil))
         made.__class__ = CompilingFirst
         return made
 

@@ -1,0 +1,378 @@
+"""What the derivative of a compiled function depends on, as a text that says the same in every process.
+
+The walk follows the names that bytecode reads: values of globals and closures, attributes of modules, functions that are called, at
+any depth, with what packages registered for them with `numba.extending.overload`. What Python itself, NumPy, Numba and this package
+define is known by their versions. What cannot be followed has no fingerprint, and a derivative with it is not kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import hashlib
+import operator
+import sys
+import types as python_types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
+from numba.core.typing.templates import _OverloadAttributeTemplate, _OverloadFunctionTemplate
+from numba.experimental.jitclass.base import JitClassType
+from numba.np.ufunc.dufunc import DUFunc
+
+from tapegrad.nopython.constants import names_of
+
+__all__ = ["Fingerprint", "UnknownError", "fingerprint", "is_versioned", "type_text"]
+
+# Modules whose functions are known by a version: Python's own and those that the key names.
+VERSIONED = frozenset([*sys.stdlib_module_names, "llvmlite", "numba", "numpy", "tapegrad"]) - {"__main__"}
+LARGEST = 1 << 20  # bytes of an array that is read
+
+
+class UnknownError(Exception):
+    """Something of which it cannot be said what it will be in another process."""
+
+
+class Fingerprint(NamedTuple):
+    """What a function depends on.
+
+    Attributes
+    ----------
+    text : str
+        The same in every process where all of it is the same.
+    functions : list of Dispatcher
+        The compiled functions among it, in the order in which the text tells of them.
+    """
+
+    text: str
+    functions: list[Any]
+
+
+def fingerprint(function: Any) -> Fingerprint:
+    """A text that differs if anything differs that the derivative of a compiled function is made from.
+
+    Parameters
+    ----------
+    function : Dispatcher
+
+    Raises
+    ------
+    UnknownError
+        If it depends on something that cannot be followed.
+    """
+    walk = _Walk()
+    walk.value(function)
+    for operation in OPERATORS:  # that text has no name for
+        walk.overloads(operation)
+    return Fingerprint("\n".join((_versions(), *walk.parts)), walk.functions)
+
+
+@functools.cache
+def _versions() -> str:
+    import llvmlite
+
+    codegen = cpu_target.target_context.codegen()
+    settings = [
+        f"{name}={getattr(numba.config, name)!r}"
+        for name in ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "BOUNDSCHECK")
+    ]
+    package = Path(__file__).parent.parent
+    own = hashlib.sha256()
+    for path in sorted(
+        [*(package / "nopython").glob("*.py"), *(package / name for name in ("rules.py", "special.py", "second_partials.py"))]
+    ):
+        own.update(path.name.encode() + path.read_bytes())
+    return repr(
+        (
+            sys.version,
+            sys.implementation.name,
+            np.__version__,
+            numba.__version__,
+            llvmlite.__version__,
+            codegen.magic_tuple(),
+            *settings,
+            own.hexdigest(),
+        )
+    )
+
+
+def is_versioned(module: str | None) -> bool:
+    """Whether what a module defines is known by its version."""
+    return (module or "").partition(".")[0] in VERSIONED
+
+
+def _module_of(x: Any) -> str:
+    return "numpy" if isinstance(x, np.ufunc) else str(getattr(x, "__module__", None))
+
+
+def _is_named(x: Any) -> bool:
+    """Whether something is what a module that is known by its version has under its name."""
+    module, name = _module_of(x), getattr(x, "__name__", None)
+    return is_versioned(module) and isinstance(name, str) and getattr(sys.modules.get(module), name, None) is x
+
+
+class _Walk:
+    """Follows values and writes down what they are, each once."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.functions: list[Any] = []
+        self.seen: dict[int, int] = {}
+        self.held: list[Any] = []  # so that no address is used again while it stands in `seen`
+
+    def add(self, *words: object) -> None:
+        self.parts.append(repr(words))
+
+    def value(self, x: Any, attributes: frozenset[str] = frozenset()) -> None:
+        """Anything that a name may stand for."""
+        if (
+            x is None
+            or x is Ellipsis
+            or (isinstance(x, (bool, int, float, complex, str, bytes)) and type(x).__module__ == "builtins")
+        ):
+            self.add(type(x).__name__, x)
+            return
+        if id(x) in self.seen:
+            self.add("seen", self.seen[id(x)])
+            return
+        self.seen[id(x)] = len(self.seen)
+        self.held.append(x)
+        self.compound(x, attributes)
+
+    def compound(self, x: Any, attributes: frozenset[str]) -> None:
+        if isinstance(x, (tuple, frozenset)):
+            self.items(x, attributes)
+        elif isinstance(x, np.ndarray):
+            self.array(x)
+        elif isinstance(x, np.generic):
+            self.add("scalar", x.dtype.str, x.tobytes())
+        elif isinstance(x, np.dtype):
+            self.add("dtype", str(x.descr if x.names else x.str))
+        elif isinstance(x, types.Type):
+            self.add("type", type_text(x))
+        elif isinstance(x, Dispatcher):
+            self.dispatcher(x)
+        elif isinstance(x, python_types.ModuleType):
+            self.module(x, attributes)
+        elif isinstance(x, JitClassType):
+            self.jitclass(x)
+        elif isinstance(x, type):
+            self.klass(x)
+        elif isinstance(x, enum.Enum):
+            self.add("member", x.name)
+            self.value(x.value)
+            self.klass(type(x))
+        elif isinstance(x, python_types.FunctionType):
+            self.function(x)
+        elif isinstance(x, DUFunc):
+            self.add("ufunc", x.targetoptions, [str(sig) for sig in getattr(x, "_dispatcher", x).overloads])
+            self.function(x._dispatcher.py_func)
+        elif _is_named(x):
+            self.add("named", _module_of(x), x.__name__)
+            self.overloads(x)
+        else:
+            raise UnknownError(f"{type(x).__module__}.{type(x).__qualname__}")
+
+    def items(self, x: Any, attributes: frozenset[str]) -> None:
+        kind = type(x)
+        self.add(
+            "items", kind.__qualname__, kind.__module__ if hasattr(kind, "_fields") else "", getattr(kind, "_fields", ()), len(x)
+        )
+        for item in sorted(x, key=repr) if isinstance(x, frozenset) else x:
+            self.value(item, attributes)
+
+    def array(self, x: Any) -> None:
+        if x.dtype.hasobject or x.nbytes > LARGEST:
+            raise UnknownError(f"an array of {x.nbytes} bytes of {x.dtype}")
+        flags = x.flags
+        self.add("array", x.dtype.descr, x.shape, flags.c_contiguous, flags.f_contiguous, flags.writeable)
+        self.parts.append(hashlib.sha256(np.ascontiguousarray(x).tobytes()).hexdigest())
+
+    def dispatcher(self, x: Any) -> None:
+        self.functions.append(x)
+        self.add("dispatcher", sorted((name, repr(value)) for name, value in x.targetoptions.items()))
+        self.add("locals", sorted((name, type_text(kind)) for name, kind in x.locals.items()))
+        if not x._can_compile:
+            self.add("signatures", [tuple(map(type_text, key)) for key in x.overloads])
+        self.function(x.py_func)
+
+    def module(self, x: Any, attributes: frozenset[str]) -> None:
+        """Those of its attributes whose names the code uses."""
+        self.add("module", x.__name__)
+        for name in sorted(attributes & vars(x).keys()):
+            found = vars(x)[name]
+            if not (is_versioned(x.__name__) and isinstance(found, python_types.ModuleType)):
+                self.add("attribute", name)
+                self.value(found, attributes)
+            elif not is_versioned(found.__name__):
+                raise UnknownError(f"{x.__name__}.{name}")
+
+    def jitclass(self, x: Any) -> None:
+        kind = x.class_type
+        self.add("jitclass", x.__module__, x.__qualname__, [(name, type_text(field)) for name, field in kind.struct.items()])
+        for table in (kind.jit_methods, kind.jit_static_methods):
+            for name, method in table.items():
+                self.add(name)
+                self.value(method)
+        for name, accessors in kind.jit_props.items():
+            for kind_of_access, accessor in accessors.items():
+                self.add(name, kind_of_access)
+                self.value(accessor)
+
+    def klass(self, x: Any) -> None:
+        self.add("class", x.__module__, x.__qualname__)
+        if is_versioned(x.__module__):
+            self.overloads(x)
+        elif issubclass(x, tuple) and hasattr(x, "_fields"):
+            self.add(x._fields)
+            self.value(tuple(getattr(x, "_field_defaults", {}).items()))
+        elif issubclass(x, enum.Enum):
+            for member in x:
+                self.add(member.name)
+                self.value(member.value)
+        else:
+            raise UnknownError(f"the class {x.__qualname__}")
+
+    def function(self, x: Any) -> None:
+        if _is_named(x):
+            self.add("function", x.__module__, x.__name__)
+        else:
+            names, attributes = names_of(x.__code__)
+            self.add("function", x.__name__, _code(x.__code__))
+            self.value(x.__defaults__)
+            self.value(tuple(sorted((x.__kwdefaults__ or {}).items())))
+            for name in sorted(names & x.__globals__.keys()):
+                self.add("global", name)
+                self.value(x.__globals__[name], attributes)
+            for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
+                self.add("cell", name)
+                self.value(_contents(cell), attributes)
+            for template in _methods(attributes):
+                self.value(template._overload_func)
+        self.overloads(x)
+
+    def overloads(self, x: Any) -> None:
+        """What packages say that a function is in compiled code."""
+        for template in _templates().get(_key(x), ()):
+            if not isinstance(template, type) or not issubclass(template, _OverloadFunctionTemplate):
+                raise UnknownError(f"the template of {x!r}")
+            self.add("overload", getattr(template, "_inline", None) and repr(template._inline))
+            self.value(template._overload_func)
+
+
+def _contents(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        raise UnknownError("an empty closure") from None
+
+
+def _key(x: Any) -> Any:
+    try:
+        hash(x)
+    except TypeError:
+        return None
+    return x
+
+
+def _code(code: Any) -> tuple[Any, ...]:
+    """Bytecode and what stands beside it, without places in files."""
+    constants = tuple(
+        _code(c)
+        if isinstance(c, python_types.CodeType)
+        else (type(c).__name__, sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c))
+        for c in code.co_consts
+    )
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, getattr(code, "co_exceptiontable", b""), constants, *names, *counts
+
+
+def _foreign_templates() -> Iterator[tuple[Any, Any]]:
+    """What packages have registered for functions, by function."""
+    context = cpu_target.typing_context
+    context.refresh()
+    for function, kind in list(context._functions.items()):
+        for template in getattr(kind, "templates", ()):
+            if not is_versioned(getattr(getattr(template, "_overload_func", template), "__module__", None)):
+                yield getattr(function, "typing_key", function), template
+
+
+_found: tuple[int, dict[Any, list[Any]], list[Any]] = (-1, {}, [])
+
+
+def _registered() -> tuple[int, dict[Any, list[Any]], list[Any]]:
+    """Templates of packages for functions and for attributes, looked for again when there are more."""
+    global _found
+    context = cpu_target.typing_context
+    context.refresh()
+    count = len(context._functions) + sum(map(len, context._attributes.values())) + len(context._globals)
+    if _found[0] != count:
+        functions: dict[Any, list[Any]] = {}
+        for function, template in _foreign_templates():
+            functions.setdefault(_key(function), []).append(template)
+        attributes = [
+            template
+            for templates in context._attributes.values()
+            for template in templates
+            if not is_versioned(getattr(getattr(template, "_overload_func", template), "__module__", None))
+        ]
+        _found = count, functions, attributes
+    return _found
+
+
+def _templates() -> dict[Any, list[Any]]:
+    return _registered()[1]
+
+
+def _methods(attributes: frozenset[str]) -> Iterator[Any]:
+    """What packages have registered for methods and attributes with these names."""
+    for template in _registered()[2]:
+        name = getattr(template, "_attr", None)
+        if name in attributes:
+            if not isinstance(template, _OverloadAttributeTemplate) and not hasattr(template, "_overload_func"):
+                raise UnknownError(f"the attribute {name}")
+            yield template
+
+
+def type_text(kind: Any) -> str:
+    """A type that says the same in every process.
+
+    Raises
+    ------
+    UnknownError
+        If it is known by an address, as those of functions and instances are.
+    """
+    kind = types.unliteral(kind) if not isinstance(kind, types.Literal) else kind
+    plain = (
+        types.Number,
+        types.Boolean,
+        types.NoneType,
+        types.UnicodeType,
+        types.Omitted,
+        types.RangeType,
+        types.NPDatetime,
+        types.NPTimedelta,
+    )
+    if isinstance(kind, types.Array) and not isinstance(kind.dtype, types.Record):
+        return f"{type_text(kind.dtype)} {kind.name}"
+    if isinstance(kind, types.BaseTuple):
+        made = getattr(kind, "instance_class", None)
+        own = "" if made is None else f"{made.__module__}.{made.__qualname__}{made._fields}"
+        return f"{type(kind).__name__}{own}({', '.join(map(type_text, kind.types))})"
+    if isinstance(kind, (types.List, types.ListType, types.Set)):
+        return f"{type(kind).__name__}({type_text(kind.dtype)}) {getattr(kind, 'reflected', '')}"
+    if isinstance(kind, types.Optional):
+        return f"optional({type_text(kind.type)})"
+    if isinstance(kind, (*plain, types.Literal)) or kind.name == "TapeVariable":
+        return str(kind.name)
+    raise UnknownError(f"the type {kind}")
+
+
+OPERATORS = tuple(value for name, value in vars(operator).items() if callable(value) and not name.startswith("_"))
