@@ -69,7 +69,7 @@ def test_products_that_are_taken_without_recording_are_constants(product: Any, m
 
 def test_products_of_gauss_newton_refuse_a_tracked_vector() -> None:
     model = tg.gauss_newton(lambda x: x * x, np.array([3.0]))
-    with pytest.raises(NotImplementedError, match=r"v\.detach\(\)"):
+    with pytest.raises(NotImplementedError, match=r"write vjp\(f, x\)\[1\]"):
         tg.grad(lambda v: model.product(v).sum())(np.array([2.0]))
 
 

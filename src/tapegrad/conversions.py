@@ -12,6 +12,7 @@ from tapegrad.attributes import dtype as dtype_of
 from tapegrad.casting import cast
 from tapegrad.cut_values import warn_of_number
 from tapegrad.devices import CPU, check_device
+from tapegrad.frames import is_inside_driver
 from tapegrad.inference_tensors import InferenceTensor
 from tapegrad.quiet import quiet
 from tapegrad.tensor import Tensor, promote
@@ -58,7 +59,20 @@ def numpy(t: Tensor) -> np.ndarray:
 
 
 def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """NumPy's conversion protocol."""
+    """NumPy's conversion protocol.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is tracked.
+    """
+    if t._row:
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad: in an array of NumPy's it would have no derivative. To keep that, "
+            "write np.stack([x[0], 2 * x[1]]) for np.array([x[0], 2 * x[1]]) and x for np.asarray(x), and fill np.zeros_like(x) of "
+            "the x that is differentiated by, not np.zeros(n)."
+            + ("" if is_inside_driver() else " For the values alone, as constants, use tensor.detach().numpy().")
+        )
     array = numpy(t)
     if dtype is not None and array.dtype != dtype:
         if copy is False:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from tapegrad.frames import frames_of_package
+from tapegrad.frames import frames_of_package, is_inside_driver
 from tapegrad.tensor import Tensor, is_recording
 
 __all__ = ["warn_of_copy", "warn_of_number"]
@@ -14,8 +14,9 @@ def warn_of_number(t: Tensor) -> None:
     """Warn that a number is taken out of `t`, if that is tracked."""
     if t._row and is_recording():
         warnings.warn(
-            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior. "
-            "Consider using tensor.detach() first. The number is a constant from here on: np.exp(x) records, math.exp(x) does not.",
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior: the number is a constant "
+            "from here on, without a derivative. np.exp(x) records, math.exp(x) does not."
+            + ("" if is_inside_driver() else " Consider using tensor.detach() first, if a constant is meant."),
             UserWarning,
             stacklevel=frames_of_package() + 1,
         )

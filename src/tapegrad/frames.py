@@ -6,9 +6,10 @@ import os
 import sys
 from types import FrameType
 
-__all__ = ["calling_frame", "frames_of_package"]
+__all__ = ["calling_frame", "frames_of_package", "is_inside_driver"]
 
 PACKAGE = os.path.dirname(__file__) + os.sep
+DRIVERS = PACKAGE + "drivers" + os.sep, PACKAGE + "optimize" + os.sep
 
 
 def frames_of_package() -> int:
@@ -26,3 +27,13 @@ def calling_frame() -> FrameType:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame
+
+
+def is_inside_driver() -> bool:
+    """Whether a driver is running: who called it need not know tensors, so messages are about arrays and functions then."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(DRIVERS):
+            return True
+        frame = frame.f_back
+    return False

@@ -19,6 +19,7 @@ import numpy as np
 
 import tapegrad
 from tapegrad.elementwise import deliver_to
+from tapegrad.frames import is_inside_driver
 from tapegrad.numpy_elementwise import ELEMENTWISE, cbrt, modf
 from tapegrad.numpy_functions import COUNTERPARTS, NotCovered, as_tensors, named, one
 from tapegrad.numpy_polynomials import POLYNOMIALS
@@ -289,7 +290,8 @@ def _deliver(out: Any, result: Any) -> Any:
     if result._row:
         raise RuntimeError(
             "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad, and "
-            "an array cannot be tracked. Leave out=... away (write x = x + t for x += t), or use t.detach()."
+            "an array cannot be tracked. Leave out=... away (write x = x + t for x += t)"
+            + ("." if is_inside_driver() else ", or use t.detach().")
         )
     np.copyto(out, array_of(result), casting="same_kind")
     return out
@@ -300,11 +302,13 @@ def _advice(name: str, why: str) -> str:
     found: Any = tapegrad
     for part in short.split("."):
         found = getattr(found, part, None)
-    here = f"Use tg.{short}, or call" if callable(found) and short not in OTHERWISE else "Call"
-    return (
-        f"{name} is not covered for Tensors{': ' + why if why else ''}. {here} t.detach().numpy() to work on the values alone, "
-        "without gradients."
-    )
+    known = callable(found) and short not in OTHERWISE
+    refusal = f"{name} is not covered for Tensors{': ' + why if why else ''}."
+    if is_inside_driver():
+        instead = f"tg.{short}, or " if known else ""
+        return f"{refusal} It is called on what is being differentiated: write it with {instead}functions that have derivatives."
+    here = f"Use tg.{short}, or call" if known else "Call"
+    return f"{refusal} {here} t.detach().numpy() to work on the values alone, without gradients."
 
 
 for _protocol in (array_ufunc, array_function):

@@ -269,8 +269,8 @@ def call(
     if places and _has_lost(output):
         raise TypeError(
             f"{name}: the function returned a result without a derivative, because a tracked value left the graph as a Python "
-            f"number at {places[0]}. Keep tensors (leave out .item(), .tolist(), float() and functions of the math module; "
-            "np.sin and tg.stack record)."
+            f"number at {places[0]}. Keep what indexing and NumPy's functions give (leave out .item(), .tolist(), "
+            "float() and functions of the math module; np.sin and np.stack record)."
         )
     return made
 
@@ -310,8 +310,7 @@ def refuse_written(place: str, name: str) -> None:
     if place:
         raise TypeError(
             f"{name}: a tracked value was written into an array of NumPy's at {place}, where it has no derivative. Make the array "
-            "with np.zeros_like(x) of a tracked x, or with tg.zeros, or collect the values with np.stack; "
-            "or write x.detach() for a constant."
+            "with np.zeros_like(x) of the x that is differentiated by, or with tg.zeros, or collect the values with np.stack."
         )
 
 

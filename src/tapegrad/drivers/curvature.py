@@ -214,7 +214,7 @@ class GaussNewton:
         """
         vectors = vectors_like(self._made.leaves, self._made.structure, v, "v")
         if any(isinstance(t, Tensor) for t in vectors):
-            raise NotImplementedError("products of gauss_newton cannot be differentiated; give v.detach(), or use jvp and vjp")
+            raise NotImplementedError("gauss_newton's products have no derivative; write vjp(f, x)[1](jvp(f, (x,), (v,))[1])")
         column = joined(vectors)[:, None]
         return _arranged(self._made, self._derivative.pull(self._derivative.push(column))[:, 0])
 

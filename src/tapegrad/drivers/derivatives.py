@@ -103,7 +103,11 @@ def as_column(made: Call, vectors: Sequence[Any]) -> Vector:
         If one is tracked, but the call is that of a compiled function, whose products are not part of a graph.
     """
     if any(isinstance(v, Tensor) for v in vectors):  # those of functions of tensors take another way
-        raise NotImplementedError("products of a compiled function with a tracked vector are not recorded; give v.detach()")
+        raise NotImplementedError(
+            "products of a compiled function with a vector that another driver differentiates by are not available. They are "
+            "linear in it: write jacobian(f)(x) @ v for jvp and linearize, v @ jacobian(f)(x) for vjp and hessian(f)(x) @ v for "
+            "hvp, or give the function without numba.njit (its .py_func)"
+        )
     column: Vector = vectors[0].reshape(-1) if len(vectors) == 1 else joined(vectors)
     return column[:, None]
 

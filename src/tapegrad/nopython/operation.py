@@ -13,6 +13,7 @@ from tapegrad.autograd.function import Function
 from tapegrad.dtypes import float64
 from tapegrad.errors import DerivativeOrderError
 from tapegrad.factories import tensor
+from tapegrad.frames import is_inside_driver
 from tapegrad.grad_mode import is_grad_enabled
 from tapegrad.nopython.derivatives import Recording, flatten
 from tapegrad.nopython.ownership import kept
@@ -151,10 +152,7 @@ class Pulled(Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         """By the cotangents a product with the Jacobian, by the arguments one with the Hessian of the weighted results."""
         if is_grad_enabled():  # a part of the third derivative would be missing, and nobody would see it
-            raise DerivativeOrderError(
-                f"{ctx.recording.name}, a compiled function, can be differentiated twice only: "
-                "leave create_graph=True away, or write it with operations on tensors"
-            )
+            raise DerivativeOrderError(f"{ctx.recording.name}, a compiled function, can be differentiated twice only: {_instead()}")
         recording, direction = ctx.recording, _column(gradients)
         by_cotangents = _split(ctx.cotangents, recording.push(direction))
         curved = _split(recording.points, recording.curve(direction, ctx.cotangent[:, 0]))
@@ -184,6 +182,17 @@ def _agree(now: Any, before: Any) -> bool:
         return True
     a, b = a[other], b[other]
     return bool(np.isfinite(b).all() and (np.abs(a - b) <= 1e-12 + 1e-9 * np.abs(b)).all())
+
+
+def _instead() -> str:
+    """What to write where a third derivative was asked for."""
+    if not is_inside_driver():
+        return "leave create_graph=True away, or write it with operations on tensors"
+    return (
+        "a driver around two others needs the third derivative, and so do jvp, linearize and hvp around one. Write hvp(f, x, v) "
+        "for jvp(grad(f), (x,), (v,)), jacobian(f) for jvp or linearize inside of another driver, and jacobian(grad(f)) or "
+        "hessian(f) for second derivatives; for more give the function without numba.njit (its .py_func)"
+    )
 
 
 def _recorded(f: Any, form: Form, leaves: Sequence[Any], curved: bool = False) -> Recording:
