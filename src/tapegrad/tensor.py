@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.dtypes import is_long
-from tapegrad.engine.layout import FULL, NEW_LEAF, UNSUPPORTED
+from tapegrad.engine.layout import COLLECTED, FULL, NEW_LEAF, SPOILED, UNSUPPORTED
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
@@ -43,7 +43,6 @@ FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _leaf_lock = threading.RLock()  # a leaf has one row, whichever thread uses it first
 MOST_TRACKED = 1 << 40  # elements
 ROWS_LEFT: RowObjects[int] = RowObjects()  # of leaves that had other rows before: addresses of their links
-SPOILED = -2  # handle of a view that can no longer be derived from its base
 
 
 class VersionCounter:
@@ -297,6 +296,12 @@ def register_leaf(t: Tensor) -> None:
             f"Output {meta.output_nr} of {meta.one_of_many} is a view and its base or another view of its base has been modified "
             "inplace. This view is the output of a function that returns multiple views. Such functions do not allow their outputs "
             "to be used after that; take the views again."
+        )
+    if t._row == COLLECTED:
+        raise RuntimeError(
+            "The garbage collector found this tensor in a reference cycle that nobody held, and the graph behind it is gone. A "
+            "destructor of another object in the cycle, or a hook, uses it all the same: let that hold tensor.detach(), or hold "
+            "the tensor elsewhere."
         )
     if type(t._data) is not float:
         check_adjoint(t._data.size)

@@ -38,6 +38,10 @@ WIDE = 1 << 15
 STRUCTURAL = 1 << 12
 LEAF, GATHER, SCATTER, JOIN, HOST = STRUCTURAL, STRUCTURAL + 1, STRUCTURAL + 2, STRUCTURAL + 3, STRUCTURAL + 4
 
+# What a tensor holds in the place of a handle, besides 0 for an untracked one: it is a leaf without a row yet, a piece of a result
+# of which another piece was written in place, or a result that the collector found in a cycle.
+UNREGISTERED, SPOILED, COLLECTED = -1, -2, -3
+
 # Row flags.
 FREED = 1  # the values that its derivative needs were released
 DEAD = 2  # every way down from here ends in freed rows: its references need not be kept; found when rows are collected

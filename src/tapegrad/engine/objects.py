@@ -29,6 +29,7 @@ new_integer = types.ExternalFunction("PyLong_FromLongLong", types.int64(types.in
 integer_value = types.ExternalFunction("PyLong_AsLongLong", types.int64(types.int64))
 float_of_integer = types.ExternalFunction("PyLong_AsDouble", types.float64(types.int64))
 has_error = types.ExternalFunction("PyErr_Occurred", types.int64())
+is_collected = types.ExternalFunction("PyObject_GC_IsFinalized", types.int32(types.int64))  # in a destructor: who calls it
 clear_error = types.ExternalFunction("PyErr_Clear", types.void())
 
 

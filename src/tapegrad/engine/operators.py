@@ -9,19 +9,24 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
+    COLLECTED,
     DATA_AT,
     ELEMENTWISE_ROW,
     FALLBACKS,
     FINALIZE,
+    FIRST,
     FLOAT64,
     FLOAT_TYPE,
     GIVE_BACK,
     INT_TYPE,
     IS_RECORDING,
     LARGEST_BLOCK,
+    LEAF,
     LOOPS,
     NONE,
+    OPCODE,
     OPERATE,
     PRIMAL,
     RECORDING_OFF,
@@ -29,7 +34,9 @@ from tapegrad.engine.layout import (
     RULES,
     SCALARS_READY,
     TRUE,
+    UNREGISTERED,
     UNSUPPORTED,
+    WIDE,
 )
 from tapegrad.engine.memory import (
     OBJECT,
@@ -46,7 +53,9 @@ from tapegrad.engine.memory import (
     get,
     is_float,
     load_f64,
+    load_i32,
     load_i64,
+    load_u16,
     release,
     retain,
     store_f64,
@@ -62,6 +71,7 @@ from tapegrad.engine.objects import (
     handle_of,
     has_error,
     integer_value,
+    is_collected,
     is_tensor,
     new_array_like,
     new_float,
@@ -263,17 +273,30 @@ def operate(tape, opcode, count, exchanged, x, y):
     return call_object(form, count, x, y)
 
 
+@inline
+def is_leaf_row(tape, slot):
+    """Whether a row is that of a leaf, or an alias of it."""
+    opcodes, first = get(tape, OPCODE), get(tape, FIRST)
+    while load_u16(opcodes + 2 * slot) == 0:
+        slot = load_i32(first + 4 * slot)
+    return load_u16(opcodes + 2 * slot) == LEAF | WIDE
+
+
 @kernel("int64(int64,int64,int64)")
 def finalize(tape, t, nothing):
     """Destructor of tensors: gives the handle back.
 
-    In a cycle, another object's finaliser may see the tensor after this; it is untracked then.
+    If the collector calls it, destructors of other objects in the cycle may see the tensor after this, and keep it. A leaf is
+    registered anew then; a result has lost its graph, and recording with it is refused.
     """
     number = load_i64(t + get(tape, ROW_AT))
     if number != 0:
         handle = integer_value(number)
         if handle > 0:
-            store_i64(t + get(tape, ROW_AT), new_integer(0))
+            left = 0
+            if is_collected(t) != 0:
+                left = UNREGISTERED if is_leaf_row(tape, slot_of(tape, handle)) else COLLECTED
+            store_i64(t + get(tape, ROW_AT), new_integer(left))
             release(number)
             call2(get(tape, GIVE_BACK), tape, handle)
     retain(get(tape, NONE))
