@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PLOTS := plots
+BENCHMARKS ?= .
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
@@ -41,9 +42,9 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src
 
-# One quick pass of every benchmark on the installed code; asv needs to know the machine once.
+# One quick pass of every benchmark on the installed code, or of those that BENCHMARKS matches; asv needs to know the machine once.
 bench: $(VENV)/bench.stamp
-	cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --show-stderr --python=same
+	cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --show-stderr --python=same --bench '$(BENCHMARKS)'
 
 # The README's table; peers that are not installed in $(VENV) are left out.
 table: $(VENV)/bench.stamp
@@ -58,7 +59,7 @@ compatibility:
 	$(PYTHON) docs/compatibility.py
 
 clean:
-	rm -rf $(VENV) $(PLOTS)
+	rm -rf $(VENV) $(VENV)-* $(PLOTS)
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("tapegrad needs Python 3.11 or newer, and $(PYTHON) is %d.%d; try make PYTHON=python3.12" % v[:2])'
