@@ -345,3 +345,31 @@ def test_what_was_refused_does_not_keep_the_caller_alive() -> None:
     owner = call()
     gc.collect()
     assert owner() is None
+
+
+A = np.array([[2.0, 1.0], [1.0, 3.0]])
+
+WITHOUT_DERIVATIVE = [
+    ("np.linalg.eig", "np.linalg.eig(a)[0].sum()", "tg.linalg.eigh"),
+    ("np.linalg.eigvals", "np.linalg.eigvals(a).sum()", "tg.linalg.eigvalsh"),
+    ("np.linalg.eigh", "np.linalg.eigh(a)[0].sum()", "tg.linalg.eigh"),
+    ("np.linalg.eigvalsh", "np.linalg.eigvalsh(a).sum()", "tg.linalg.eigvalsh"),
+    ("np.linalg.svd", "np.linalg.svd(a)[1].sum()", "tg.linalg.svd"),
+    ("np.linalg.qr", "np.linalg.qr(a)[1].sum()", "np.linalg.cholesky"),
+    ("np.linalg.lstsq", "np.linalg.lstsq(a, a[0])[0].sum()", "np.linalg.solve"),
+    ("np.linalg.pinv", "np.linalg.pinv(a).sum()", "np.linalg.inv"),
+    ("np.linalg.cond", "np.linalg.cond(a)", "np.linalg.norm"),
+    ("np.roots", "np.roots(a[0]).sum()", "Newton"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "instead"), WITHOUT_DERIVATIVE, ids=[name for name, _, _ in WITHOUT_DERIVATIVE])
+def test_linear_algebra_without_a_derivative_says_what_to_write(name: str, text: str, instead: str) -> None:
+    space: dict[str, Any] = {"np": np}
+    exec(f"def f(a):\n    return {text}", space)
+    with pytest.raises(CompileError) as caught:
+        tg.grad(numba.njit(space["f"]))(A)
+    message = str(caught.value)
+    assert f"{name} of variables has no derivative" in message
+    assert instead in message
+    assert "memory layout" not in message

@@ -54,9 +54,11 @@ def _between(x: Tensor, knots: Tensor, values: Tensor) -> Any:
     slope = (values[after] - values[before]) / (high - low)
     found = slope * (x - low) + values[before]
     missed = np.isnan(array_of(found))
-    if missed.any():  # infinite values at knots
+    if missed.any():  # infinite values at knots, or two knots at one place
         there = np.interp(at, array_of(knots), array_of(values))
         found = tg.where(tg.tensor(missed & ~np.isnan(there)), tg.tensor(there), found)
+        place = np.clip(np.searchsorted(array_of(knots), at, "right") - 1, 0, knots.shape[0] - 1)
+        found = tg.where(tg.tensor(missed & (array_of(knots)[place] == at)), values[tg.tensor(place)], found)
     return found
 
 

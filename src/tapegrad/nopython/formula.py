@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import functools
 import math
-import operator
 import types as python_types
 from collections.abc import Callable
 from typing import Any
@@ -33,8 +32,9 @@ ARITHMETIC: dict[type, str] = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul
 COMPARISONS: dict[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 # Functions that compiled code gets from elsewhere than `math` or `tapegrad.special`.
-NUMPY: dict[str, Any] = {"ceil": np.ceil, "floor": np.floor, "round": np.rint, "trunc": np.trunc}
-OPERATORS: dict[str, Any] = {"abs": abs, "remainder": operator.mod}
+# NumPy's remainder does not raise where the divisor is zero, whatever the user's decorator says of division.
+NUMPY: dict[str, Any] = {"ceil": np.ceil, "floor": np.floor, "remainder": np.remainder, "round": np.rint, "trunc": np.trunc}
+OPERATORS: dict[str, Any] = {"abs": abs}
 
 
 @functools.cache

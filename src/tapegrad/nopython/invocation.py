@@ -20,6 +20,7 @@ from numba.core.imputils import lower_constant
 from numba.core.typing import signature
 
 from tapegrad.nopython.explain import reason_of
+from tapegrad.nopython.linear_algebra import WITHOUT_DERIVATIVE
 from tapegrad.nopython.operations import RULE_OF
 from tapegrad.nopython.statement import StatementType
 from tapegrad.nopython.tree import Leaf, Op
@@ -129,6 +130,11 @@ class InvocationType(types.Callable, types.Opaque):
                     f"[tapegrad] an instance of the compiled class {self.function.__name__} is made of variables, but holds "
                     "numbers and arrays without derivatives; make it before the call and pass it as an argument, or keep what it "
                     "holds in local variables, tuples or lists"
+                )
+            if self.function in WITHOUT_DERIVATIVE:
+                raise TypingError(
+                    f"[tapegrad] {self.function.__module__.replace('numpy', 'np', 1)}.{self.function.__name__} of variables has no "
+                    f"derivative in compiled functions; {WITHOUT_DERIVATIVE[self.function]}"
                 )
             found = self._recorded(context, function, tape, rest, kws)
             if found is not None:

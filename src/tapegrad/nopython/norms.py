@@ -8,6 +8,7 @@ from numba.core.errors import TypingError
 from numba.core.extending import overload
 
 from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
+from tapegrad.nopython.extremes import shares
 from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.rows import combined, left_away
 from tapegrad.nopython.variable import has_variables
@@ -37,7 +38,7 @@ def _norm(tape, a, ord=None):
         def euclidean(tape, a, ord=None):
             values = np.ascontiguousarray(primals(a))
             z = np.linalg.norm(values)
-            return with_row(z, combined(tape, a, values / z if z != 0.0 else np.zeros_like(values)))
+            return with_row(z, combined(tape, a, values / z if 0.0 < z < np.inf else np.zeros_like(values)))
 
         return euclidean
     if not isinstance(ord, (types.Integer, types.Float)):
@@ -99,13 +100,10 @@ def vector_weights(values, ord, z):
 def _vector_weights(values, ord, z):
     def impl(values, ord, z):
         weights = np.zeros_like(values)
-        if z == 0.0 or ord == 0:
+        if z == 0.0 or ord == 0 or (ord == 2 and z == np.inf):
             return weights
         if np.isinf(ord):
-            sizes = np.abs(values)
-            k = np.argmax(sizes) if ord > 0 else np.argmin(sizes)
-            weights[k] = np.sign(values[k])
-            return weights
+            return np.sign(values) * shares(np.abs(values), z)
         for k in range(values.size):
             if ord == 2:
                 weights[k] = values[k] / z
@@ -128,24 +126,22 @@ def _matrix_weights(values, ord, z):
         weights = np.zeros((rows, columns))
         if abs(ord) == 2:
             u, s, vt = np.linalg.svd(values)
-            k = 0 if ord > 0 else s.size - 1
+            chosen = shares(s, s[0 if ord > 0 else s.size - 1])
             for i in range(rows):
                 for j in range(columns):
-                    weights[i, j] = u[i, k] * vt[k, j]
+                    for k in range(s.size):
+                        if chosen[k] != 0.0:
+                            weights[i, j] += chosen[k] * u[i, k] * vt[k, j]
             return weights
         by_columns = abs(ord) == 1
-        best, chosen = 0.0, 0
-        for k in range(columns if by_columns else rows):
-            total = 0.0
-            for i in range(rows if by_columns else columns):
-                total += abs(values[i, k] if by_columns else values[k, i])
-            if k == 0 or (total > best if ord > 0 else total < best):
-                best, chosen = total, k
-        for i in range(rows if by_columns else columns):
-            if by_columns:
-                weights[i, chosen] = np.sign(values[i, chosen])
-            else:
-                weights[chosen, i] = np.sign(values[chosen, i])
+        totals = np.zeros(columns if by_columns else rows)
+        for i in range(rows):
+            for j in range(columns):
+                totals[j if by_columns else i] += abs(values[i, j])
+        chosen = shares(totals, np.max(totals) if ord > 0 else np.min(totals))
+        for i in range(rows):
+            for j in range(columns):
+                weights[i, j] = np.sign(values[i, j]) * chosen[j if by_columns else i]
         return weights
 
     return impl

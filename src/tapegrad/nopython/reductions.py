@@ -14,10 +14,16 @@ from numba.core.errors import TypingError
 from numba.core.extending import overload
 
 from tapegrad.nopython.cardinal_sine import sinc
-from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
+from tapegrad.nopython.curved_tape import CurvedTape
+from tapegrad.nopython.extremes import EXTREME_METHODS, EXTREMES
+from tapegrad.nopython.interpolation import interp
+from tapegrad.nopython.linear_algebra import LINEAR_ALGEBRA
 from tapegrad.nopython.norms import norm
+from tapegrad.nopython.phases import unwrap
 from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
+from tapegrad.nopython.polynomials import POLYNOMIALS
 from tapegrad.nopython.quotients import QUOTIENTS
+from tapegrad.nopython.ranks import RANKS
 from tapegrad.nopython.rows import combined, left_away
 from tapegrad.nopython.running import cumprod, cumsum
 from tapegrad.nopython.variable import has_variables, variable
@@ -163,100 +169,15 @@ dot = _product("dot")
 matmul = _product("matmul")
 
 
-def inv(tape, a):
+def vdot(tape, a, b):
     raise NotImplementedError
 
 
-@overload(inv)
-def _inv(tape, a):
-    if not has_variables(a):
-        return lambda tape, a: np.linalg.inv(a)
-    refuse_curvature(tape, "np.linalg.inv")
-
-    def impl(tape, a):
-        values = np.linalg.inv(primals(a))
-        out = np.empty(values.shape[::-1], variable).T  # columns one after another, as in `values`
-        for i in range(values.shape[0]):
-            for j in range(values.shape[1]):
-                out[i, j] = with_row(values[i, j], combined(tape, a, -np.outer(values[i, :], values[:, j])))
-        return out
-
-    return impl
-
-
-def det(tape, a):
-    raise NotImplementedError
-
-
-@overload(det)
-def _det(tape, a):
-    if not has_variables(a):
-        return lambda tape, a: np.linalg.det(a)
-    refuse_curvature(tape, "np.linalg.det")
-
-    def impl(tape, a):
-        z = np.linalg.det(primals(a))
-        if z == 0.0:
-            raise ValueError("the derivative of the determinant of a singular matrix is not available in compiled functions")
-        return with_row(z, combined(tape, a, z * np.linalg.inv(primals(a)).T))
-
-    return impl
-
-
-def solve(tape, a, b):
-    raise NotImplementedError
-
-
-@overload(solve)
-def _solve(tape, a, b):
+@overload(vdot)
+def _vdot(tape, a, b):
     if not has_variables(types.Tuple((a, b))):
-        return lambda tape, a, b: np.linalg.solve(a, b)
-    refuse_curvature(tape, "np.linalg.solve")
-    if b.ndim == 1:
-
-        def vector(tape, a, b):
-            values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
-            return solution(tape, a, b, values, inverse)
-
-        return vector
-
-    def matrix(tape, a, b):
-        values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
-        out = np.empty(values.shape[::-1], variable).T
-        for k in range(values.shape[1]):
-            out[:, k] = solution(tape, a, b[:, k], values[:, k], inverse)
-        return out
-
-    return matrix
-
-
-def solution(tape, a, b, values, inverse):
-    """One right-hand side of a linear system: each unknown depends on the whole matrix."""
-    raise NotImplementedError
-
-
-@overload(solution)
-def _solution(tape, a, b, values, inverse):
-    def impl(tape, a, b, values, inverse):
-        n = values.size
-        out = np.empty(n, variable)
-        for i in range(n):
-            start = start_row(tape, n * n + n, 0)
-            end = start
-            for j in range(n):
-                r = row(b[j])
-                if r != 0:
-                    put(tape, end, r, inverse[i, j])
-                    end += 1
-                for k in range(n):
-                    r = row(a[j, k])
-                    if r != 0:
-                        put(tape, end, r, -inverse[i, j] * values[k])
-                        end += 1
-            out[i] = with_row(values[i], end_row(tape, start, end))
-        return out
-
-    return impl
+        return lambda tape, a, b: np.vdot(a, b)
+    return lambda tape, a, b: with_row(np.vdot(primals(a), primals(b)), product_row(tape, a, b))
 
 
 def item(tape, a):
@@ -271,12 +192,13 @@ def _item(tape, a):
 
 
 FUNCTIONS: dict[Any, Any] = {
-    np.sum: sum_, np.mean: mean, np.dot: dot, operator.matmul: matmul, np.linalg.norm: norm, np.linalg.inv: inv,
-    np.linalg.det: det, np.linalg.solve: solve, np.cumsum: cumsum, np.cumprod: cumprod,
-    np.sinc: sinc,
-} | QUOTIENTS  # fmt: skip
+    np.sum: sum_, np.mean: mean, np.dot: dot, np.vdot: vdot, operator.matmul: matmul, np.linalg.norm: norm, np.cumsum: cumsum,
+    np.cumprod: cumprod, np.sinc: sinc, np.interp: interp, np.unwrap: unwrap,
+} | EXTREMES | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
-METHODS: dict[str, Any] = dict.fromkeys(
-    ["all", "any", "argmax", "argmin", "clip", "max", "min", "prod", "ptp", "round", "std", "trace", "var"]
-) | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod}
+METHODS: dict[str, Any] = (
+    dict.fromkeys(["all", "any", "argmax", "argmin", "clip", "prod", "ptp", "round", "std", "trace", "var"])
+    | EXTREME_METHODS
+    | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod}
+)

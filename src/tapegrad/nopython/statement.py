@@ -32,10 +32,21 @@ from tapegrad.nopython.variable import Variable, make, primal_of, row_of, variab
 __all__ = ["Statement", "StatementType"]
 
 
-# These give the number where the other operand is no number, and do not depend on that one then.
-CHOOSING = frozenset([max, min, np.fmax, np.fmin])
 STAR = (types.StarArgTuple, types.StarArgUniTuple)
-CHOSEN = ("where(x == y, 0.5, where(z == y, 0.0, 1.0))", "where(x == y, 0.5, where(z == x, 0.0, 1.0))")
+
+
+def chosen(symbol: str, but_nan: bool = False) -> tuple[str, str]:
+    """Partials of what gives the second operand where a comparison holds, or where the first one is no number."""
+
+    def text(first: str, second: str) -> str:
+        equal = f"where(x == x, {first}, where(y == y, {second}, {first}))" if but_nan else first
+        return f"where(y {symbol} x, {second}, {equal})"
+
+    return text("1.0", "0.0"), text("0.0", "1.0")
+
+
+# These give one of their operands, the first one where they are equal, as on tensors; `maximum` and `minimum` have halves there.
+CHOOSING = {max: chosen(">"), min: chosen("<"), np.fmax: chosen(">", True), np.fmin: chosen("<", True)}
 
 
 class Resolved(NamedTuple):
@@ -164,7 +175,7 @@ class Writing:
         if rule.name == "pow" and exponent is not None:
             rule = constant_power(float(exponent)) or rule
         if node.function in CHOOSING:
-            rule = rule._replace(partials=CHOSEN)
+            rule = rule._replace(partials=CHOOSING[node.function])
         names = {"z": value.llvm}
         for name, arg in zip(("x", "y", "w"), args, strict=False):
             names[name] = context.cast(builder, arg.llvm, _plain(arg.kind), types.float64)

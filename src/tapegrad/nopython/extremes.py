@@ -1,0 +1,90 @@
+"""The largest and the smallest element, and the distance between them: elements that tie share the derivative evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.extending import overload
+
+from tapegrad.nopython.allocation import asarray
+from tapegrad.nopython.pieces import primals, with_row
+from tapegrad.nopython.rows import combined
+from tapegrad.nopython.variable import REAL, Variable, has_variables
+
+__all__ = ["EXTREMES", "EXTREME_METHODS", "shares"]
+
+
+def shares(values, z):
+    """What each element that is the extreme one has of it; one that is nan ties with others that are."""
+    raise NotImplementedError
+
+
+@overload(shares)
+def _shares(values, z):
+    def impl(values, z):
+        found = np.zeros_like(values)
+        count = 0.0
+        for place in np.ndindex(values.shape):
+            v = values[place]
+            if v == z or (v != v and z != z):
+                found[place] = 1.0
+                count += 1.0
+        return found / max(count, 1.0)
+
+    return impl
+
+
+def _extreme(function: Callable[..., Any], method: str = "") -> Any:
+    """A function, or the method of arrays that does the same; other types may have a method of that name too."""
+
+    def call(tape, a):
+        raise NotImplementedError
+
+    @overload(call)
+    def define(tape, a):
+        if method and not isinstance(a, types.Array):
+            return (lambda tape, a: a.max()) if method == "max" else (lambda tape, a: a.min())
+        if not has_variables(a):
+            return lambda tape, a: function(a)
+        if isinstance(a, Variable):
+            return lambda tape, a: a
+        if not isinstance(a, types.Array):
+            return lambda tape, a: call(tape, asarray(a))
+
+        def impl(tape, a):
+            values = primals(a)
+            z = function(values)
+            return with_row(z, combined(tape, a, shares(values, z)))
+
+        return impl
+
+    return call
+
+
+def ptp(tape, a):
+    raise NotImplementedError
+
+
+@overload(ptp)
+def _ptp(tape, a):
+    if not has_variables(a):
+        return lambda tape, a: np.ptp(a)
+    if isinstance(a, (Variable, *REAL)) or not isinstance(a, types.Array):
+        return lambda tape, a: ptp(tape, asarray(a))
+
+    def impl(tape, a):
+        values = primals(a)
+        weights = shares(values, np.max(values)) - shares(values, np.min(values))
+        return with_row(np.ptp(values), combined(tape, a, weights))
+
+    return impl
+
+
+EXTREMES: dict[Any, Any] = {
+    np.max: _extreme(np.max), np.min: _extreme(np.min), np.amax: _extreme(np.amax), np.amin: _extreme(np.amin),
+    np.nanmax: _extreme(np.nanmax), np.nanmin: _extreme(np.nanmin), np.ptp: ptp,
+}  # fmt: skip
+EXTREME_METHODS: dict[str, Any] = {"max": _extreme(np.max, "max"), "min": _extreme(np.min, "min")}
