@@ -52,7 +52,7 @@ def compiled() -> tuple[Any, np.ndarray]:
     lines = ["def f(x, k):"]
     for k, (text, rule) in enumerate(FUNCTIONS):
         low, high = np.array(DOMAINS[rule]).T
-        points[k, : len(low[:2])] = (low + 0.37 * (high - low))[:2]
+        points[k, : len(low[:2])] = low[:2] + np.array([0.37, 0.61])[: len(low)] * (high - low)[:2]
         binary = ARITY[rule] == 2 or text == "np.floor_divide"
         lines.append(f"    if k == {k}:")
         lines.append(f"        return float({text}({'x[0], x[1]' if binary else 'x[0]'}))")
