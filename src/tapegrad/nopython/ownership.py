@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 from numba.core import types
-from numba.core.errors import NumbaError
 from numba.core.typing.typeof import typeof
 from numpy.lib.array_utils import byte_bounds
 from numpy.polynomial import Polynomial
@@ -86,7 +85,7 @@ def _known_to_numba(value: Any) -> bool:
     """Whether Numba takes a value; if it does not, it says why."""
     try:
         return typeof(value) is not None
-    except (NumbaError, ValueError, TypeError):
+    except Exception:  # a class of the user's may say what its type is by code of its own
         return False
 
 
