@@ -282,3 +282,37 @@ def test_code_from_numbas_cache_may_be_stale_and_derivatives_are_of_the_function
 
     found = [run(2.0, 1.0), run(2.0, 1.0), run(5.0, 1.0), run(2.0, 3.0)]
     assert found == ["2.0 4.0 4.0", "2.0 4.0 4.0", "2.0 10.0 10.0", "2.0 12.0 12.0"]
+
+
+def test_functions_of_one_factory_that_are_inlined_into_each_other() -> None:
+    def made(factor: float, inner: Any) -> Any:
+        @numba.njit(inline="always")
+        def scaled(x):  # type: ignore[no-untyped-def]
+            return factor * inner(x)
+
+        return scaled
+
+    @numba.njit(inline="always")
+    def square(x):  # type: ignore[no-untyped-def]
+        return x * x
+
+    for compiled in (False, True):
+        f = made(7.0, made(5.0, made(2.0, square)))
+        if compiled:
+            assert f(3.0) == 630.0
+        assert tg.value_and_grad(f)(3.0) == (630.0, 420.0)
+
+
+def test_a_global_of_an_inlined_function_of_a_module() -> None:
+    module = python_types.ModuleType("inlined_functions")
+    text = "import numba\nS = 2.0\n@numba.njit(inline='always')\ndef h(x):\n    return S * x * x\n"
+    exec(compile(text, "<inlined functions>", "exec"), vars(module))
+
+    @numba.njit
+    def f(x):  # type: ignore[no-untyped-def]
+        return module.h(x)
+
+    assert tg.grad(f)(3.0) == 12.0
+    module.S = 5.0  # type: ignore[attr-defined]
+    assert tg.value_and_grad(f)(3.0) == (45.0, 30.0)
+    assert f(3.0) == 45.0

@@ -155,6 +155,51 @@ def test_a_global_of_a_module_that_is_read_by_its_attribute(project: Project) ->
     assert project.found == [False, False]
 
 
+def test_functions_that_read_different_attributes_of_one_module(project: Project) -> None:
+    inner = "@numba.njit\ndef inner(y):\n    return kept_helpers.SECOND * y\n\n@numba.njit(cache=True)\ndef f"
+    project.edit("kept_helpers", "FACTOR = 2.0", "FACTOR = 2.0\nSECOND = 3.0")
+    project.edit("kept_model", "@numba.njit(cache=True)\ndef f", inner)
+    project.edit("kept_model", "helper(x[0]) * x[1] + SHIFT * x[1]", "kept_helpers.FACTOR * x[0] * x[1] + inner(x[1])")
+    assert gradient_of(project.start().f) == expected(shift=3.0)
+    project.edit("kept_helpers", "SECOND = 3.0", "SECOND = 5.0")
+    assert gradient_of(project.start().f) == expected(shift=5.0)
+
+
+LAZY = """
+def __getattr__(name):
+    if name != "LAZY":
+        raise AttributeError(name)
+    return 3.0
+"""
+
+
+def test_an_attribute_that_a_module_computes(project: Project) -> None:
+    project.write("kept_helpers", HELPERS + LAZY)
+    project.edit("kept_model", "SHIFT * x[1]", "kept_helpers.LAZY * x[1]")
+    assert gradient_of(project.start().f) == expected(shift=3.0)
+    project.edit("kept_helpers", "return 3.0", "return 5.0")
+    assert gradient_of(project.start().f) == expected(shift=5.0)
+
+
+OVERLOADED = """
+import sys
+sys.path.insert(0, {folder!r})
+import numba, numpy as np, kept_overloads, tapegrad as tg
+from kept_product import f
+print(tg.grad(f)(1.0))
+"""
+
+
+def test_what_packages_say_of_a_function_of_a_submodule(project: Project) -> None:
+    text = "import numpy as np\nfrom numba.extending import overload\n@overload(np.linalg.matrix_norm)\ndef norm(x):\n"
+    project.write("kept_overloads", text + "    return lambda x: 2.0\n")
+    project.write("kept_product", "import numba, numpy as np\n@numba.njit\ndef f(x):\n    return x * np.linalg.matrix_norm(3)\n")
+    command = [sys.executable, "-B", "-c", OVERLOADED.format(folder=str(project.folder))]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "2.0\n"
+    project.edit("kept_overloads", "2.0", "5.0")
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "5.0\n"
+
+
 def test_another_value_of_a_closure(project: Project) -> None:
     assert gradient_of(project.start().closed) == [2 * X[0] * X[1], X[0] ** 2]
     project.edit("kept_model", "made(2)", "made(3)")

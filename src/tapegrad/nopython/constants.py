@@ -75,11 +75,20 @@ def _constants(function: Any, inlined: dict[Any, Constants]) -> Constants:
             found.names[name] = kept(function, place[key])
         elif _is_set(place):
             found.cells[name] = kept(function, place.cell_contents)
-    for value in (*found.names.values(), *found.cells.values()):
-        if isinstance(value, Dispatcher) and value.targetoptions.get("inline", "never") != "never" and value not in inlined:
+    for value in _functions_in((*found.names.values(), *found.cells.values())):
+        if value.targetoptions.get("inline", "never") != "never" and value not in inlined:
             inlined[value] = Constants({}, {}, {})  # it may call itself
             inlined[value] = _constants(value.py_func, inlined)._replace(inlined={})
     return found
+
+
+def _functions_in(value: Any) -> Iterator[Any]:
+    """Compiled functions that a value is or holds."""
+    if isinstance(value, Dispatcher):
+        yield value
+    elif isinstance(value, (tuple, StandIn)):
+        for item in value if isinstance(value, tuple) else vars(value)["$found"].values():
+            yield from _functions_in(item)
 
 
 def _is_set(cell: Any) -> bool:

@@ -32,6 +32,7 @@ __all__ = ["Fingerprint", "UnknownError", "fingerprint", "is_versioned", "type_t
 
 # Modules whose functions are known by a version: Python's own and those that the key names.
 VERSIONED = frozenset([*sys.stdlib_module_names, "llvmlite", "numba", "numpy", "tapegrad"]) - {"__main__"}
+OWN = "rules.py", "special.py", "second_partials.py", "cardinal_sine.py", "jit.py"  # they go into recordings, too
 LARGEST = 1 << 20  # bytes of an array that is read
 
 
@@ -84,9 +85,7 @@ def _versions() -> str:
     ]
     package = Path(__file__).parent.parent
     own = hashlib.sha256()
-    for path in sorted(
-        [*(package / "nopython").glob("*.py"), *(package / name for name in ("rules.py", "special.py", "second_partials.py"))]
-    ):
+    for path in sorted([*(package / "nopython").glob("*.py"), *(package / name for name in OWN)]):
         own.update(path.name.encode() + path.read_bytes())
     return repr(
         (
@@ -123,7 +122,7 @@ class _Walk:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.functions: list[Any] = []
-        self.seen: dict[int, int] = {}
+        self.seen: dict[tuple[int, frozenset[str]], int] = {}
         self.held: list[Any] = []  # so that no address is used again while it stands in `seen`
 
     def add(self, *words: object) -> None:
@@ -138,10 +137,12 @@ class _Walk:
         ):
             self.add(type(x).__name__, x)
             return
-        if id(x) in self.seen:
-            self.add("seen", self.seen[id(x)])
+        # Of a module only those attributes are written down that one function asks for; another one may ask for others.
+        place = id(x), attributes if isinstance(x, (python_types.ModuleType, tuple)) else frozenset()
+        if place in self.seen:
+            self.add("seen", self.seen[place])
             return
-        self.seen[id(x)] = len(self.seen)
+        self.seen[place] = len(self.seen)
         self.held.append(x)
         self.compound(x, attributes)
 
@@ -205,6 +206,10 @@ class _Walk:
     def module(self, x: Any, attributes: frozenset[str]) -> None:
         """Those of its attributes whose names the code uses."""
         self.add("module", x.__name__)
+        if not is_versioned(x.__name__):
+            for name in sorted(attributes - vars(x).keys()):
+                if hasattr(x, name):
+                    raise UnknownError(f"{x.__name__}.{name}, which is computed when it is asked for")
         for name in sorted(attributes & vars(x).keys()):
             found = vars(x)[name]
             if not (is_versioned(x.__name__) and isinstance(found, python_types.ModuleType)):
@@ -255,6 +260,9 @@ class _Walk:
                 self.value(_contents(cell), attributes)
             for template in _methods(attributes):
                 self.value(template._overload_func)
+            for found in list(_templates()):  # builtins and functions of submodules are known by their names only
+                if getattr(found, "__name__", None) in names | attributes:
+                    self.overloads(found)
         self.overloads(x)
 
     def overloads(self, x: Any) -> None:
@@ -294,14 +302,20 @@ def _code(code: Any) -> tuple[Any, ...]:
     return code.co_code, getattr(code, "co_exceptiontable", b""), constants, *names, *counts
 
 
+def _origin(x: Any) -> str | None:
+    """The module that something is defined in; functions that were made from text may have the name in their globals only."""
+    found = getattr(x, "__module__", None) or getattr(x, "__globals__", {}).get("__name__")
+    return None if found is None else str(found)
+
+
 def _foreign_templates() -> Iterator[tuple[Any, Any]]:
     """What packages have registered for functions, by function."""
     context = cpu_target.typing_context
     context.refresh()
-    for function, kind in list(context._functions.items()):
-        for template in getattr(kind, "templates", ()):
-            if not is_versioned(getattr(getattr(template, "_overload_func", template), "__module__", None)):
-                yield getattr(function, "typing_key", function), template
+    for template in [template for templates in context._functions.values() for template in templates]:
+        kind = type(template)
+        if not is_versioned(_origin(getattr(kind, "_overload_func", kind))):
+            yield kind.key, kind
 
 
 _found: tuple[int, dict[Any, list[Any]], list[Any]] = (-1, {}, [])
@@ -312,7 +326,7 @@ def _registered() -> tuple[int, dict[Any, list[Any]], list[Any]]:
     global _found
     context = cpu_target.typing_context
     context.refresh()
-    count = len(context._functions) + sum(map(len, context._attributes.values())) + len(context._globals)
+    count = sum(map(len, context._functions.values())) + sum(map(len, context._attributes.values()))
     if _found[0] != count:
         functions: dict[Any, list[Any]] = {}
         for function, template in _foreign_templates():
@@ -321,7 +335,7 @@ def _registered() -> tuple[int, dict[Any, list[Any]], list[Any]]:
             template
             for templates in context._attributes.values()
             for template in templates
-            if not is_versioned(getattr(getattr(template, "_overload_func", template), "__module__", None))
+            if not is_versioned(_origin(getattr(template, "_overload_func", template)))
         ]
         _found = count, functions, attributes
     return _found

@@ -139,8 +139,14 @@ class FreezeInlined(FunctionPass):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         node = COMPILING[-1]
         assert node.constants is not None
+        functions = [node.primal, *node.constants.inlined]
         for dispatcher, constants in node.constants.inlined.items():
-            _set(state.func_ir, dispatcher.py_func.__code__, constants)
+            if same(constants, constants_now(dispatcher.py_func)._replace(inlined={})):
+                continue  # the text has them, and does not say which of two functions that one factory made it is from
+            code = dispatcher.py_func.__code__
+            if any(other is not dispatcher and other.py_func.__code__ is code for other in functions):
+                raise changed(dispatcher)
+            _set(state.func_ir, code, constants)
         return True
 
 

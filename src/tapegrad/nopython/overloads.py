@@ -132,7 +132,9 @@ def _is_doubtful_of(annotation: Any, values: Constants, seen: dict[tuple[int, st
 
 def _in_blocks(annotation: Any, code: Any) -> dict[tuple[int, str], Any]:
     """Values by (0 for globals and 1 for closures, name); functions that were inlined have theirs there too."""
-    lines, read, found = lines_of(code), names_of(code)[0], {}
+    lines, read = lines_of(code), names_of(code)[0]
+    found: dict[tuple[int, str], Any] = {}
+    ambiguous = set()  # functions that one factory made may be inlined into each other
     for block in annotation.blocks.values():
         for statement in block.find_insts(ir.Assign):
             value = statement.value
@@ -143,8 +145,11 @@ def _in_blocks(annotation: Any, code: Any) -> dict[tuple[int, str], Any]:
             ):
                 continue
             if isinstance(value, ir.FreeVar) or value.name in read:
-                found[(int(isinstance(value, ir.FreeVar)), value.name)] = value.value
-    return found
+                place = int(isinstance(value, ir.FreeVar)), value.name
+                if place in found and not same(found[place], value.value):
+                    ambiguous.add(place)
+                found[place] = value.value
+    return {place: value for place, value in found.items() if place not in ambiguous}
 
 
 def _is_doubtful(value: Any, seen: bool, called: set[Any]) -> bool:
