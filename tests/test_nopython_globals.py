@@ -316,3 +316,17 @@ def test_a_global_of_an_inlined_function_of_a_module() -> None:
     module.S = 5.0  # type: ignore[attr-defined]
     assert tg.value_and_grad(f)(3.0) == (45.0, 30.0)
     assert f(3.0) == 45.0
+
+
+def test_modules_that_import_each_other() -> None:
+    package, part = python_types.ModuleType("package"), python_types.ModuleType("package.part")
+    vars(package).update(part=part, first=2.0)
+    vars(part).update(package=package, second=3.0)
+
+    @numba.njit
+    def f(x):  # type: ignore[no-untyped-def]
+        return package.part.second * package.first * x + package.part.package.first
+
+    assert tg.value_and_grad(f)(1.0) == (8.0, 6.0)
+    package.first = 5.0  # type: ignore[attr-defined]
+    assert tg.value_and_grad(f)(1.0) == (20.0, 15.0)

@@ -109,16 +109,18 @@ def kept(function: Any, value: Any) -> Any:
     return _kept(value, names_of(function.__code__)[1])
 
 
-def _kept(value: Any, attributes: frozenset[str]) -> Any:
+def _kept(value: Any, attributes: frozenset[str], within: tuple[Any, ...] = ()) -> Any:
+    if any(value is module for module in within):
+        return value  # modules of a package import each other
     if isinstance(value, np.ndarray):
         return value.copy(order="K") if is_frozen(value) else value
     if isinstance(value, tuple):
-        items = [_kept(item, attributes) for item in value]
+        items = [_kept(item, attributes, within) for item in value]
         if all(map(_is, items, value)):
             return value
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, python_types.ModuleType) and value.__name__.partition(".")[0] not in _FOREIGN:
-        found = {name: _kept(vars(value)[name], attributes) for name in sorted(attributes & vars(value).keys())}
+        found = {name: _kept(vars(value)[name], attributes, (*within, value)) for name in sorted(attributes & vars(value).keys())}
         found = {name: item for name, item in found.items() if is_data(item) or isinstance(item, Dispatcher)}
         return StandIn(value, found) if found else value
     return value
