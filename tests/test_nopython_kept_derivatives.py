@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.nopython import fingerprint
+from tapegrad.nopython import constants, fingerprint
 from tapegrad.nopython.derivative_cache import DerivativeCache
 
 HELPERS = """
@@ -307,6 +307,28 @@ def test_what_reads_large_arrays_is_not_kept(project: Project) -> None:
     project.edit("kept_model", "SHIFT = 1.0", "TABLES = (np.zeros(200_000),)")
     assert gradient_of(project.start().f) == expected(shift=0.0)
     assert project.files() == []
+
+
+def test_what_numba_compiles_by_itself_is_not_kept(project: Project) -> None:
+    """Such code may hold values of another time, and there is no looking into it."""
+    vectorized = "\n@numba.vectorize(['float64(float64)'])\ndef scale(n):\n    return FACTOR * n\n"
+    project.edit("kept_helpers", "FACTOR = 2.0\n", "FACTOR = 2.0\n" + vectorized)
+    project.edit("kept_model", "SHIFT * x[1]", "kept_helpers.scale(1.0) * x[1]")
+    assert gradient_of(project.start().f) == expected(shift=2.0)
+    assert project.files() == []
+
+
+def test_a_module_of_the_users_with_a_name_of_pythons_is_looked_into(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write("this", "VALUE = 3.0\n")
+    project.edit("kept_model", "import kept_helpers\n", "import kept_helpers\nimport this\n")
+    project.edit("kept_model", "SHIFT * x[1]", "this.VALUE * x[1]")
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    constants._is_standard.cache_clear()
+    assert gradient_of(project.start().f) == expected(shift=3.0)
+    monkeypatch.delitem(sys.modules, "this")
+    project.edit("this", "3.0", "4.0")
+    assert gradient_of(project.start().f) == expected(shift=4.0)
+    constants._is_standard.cache_clear()
 
 
 SCRIPT = """

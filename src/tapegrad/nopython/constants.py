@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import os
 import sys
 import types as python_types
 from collections.abc import Iterator
@@ -12,10 +13,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-__all__ = ["Constants", "StandIn", "constants_now", "is_data", "is_frozen", "kept", "lines_of", "names_of", "places_of", "same"]
+__all__ = [
+    "Constants", "StandIn", "constants_now", "is_data", "is_distributed", "is_frozen", "kept", "lines_of", "names_of", "places_of",
+    "same",
+]  # fmt: skip
 
 LIVE = 10**6  # bytes of an array from which on Numba reads the array itself instead of a copy
-_FOREIGN = frozenset([*sys.stdlib_module_names, "numpy", "numba", "scipy", "llvmlite", "tapegrad"]) - {"__main__"}
+PACKAGES = frozenset(["numpy", "numba", "scipy", "llvmlite", "tapegrad"])
+
+
+@functools.cache
+def _is_standard(name: str) -> bool:
+    """Whether a module is Python's own, and not one of the user's that has its name."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    if name not in sys.stdlib_module_names or spec is None:
+        return False
+    folder = os.path.dirname(os.path.abspath(os.__file__))
+    inside = os.path.relpath(spec.origin, folder).split(os.sep)[0] if spec.has_location else ""
+    return spec.origin in ("built-in", "frozen") or (spec.has_location and inside not in ("..", "site-packages", "dist-packages"))
+
+
+def is_distributed(module: str | None) -> bool:
+    """Whether a module belongs to Python or to packages whose values do not change."""
+    top = (module or "").partition(".")[0]
+    return top in PACKAGES or _is_standard(top)
 
 
 class Constants(NamedTuple):
@@ -119,7 +140,7 @@ def _kept(value: Any, attributes: frozenset[str], within: tuple[Any, ...] = ()) 
         if all(map(_is, items, value)):
             return value
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, python_types.ModuleType) and value.__name__.partition(".")[0] not in _FOREIGN:
+    if isinstance(value, python_types.ModuleType) and not is_distributed(value.__name__):
         found = {name: _kept(vars(value)[name], attributes, (*within, value)) for name in sorted(attributes & vars(value).keys())}
         found = {name: item for name, item in found.items() if is_data(item) or isinstance(item, Dispatcher)}
         return StandIn(value, found) if found else value

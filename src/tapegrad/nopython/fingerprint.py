@@ -1,8 +1,9 @@
 """What the derivative of a compiled function depends on, as a text that says the same in every process.
 
-The walk follows the names that bytecode reads: values of globals and closures, attributes of modules, functions that are called, at
-any depth, with what packages registered for them with `numba.extending.overload`. What Python itself, NumPy, Numba and this package
-define is known by their versions. What cannot be followed has no fingerprint, and a derivative with it is not kept.
+The walk follows the names that bytecode reads: values of globals and closures, attributes of modules, and compiled functions that
+are called, at any depth. What Python itself, NumPy, Numba and this package define is known by their versions. All else has no
+fingerprint, and a derivative with it is not kept: what packages register for functions and methods (`numba.extending.overload`),
+what `numba.vectorize` makes, classes. Numba compiles those by itself, so it cannot be seen which values their code has.
 """
 
 from __future__ import annotations
@@ -21,17 +22,14 @@ import numba
 import numpy as np
 from numba.core import types
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
-from numba.core.typing.templates import _OverloadAttributeTemplate, _OverloadFunctionTemplate
-from numba.experimental.jitclass.base import JitClassType
-from numba.np.ufunc.dufunc import DUFunc
 
-from tapegrad.nopython.constants import names_of
+from tapegrad.nopython.constants import constants_now, is_distributed, names_of, same
+from tapegrad.nopython.overloads import constants_of
 
 __all__ = ["Fingerprint", "UnknownError", "fingerprint", "is_versioned", "type_text"]
 
-# Modules whose functions are known by a version: Python's own and those that the key names.
-VERSIONED = frozenset([*sys.stdlib_module_names, "llvmlite", "numba", "numpy", "tapegrad"]) - {"__main__"}
 OWN = "rules.py", "special.py", "second_partials.py", "cardinal_sine.py", "jit.py"  # they go into recordings, too
 LARGEST = 1 << 20  # bytes of an array that is read
 
@@ -70,7 +68,7 @@ def fingerprint(function: Any) -> Fingerprint:
     walk = _Walk()
     walk.value(function)
     for operation in OPERATORS:  # that text has no name for
-        walk.overloads(operation)
+        _refuse_templates(operation)
     return Fingerprint("\n".join((_versions(), *walk.parts)), walk.functions)
 
 
@@ -103,7 +101,7 @@ def _versions() -> str:
 
 def is_versioned(module: str | None) -> bool:
     """Whether what a module defines is known by its version."""
-    return (module or "").partition(".")[0] in VERSIONED
+    return is_distributed(module) and (module or "").partition(".")[0] != "scipy"
 
 
 def _module_of(x: Any) -> str:
@@ -161,22 +159,15 @@ class _Walk:
             self.dispatcher(x)
         elif isinstance(x, python_types.ModuleType):
             self.module(x, attributes)
-        elif isinstance(x, JitClassType):
-            self.jitclass(x)
         elif isinstance(x, type):
             self.klass(x)
         elif isinstance(x, enum.Enum):
             self.add("member", x.name)
             self.value(x.value)
             self.klass(type(x))
-        elif isinstance(x, python_types.FunctionType):
-            self.function(x)
-        elif isinstance(x, DUFunc):
-            self.add("ufunc", x.targetoptions, [str(sig) for sig in getattr(x, "_dispatcher", x).overloads])
-            self.function(x._dispatcher.py_func)
         elif _is_named(x):
             self.add("named", _module_of(x), x.__name__)
-            self.overloads(x)
+            _refuse_templates(x)
         else:
             raise UnknownError(f"{type(x).__module__}.{type(x).__qualname__}")
 
@@ -201,6 +192,7 @@ class _Walk:
         self.add("locals", sorted((name, type_text(kind)) for name, kind in x.locals.items()))
         if not x._can_compile:
             self.add("signatures", [tuple(map(type_text, key)) for key in x.overloads])
+        _refuse_other_values(x)
         self.function(x.py_func)
 
     def module(self, x: Any, attributes: frozenset[str]) -> None:
@@ -218,22 +210,10 @@ class _Walk:
             elif not is_versioned(found.__name__):
                 raise UnknownError(f"{x.__name__}.{name}")
 
-    def jitclass(self, x: Any) -> None:
-        kind = x.class_type
-        self.add("jitclass", x.__module__, x.__qualname__, [(name, type_text(field)) for name, field in kind.struct.items()])
-        for table in (kind.jit_methods, kind.jit_static_methods):
-            for name, method in table.items():
-                self.add(name)
-                self.value(method)
-        for name, accessors in kind.jit_props.items():
-            for kind_of_access, accessor in accessors.items():
-                self.add(name, kind_of_access)
-                self.value(accessor)
-
     def klass(self, x: Any) -> None:
         self.add("class", x.__module__, x.__qualname__)
         if is_versioned(x.__module__):
-            self.overloads(x)
+            _refuse_templates(x)
         elif issubclass(x, tuple) and hasattr(x, "_fields"):
             self.add(x._fields)
             self.value(tuple(getattr(x, "_field_defaults", {}).items()))
@@ -245,33 +225,28 @@ class _Walk:
             raise UnknownError(f"the class {x.__qualname__}")
 
     def function(self, x: Any) -> None:
-        if _is_named(x):
-            self.add("function", x.__module__, x.__name__)
-        else:
-            names, attributes = names_of(x.__code__)
-            self.add("function", x.__name__, _code(x.__code__))
-            self.value(x.__defaults__)
-            self.value(tuple(sorted((x.__kwdefaults__ or {}).items())))
-            for name in sorted(names & x.__globals__.keys()):
-                self.add("global", name)
-                self.value(x.__globals__[name], attributes)
-            for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
-                self.add("cell", name)
-                self.value(_contents(cell), attributes)
-            for template in _methods(attributes):
-                self.value(template._overload_func)
-            for found in list(_templates()):  # builtins and functions of submodules are known by their names only
-                if getattr(found, "__name__", None) in names | attributes:
-                    self.overloads(found)
-        self.overloads(x)
+        names, attributes = names_of(x.__code__)
+        self.add("function", x.__name__, _code(x.__code__))
+        self.value(x.__defaults__)
+        self.value(tuple(sorted((x.__kwdefaults__ or {}).items())))
+        for name in sorted(names & x.__globals__.keys()):
+            self.add("global", name)
+            self.value(x.__globals__[name], attributes)
+        for name, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
+            self.add("cell", name)
+            self.value(_contents(cell), attributes)
+        _refuse_names(names | attributes)
 
-    def overloads(self, x: Any) -> None:
-        """What packages say that a function is in compiled code."""
-        for template in _templates().get(_key(x), ()):
-            if not isinstance(template, type) or not issubclass(template, _OverloadFunctionTemplate):
-                raise UnknownError(f"the template of {x!r}")
-            self.add("overload", getattr(template, "_inline", None) and repr(template._inline))
-            self.value(template._overload_func)
+
+def _refuse_other_values(x: Any) -> None:
+    """Nothing is kept while Numba has code of a function with values that are not the present ones: it may be linked as it is."""
+    for made in list(x.overloads.values()):
+        try:
+            found = constants_of(x, [made])
+        except TypingError as error:
+            raise UnknownError(str(error)) from error
+        if not same(found, constants_now(x.py_func)):
+            raise UnknownError(f"compiled code of {x.py_func.__name__} has other values")
 
 
 def _contents(cell: Any) -> Any:
@@ -308,51 +283,50 @@ def _origin(x: Any) -> str | None:
     return None if found is None else str(found)
 
 
-def _foreign_templates() -> Iterator[tuple[Any, Any]]:
-    """What packages have registered for functions, by function."""
+def _foreign_functions() -> Iterator[Any]:
+    """Functions that packages have registered something for."""
     context = cpu_target.typing_context
     context.refresh()
     for template in [template for templates in context._functions.values() for template in templates]:
         kind = type(template)
         if not is_versioned(_origin(getattr(kind, "_overload_func", kind))):
-            yield kind.key, kind
+            yield kind.key
 
 
-_found: tuple[int, dict[Any, list[Any]], list[Any]] = (-1, {}, [])
+_found: tuple[int, frozenset[Any], frozenset[str | None]] = (-1, frozenset(), frozenset())
 
 
-def _registered() -> tuple[int, dict[Any, list[Any]], list[Any]]:
-    """Templates of packages for functions and for attributes, looked for again when there are more."""
+def _registered() -> tuple[frozenset[Any], frozenset[str | None]]:
+    """Functions, and names of attributes, that packages registered something for; looked for again when there is more."""
     global _found
     context = cpu_target.typing_context
     context.refresh()
     count = sum(map(len, context._functions.values())) + sum(map(len, context._attributes.values()))
     if _found[0] != count:
-        functions: dict[Any, list[Any]] = {}
-        for function, template in _foreign_templates():
-            functions.setdefault(_key(function), []).append(template)
         attributes = [
-            template
+            getattr(template, "_attr", None)
             for templates in context._attributes.values()
             for template in templates
             if not is_versioned(_origin(getattr(template, "_overload_func", template)))
         ]
-        _found = count, functions, attributes
-    return _found
+        _found = count, frozenset(map(_key, _foreign_functions())), frozenset(attributes)
+    return _found[1:]
 
 
-def _templates() -> dict[Any, list[Any]]:
-    return _registered()[1]
+def _refuse_templates(x: Any) -> None:
+    """What packages say that a function is in compiled code is not followed."""
+    if _key(x) in _registered()[0]:
+        raise UnknownError(f"what a package says that {x!r} is")
 
 
-def _methods(attributes: frozenset[str]) -> Iterator[Any]:
-    """What packages have registered for methods and attributes with these names."""
-    for template in _registered()[2]:
-        name = getattr(template, "_attr", None)
-        if name in attributes:
-            if not isinstance(template, _OverloadAttributeTemplate) and not hasattr(template, "_overload_func"):
-                raise UnknownError(f"the attribute {name}")
-            yield template
+def _refuse_names(names: frozenset[str]) -> None:
+    """The same for what is known by its name only: builtins, functions of submodules, methods and attributes."""
+    functions, attributes = _registered()
+    for found in functions:
+        if getattr(found, "__name__", None) in names:
+            raise UnknownError(f"what a package says that {found!r} is")
+    if attributes & (names | {None}):
+        raise UnknownError("what a package says that an attribute is")
 
 
 def type_text(kind: Any) -> str:
