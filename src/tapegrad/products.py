@@ -93,10 +93,11 @@ def _kept_operands(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             if not merges(larger, larger.ndim - 1):
                 return (apart(x, a.copy()), y) if larger is a else (x, apart(y, b.copy()))
             return x, y
-    try:
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
+    rank = max(a.ndim, b.ndim) - 2
+    lengths = [(1,) * (rank + 2 - c.ndim) + c.shape[:-2] for c in (a, b)]
+    if any(n != m and n != 1 and m != 1 for n, m in zip(*lengths, strict=True)):
         return x, y  # the product says what is wrong
+    batch = tuple(m if n == 1 else n for n, m in zip(*lengths, strict=True))  # NumPy's own takes half of the dimensions
     if len(batch) > 1:
         if y._row and a.ndim > 1 and not merges(np.broadcast_to(a, batch + a.shape[-2:]), len(batch)):
             x = apart(x, a.copy())
