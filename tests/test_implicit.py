@@ -428,6 +428,15 @@ def test_solutions_at_kinks_have_no_derivative(name: str) -> None:
         tg.jacobian(f)(p)
 
 
+def test_solution_of_a_constant_residual_depends_on_what_was_compared_only() -> None:
+    p = tg.tensor(1.0, requires_grad=True)
+    x = optimize.minimize(lambda x: np.maximum(0.0, p - x) + 0.1 * x, 0.3, method="Nelder-Mead", tol=1e-12).x
+    node = x.grad_fn
+    while node.next_functions:
+        ((node, _),) = node.next_functions
+    assert node.variable is p
+
+
 def test_compiled_objectives_at_kinks_have_no_derivative() -> None:
     @njit
     def f(x: Any, p: Any) -> Any:

@@ -86,7 +86,7 @@ def leaf_of(z: np.ndarray) -> Tensor:
 
 def older(mark: Mark, tensors: Iterable[Tensor], apart_from: Tensor) -> set[int]:
     """Slots, for the time of a claim, of what tensors depend on that is older than a mark; a tensor may be that itself."""
-    tensors = list(tensors)
+    tensors = [t for t in tensors if t._row]
     for t in tensors:
         if t._row < 0:  # a leaf that was compared, and nothing else yet
             register_leaf(t)
@@ -105,7 +105,7 @@ def refuse_escapes(places: Places, mark: Mark, apart_from: Tensor, name: str) ->
     refuse_written(places.written, name)
     if places:
         with TAPE.claim():
-            lost = older(mark, (t for t in places.left if t._row), apart_from)
+            lost = older(mark, places.left, apart_from)
         if lost:
             pass_on(places[0])
 

@@ -60,7 +60,7 @@ class Recording:
         refuse_escapes(places, mark, leaf, self.equations.name)
         # A row of its own, if the residual is nothing but a parameter.
         self.leaf, self.value = leaf, found * 1.0
-        self.seen = [self.value, *(t for t in others if t._row), *(places.decided or ())]
+        self.seen = [self.value, *others, *(places.decided or ())]
         return mark
 
     def slots(self, mark: Mark) -> set[int]:
