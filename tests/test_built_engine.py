@@ -263,12 +263,17 @@ def test_a_library_for_other_processors_is_built_again(built: Path) -> None:
     assert not library.is_current(str(built), "x86-64-v2")
 
 
+def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tmp_path: Path) -> None:
+    library_build.keep(tmp_path, "generic", "engine.abi3.so", b"before")
+    with (tmp_path / "engine.abi3.so").open("rb") as loaded:
+        library_build.keep(tmp_path, "generic", "engine.abi3.so", b"after.")
+        assert loaded.read() == b"before"
+
+
 def tiny(monkeypatch: pytest.MonkeyPatch, folder: Path, linker: str | None) -> Any:
     """A small library, made and loaded."""
     monkeypatch.setattr(library_build, "_linker", lambda: linker)
-    name, content = library_build.linked(library_build.object_code(TINY, ""))
-    (folder / name).write_bytes(content)
-    (folder / library.RECORD).write_text(library_build.record_text(library.record_of_this("generic"), name, content))
+    library_build.keep(folder, "generic", *library_build.linked(library_build.object_code(TINY, "")))
     return library.find(str(folder))
 
 

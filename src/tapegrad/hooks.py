@@ -88,7 +88,7 @@ class RowHooks:
             if keeps or any((self.tensor, self.before, self.after, self.accumulated, self.outputs, self.metadata, self.reports)):
                 _give_to_row(slot, self)
         TAPE.drop(TAPE.address, handle)
-        if slot >= TAPE.rows:  # the row died with its tensor
+        if not TAPE.has_row(slot):  # the row died with its tensor
             _hooks.discard(slot, self)
 
     def slot(self) -> int:

@@ -92,8 +92,8 @@ class RowObjects(Generic[T]):
             self._forget(slot, entry)
 
     def items(self) -> list[tuple[int, T]]:
-        """Slots, negative for rows that are gone, and objects."""
-        return [(slot, entry.obj) for slot, entry in self._located()]
+        """Slots of rows that live, and objects."""
+        return [(slot, entry.obj) for slot, entry in self._located() if TAPE.has_row(slot)]
 
     def forget_gone(self) -> None:
         """Drop the objects of rows that are gone, after rows were collected."""

@@ -29,7 +29,7 @@ SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed 
 ROW_COLUMNS = {
     "opcode": (at.OPCODE, np.uint16),
     "flags": (at.FLAGS, np.uint8),
-    "held": (at.HELD, np.uint8),
+    "held": (at.HELD, np.int32),
     "first": (at.FIRST, np.int32),
     "second": (at.SECOND, np.int32),
     "value": (at.VALUE, np.float64),
@@ -173,7 +173,8 @@ class Tape:
         header[at.RULES] = self.rules.ctypes.data
         header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)
         header[at.SAVED_LIMIT] = SMALLEST_SAVED_LIMIT
-        header[at.HANDLE_FREE] = header[at.ANCHOR_FREE] = -1
+        header[at.HANDLE_FREE] = header[at.ANCHOR_FREE] = header[at.UNREFERENCED_HIGH] = -1
+        header[at.UNREFERENCED_LOW] = at.NO_ROW
         self._grow_rows(FIRST_ROWS)
         self._grow_side(FIRST_WORDS)
         self._grow_constants(FIRST_ROWS)
@@ -406,6 +407,10 @@ class Tape:
         """Number of rows in the columns now."""
         return int(self.header[at.ROWS])
 
+    def has_row(self, slot: int) -> bool:
+        """Whether a row stands at a slot, and not only the place of one that is gone."""
+        return 0 <= slot < self.rows and bool(self.columns["held"][slot] != at.VACANT)
+
     def slot(self, handle: int) -> int:
         """Where the row of a handle stands now."""
         return int(self.columns["handle"][handle])
@@ -427,8 +432,16 @@ class Tape:
         return number
 
     def new_handle(self, slot: int) -> int:
-        """A further handle on a row."""
+        """A further handle on a row.
+
+        Raises
+        ------
+        IndexError
+            If no row stands at the slot.
+        """
         handle = int(self.another_handle(self.address, slot))
+        if handle == at.GONE:
+            raise IndexError(f"no row stands at slot {slot} of the {self.rows} rows of the tape")
         if handle < 0:
             self.make_room()
             handle = int(self.another_handle(self.address, slot))

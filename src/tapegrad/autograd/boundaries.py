@@ -77,7 +77,8 @@ def _older(start: int, top: int) -> set[int]:
     wide = opcodes & at.WIDE != 0
     references = np.concatenate([columns[name][start : top + 1][~wide] for name in ("first", "second")])
     found = set(np.unique(references[(references >= 0) & (references < start)]).tolist())
-    for slot in (np.flatnonzero(wide) + start).tolist():
+    there = columns["held"][start : top + 1] != at.VACANT  # of rows that are gone only the places stand there
+    for slot in (np.flatnonzero(wide & there) + start).tolist():
         if opcode_of(slot)[0] == at.LEAF:
             if not hasattr(object_at(record_of(slot).payload), "of_call"):
                 found.add(slot)

@@ -8,7 +8,6 @@ from tapegrad.autograd.handing_over import check_leaf
 from tapegrad.autograd.rows import opcode_of, payload_at, record_of
 from tapegrad.autograd.sweeping import reached_rows
 from tapegrad.engine.layout import LEAF
-from tapegrad.tape import TAPE
 from tapegrad.tensor import ROWS_LEFT, Tensor
 
 __all__ = ["rows_of_inputs"]
@@ -40,7 +39,7 @@ def rows_of_inputs(chosen: Sequence[Tensor], present: Sequence[int], roots: Sequ
 def _former_rows(t: Tensor) -> list[int]:
     if t._meta is None or not t._meta.left:
         return []
-    return [slot for slot, link in ROWS_LEFT.items() if 0 <= slot < TAPE.rows and _is_row_of(t, slot, link)]
+    return [slot for slot, link in ROWS_LEFT.items() if _is_row_of(t, slot, link)]
 
 
 def _is_row_of(t: Tensor, slot: int, link: int) -> bool:

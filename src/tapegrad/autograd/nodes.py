@@ -176,7 +176,7 @@ def outputs_of(slot: int) -> list[int]:
     own = _shared(slot)
     code = TAPE.columns["opcode"][own : TAPE.rows]
     candidates = np.flatnonzero((code == at.GATHER | at.WIDE) | (code == at.HOST | at.WIDE)) + own
-    found = [other for other in candidates.tolist() if _shared(other) == own]
+    found = [other for other in candidates.tolist() if TAPE.has_row(other) and _shared(other) == own]
     return [other for other in found if other != own] or [own]
 
 
@@ -184,8 +184,9 @@ def _pieces(slot: int) -> list[int]:
     """Rows of the outputs of a node that has a row for all of them."""
     if opcode_of(slot)[0] != at.GATHER or name_of(slot) not in _PIECES:
         return []
-    above = np.flatnonzero(TAPE.columns["opcode"][slot + 1 : TAPE.rows] == at.GATHER | at.WIDE) + slot + 1
-    return [piece for piece in above.tolist() if arguments_of(piece)[0].slot == slot and name_of(piece) in _PIECES]
+    places = np.flatnonzero(TAPE.columns["opcode"][slot + 1 : TAPE.rows] == at.GATHER | at.WIDE) + slot + 1
+    above = [piece for piece in places.tolist() if TAPE.has_row(piece)]
+    return [piece for piece in above if arguments_of(piece)[0].slot == slot and name_of(piece) in _PIECES]
 
 
 def node_at(slot: int) -> Node:

@@ -7,6 +7,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from tapegrad.autograd.rows import name_of
+from tapegrad.engine.layout import TRACED
 from tapegrad.frames import calling_frame
 from tapegrad.routes import RECORDING, surround
 from tapegrad.row_objects import RowObjects
@@ -14,7 +15,6 @@ from tapegrad.tape import TAPE
 
 __all__ = ["Trace", "described", "keep_traces", "running", "trace_at"]
 
-TRACED = 64  # flag of a row; the engine has no use for it, and hands it on when rows move
 _traces: RowObjects[Trace] = RowObjects(TRACED)
 
 

@@ -52,8 +52,8 @@ from tapegrad.engine.memory import (
     put,
     store_i64,
 )
+from tapegrad.engine.owned import argument_count, argument_kind, argument_row
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row
 from tapegrad.engine.strided import flat_copy, read
 from tapegrad.jit import inline, kernel
 

@@ -3,8 +3,9 @@
 A row lives for its handles; an anchor follows its row and lets it die. Both are tables of slots whose free entries are chained.
 """
 
-from tapegrad.engine.layout import ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE, FULL, GONE, HANDLE, HANDLE_FREE, HELD
-from tapegrad.engine.memory import get, load_i32, load_u8, put, store_i32, store_u8
+from tapegrad.engine.layout import ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE, FULL, GONE, HANDLE, HANDLE_FREE, ROWS
+from tapegrad.engine.memory import get, load_i32, put, store_i32
+from tapegrad.engine.reference_counts import hold, unhold
 from tapegrad.jit import entry, inline
 
 
@@ -12,24 +13,6 @@ from tapegrad.jit import entry, inline
 def slot_of(tape, handle):
     """Where the row of a handle stands now; -1 for an untracked operand."""
     return load_i32(get(tape, HANDLE) + 4 * handle) if handle > 0 else -1
-
-
-@inline
-def hold(tape, slot):
-    """One more handle on a row."""
-    held = get(tape, HELD) + slot
-    count = load_u8(held)
-    if count < 255:  # 255 stays until the next compaction counts anew
-        store_u8(held, (count + 1))
-
-
-@inline
-def unhold(tape, slot):
-    """One handle less on a row."""
-    held = get(tape, HELD) + slot
-    count = load_u8(held)
-    if count < 255:
-        store_u8(held, (count - 1))
 
 
 @inline
@@ -45,7 +28,9 @@ def take_handle(tape, slot):
 
 @entry("int64(int64,int64)")
 def another_handle(tape, slot):
-    """A further handle on a row."""
+    """A further handle on a row; `GONE` if none stands there."""
+    if slot < 0 or slot >= get(tape, ROWS):
+        return GONE
     if get(tape, HANDLE_FREE) < 0:
         return FULL
     return take_handle(tape, slot)
@@ -53,13 +38,12 @@ def another_handle(tape, slot):
 
 @inline
 def free_handle(tape, handle):
-    """Give a handle back; the slot of its row."""
+    """Give a handle back; the slot of its row if nothing refers to that now, else -1."""
     handles = get(tape, HANDLE)
     slot = load_i32(handles + 4 * handle)
     store_i32(handles + 4 * handle, (-get(tape, HANDLE_FREE) - 2))
     put(tape, HANDLE_FREE, handle)
-    unhold(tape, slot)
-    return slot
+    return slot if unhold(tape, slot) == 0 else -1
 
 
 @entry("int64(int64,int64)")

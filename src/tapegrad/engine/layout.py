@@ -1,6 +1,7 @@
 """Where things stand: header words, row formats, record words. Shared by the compiled engine and the Python side.
 
-A *row* is one recorded operation: opcode, flags, number of handles on it, two references, one value. There are two formats:
+A *row* is one recorded operation: opcode, flags, number of handles on it and of references to it, two references, one value.
+There are two formats:
 
 - a *plain* row is an elementwise operation on float64 scalars: ``first`` and ``second`` are slots of rows (>= 0), folded
   constants (<= -2: constant number ``-2 - reference``) or absent (-1), and ``value`` is the primal;
@@ -25,7 +26,9 @@ PRIMAL, OPERATE, FINALIZE, GIVE_BACK = 44, 45, 46, 47
 PIN_CLOCK, RELEASING = 48, 49  # how often the number of pins has changed; pins of objects that are being released
 ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE = 50, 51, 52  # like the handles, but rows do not live for them
 MOVES = 53  # how often rows have moved
-HEADER_WORDS = 54
+UNREFERENCED_LOW, UNREFERENCED_HIGH = 54, 55  # between which slots rows may have lost their last reference; HIGH -1: none
+HEADER_WORDS = 56
+NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
 LEAST_ROWS = 4096  # rows that are always allowed before dead ones are looked for
@@ -43,9 +46,13 @@ UNREGISTERED, SPOILED, COLLECTED = -1, -2, -3
 FREED = 1  # the values that its derivative needs were released
 DEAD = 2  # every way down from here ends in freed rows: its references need not be kept; found when rows are collected
 WATCHED = 4  # the sweep stops here and shows the adjoint to Python (retained gradients)
-CUT = 16  # a row that this one refers to is gone, so what it depended on is not known any more
 OVERWRITTEN = 8  # the scalar was changed in place after this row was recorded
+CUT = 16  # a row that this one refers to is gone, so what it depended on is not known any more
 HOOKED = 32  # the sweep stops here for hooks, at leaves and where nothing was contributed too
+TRACED = 64  # Python noted where the row was recorded
+
+# Number of handles and references of a vacant row: nothing refers to it, and its place waits to be given back.
+VACANT = -1
 
 # Record of a wide row: words in the side column.
 LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 3, 4, 5, 6, 7, 8

@@ -96,8 +96,8 @@ from tapegrad.engine.memory import (
     store_i32,
     store_i64,
 )
+from tapegrad.engine.owned import argument_count, argument_row
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.reclaim import argument_count, argument_row
 from tapegrad.engine.sweep import partials_of
 from tapegrad.jit import entry, inline
 

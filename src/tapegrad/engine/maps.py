@@ -23,8 +23,8 @@ from tapegrad.engine.layout import (
     WORK,
 )
 from tapegrad.engine.memory import call5, call9, float_of, get, load_i64, store_f64, store_i64
+from tapegrad.engine.owned import argument_count, argument_row
 from tapegrad.engine.plan import wanted
-from tapegrad.engine.reclaim import argument_count, argument_row
 from tapegrad.engine.strided import flat_block, scaled_block
 from tapegrad.jit import inline, kernel
 

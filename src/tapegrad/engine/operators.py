@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tapegrad.engine.handles import free_handle, slot_of
+from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
     COLLECTED,
     DATA_AT,
@@ -28,11 +28,9 @@ from tapegrad.engine.layout import (
     NONE,
     OPCODE,
     OPERATE,
-    PINS,
     PRIMAL,
     RECORDING_OFF,
     ROW_AT,
-    ROWS,
     RULES,
     SCALARS_READY,
     TRUE,
@@ -82,7 +80,6 @@ from tapegrad.engine.objects import (
     set_handle,
     type_of,
 )
-from tapegrad.engine.reclaim import truncate
 from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.jit import entry, inline, kernel
 
@@ -122,13 +119,6 @@ def same_shape(obj, other):
         if load_i64(array_dimensions(obj) + 8 * d) != load_i64(array_dimensions(other) + 8 * d):
             return False
     return True
-
-
-@kernel("void(int64,int64)")
-def give_back(tape, handle):
-    """Free a handle, and the tail of the tape if that is dead now."""
-    if free_handle(tape, handle) == get(tape, ROWS) - 1 and get(tape, PINS) == 0:
-        truncate(tape)
 
 
 @inline

@@ -91,8 +91,8 @@ from tapegrad.engine.memory import (
     store_i64,
     store_u8,
 )
+from tapegrad.engine.owned import argument_count, argument_kind, argument_row, object_count
 from tapegrad.engine.places import bump, give_scalar, give_words, take_scalar, take_words
-from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, object_count
 from tapegrad.engine.rows import change_pins
 from tapegrad.engine.written import find_written
 from tapegrad.jit import always_inline, entry, inline

@@ -1,14 +1,13 @@
-"""Giving rows back: truncation when the tail is dead, mark and compact when it is not.
+"""Moving the living rows together: mark and compact.
 
-A row lives while a handle points at it or a later living row refers to it. The order of rows never changes, so references
-always point downwards. Objects that rows own are released last, when the tape is consistent again: their destructors may run
-any Python code, and that code may record.
+A row lives while a handle points at it or a later living row refers to it; what lies below freed rows only is not needed for that.
+The order of rows never changes, so references always point downwards. Objects that rows own are released last, when the tape is
+consistent again: their destructors may run any Python code, and that code may record.
 """
 
-from tapegrad.engine.handles import free_handle, hold, move_anchors, slot_of, unhold
+from tapegrad.engine.handles import move_anchors
 from tapegrad.engine.layout import (
     ARGUMENTS,
-    ARRAY,
     CONSTANT,
     CONSTANTS,
     CUT,
@@ -20,33 +19,27 @@ from tapegrad.engine.layout import (
     HANDLE_CAPACITY,
     HELD,
     LEAF,
-    LEAST_ROWS,
     LEAVES,
     LENGTH,
-    LIMIT,
     MOVES,
-    NAME,
+    NO_ROW,
     OPCODE,
     OVERWRITTEN,
     OVERWRITTEN_ROWS,
-    PAYLOAD,
     PIN_CLOCK,
     PINS,
-    RELEASING,
-    RESULT,
     ROWS,
     SAVED_BYTES,
     SECOND,
     SIDE,
     SIDE_ROWS,
+    UNREFERENCED_HIGH,
+    UNREFERENCED_LOW,
     VALUE,
     WIDE,
 )
 from tapegrad.engine.memory import (
-    array_size,
-    array_type_number,
     get,
-    item_bytes,
     load_f64,
     load_i32,
     load_i64,
@@ -59,182 +52,9 @@ from tapegrad.engine.memory import (
     store_u8,
     store_u16,
 )
-from tapegrad.engine.rows import change_pins
+from tapegrad.engine.owned import argument_count, argument_kind, argument_row, discard, saved_bytes
+from tapegrad.engine.reference_counts import hold
 from tapegrad.jit import entry, inline
-
-
-@inline
-def argument_count(record):
-    """Number of a record's arguments."""
-    return get(record, NAME) >> 32
-
-
-@inline
-def argument_kind(record, k):
-    """What an argument saved."""
-    return get(record, ARGUMENTS + 2 * k) >> 32
-
-
-@inline
-def argument_row(record, k):
-    """Row of an argument; negative if it is none."""
-    return ((get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000  # sign of an int32
-
-
-@inline
-def object_count(record):
-    """How many objects a record owns."""
-    count = (1 if get(record, PAYLOAD) != 0 else 0) + (1 if get(record, RESULT) != 0 else 0)
-    for k in range(argument_count(record)):
-        if argument_kind(record, k) == ARRAY:
-            count += 1
-    return count
-
-
-@inline
-def array_bytes(obj):
-    """Bytes of an array's elements."""
-    return array_size(obj) * item_bytes(array_type_number(obj))
-
-
-@inline
-def saved_bytes(record):
-    """Bytes of the arrays a record keeps alive, counted once a use."""
-    total = array_bytes(get(record, RESULT)) if get(record, RESULT) != 0 else 0
-    for k in range(argument_count(record)):
-        if argument_kind(record, k) == ARRAY:
-            total += array_bytes(get(record, ARGUMENTS + 2 * k + 1))
-    return total
-
-
-@inline
-def discard(record, trash, count):
-    """Move what a record owns to the list of objects to release."""
-    if get(record, PAYLOAD) != 0:
-        put(trash, count, get(record, PAYLOAD))
-        put(record, PAYLOAD, 0)
-        count += 1
-    return discard_values(record, trash, count)
-
-
-@inline
-def discard_values(record, trash, count):
-    """Move the saved arrays of a record to the list of objects to release, its payload not."""
-    if get(record, RESULT) != 0:
-        put(trash, count, get(record, RESULT))
-        put(record, RESULT, 0)
-        count += 1
-    for k in range(argument_count(record)):
-        if argument_kind(record, k) == ARRAY:
-            put(trash, count, get(record, ARGUMENTS + 2 * k + 1))
-            put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
-            count += 1
-    return count
-
-
-@inline
-def pop_object(record):
-    """Take one object out of a record."""
-    obj = get(record, PAYLOAD)
-    if obj != 0:
-        put(record, PAYLOAD, 0)
-        return obj
-    obj = get(record, RESULT)
-    if obj != 0:
-        put(record, RESULT, 0)
-        return obj
-    for k in range(argument_count(record)):
-        if argument_kind(record, k) == ARRAY:
-            obj = get(record, ARGUMENTS + 2 * k + 1)
-            put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
-            return obj
-    return 0
-
-
-@inline
-def truncate(tape):
-    """Give back the rows at the tail that nobody holds: no later row can refer to them."""
-    slot = get(tape, ROWS) - 1
-    held, opcodes, first, second, flags = (
-        get(tape, HELD),
-        get(tape, OPCODE),
-        get(tape, FIRST),
-        get(tape, SECOND),
-        get(tape, FLAGS),
-    )
-    while slot >= 0 and load_u8(held + slot) == 0:
-        opcode = load_u16(opcodes + 2 * slot)
-        put(tape, ROWS, slot)
-        if load_u8(flags + slot) & OVERWRITTEN:
-            put(tape, OVERWRITTEN_ROWS, get(tape, OVERWRITTEN_ROWS) - 1)
-        start = load_i32(first + 4 * slot)
-        if opcode & WIDE:
-            record = get(tape, SIDE) + 8 * start
-            if opcode == LEAF | WIDE:
-                put(tape, LEAVES, get(tape, LEAVES) - 1)
-            if object_count(record) > 0:
-                put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) - saved_bytes(record))
-                end = start + get(record, LENGTH)
-                # Its destructor may record over this record, so the record is kept until only one object is left.
-                while object_count(record) > 1:
-                    put(tape, ROWS, slot + 1)
-                    put(tape, RELEASING, get(tape, RELEASING) + 1)
-                    change_pins(tape, 1)
-                    put(tape, SIDE_ROWS, end)
-                    obj = pop_object(record)
-                    release(obj)
-                    put(tape, RELEASING, get(tape, RELEASING) - 1)
-                    change_pins(tape, -1)
-                    if get(tape, ROWS) != slot + 1 or load_u8(get(tape, HELD) + slot) != 0:
-                        return  # something was recorded meanwhile; compaction will find the rest
-                    record = get(tape, SIDE) + 8 * start
-                put(tape, ROWS, slot)
-                last = pop_object(record)
-                put(tape, SIDE_ROWS, start)
-                release(last)
-                if get(tape, ROWS) != slot:
-                    return
-                held, opcodes, first, second = get(tape, HELD), get(tape, OPCODE), get(tape, FIRST), get(tape, SECOND)
-                flags = get(tape, FLAGS)
-            else:
-                put(tape, SIDE_ROWS, start)
-        else:
-            lowest = min(start, load_i32(second + 4 * slot))
-            if lowest <= -2:
-                put(tape, CONSTANTS, -2 - lowest)
-        slot -= 1
-    # A long graph is gone: do not let as many dead rows gather before they are looked for.
-    if 2 * get(tape, ROWS) + LEAST_ROWS < get(tape, LIMIT):
-        put(tape, LIMIT, 2 * get(tape, ROWS) + LEAST_ROWS)
-
-
-@entry("int64(int64,int64)")
-def drop(tape, handle):
-    """A handle died; so may the tail of the tape."""
-    if free_handle(tape, handle) == get(tape, ROWS) - 1 and get(tape, PINS) == 0:
-        truncate(tape)
-    return 0
-
-
-@entry("int64(int64,int64)")
-def mark_overwritten(tape, handle):
-    """The scalar of this row was changed in place: derivatives that would read it must not run.
-
-    If the row is an alias, the handle goes back to the row behind it, so that old aliases do not gather.
-    """
-    slot = slot_of(tape, handle)
-    flags = get(tape, FLAGS) + slot
-    if load_u8(flags) & OVERWRITTEN == 0:
-        store_u8(flags, load_u8(flags) | OVERWRITTEN)
-        put(tape, OVERWRITTEN_ROWS, get(tape, OVERWRITTEN_ROWS) + 1)
-    if load_u16(get(tape, OPCODE) + 2 * slot) == 0:
-        behind = load_i32(get(tape, FIRST) + 4 * slot)
-        unhold(tape, slot)
-        store_i32(get(tape, HANDLE) + 4 * handle, behind)
-        hold(tape, behind)
-        if slot == get(tape, ROWS) - 1 and get(tape, PINS) == 0:
-            truncate(tape)
-    return 0
 
 
 @inline
@@ -323,6 +143,15 @@ def all_saved_bytes(tape):
 
 
 @inline
+def moved_row(tape, new_slot, reference):
+    """Where a row that is referred to stands now, -1 if it is gone; references are counted anew."""
+    moved = load_i32(new_slot + 4 * reference)
+    if moved >= 0:
+        hold(tape, moved)
+    return moved
+
+
+@inline
 def compact(tape, new_slot, trash):
     """Move the living rows together, keeping their order. Owned objects of dead rows are listed in `trash`; their number.
 
@@ -351,7 +180,7 @@ def compact(tape, new_slot, trash):
             for k in range(argument_count(target)):
                 reference = argument_row(target, k)
                 if reference >= 0:
-                    moved = load_i32(new_slot + 4 * reference)
+                    moved = moved_row(tape, new_slot, reference)
                     cut = cut or moved < 0
                     put(target, ARGUMENTS + 2 * k, (moved & 0xFFFFFFFF) | (argument_kind(target, k) << 32))
             a = words
@@ -364,14 +193,14 @@ def compact(tape, new_slot, trash):
                 a = -2 - constants
                 constants += 1
             elif a >= 0:
-                a = load_i32(new_slot + 4 * a)
+                a = moved_row(tape, new_slot, a)
                 cut = a < 0
             if b <= -2:
                 store_f64(constant + 8 * constants, load_f64(constant + 8 * (-2 - b)))
                 b = -2 - constants
                 constants += 1
             elif b >= 0:
-                b = load_i32(new_slot + 4 * b)
+                b = moved_row(tape, new_slot, b)
                 cut = cut or b < 0
         if cut:
             flag |= FREED | CUT  # it must never be walked again
@@ -379,7 +208,7 @@ def compact(tape, new_slot, trash):
             overwritten += 1
         store_u16(opcodes + 2 * to, opcode)
         store_u8(flags + to, flag)
-        store_u8(held + to, 0)
+        store_i32(held + 4 * to, 0)
         store_i32(first + 4 * to, a)
         store_i32(second + 4 * to, b)
         store_f64(value + 8 * to, load_f64(value + 8 * slot))
@@ -390,9 +219,10 @@ def compact(tape, new_slot, trash):
         if slot >= 0:
             moved = load_i32(new_slot + 4 * slot)
             store_i32(handles + 4 * handle, moved)
-            number = load_u8(held + moved)
-            store_u8(held + moved, min(number + 1, 255))
+            hold(tape, moved)
     move_anchors(tape, new_slot, rows)
+    put(tape, UNREFERENCED_HIGH, -1)
+    put(tape, UNREFERENCED_LOW, NO_ROW)
     put(tape, ROWS, to)
     put(tape, SIDE_ROWS, words)
     put(tape, CONSTANTS, constants)
@@ -428,13 +258,6 @@ def change_flags(tape, slot, clear, flags):
     place = get(tape, FLAGS) + slot
     store_u8(place, (load_u8(place) & ~clear) | flags)
     return 0
-
-
-@entry("int64(int64,int64)")
-def pin(tape, change):
-    """Keep rows from moving while sweeps (counted) know them by their slots."""
-    change_pins(tape, change)
-    return get(tape, PINS)
 
 
 @entry("int64(int64,int64,int64)")

@@ -47,13 +47,13 @@ def save_operand(tape, record, k, slot, obj, needed, overwritten_by):
     """Store reference and value of one operand of an elementwise row."""
     if is_float(tape, obj):
         if slot >= 0:
-            put_argument(record, k, slot, ROW, 0)
+            put_argument(tape, record, k, slot, ROW, 0)
         else:
-            put_argument(record, k, slot, NUMBER, bits_of(float_value(obj)))
+            put_argument(tape, record, k, slot, NUMBER, bits_of(float_value(obj)))
     elif not needed:
-        put_argument(record, k, slot, NOTHING, 0)
+        put_argument(tape, record, k, slot, NOTHING, 0)
     elif overwritten_by != 0 and owner(get(tape, ARRAY_TYPE), obj) == overwritten_by:
-        put_argument(record, k, slot, STALE, 0)
+        put_argument(tape, record, k, slot, STALE, 0)
     else:
         save_array(tape, record, k, slot, obj)
 

@@ -4,7 +4,7 @@ Every recording entry first makes sure that nothing can fail, then writes; a ref
 the tape as it was. An accepted row is answered with its handle.
 """
 
-from tapegrad.engine.handles import hold, slot_of, take_handle, unhold
+from tapegrad.engine.handles import slot_of, take_handle
 from tapegrad.engine.layout import (
     CONSTANT,
     CONSTANTS,
@@ -37,6 +37,7 @@ from tapegrad.engine.memory import (
     store_f64,
     store_i32,
 )
+from tapegrad.engine.reference_counts import hold, note_unreferenced, unhold
 from tapegrad.engine.rows import refuse, write_row
 from tapegrad.jit import entry, inline
 
@@ -53,12 +54,14 @@ def current_row(tape, handle, value):
     if load_i64(get(tape, VALUE) + 8 * slot) == bits_of(value) and not overwritten:
         return slot
     if load_u16(get(tape, OPCODE) + 2 * slot) == 0:  # an alias already: a chain of them would grow with every change
-        if slot == get(tape, ROWS) - 1 and load_u8(get(tape, HELD) + slot) == 1 and not overwritten:
+        if slot == get(tape, ROWS) - 1 and load_i32(get(tape, HELD) + 4 * slot) == 1 and not overwritten:
             store_f64(get(tape, VALUE) + 8 * slot, value)  # nobody has read it yet
             return slot
         slot = load_i32(get(tape, FIRST) + 4 * slot)
     alias = write_row(tape, 0, slot, -1, value)
-    unhold(tape, slot_of(tape, handle))
+    before = slot_of(tape, handle)
+    if unhold(tape, before) == 0:
+        note_unreferenced(tape, before)
     store_i32(get(tape, HANDLE) + 4 * handle, alias)
     hold(tape, alias)
     return alias

@@ -58,7 +58,7 @@ def view_row(tape, name, handle, px, base, taken, pz):
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
     record = get(tape, SIDE) + 8 * start
-    put_argument(record, 0, slot, NOTHING, 0)
+    put_argument(tape, record, 0, slot, NOTHING, 0)
     item = item_bytes(array_type_number(base))
     at = ARGUMENTS + 2 + rank
     put(record, at, places)
@@ -87,7 +87,7 @@ def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
     record = get(tape, SIDE) + 8 * start
-    put_argument(record, 0, slot, NOTHING, 0)
+    put_argument(tape, record, 0, slot, NOTHING, 0)
     put(record, SCALE, bits_of(scale))
     at = ARGUMENTS + 2 + rank
     for word in range(2 + 2 * places):
@@ -111,7 +111,7 @@ def reduce_row(tape, name, handle, px, axes, scale, pz):
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
     record = get(tape, SIDE) + 8 * start
-    put_argument(record, 0, slot, NOTHING, 0)
+    put_argument(tape, record, 0, slot, NOTHING, 0)
     put(record, SCALE, bits_of(scale))
     at = ARGUMENTS + 2 + rank
     put(record, at, places)
@@ -147,7 +147,7 @@ def join_row(tape, name, count, handles, objects, inner, pz):
     record = get(tape, SIDE) + 8 * start
     at = ARGUMENTS + 2 * count + rank
     for k in range(count):
-        put_argument(record, k, slot_of(tape, load_i64(handles + 8 * k)), NOTHING, 0)
+        put_argument(tape, record, k, slot_of(tape, load_i64(handles + 8 * k)), NOTHING, 0)
         put(record, at + k, load_i64(inner + 8 * k))
     return take_handle(tape, write_row(tape, JOIN | WIDE, start, -1, 0.0))
 
@@ -172,9 +172,9 @@ def host_row(tape, name, count, handles, objects, save, payload, save_result, pz
         slot = slot_of(tape, load_i64(handles + 8 * k))
         obj = load_i64(objects + 8 * k)
         if load_i64(save + 8 * k) == 0:
-            put_argument(record, k, slot, NOTHING, 0)
+            put_argument(tape, record, k, slot, NOTHING, 0)
         elif is_float(tape, obj):
-            put_argument(record, k, slot, NUMBER, bits_of(float_value(obj)))
+            put_argument(tape, record, k, slot, NUMBER, bits_of(float_value(obj)))
         else:
             save_array(tape, record, k, slot, obj)
     if save_result != 0 and not is_float(tape, pz):

@@ -33,6 +33,7 @@ from tapegrad.engine.memory import (
     put,
     retain,
 )
+from tapegrad.engine.reference_counts import hold
 from tapegrad.jit import inline
 
 
@@ -79,8 +80,10 @@ def load_f64_at(address):
 
 
 @inline
-def put_argument(record, k, reference, kind, saved):
+def put_argument(tape, record, k, reference, kind, saved):
     """Write the two words of a record's argument."""
+    if reference >= 0:
+        hold(tape, reference)
     put(record, ARGUMENTS + 2 * k, (reference & 0xFFFFFFFF) | (kind << 32))
     put(record, ARGUMENTS + 2 * k + 1, saved)
 
@@ -90,4 +93,4 @@ def save_array(tape, record, k, reference, obj):
     """Keep an array alive for the reverse sweep."""
     retain(obj)
     put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) + array_size(obj) * item_bytes(array_type_number(obj)))
-    put_argument(record, k, reference, ARRAY, obj)
+    put_argument(tape, record, k, reference, ARRAY, obj)

@@ -20,8 +20,10 @@ from tapegrad.engine.layout import (
     SIDE_CAPACITY,
     SIDE_ROWS,
     VALUE,
+    WIDE,
 )
 from tapegrad.engine.memory import get, load_i32, put, retain, store_f64, store_i32, store_u8, store_u16
+from tapegrad.engine.reference_counts import hold
 from tapegrad.jit import entry, inline
 
 
@@ -38,12 +40,17 @@ def write_row(tape, opcode, first, second, value):
     slot = get(tape, ROWS)
     store_u16(get(tape, OPCODE) + 2 * slot, opcode)
     store_u8(get(tape, FLAGS) + slot, 0)
-    store_u8(get(tape, HELD) + slot, 0)
+    store_i32(get(tape, HELD) + 4 * slot, 0)
     store_i32(get(tape, FIRST) + 4 * slot, first)
     store_i32(get(tape, SECOND) + 4 * slot, second)
     store_f64(get(tape, VALUE) + 8 * slot, value)
     put(tape, ROWS, slot + 1)
     put(tape, CLOCK, get(tape, CLOCK) + 1)
+    if opcode & WIDE == 0:
+        if first >= 0:
+            hold(tape, first)
+        if second >= 0:
+            hold(tape, second)
     return slot
 
 

@@ -96,8 +96,8 @@ from tapegrad.engine.memory import (
     store_i64,
     store_u8,
 )
+from tapegrad.engine.owned import argument_count, argument_kind, argument_row, discard_values, saved_bytes
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.reclaim import argument_count, argument_kind, argument_row, discard_values, saved_bytes
 from tapegrad.engine.rows import change_pins
 from tapegrad.engine.strided import flat_block
 from tapegrad.engine.written import note_written
