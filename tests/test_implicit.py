@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import njit
-from scipy.optimize import LinearConstraint
+from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 import tapegrad as tg
 from tapegrad import optimize
@@ -359,10 +359,80 @@ def test_bounds_that_are_parameters() -> None:
         optimize.minimize(lambda x: (x * x).sum(), [1.0], constraints=optimize.between(lambda x: x, w, 1.0))
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        lambda w: Bounds(w, 3.0),
+        lambda w: Bounds([0.0, w[0]], 3.0),
+        lambda w: LinearConstraint([[1.0]], -np.inf, w),
+        lambda w: LinearConstraint(np.stack([w, w])),
+    ],
+)
+def test_limits_of_scipy_that_are_parameters(limits: Any) -> None:
+    with pytest.raises(RuntimeError, match="SciPy keeps limits as numbers"):
+        limits(tg.tensor([0.0], requires_grad=True))
+
+
+def test_nonlinear_constraint_of_scipy_whose_bound_is_a_parameter() -> None:
+    w = tg.tensor(0.0, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="bounds that are tracked tensors"):
+        optimize.minimize(lambda x: (x * x).sum(), [1.0], constraints=NonlinearConstraint(lambda x: x, w, 1.0))
+
+
 def test_constraints_that_cannot_be_recorded() -> None:
     w = tg.tensor(0.0, requires_grad=True)
-    with pytest.raises(NotImplementedError, match="SciPy's LinearConstraint, which cannot be recorded"):
-        optimize.minimize(lambda x: ((x - w) ** 2).sum(), [1.0], constraints=LinearConstraint([[1.0]], 0.0, 2.0))
+    constraint = {"type": "ineq", "fun": lambda x: x, "jac": "2-point"}
+    with pytest.raises(NotImplementedError, match="jac SciPy finds by differences, which cannot be recorded"):
+        optimize.minimize(lambda x: ((x - w) ** 2).sum(), [1.0], method="COBYLA", constraints=constraint)
+
+
+def line(p: Any) -> Any:
+    """The point nearest to (3, 3) under the line ``p x + y = 1``."""
+    t = (3.0 * p + 2.0) / (p * p + 1.0)
+    return np.stack([3.0 - p * t, 3.0 - t])
+
+
+LINES: dict[str, Any] = {
+    "nonlinear constraint": lambda p: NonlinearConstraint(lambda x: p * x[0] + x[1], -np.inf, 1.0),
+    "with its Jacobian": lambda p: NonlinearConstraint(
+        lambda x: p * x[0] + x[1], -np.inf, 1.0, jac=lambda x: np.stack([p, 1.0 + 0.0 * p])
+    ),
+    "of a list": lambda p: NonlinearConstraint(lambda x: [p * x[0] + x[1], x[0]], -np.inf, [1.0, 9.0]),
+    "dictionary": lambda p: {"type": "ineq", "fun": lambda x: 1.0 - p * x[0] - x[1]},
+    "dictionary with its Jacobian": lambda p: {
+        "type": "ineq", "fun": lambda x: 1.0 - p * x[0] - x[1], "jac": lambda x: np.stack([-p, -1.0 + 0.0 * p])
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "structured"), [*((name, False) for name in LINES), *((name, True) for name in LINES if "dictionary" not in name)]
+)
+def test_constraints_of_scipy_that_depend_on_parameters(name: str, structured: bool) -> None:
+    def solution(p: Any) -> Any:
+        if structured:
+            objective, x0 = lambda x: (x["a"] - 3.0) ** 2 + (x["b"] - 3.0) ** 2, {"a": 0.0, "b": 0.0}
+            x = optimize.minimize(objective, x0, constraints=LINES[name](p), tol=1e-10).x
+            return np.stack([x["a"], x["b"]])
+        return optimize.minimize(lambda x: ((x - 3.0) ** 2).sum(), np.zeros(2), constraints=LINES[name](p), tol=1e-10).x
+
+    np.testing.assert_allclose(tg.jacobian(solution)(0.7), tg.jacobian(line)(0.7), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("w", "slope"), [(1.0, 1.0), (3.0, 0.0)])
+def test_linear_constraints_of_scipy_beside_parameters(w: float, slope: float) -> None:
+    def solution(w: Any) -> Any:
+        limits = LinearConstraint([[1.0]], 0.0, 2.0)
+        return optimize.minimize(lambda x: ((x - w) ** 2).sum(), [1.5], constraints=limits, tol=1e-10).x[0]
+
+    assert tg.grad(solution)(w) == pytest.approx(slope, abs=1e-6)
+
+
+def test_constraint_with_its_derivative_may_be_any_function_of_arrays() -> None:
+    fun, jac = lambda x: np.array([1.0 - x[0], 1.0 - x[1]]), lambda x: -np.eye(2)
+    for constraint in ({"type": "ineq", "fun": fun, "jac": jac}, NonlinearConstraint(fun, 0.0, np.inf)):
+        x = optimize.minimize(lambda x: ((x - 3.0) ** 2).sum(), np.zeros(2), constraints=constraint).x
+        np.testing.assert_allclose(x, 1.0)
 
 
 def test_fits_that_depend_on_parameters() -> None:

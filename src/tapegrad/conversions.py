@@ -12,7 +12,7 @@ from tapegrad.attributes import dtype as dtype_of
 from tapegrad.casting import cast
 from tapegrad.cut_values import warn_of_number
 from tapegrad.devices import CPU, check_device
-from tapegrad.frames import is_inside_driver
+from tapegrad.frames import is_inside_driver, module_that_asks
 from tapegrad.inference_tensors import InferenceTensor
 from tapegrad.quiet import quiet
 from tapegrad.tensor import Tensor, promote
@@ -67,6 +67,12 @@ def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
         If the tensor is tracked.
     """
     if t._row:
+        if module_that_asks() == "scipy.optimize._constraints":
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad: SciPy keeps limits as numbers, so there is no derivative by "
+                "this one. Write it as a constraint of a function, as in tg.optimize.inequality(lambda x: x - lower), or pass "
+                "lower.detach() for a constant."
+            )
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad: in an array of NumPy's it would have no derivative. To keep that, "
             "write np.stack([x[0], 2 * x[1]]) for np.array([x[0], 2 * x[1]]) and x for np.asarray(x), and fill np.zeros_like(x) of "

@@ -6,7 +6,7 @@ import os
 import sys
 from types import FrameType
 
-__all__ = ["calling_frame", "frames_of_package", "is_inside_driver"]
+__all__ = ["calling_frame", "frames_of_package", "is_inside_driver", "module_that_asks"]
 
 PACKAGE = os.path.dirname(__file__) + os.sep
 DRIVERS = PACKAGE + "drivers" + os.sep, PACKAGE + "optimize" + os.sep
@@ -27,6 +27,14 @@ def calling_frame() -> FrameType:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame
+
+
+def module_that_asks() -> str:
+    """Name of the module that called the package, by NumPy or by itself."""
+    frame: FrameType | None = calling_frame()
+    while frame is not None and (name := frame.f_globals.get("__name__", "")).startswith("numpy."):
+        frame = frame.f_back
+    return "" if frame is None else name
 
 
 def is_inside_driver() -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.drivers.calling import plain_tree
+from tapegrad.drivers.containers import flatten
 from tapegrad.optimize.dependence import constants, recorded
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
@@ -143,6 +145,8 @@ def scipy_constraints(given: Any, packing: Packing, second: bool) -> Any:
         return [given.packed(packing, second)]
     if isinstance(given, dict):
         return [_filled(given, packing)]
+    if hasattr(given, "fun"):
+        return [_plainly(given)]
     if not isinstance(given, Sequence):
         return given
     found: list[Any] = []
@@ -180,17 +184,47 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def recordable(given: Any) -> list[Constraint]:
-    """Those constraints whose functions take the structured variable and can be recorded."""
+def _plainly(given: Any) -> Any:
+    """SciPy's own constraint, whose functions take the vector, with results that are arrays."""
+    made = copy.copy(given)
+    for name in ("fun", "jac", "hess"):
+        if callable(getattr(given, name)):
+            setattr(made, name, _plain(getattr(given, name)))
+    return made
+
+
+class Recordable(NamedTuple):
+    """A constraint that can be recorded."""
+
+    constraint: Constraint  # of the structured variable
+    differenced: bool  # whether SciPy has its derivatives without a recording: the function may be one that cannot be recorded
+
+
+def recordable(given: Any) -> list[Recordable]:
+    """Those constraints that can be recorded."""
     if isinstance(given, Constraint):
-        return [given]
+        return [Recordable(given, False)]
     if isinstance(given, dict):
         jacobian = given.get("jac")
         if jacobian is not None and not callable(jacobian):  # then SciPy differences a function of the vector
             return []
         fun, further = given["fun"], tuple(given.get("args", ()))
-        return [Constraint(lambda x: recorded(fun, x, *further), 0.0, 0.0 if given["type"] == "eq" else np.inf)]
+        upper = 0.0 if given["type"] == "eq" else np.inf
+        return [Recordable(Constraint(lambda x: recorded(fun, x, *further), 0.0, upper), jacobian is not None)]
+    if hasattr(given, "fun"):
+        return [Recordable(Constraint(lambda x: given.fun(_vector(x)), given.lb, given.ub), True)]
+    if hasattr(given, "A"):
+        matrix = given.A.toarray() if hasattr(given.A, "toarray") else np.asarray(given.A)
+        return [Recordable(Constraint(lambda x: matrix @ _vector(x), given.lb, given.ub), True)]
     return [one for each in given for one in recordable(each)] if isinstance(given, Sequence) else []
+
+
+def _vector(x: Any) -> Any:
+    """The vector of all elements of a structured variable, as functions of SciPy's own constraints take it."""
+    leaves: list[Any] = []
+    flatten(x, leaves, [], "")
+    parts = [np.reshape(leaf, -1) for leaf in leaves]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def constraint_functions(given: Any) -> list[Constraint]:
@@ -205,9 +239,9 @@ def constraint_functions(given: Any) -> list[Constraint]:
         return [one for each in given for one in constraint_functions(each)]
     found = recordable(given)
     if not found:
-        what = "a constraint whose jac SciPy finds by differences" if isinstance(given, dict) else f"SciPy's {type(given).__name__}"
+        what = "a constraint whose jac SciPy finds by differences" if isinstance(given, dict) else f"a {type(given).__name__}"
         raise NotImplementedError(
             f"minimize: the solution depends on tracked tensors, but there is {what}, which cannot be recorded. Give "
             "tg.optimize.equality, inequality or between instead, or run under tg.no_grad() for a solution without derivatives."
         )
-    return found
+    return [one.constraint for one in found]

@@ -21,7 +21,7 @@ def refuse_tracked_limits(name: str, bounds: Any, constraints: Any = (), advice:
         If one is a tracked tensor.
     """
     listed = constraints if isinstance(constraints, (list, tuple)) and not isinstance(constraints, Constraint) else [constraints]
-    limits = [bounds, *((one.lower, one.upper) for one in listed if isinstance(one, Constraint))]
+    limits = [bounds, *((one.lower, one.upper) if isinstance(one, Constraint) else one for one in listed)]
     if any(_has_tracked(limit) for limit in limits):
         advice = advice or (
             "Write them as constraints of functions, as in tg.optimize.inequality(lambda x: x - lower), or pass lower.detach() for "

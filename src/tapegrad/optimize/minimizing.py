@@ -144,7 +144,9 @@ def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: A
 
     def everything(z: Tensor) -> list[Any]:
         x = packing.tensors(z)
-        return [recorded(f, x, *parameters), *(recorded(one.function, x) for one in recordable(constraints))]
+        plain = packing.structured(flat)
+        limited = (recorded(one.function, plain if differenced else x) for one, differenced in recordable(constraints))
+        return [recorded(f, x, *parameters), *limited]
 
     given = tracked_in(parameters)
     if not (depends_on_tracked(everything, flat, "minimize") or (given and is_recording())):
