@@ -10,6 +10,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, numbers
 
 import tapegrad as tg
+from tapegrad import copying
 from tapegrad import nn
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
@@ -182,7 +183,7 @@ class Forged:
         self.parts, self.state = parts, state
 
     def __reduce__(self) -> Any:
-        return tg.copying.rebuild, self.parts, self.state
+        return copying.rebuild, self.parts, self.state
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ tensor([2., 4., 6.])
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from tapegrad import autograd, descriptors, dtypes, forking, linalg, surface, tape, utils
-from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-from tapegrad.devices import device
+from tapegrad import autograd, descriptors, dtypes, forking, surface, tape
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import places as _places
 from tapegrad.dtypes import *
 from tapegrad.errors import CompileError, ShapeError, TapeFullError
 from tapegrad.factories import *
@@ -24,12 +24,14 @@ from tapegrad.grad_mode import (
     no_grad,
     set_grad_enabled,
 )
-from tapegrad.random import *
-from tapegrad.ranges import *
+from tapegrad.public_names import FAMILIES as _FAMILIES
+from tapegrad.public_names import MORE as _MORE
 from tapegrad.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from tapegrad import drivers, nn, optim, optimize
+    from tapegrad import drivers, linalg, nn, optim, optimize, utils
+    from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+    from tapegrad.devices import device
     from tapegrad.drivers import (
         check_grads,
         checkpoint,
@@ -46,29 +48,21 @@ if _TYPE_CHECKING:
         vjp,
     )
     from tapegrad.nopython import free_tape_memory, njit_op, tape_memory
+    from tapegrad.random import *
+    from tapegrad.ranges import *
     from tapegrad.saving import load, save
 
 __version__ = "0.1.0"
 
-_DRIVERS = frozenset([
-    "check_grads", "checkpoint", "elementwise_grad", "gauss_newton", "grad", "hessian", "hvp", "jacobian", "jvp", "linearize",
-    "value_and_grad", "value_and_jacobian", "vjp",
-])  # fmt: skip
-
-globals().update(surface.PUBLIC)
 surface.attach()
+_most = surface.PUBLIC | _places(_MORE)
+__all__ = [_name for _name in (*globals(), *_most) if not _name.startswith("_")]
+_names = _NamesOnDemand(globals(), _most | _places(_FAMILIES))
 
 
 def __getattr__(name: str) -> _Any:
-    # Layers and files are a quarter of the import, and scripts without networks need not wait for them, nor for optimisers.
-    from importlib import import_module
+    return _names.get(name)
 
-    if name in ("nn", "optim", "optimize", "drivers"):
-        return import_module(f"tapegrad.{name}")
-    if name in _DRIVERS:
-        return getattr(import_module("tapegrad.drivers"), name)
-    if name in ("load", "save"):
-        return getattr(import_module("tapegrad.saving"), name)
-    if name in ("free_tape_memory", "njit_op", "tape_memory"):
-        return getattr(import_module("tapegrad.nopython"), name)
-    raise AttributeError(f"module 'tapegrad' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return _names.listed()

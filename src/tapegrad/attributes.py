@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.autograd.nodes import Node, node_of
 from tapegrad.devices import CPU, device
-from tapegrad.hooks import leave_to_rows
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
 from tapegrad.number_entries import NumberEntries, entry
-from tapegrad.printing import format_tensor
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, leave_row, meta_of, promote, version_count
 from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
+
+if TYPE_CHECKING:
+    from tapegrad.autograd.nodes import Node
 
 __all__: list[str] = []
 
@@ -213,6 +213,10 @@ def retains_grad(t: Tensor) -> bool:
 
 def get_grad_fn(t: Tensor) -> Node | None:
     """The operation that made the tensor, None for leaves."""
+    if not t._row:
+        return None
+    from tapegrad.autograd.nodes import node_of
+
     return node_of(t)
 
 
@@ -288,6 +292,8 @@ def detach_(t: Tensor) -> Tensor:
     if is_leaf(t):
         set_requires_grad(t, False)
         return t
+    from tapegrad.hooks import leave_to_rows
+
     unwatch(t)
     leave_to_rows(t)
     t._row, before = 0, t._row
@@ -365,8 +371,10 @@ def contains(t: Tensor, value: Any) -> bool:
 
 def describe(t: Tensor) -> str:
     """Values as PyTorch prints them, and how the tensor came about."""
+    from tapegrad.printing import format_tensor
+
     suffix = ""
-    node = node_of(t)
+    node = get_grad_fn(t)
     if node is not None:
         suffix = f"grad_fn=<{type(node).__name__}>"
     elif t._row:

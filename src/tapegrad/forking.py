@@ -13,26 +13,12 @@ from operator import methodcaller
 from types import FrameType
 from typing import Any
 
-from tapegrad import hooks, packing, routes, tape, tensor, watching
-from tapegrad.autograd import anomaly_mode, handing_over, working_memory
+from tapegrad import locks, packing, tape
+from tapegrad.autograd import working_memory
 
 __all__: list[str] = []
 
-# In the order in which they are taken one inside the other.
-_LOCKS: tuple[Any, ...] = (
-    handing_over._grad_lock,
-    hooks._registering,
-    watching._changing,
-    tensor._leaf_lock,
-    anomaly_mode._lock,
-    packing._lock,
-    routes._lock,
-    tape._changing,
-    tape._loading_lock,
-    routes.choosing,
-)
-
-
+_LOCKS: tuple[Any, ...] = locks.IN_ORDER
 _held: dict[int, list[bool]] = {}  # by thread: an entry for each lock that it holds, for the time of a fork
 
 

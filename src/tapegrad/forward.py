@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes, special
-from tapegrad.opcodes import MATH
+from tapegrad.opcodes import COMPILED_PRIMALS, MATH
 from tapegrad.quiet import IGNORING, enter, leave
 from tapegrad.rules import RULES, Rule
 from tapegrad.tape import TAPE
@@ -69,11 +69,25 @@ OPERATORS: dict[str, Any] = {
 }
 
 
-# Rule text is ours, never a user's. It is parsed once for both, all rules together: one by one it takes a twentieth of the import.
-_LAMBDAS = [f"lambda {', '.join(rule.args)}: {rule.primal}" for rule in RULES]
+def _call_of(rule: Rule) -> str:
+    """The function whose call with the rule's arguments is all of its text; empty if it is more than that."""
+    call = f"({', '.join(rule.args)})"
+    name = rule.primal.removesuffix(call)
+    return name if name != rule.primal and name.isidentifier() else ""
+
+
+def _is_composed(rule: Rule) -> bool:
+    return not (rule.primal in OPERATORS or _call_of(rule) in FLOAT_NAMES)
+
+
+# Rule text is ours, never a user's. What is more than a call is parsed once for both, and all of it together: one by one takes
+# four times as long.
+_COMPOSED = [rule for rule in RULES if _is_composed(rule)]
+_LAMBDAS = [f"lambda {', '.join(rule.args)}: {rule.primal}" for rule in _COMPOSED]
 _TEXTS = compile(f"({', '.join(_LAMBDAS)})", "<rules>", "eval")
-_ON_ARRAYS: tuple[Callable[..., Any], ...] = eval(_TEXTS, ARRAY_NAMES)
-_ON_FLOATS: tuple[Callable[..., Any], ...] = eval(_TEXTS, FLOAT_NAMES)
+_NAMES = [rule.name for rule in _COMPOSED]
+_ON_ARRAYS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, ARRAY_NAMES), strict=True))
+_ON_FLOATS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, FLOAT_NAMES), strict=True))
 
 
 def _compiled_forward(opcode: int) -> Callable[..., Any]:
@@ -92,28 +106,23 @@ def _compiled_forward(opcode: int) -> Callable[..., Any]:
 
 
 def _forward(opcode: int, rule: Rule) -> Callable[..., Any]:
-    text = rule.primal
-    call = f"({', '.join(rule.args)})"
-    if text in UFUNCS:
-        return UFUNCS[text]
-    if text.endswith(call) and text[: -len(call)] in ARRAY_NAMES:
-        return ARRAY_NAMES[text[: -len(call)]]
-    if any(name not in ARRAY_NAMES for name in _ON_ARRAYS[opcode].__code__.co_names):
+    if rule.primal in UFUNCS:
+        return UFUNCS[rule.primal]
+    if _call_of(rule) in ARRAY_NAMES:
+        return ARRAY_NAMES[_call_of(rule)]
+    if rule.name in COMPILED_PRIMALS or rule.name not in _ON_ARRAYS:
         return _compiled_forward(opcode)
-    return _ON_ARRAYS[opcode]
+    return _ON_ARRAYS[rule.name]
 
 
-def _scalar_forward(opcode: int, rule: Rule) -> Callable[..., float]:
+def _scalar_forward(rule: Rule) -> Callable[..., float]:
     if rule.primal in OPERATORS:
         return OPERATORS[rule.primal]
-    call = f"({', '.join(rule.args)})"
-    if rule.primal.endswith(call) and rule.primal[: -len(call)] in FLOAT_NAMES:
-        return FLOAT_NAMES[rule.primal[: -len(call)]]
-    return _ON_FLOATS[opcode]
+    return FLOAT_NAMES[_call_of(rule)] if _call_of(rule) in FLOAT_NAMES else _ON_FLOATS[rule.name]
 
 
 forward: tuple[Callable[..., Any], ...] = tuple(_forward(opcode, rule) for opcode, rule in enumerate(RULES))
-scalar_forward: tuple[Callable[..., float], ...] = tuple(_scalar_forward(opcode, rule) for opcode, rule in enumerate(RULES))
+scalar_forward: tuple[Callable[..., float], ...] = tuple(_scalar_forward(rule) for rule in RULES)
 
 
 def float_at_the_edge(opcode: int, *values: float) -> float:

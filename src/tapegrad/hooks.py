@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.engine import layout as at
+from tapegrad.locks import registering as _registering
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, meta_of, register_leaf
@@ -32,7 +33,6 @@ class _Running(threading.local):
 
 
 _running = _Running()
-_registering = threading.RLock()  # held while a row is given hooks that had none
 _hooks: RowObjects[Any] = RowObjects(at.HOOKED)  # the hooks of rows, or weak links to them
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.engine import layout as at
+from tapegrad.locks import packing as _lock
 from tapegrad.routes import count, surround
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, version_count
@@ -20,7 +21,6 @@ from tapegrad.tensor import Tensor, version_count
 __all__ = ["Pair", "current_pair", "enter", "forbid", "forget_other_threads", "leave", "pack", "unpack"]
 
 Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
-_lock = threading.RLock()
 _ENTRIES = ("array1", "array2", "array3")
 
 

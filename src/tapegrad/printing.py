@@ -40,7 +40,8 @@ def format_tensor(array: np.ndarray, suffix: str = "") -> str:
 
     Examples
     --------
-    >>> print(tg.printing.format_tensor(np.array([1.0, 2.5]), "requires_grad=True"))
+    >>> from tapegrad.printing import format_tensor
+    >>> print(format_tensor(np.array([1.0, 2.5]), "requires_grad=True"))
     tensor([1.0000, 2.5000], requires_grad=True)
     """
     default = get_default_dtype()

@@ -7,11 +7,12 @@ that nothing is a tensor and leave all to the Python forms, and the entries may 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from tapegrad.engine import layout as at
+from tapegrad.locks import choosing
+from tapegrad.locks import routes as _lock
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor
 
@@ -21,8 +22,6 @@ __all__ = ["RECORDING", "choosing", "count", "operand_type", "surround", "usual_
 RECORDING = ("scalar_row", "array1", "array2", "array3", "view_row", "map_row", "reduce_row", "join_row", "host_row")
 Layer = Callable[[Any], Any]
 
-choosing = threading.RLock()  # the innermost lock, for the collector may end a thread's state anywhere
-_lock = threading.RLock()
 _compiled: dict[str, Any] = {}
 _usual: dict[str, Any] = {}
 _layers: dict[str, tuple[tuple[str, ...], Layer]] = {}

@@ -1,95 +1,29 @@
-"""The table of names: which function is which method, operator and attribute of `Tensor`.
+"""What `Tensor` and the package have of the table of names: functions, methods, operators and attributes.
 
 Methods are attached here and not written in the class, so each operation stands in one place and the class stays what the
-operations need of it.
+operations need of it. What the table names is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tapegrad import (
-    activations,
-    affine,
-    arithmetic,
-    attributes,
-    comparing,
-    conversions,
-    copying,
-    counting,
-    diagonals,
-    differences,
-    einsum,
-    extremes,
-    grids,
-    indexing,
-    inference_tensors,
-    inplace,
-    joining,
-    missing_values,
-    moments,
-    normalising,
-    norms,
-    order_statistics,
-    piecewise,
-    products,
-    rearranging,
-    reductions,
-    running_extremes,
-    scans,
-    scattering,
-    searching,
-    selecting,
-    shaping,
-    slice_writing,
-    sorting,
-    splitting,
-    subviews,
-    tiling,
-    transcendental,
-    transposing,
-    triangles,
-    turning,
-    undifferentiable,
-    vectors,
-    writing,
-)
+from tapegrad import attributes, inplace
 from tapegrad.array_attributes import ABSENT
-from tapegrad.autograd.backward import tensor_backward
-from tapegrad.autograd.nodes import register_hook, register_post_accumulate_grad_hook
+from tapegrad.autograd.tensor_backward import tensor_backward
+from tapegrad.deferred import Deferred, look_up
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
-from tapegrad.linalg import chains, determinants, exponential, factorisations, least_squares, solving, spectral
 from tapegrad.numpy_names import numpy_names, renamed, with_numpy_names
 from tapegrad.opcodes import OPCODES
+from tapegrad.public_names import ALIASES, IN_PLACE_VIEWS, NOT_METHODS, PLACES, UNCHECKED, WRITTEN, WRITTEN_COPIES
 from tapegrad.rules import RULES
 from tapegrad.tensor import Tensor, as_operand
 
 __all__ = ["PUBLIC", "attach"]
-
-MODULES = (
-    affine, comparing, counting, diagonals, differences, einsum, extremes, grids, indexing, joining, missing_values, moments,
-    normalising, norms, order_statistics, products, rearranging, reductions, running_extremes, scans, scattering, searching,
-    selecting, shaping, slice_writing, sorting, splitting, subviews, tiling, transcendental, transposing, triangles,
-    undifferentiable, vectors, arithmetic,
-)  # fmt: skip
-
-# Functions of tensors among others, which look at their operands themselves.
-UNCHECKED = frozenset(
-    [*joining.__all__, *comparing.__all__, *arithmetic.__all__, *grids.__all__, "bucketize", "isin", "searchsorted"]
-) - {"combinations"}
-
-# PyTorch's other names for rules.
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg",
-    "positive": "_alias",
-    "subtract": "sub", "true_divide": "div", "sgn": "sign", "special_expit": "sigmoid", "expit": "sigmoid",
-}  # fmt: skip
-
-PUBLIC: dict[str, Any] = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
-PUBLIC |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.startswith("_")}
 
 
 def _of_tensors(name: str, function: Any) -> Any:
@@ -109,34 +43,18 @@ def _of_tensors(name: str, function: Any) -> Any:
     return call
 
 
-for _module in MODULES:
-    for _name in _module.__all__:
-        _function = getattr(_module, _name)
-        checked = _name not in UNCHECKED and callable(_function) and not isinstance(_function, type)
-        PUBLIC[_name] = _of_tensors(_name, _function) if checked else with_numpy_names(_function)
-for _module, _names in ((piecewise, ("hardshrink", "prelu", "rrelu", "threshold")), (activations, ("celu", "selu"))):
-    for _name in _names:
-        PUBLIC[_name] = _of_tensors(_name, getattr(_module, _name))
-PUBLIC["clone"] = attributes.clone
-# What PyTorch has both here and in `linalg`, sometimes in an older form.
-LINEAR_ALGEBRA: dict[str, Any] = {
-    "cholesky": factorisations.legacy_cholesky, "cholesky_inverse": factorisations.cholesky_inverse,
-    "cholesky_solve": factorisations.cholesky_solve, "det": determinants.det, "inverse": solving.inv,
-    "logdet": determinants.logdet, "matrix_exp": exponential.matrix_exp, "matrix_power": chains.matrix_power,
-    "pinverse": least_squares.pinverse, "qr": factorisations.legacy_qr, "slogdet": determinants.slogdet,
-    "svd": spectral.legacy_svd,
-}  # fmt: skip
-PUBLIC |= {name: _of_tensors(name, function) for name, function in LINEAR_ALGEBRA.items()}
-PUBLIC |= {"chain_matmul": chains.chain_matmul, "einsum": einsum.einsum}
-PUBLIC["subtract"], PUBLIC["divide"], PUBLIC["true_divide"] = arithmetic.sub, arithmetic.div, arithmetic.div
-for _name in ("H", "T", "linear", "mT", "one_hot", "repeat", "storage_offset", "unfold"):
-    PUBLIC.pop(_name, None)
+def _public(name: str) -> Any:
+    """What the package has under a name of the table."""
+    function = look_up(PLACES[name])
+    if name in UNCHECKED or isinstance(function, type):
+        return with_numpy_names(function)
+    return _of_tensors(name, function)
 
-# Functions of the package that are no methods of a tensor.
-NOT_METHODS = frozenset([
-    *joining.__all__, *grids.__all__, "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum", "getitem", "isin",
-    "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean", "where",
-])  # fmt: skip
+
+_RULES = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
+_RULES |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.startswith("_")}
+PUBLIC: dict[str, Callable[[], Any]] = {name: partial(_RULES.__getitem__, name) for name in _RULES}
+PUBLIC |= {name: partial(_public, name) for name in PLACES}
 
 PROPERTIES: dict[str, tuple[Any, ...]] = {
     "shape": (attributes.shape,),
@@ -157,11 +75,11 @@ PROPERTIES: dict[str, tuple[Any, ...]] = {
     "_version": (attributes.version,),
     "_base": (attributes.base,),
     "data": (attributes.get_data, attributes.set_data),
-    "H": (transposing.H,),
-    "T": (transposing.T,),
-    "mH": (transposing.mT,),
-    "mT": (transposing.mT,),
 }
+
+
+# Of matrices, and made when they are first asked for.
+TURNED = {"H": "transposing:H", "T": "transposing:T", "mH": "transposing:mT", "mT": "transposing:mT"}
 
 
 class OnTheClass:
@@ -189,15 +107,12 @@ def _by_protocol(name: str) -> Any:
 
 METHODS_OF_ITS_OWN: dict[str, Any] = {
     "backward": tensor_backward,
-    "register_hook": register_hook,
-    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
     "size": attributes.size,
     "dim": attributes.ndim,
     "ndimension": attributes.ndim,
     "numel": attributes.numel,
     "nelement": attributes.numel,
     "stride": attributes.stride,
-    "is_inference": inference_tensors.is_inference,
     "is_contiguous": attributes.is_contiguous,
     "requires_grad_": attributes.requires_grad_,
     "retain_grad": attributes.retain_grad,
@@ -205,60 +120,57 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "detach_": attributes.detach_,
     "clone": attributes.clone,
     "conj": attributes.conj,
-    "item": conversions.item,
-    "tolist": conversions.tolist,
-    "numpy": conversions.numpy,
-    "to": conversions.to,
-    "cpu": conversions.to_cpu,
     "get_device": attributes.get_device,
     "data_ptr": attributes.data_ptr,
     "_is_view": attributes.is_view,
-    "type": conversions.to,
-    "float": conversions.to_float,
-    "double": conversions.to_double,
-    "long": conversions.to_long,
-    "int": conversions.to_int,
-    "bool": conversions.to_bool,
-    "repeat": tiling.repeat,
-    "storage_offset": subviews.storage_offset,
-    "unfold": subviews.unfold,
     "zero_": inplace.zero_,
     "fill_": inplace.fill_,
-    "fill_diagonal_": diagonals.fill_diagonal_,
     "copy_": inplace.copy_,
     "__setitem__": inplace.setitem,
-    "__getitem__": indexing.getitem,
-    "__format__": conversions.as_format,
     "__repr__": attributes.describe,
     "__str__": attributes.describe,
     "__len__": attributes.length,
     "__iter__": attributes.iterate,
     "__contains__": attributes.contains,
-    "__bool__": conversions.as_bool,
-    "__float__": conversions.as_float,
-    "__int__": conversions.as_int,
-    "__index__": conversions.as_index,
-    "__array__": conversions.as_array,
     "__array_ufunc__": _by_protocol("__array_ufunc__"),
     "__array_function__": _by_protocol("__array_function__"),
-    "__copy__": copying.shallow_copy,
-    "__deepcopy__": copying.deep_copy,
-    "__reduce_ex__": copying.reduce,
-    "__setstate__": copying.set_state,
     "__hash__": object.__hash__,
     "__pos__": lambda t: t,
+}
+IN_OTHER_FILES: dict[str, str] = {
+    "register_hook": "autograd.nodes:register_hook",
+    "register_post_accumulate_grad_hook": "autograd.nodes:register_post_accumulate_grad_hook",
+    "is_inference": "inference_tensors:is_inference",
+    "item": "conversions:item",
+    "tolist": "conversions:tolist",
+    "numpy": "conversions:numpy",
+    "to": "conversions:to",
+    "cpu": "conversions:to_cpu",
+    "type": "conversions:to",
+    "float": "conversions:to_float",
+    "double": "conversions:to_double",
+    "long": "conversions:to_long",
+    "int": "conversions:to_int",
+    "bool": "conversions:to_bool",
+    "repeat": "tiling:repeat",
+    "storage_offset": "subviews:storage_offset",
+    "unfold": "subviews:unfold",
+    "fill_diagonal_": "diagonals:fill_diagonal_",
+    "__getitem__": "indexing:getitem",
+    "__format__": "conversions:as_format",
+    "__bool__": "conversions:as_bool",
+    "__float__": "conversions:as_float",
+    "__int__": "conversions:as_int",
+    "__index__": "conversions:as_index",
+    "__array__": "conversions:as_array",
+    "__copy__": "copying:shallow_copy",
+    "__deepcopy__": "copying:deep_copy",
+    "__reduce_ex__": "copying:reduce",
+    "__setstate__": "copying:set_state",
 }
 
 IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
 
-
-# Operations besides the rules that have an in-place form.
-WRITTEN = (
-    "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "erfinv", "float_power", "floor_divide", "gcd", "ge", "greater",
-    "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "sinc", "true_divide",
-)  # fmt: skip
 
 BITWISE = {
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
@@ -272,7 +184,7 @@ def _reciprocal_divide(x: Tensor, y: Any) -> Any:
 
 
 def _compare(name: str) -> Any:
-    function = getattr(comparing, name)
+    function = look_up(f"comparing:{name}")
 
     def operate(x: Tensor, y: Any) -> Any:
         if isinstance(y, (Tensor, int, float)) or hasattr(y, "__array__"):
@@ -290,7 +202,7 @@ def _in_place(name: str) -> Any:
 
 
 def _written(name: str) -> Any:
-    function = with_numpy_names(getattr(PUBLIC[name], "__wrapped__", PUBLIC[name]))
+    function = _method(name)
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
         return inplace.written_by(function, t, *others, **options)
@@ -300,18 +212,23 @@ def _written(name: str) -> Any:
 
 
 def _scaled_in_place(name: str) -> Any:
-    function = _in_place(name)
+    function, scaled = _in_place(name), look_up("arithmetic:scaled")
 
     def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
-        result: Tensor = function(t, arithmetic.scaled(other, alpha))
+        result: Tensor = function(t, scaled(other, alpha))
         return result
 
     operate.__name__, operate.__doc__ = function.__name__, function.__doc__
     return operate
 
 
-def _plainly(rule: Any, with_options: Any) -> Any:
+def _written_copy(name: str) -> Any:
+    return look_up("writing:writes")(f"{name}_", _method(name))
+
+
+def _plainly(make_rule: Any, make_with_options: Any) -> Any:
     """The in-place form of a rule, which is the quicker one, unless options ask for more than the rule."""
+    rule, with_options = make_rule(), make_with_options()
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
         result: Tensor = with_options(t, *others, **options) if options else rule(t, *others)
@@ -326,7 +243,7 @@ def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if attributes.dtype(t).kind in "iu":  # which have no infinity
-        return inplace.written_by(arithmetic.clamp, t, min, max)
+        return inplace.written_by(look_up("arithmetic:clamp"), t, min, max)
     infinite = (float("-inf"), float("inf"))
     result: Tensor = inplace.in_place(OPCODES["_clamp"])(
         t, infinite[0] if min is None else min, infinite[1] if max is None else max
@@ -334,16 +251,31 @@ def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return result
 
 
-def _exchanged(function: Any) -> Any:
+def _exchanged(name: str, made_of: Callable[[Any], Any] = lambda value: value) -> Any:
+    function = _method(name)
+
     def operate(x: Tensor, y: Any) -> Any:
-        return function(y, x)
+        return function(made_of(y), x)
 
     return operate
 
 
-def _where(self: Tensor, condition: Any, other: Any) -> Any:
-    """The tensor where the condition holds, else `other`."""
-    return arithmetic.where(condition, self, other)
+def _named(place: str) -> Any:
+    return with_numpy_names(look_up(place))
+
+
+def _turned(place: str) -> Any:
+    return property(look_up(place))
+
+
+def _where() -> Any:
+    function = look_up("arithmetic:where")
+
+    def where(self: Tensor, condition: Any, other: Any) -> Any:
+        """The tensor where the condition holds, else `other`."""
+        return function(condition, self, other)
+
+    return where
 
 
 def _polygamma(self: Tensor, n: int) -> Any:
@@ -362,45 +294,66 @@ def _like_new(name: str) -> Any:
     return make_new
 
 
+def _method(name: str) -> Any:
+    """The method of a public function, which skips the look at its first operand that functions need."""
+    function = PUBLIC[name]()
+    return with_numpy_names(getattr(function, "__wrapped__", function))
+
+
+def _operators() -> dict[str, Callable[[], Any]]:
+    """Operators that are no rules."""
+    made: dict[str, Callable[[], Any]] = {f"__{name}__": partial(_compare, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+    for operator, name in BITWISE.items():
+        made[f"__{operator}__"] = partial(_method, name)
+        made[f"__r{operator}__"] = partial(_exchanged, name)
+        made[f"__i{operator}__"] = partial(_written, name)
+    return made | {
+        "__invert__": partial(_method, "bitwise_not"),
+        "__floordiv__": partial(_method, "floor_divide"),
+        "__rfloordiv__": partial(_exchanged, "floor_divide"),
+        "__ifloordiv__": partial(_written, "floor_divide"),
+        "__matmul__": partial(_method, "matmul"),
+        "__rmatmul__": partial(_exchanged, "matmul", as_operand),
+    }
+
+
+def _on_demand() -> dict[str, Callable[[], Any]]:
+    """Attributes of `Tensor` by what makes them when they are first asked for."""
+    table: dict[str, Callable[[], Any]] = {name: partial(_method, name) for name in PLACES if name not in NOT_METHODS}
+    table |= {f"{name}_": partial(_in_place, name) for name in IN_PLACE_RULES}
+    table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
+    table |= {f"__i{name}__": table[f"{name}_"] for name in ("div", "pow", "mul", "remainder")}
+    table["__itruediv__"], table["__imod__"] = table.pop("__idiv__"), table.pop("__iremainder__")
+    rules = {name: table[f"{name}_"] for name in ("div", "round")}
+    table |= {f"{name}_": partial(_written, name) for name in WRITTEN}
+    table |= {f"{name}_": partial(_plainly, rule, partial(_written, name)) for name, rule in rules.items()}
+    table |= {f"{name}_": partial(_written_copy, name) for name in WRITTEN_COPIES}
+    table |= {name: partial(_named, f"turning:{name}") for name in IN_PLACE_VIEWS}
+    for name in ("add", "sub"):
+        table[f"{name}_"] = table[f"__i{name}__"] = partial(_scaled_in_place, name)
+    table |= {"subtract_": table["sub_"], "where": _where}
+    table |= {name: partial(_named, place) for name, place in IN_OTHER_FILES.items()}
+    table |= {name: partial(_turned, place) for name, place in TURNED.items()}
+    return table | _operators()
+
+
 def attach() -> None:
     """Give `Tensor` its methods, operators and properties."""
-    table: dict[str, Any] = {name: getattr(f, "__wrapped__", f) for name, f in PUBLIC.items() if name not in NOT_METHODS}
-    # Methods skip the look at their first operand that functions need.
-    unary = [rule.name for rule in RULES if len(rule.args) == 1]  # those of two take the second by its name as well
-    table |= {name: METHODS[name] for name in unary if not name.startswith("_") and PUBLIC[name] is FUNCTIONS[name]}
-    table |= {f"{name}_": _in_place(name) for name in IN_PLACE_RULES}
-    table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
-    rules = {name: table[name] for name in ("div_", "round_")}
-    table |= {f"{name}_": _written(name) for name in WRITTEN}
-    for name, rule in rules.items():
-        table[name] = _plainly(rule, table[name])
-    table |= {
-        "add_": _scaled_in_place("add"),
-        "sub_": _scaled_in_place("sub"),
-        "clamp_": _clamp_in_place,
-        "clip_": _clamp_in_place,
-    }
-    table |= writing.FORMS | METHODS_OF_ITS_OWN | {name: getattr(turning, name) for name in turning.__all__}
+    table: dict[str, Any] = {}
+    for rule in RULES:
+        if not rule.name.startswith("_") and rule.name not in PLACES and rule.name not in NOT_METHODS:
+            table[rule.name] = METHODS[rule.name] if len(rule.args) == 1 else _method(rule.name)
+    table |= {alias: _method(alias) for alias in ALIASES if alias in _RULES and alias not in PLACES}
+    table |= {"clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
+    table |= {name: with_numpy_names(function) for name, function in METHODS_OF_ITS_OWN.items()}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
         table[f"__{operation}__"] = METHODS[operation]
         table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
-        table[f"__i{operation}__"] = table[f"{operation}_"]
-    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide, "__itruediv__": rules["div_"]}
+    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide}
     table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
-    table |= {"__floordiv__": undifferentiable.floor_divide, "__rfloordiv__": _exchanged(undifferentiable.floor_divide)}
-    table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"], "__matmul__": products.matmul}
-    table |= {"__rmatmul__": lambda x, y: products.matmul(as_operand(y), x)}
-    table |= {f"__{name}__": _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-    for operator, name in BITWISE.items():
-        table[f"__{operator}__"] = getattr(comparing, name)
-        table[f"__r{operator}__"] = _exchanged(getattr(comparing, name))
-        table[f"__i{operator}__"] = table[f"{name}_"]
-    table |= {"__invert__": comparing.bitwise_not, "__imod__": table["remainder_"], "__ifloordiv__": table["floor_divide_"]}
-    table |= {"where": _where, "polygamma": _polygamma, "subtract_": table["sub_"]}
-    for name, function in table.items():
-        setattr(Tensor, name, with_numpy_names(function))
-    for name, accessors in PROPERTIES.items():
-        setattr(Tensor, name, property(*accessors))
-    for name, absent in ABSENT.items():
-        setattr(Tensor, name, absent)
+    table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"]}
+    table |= {name: property(*accessors) for name, accessors in PROPERTIES.items()} | ABSENT
+    table |= {name: Deferred(Tensor, name, make) for name, make in _on_demand().items() if name not in table}
+    for name, attribute in table.items():
+        setattr(Tensor, name, attribute)

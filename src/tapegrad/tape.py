@@ -17,6 +17,8 @@ from tapegrad import library
 from tapegrad.engine import layout as at
 from tapegrad.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF
 from tapegrad.errors import TapeFullError
+from tapegrad.locks import changing as _changing
+from tapegrad.locks import loading as _loading_lock
 
 __all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of", "words_of"]
 
@@ -34,10 +36,6 @@ ROW_COLUMNS = {
     "second": (at.SECOND, np.int32),
     "value": (at.VALUE, np.float64),
 }
-
-
-_loading_lock = threading.RLock()
-_changing = threading.RLock()  # held while columns change their memory; recording never waits for it
 
 
 def _allocate(length: int, dtype: Any) -> np.ndarray:

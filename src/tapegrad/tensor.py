@@ -6,7 +6,6 @@ on 0-d arrays, and scripts are full of scalars. It turns into an array the momen
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from tapegrad.dtypes import is_long
 from tapegrad.engine.layout import COLLECTED, FULL, NEW_LEAF, SPOILED, UNSUPPORTED
 from tapegrad.foreign_arrays import plain_array
+from tapegrad.locks import leaves as _leaf_lock
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 
@@ -40,7 +40,6 @@ __all__ = [
 FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 
-_leaf_lock = threading.RLock()  # a leaf has one row, whichever thread uses it first
 MOST_TRACKED = 1 << 40  # elements
 ROWS_LEFT: RowObjects[int] = RowObjects()  # of leaves that had other rows before: addresses of their links
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 
 from tapegrad.engine.layout import WATCHED
+from tapegrad.locks import watching as _changing
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, meta_of
@@ -13,7 +13,6 @@ from tapegrad.tensor import Tensor, meta_of
 __all__ = ["move_watch", "unwatch", "watch", "watchers_of"]
 
 _watchers: RowObjects[list[weakref.ref[Tensor]]] = RowObjects(WATCHED)
-_changing = threading.RLock()  # held while the tensors of a row change
 
 
 def watch(t: Tensor) -> None:

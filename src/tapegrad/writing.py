@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad import affine, dtypes, scattering, selecting, slice_writing, triangles
+from tapegrad import dtypes
 from tapegrad.inplace import check_writable, fit, overwrite, take_row
 from tapegrad.tensor import Tensor
 
-__all__ = ["FORMS"]
+__all__ = ["writes"]
 
 
 def writes(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -29,24 +29,3 @@ def writes(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     write.__name__ = write.__qualname__ = name
     write.__doc__ = f"In-place form of `Tensor.{name[:-1]}`: writes into the tensor and returns it."
     return write
-
-
-_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "addbmm": affine.addbmm,
-    "addmm": affine.addmm,
-    "addmv": affine.addmv,
-    "addr": affine.addr,
-    "baddbmm": affine.baddbmm,
-    "scatter": scattering.scatter,
-    "scatter_add": scattering.scatter_add,
-    "index_add": slice_writing.index_add,
-    "index_copy": slice_writing.index_copy,
-    "index_fill": slice_writing.index_fill,
-    "index_put": scattering.index_put,
-    "masked_fill": selecting.masked_fill,
-    "masked_scatter": scattering.masked_scatter,
-    "put": scattering.put,
-    "tril": triangles.tril,
-    "triu": triangles.triu,
-}
-FORMS = {f"{name}_": writes(f"{name}_", function) for name, function in _FUNCTIONS.items()}

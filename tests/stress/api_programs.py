@@ -37,8 +37,9 @@ NOT_CALLED = frozenset(
         "__getstate__",
     ]
 )
-PROPERTIES = tuple(sorted(name for name, value in vars(tg.Tensor).items() if isinstance(value, property)))
-METHODS = tuple(sorted(name for name, value in vars(tg.Tensor).items() if callable(value) and name not in NOT_CALLED))
+NAMES = tuple(name for name in vars(tg.Tensor) if inspect.getattr_static(tg.Tensor, name) is not None and hasattr(tg.Tensor, name))
+PROPERTIES = tuple(sorted(name for name in NAMES if isinstance(vars(tg.Tensor)[name], property)))
+METHODS = tuple(sorted(name for name in NAMES if callable(vars(tg.Tensor)[name]) and name not in NOT_CALLED))
 MORE: dict[str, Callable[..., Any]] = {
     "setitem": operator.setitem,
     "copy": copy.copy,
@@ -48,7 +49,7 @@ MORE: dict[str, Callable[..., Any]] = {
     **{f"new {name}": getattr(tg, name) for name in ("tensor", "as_tensor", "full", "zeros_like", "full_like", "arange")},
 }
 CALLS = (
-    *(f"tg.{name}" for name in sorted(PUBLIC) if not isinstance(PUBLIC[name], type)),
+    *(f"tg.{name}" for name in sorted(PUBLIC) if not isinstance(getattr(tg, name), type)),
     *(f".{name}" for name in METHODS),
     *(f"={name}" for name in PROPERTIES),
     *sorted(MORE),

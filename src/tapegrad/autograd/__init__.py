@@ -1,12 +1,19 @@
 """Differentiation: `backward`, `grad`, gradient modes, the graph seen as nodes, derivatives of functions, and checks of them."""
 
-from tapegrad.autograd import function, functional, graph
-from tapegrad.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
-from tapegrad.autograd.backward import backward, grad
-from tapegrad.autograd.function import Function
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import places as _places
 from tapegrad.factories import Variable
 from tapegrad.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+
+if _TYPE_CHECKING:
+    from tapegrad.autograd import function, functional, graph
+    from tapegrad.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+    from tapegrad.autograd.function import Function
+    from tapegrad.autograd.passes import backward, grad
 
 __all__ = [
     "Function",
@@ -27,3 +34,24 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+_names = _NamesOnDemand(
+    globals(),
+    _places(
+        {
+            "autograd.anomaly_mode": "detect_anomaly set_detect_anomaly",
+            "autograd.function": ". Function",
+            "autograd.functional": ".",
+            "autograd.graph": ".",
+            "autograd.passes": "backward grad",
+        }
+    ),
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _names.get(name)
+
+
+def __dir__() -> list[str]:
+    return _names.listed()

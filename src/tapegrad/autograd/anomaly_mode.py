@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 from tapegrad.autograd.anomalies import Settings
 from tapegrad.autograd.traces import keep_traces
+from tapegrad.locks import anomalies as _lock
 from tapegrad.routes import count
 from tapegrad.tape import TAPE
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
-
-_lock = threading.RLock()
 
 
 def is_anomaly_enabled() -> bool:

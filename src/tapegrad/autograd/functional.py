@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.backward import grad
+from tapegrad.autograd.passes import grad
 from tapegrad.grad_mode import enable_grad
 from tapegrad.tensor import Tensor, array_of, make, wrap
 

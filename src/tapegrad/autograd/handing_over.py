@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from tapegrad.autograd.rows import Record, object_at, record_of
 from tapegrad.autograd.working_memory import Sweep
 from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
+from tapegrad.locks import gradients as _grad_lock
 from tapegrad.tape import TAPE, at_once
 from tapegrad.tensor import Tensor, make, meta_of
 from tapegrad.views import check_memory
@@ -20,7 +20,6 @@ from tapegrad.views import check_memory
 __all__ = ["add_gradients", "aim_leaves", "check_leaf", "check_shapes", "commit", "written"]
 
 _ADDRESS = TAPE.address
-_grad_lock = threading.RLock()  # the collector may run a finaliser, and that a pass, anywhere
 LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_WORDS, ADD = (
     at.LEAF_PAYLOAD,
     at.LEAF_TARGET,

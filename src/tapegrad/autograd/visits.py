@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tapegrad.hooks import RowHooks
 from tapegrad.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tapegrad.hooks import RowHooks
 
 __all__ = ["Finished", "Visits"]
 
-Finished = tuple[Tensor | None, RowHooks, Tensor | None]
+Finished = tuple[Tensor | None, "RowHooks", Tensor | None]
 
 
 class Visits:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.drivers.calling import Call, plain
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.drivers.linear_tape import linear_tape

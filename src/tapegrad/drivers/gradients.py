@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.autograd.sweeping import sweep_towards
 from tapegrad.drivers.calling import Argnums, Call, call, is_compiled, is_tracked, plain, recorder_of
 from tapegrad.tape import TAPE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import with_recording, without_recording

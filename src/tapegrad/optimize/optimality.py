@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.escapes import at_depth
 from tapegrad.joining import cat
 from tapegrad.optimize.active_sets import ActiveSet, AmbiguousError, Limits, Model, first_guess, fitted_multipliers

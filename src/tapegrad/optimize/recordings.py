@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from tapegrad.autograd.backward import grad as tensor_grad
+from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.drivers.calling import Call, call, is_compiled
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected

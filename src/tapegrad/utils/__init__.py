@@ -3,18 +3,20 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from tapegrad.utils import hooks
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import places as _places
 
 if _TYPE_CHECKING:
-    from tapegrad.utils import checkpoint
+    from tapegrad.utils import checkpoint, hooks
 
 __all__ = ["checkpoint", "hooks"]
 
+_names = _NamesOnDemand(globals(), _places({"utils.checkpoint": ".", "utils.hooks": "."}))
+
 
 def __getattr__(name: str) -> _Any:
-    # It needs the drivers, which are loaded when they are first used.
-    from importlib import import_module
+    return _names.get(name)
 
-    if name == "checkpoint":
-        return import_module("tapegrad.utils.checkpoint")
-    raise AttributeError(f"module 'tapegrad.utils' has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return _names.listed()

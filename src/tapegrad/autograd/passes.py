@@ -15,7 +15,7 @@ from tapegrad.autograd.former_rows import rows_of_inputs
 from tapegrad.autograd.handing_over import check_leaf
 from tapegrad.autograd.recorded import call_finished_recorded, recorded_sweep, replace_gradients
 from tapegrad.autograd.rows import object_at, origin, record_of
-from tapegrad.autograd.sweeping import check_used, release, sweep, sweep_from
+from tapegrad.autograd.sweeping import check_used, release, sweep
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
 from tapegrad.frames import frames_of_package
@@ -24,7 +24,7 @@ from tapegrad.tape import TAPE, Claim
 from tapegrad.tensor import Tensor, array_of, make, register_leaf
 from tapegrad.watching import watch
 
-__all__ = ["backward", "grad", "tensor_backward"]
+__all__ = ["backward", "grad"]
 
 _ADDRESS = TAPE.address
 _warned = False
@@ -334,21 +334,3 @@ def _total(parts: list[Any], is_shared: bool) -> Tensor | None:
         return value
     scalar = value.ndim == 0 and value.dtype == np.float64
     return make(value.item() if scalar else value.copy() if is_shared else value, 0)
-
-
-def tensor_backward(
-    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
-) -> None:
-    """Accumulate the gradients of this tensor into the leaves; see `tapegrad.autograd.backward`."""
-    if not retain_graph and not create_graph and inputs is None and self._row > 0 and not TAPE.anomalies:
-        data = self._data
-        if gradient is None:
-            if type(data) is float or data.size == 1:
-                sweep_from(self._row, 1.0)
-                return
-        elif type(data) is float and type(gradient) is Tensor:
-            seed = gradient._data
-            if type(seed) is float or (seed.ndim == 0 and seed.dtype == dtypes.float64):
-                sweep_from(self._row, float(seed))
-                return
-    backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)

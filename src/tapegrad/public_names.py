@@ -1,0 +1,138 @@
+"""The table of names: which file defines which function of the package and method of `Tensor`.
+
+The files are imported when one of their names is first asked for, so that a process pays for what it uses. What a file has here is
+what its ``__all__`` names. Functions that are not here are rows of the rule table.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ALIASES", "FAMILIES", "FILES", "IN_PLACE_VIEWS", "MORE", "NOT_METHODS",
+    "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES",
+]  # fmt: skip
+
+FILES: dict[str, str] = {
+    "affine": "addbmm addmm addmv addr baddbmm",
+    "arithmetic": "add addcdiv addcmul clamp clip div float_power leaky_relu logit round rsub softplus sub where",
+    "comparing": (
+        "allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq equal gcd ge greater "
+        "greater_equal gt isclose isfinite isinf isnan isneginf isposinf isreal lcm le less less_equal logical_and logical_not "
+        "logical_or logical_xor lt ne not_equal signbit"
+    ),
+    "counting": "bincount unique unique_consecutive",
+    "diagonals": "diag diag_embed diagflat diagonal",
+    "differences": "cumulative_trapezoid diff trapezoid trapz",
+    "extremes": "MinMax ValuesIndices amax amin aminmax argmax argmin max min",
+    "grids": "broadcast_shapes broadcast_tensors cartesian_prod combinations meshgrid",
+    "indexing": "getitem",
+    "joining": (
+        "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack hstack row_stack stack vstack"
+    ),
+    "missing_values": "fmax fmin nan_to_num nanmean nansum",
+    "moments": "std std_mean var var_mean",
+    "normalising": "log_softmax logsumexp softmax",
+    "norms": "dist norm",
+    "order_statistics": "median mode nanmedian nanquantile quantile",
+    "products": "bmm dot ger matmul mm mv outer",
+    "rearranging": "flip fliplr flipud roll rot90",
+    "reductions": "all any count_nonzero mean prod sum",
+    "running_extremes": "cummax cummin",
+    "scans": "cumprod cumsum logcumsumexp",
+    "scattering": "index_put masked_scatter put scatter scatter_add",
+    "searching": "argwhere bucketize isin nonzero searchsorted",
+    "selecting": "gather index_select masked_fill masked_select take take_along_dim",
+    "shaping": (
+        "broadcast_to contiguous expand expand_as flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as"
+    ),
+    "slice_writing": "index_add index_copy index_fill",
+    "sorting": "argsort kthvalue msort sort topk",
+    "splitting": "chunk dsplit hsplit split split_with_sizes tensor_split unbind vsplit",
+    "subviews": "as_strided narrow narrow_copy select select_scatter slice_scatter",
+    "tensor_products": "einsum inner kron tensordot",
+    "tiling": "repeat_interleave tile",
+    "transcendental": "erfinv logaddexp2 sinc",
+    "transposing": "adjoint moveaxis movedim permute swapaxes swapdims t transpose",
+    "triangles": "tril triu",
+    "undifferentiable": "floor_divide heaviside",
+    "vectors": "cross trace vdot",
+}  # fmt: skip
+
+# Names that are defined under others, or in files that are not the package's own surface.
+OTHERS: dict[str, str] = {
+    "celu": "activations:celu", "chain_matmul": "linalg.chains:chain_matmul", "cholesky": "linalg.factorisations:legacy_cholesky",
+    "cholesky_inverse": "linalg.factorisations:cholesky_inverse", "cholesky_solve": "linalg.factorisations:cholesky_solve",
+    "clone": "attributes:clone", "det": "linalg.determinants:det", "divide": "arithmetic:div",
+    "hardshrink": "piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
+    "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
+    "pinverse": "linalg.least_squares:pinverse", "prelu": "piecewise:prelu", "qr": "linalg.factorisations:legacy_qr",
+    "rrelu": "piecewise:rrelu", "selu": "activations:selu", "slogdet": "linalg.determinants:slogdet",
+    "subtract": "arithmetic:sub", "svd": "linalg.spectral:legacy_svd", "threshold": "piecewise:threshold",
+    "true_divide": "arithmetic:div",
+}  # fmt: skip
+
+PLACES: dict[str, str] = {name: f"{file}:{name}" for file, names in FILES.items() for name in names.split()} | OTHERS
+
+# Functions of tensors among others, which look at their operands themselves.
+UNCHECKED = frozenset(
+    [
+        *FILES["joining"].split(), *FILES["comparing"].split(), *FILES["arithmetic"].split(), *FILES["grids"].split(),
+        "bucketize", "chain_matmul", "clone", "divide", "einsum", "isin", "searchsorted", "subtract", "true_divide",
+    ]
+) - {"combinations"}  # fmt: skip
+
+# Functions of the package that are no methods of a tensor.
+NOT_METHODS = frozenset(
+    [
+        *FILES["joining"].split(), *FILES["grids"].split(), "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum",
+        "MinMax", "ValuesIndices",
+        "getitem", "isin", "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean",
+        "where",
+    ]
+)  # fmt: skip
+
+# PyTorch's other names for rules.
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg",
+    "positive": "_alias",
+    "subtract": "sub", "true_divide": "div", "sgn": "sign", "special_expit": "sigmoid", "expit": "sigmoid",
+}  # fmt: skip
+
+# Operations besides the rules that have an in-place form.
+WRITTEN = (
+    "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "erfinv", "float_power", "floor_divide", "gcd", "ge", "greater",
+    "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "sinc", "true_divide",
+)  # fmt: skip
+
+# Operations whose result, a copy, is written into the tensor.
+WRITTEN_COPIES = (
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "index_add", "index_copy", "index_fill", "index_put", "masked_fill",
+    "masked_scatter", "put", "scatter", "scatter_add", "tril", "triu",
+)  # fmt: skip
+
+# Views that the tensor itself can become.
+IN_PLACE_VIEWS = ("squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_")
+
+# What else the package has, a dot being the file itself: what ``from tapegrad import *`` gives, and what it does not, as it stands
+# for whole families.
+MORE = {
+    "autograd.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled",
+    "devices": "device",
+    "linalg": ".",
+    "random": ". manual_seed normal rand rand_like randint randint_like randn randn_like randperm",
+    "ranges": "arange eye linspace tril_indices triu_indices",
+    "utils": ".",
+}
+FAMILIES = {
+    "drivers": (
+        ". check_grads checkpoint elementwise_grad gauss_newton grad hessian hvp jacobian jvp linearize value_and_grad "
+        "value_and_jacobian vjp"
+    ),
+    "nopython": "free_tape_memory njit_op tape_memory",
+    "saving": "load save",
+    "nn": ".",
+    "optim": ".",
+    "optimize": ".",
+}

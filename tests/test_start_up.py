@@ -1,0 +1,235 @@
+"""What `import tapegrad` and a first gradient import, and names that are imported when they are first asked for."""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import pydoc
+import threading
+from types import ModuleType
+
+import fresh_processes
+import pytest
+
+import tapegrad as tg
+from tapegrad import public_names
+from tapegrad.deferred import Deferred
+
+# What tensors, their operators and the plain backward pass are made of.
+IMPORTED = [
+    "tapegrad",
+    "array_attributes",
+    "attributes",
+    "autograd",
+    "autograd.faults",
+    "autograd.gradcheck",
+    "autograd.handing_over",
+    "autograd.rows",
+    "autograd.sweeping",
+    "autograd.tensor_backward",
+    "autograd.visits",
+    "autograd.working_memory",
+    "buffers",
+    "casting",
+    "compile_notice",
+    "cut_values",
+    "deferred",
+    "descriptors",
+    "devices",
+    "dtypes",
+    "elementwise",
+    "engine",
+    "engine.layout",
+    "entries",
+    "errors",
+    "escapes",
+    "factories",
+    "foreign_arrays",
+    "forking",
+    "forward",
+    "frames",
+    "grad_mode",
+    "index_keys",
+    "indexing",
+    "inference_tensors",
+    "inplace",
+    "jit",
+    "library",
+    "locks",
+    "nested",
+    "number_entries",
+    "numpy_api",
+    "numpy_names",
+    "opcodes",
+    "packing",
+    "parameter_names",
+    "public_names",
+    "quiet",
+    "recording",
+    "routes",
+    "row_objects",
+    "rules",
+    "shaping",
+    "sizes",
+    "special",
+    "structural",
+    "surface",
+    "tape",
+    "tensor",
+    "views",
+    "watching",
+]
+
+# From Python's library, beside what NumPy imports: what they need.
+STANDARD = {"__future__", "array", "mmap", "threading"}
+
+# What compiles the engine, where none was built.
+COMPILING = {"kernels", "kernel_files", "second_partials"}
+
+SCALAR = "x = tg.tensor(2.0, requires_grad=True); (x * x + 3.0 / x).backward(); x.grad.item()"
+ARRAY = "a = tg.tensor([1.0, 2.0], requires_grad=True); (tg.exp(a * a) - a[0]).sum().backward(); a.grad.numpy()"
+
+
+def imported_by(code: str, besides: str = "import numpy") -> set[str]:
+    """Modules that code imports, besides those that other code imports."""
+    text = f"import sys\n{besides}\nbefore = set(sys.modules)\n{code}\nprint(*(set(sys.modules) - before))"
+    return set(fresh_processes.run(text, fresh_processes.environment()).stdout.split())
+
+
+def own(names: set[str]) -> set[str]:
+    return {name.removeprefix("tapegrad.") for name in names if name.partition(".")[0] == "tapegrad"}
+
+
+def test_import_imports_of_the_package_only_what_is_named_here() -> None:
+    assert own(imported_by("import tapegrad")) == set(IMPORTED)
+
+
+def test_import_imports_of_pythons_library_only_what_is_named_here() -> None:
+    found = {name.partition(".")[0] for name in imported_by("import tapegrad")} - {"tapegrad"}
+    assert found <= STANDARD
+
+
+@pytest.mark.parametrize(("code", "more"), [(SCALAR, {"conversions"}), (ARRAY, {"conversions", "reductions", "scans"})])
+def test_first_gradient_imports_of_the_package_only_what_it_uses(code: str, more: set[str]) -> None:
+    assert own(imported_by(code, "import numpy, tapegrad as tg")) - COMPILING == more
+
+
+def test_first_gradient_through_a_driver_imports_only_the_drivers_files() -> None:
+    code = "tg.value_and_grad(lambda x: (x * x).sum())(numpy.array([1.0, 2.0]))"
+    found = own(imported_by(code, "import numpy, tapegrad as tg"))
+    assert not {name for name in found if name.partition(".")[0] in ("nn", "optim", "optimize", "nopython", "linalg")}
+
+
+@pytest.mark.parametrize("file", public_names.FILES)
+def test_table_has_the_names_that_a_file_offers(file: str) -> None:
+    offered = set(importlib.import_module(f"tapegrad.{file}").__all__)
+    # Names that a later file of the table, a method, or another module has.
+    elsewhere = {
+        "affine": {"linear"}, "counting": {"one_hot"}, "indexing": {"index_put"}, "subviews": {"storage_offset", "unfold"},
+        "tiling": {"repeat"}, "transposing": {"H", "T", "mT"},
+    }  # fmt: skip
+    assert set(public_names.FILES[file].split()) == offered - elsewhere.get(file, set())
+
+
+def test_no_file_has_the_name_of_something_else_in_its_package() -> None:
+    """Importing it would put the module in the place of the name."""
+    hidden = {
+        f"{package.__name__}.{file.name}"
+        for package in (tg, tg.autograd)
+        for file in pkgutil.iter_modules(package.__path__)
+        if not isinstance(getattr(package, file.name, tg), ModuleType)
+    }
+    # These are imported before anybody can ask for the function.
+    assert hidden == {"tapegrad.tensor", "tapegrad.autograd.gradcheck"}
+
+
+TABLES = (*public_names.MORE.values(), *public_names.FAMILIES.values())
+ALL_NAMES = sorted({*tg.surface.PUBLIC, *" ".join(TABLES).split()} - {"."})
+
+
+def test_every_name_of_the_table_is_listed_and_there() -> None:
+    assert [name for name in ALL_NAMES if name not in dir(tg) or getattr(tg, name) is None] == []
+
+
+def test_names_of_families_are_imported_from_the_package() -> None:
+    code = "from tapegrad import grad, hessian, linalg, load, nn, optim, random, sum\nassert callable(hessian) and callable(sum)"
+    assert "nn" in own(imported_by(code))
+
+
+def test_star_gives_functions_and_leaves_families_alone() -> None:
+    found = own(imported_by("from tapegrad import *\nassert callable(logsumexp) and callable(rand) and callable(einsum)"))
+    assert not found & {"nn", "optim", "optimize", "drivers", "nopython"}
+
+
+@pytest.mark.parametrize("module", [tg, tg.autograd, tg.utils])
+def test_unknown_name_is_said_to_be_no_attribute(module: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute 'nothing'"):
+        getattr(module, "noth" + "ing")
+
+
+def in_a_fresh_process(code: str) -> str:
+    return fresh_processes.run(f"import tapegrad as tg\n{code}", fresh_processes.environment()).stdout
+
+
+def test_help_shows_a_function_that_was_not_asked_for_yet() -> None:
+    assert "Sum of the elements on the" in in_a_fresh_process("help(tg.trace)")
+
+
+def test_help_shows_methods_that_were_not_asked_for_yet() -> None:
+    assert "logsumexp(x" in in_a_fresh_process("import pydoc; print(pydoc.plain(pydoc.render_doc(tg.Tensor)))")
+
+
+def test_method_is_the_same_from_class_subclass_and_tensor() -> None:
+    code = """
+class Own(tg.Tensor):
+    __slots__ = ()
+    def amax(self, *a):
+        return super().amax(*a)
+x = tg.nn.Parameter(tg.tensor([1.0, 2.0]))
+print(x.amin().item(), tg.Tensor.amin is type(x).amin, type(x).msort(x).tolist(), Own.amax is not tg.Tensor.amax)
+"""
+    assert in_a_fresh_process(code) == "1.0 True [1.0, 2.0] True\n"
+
+
+def test_attribute_that_was_put_in_the_place_of_a_method_stays() -> None:
+    assert in_a_fresh_process("tg.Tensor.amax = lambda t: 'mine'; print(tg.ones(2).amax())") == "mine\n"
+
+
+def test_property_that_was_not_asked_for_yet_refuses_to_be_set() -> None:
+    code = "x = tg.ones(2, 2)\ntry:\n    x.T = 3\nexcept AttributeError:\n    print('refused', x.T.shape)"
+    assert in_a_fresh_process(code) == "refused tapegrad.Size([2, 2])\n"
+
+
+def test_pickled_tensor_is_read_by_a_process_that_imported_nothing_else() -> None:
+    data = pickle.dumps(tg.tensor([1.0, 2.0], requires_grad=True))
+    assert in_a_fresh_process(f"import pickle; print(pickle.loads({data!r}).tolist())") == "[1.0, 2.0]\n"
+
+
+def test_numpy_functions_find_tensors_of_a_fresh_process() -> None:
+    assert in_a_fresh_process("import numpy as np; print(np.linalg.norm(tg.tensor([3.0, 4.0])).item())") == "5.0\n"
+
+
+def test_threads_that_ask_at_once_get_the_same_attribute() -> None:
+    class Owner:
+        pass
+
+    barrier, found = threading.Barrier(4), []
+    made = iter(range(100))
+
+    def make() -> object:
+        barrier.wait()
+        number = next(made)
+        return property(lambda self: number)
+
+    Owner.name = Deferred(Owner, "name", make)  # type: ignore[attr-defined]
+    threads = [threading.Thread(target=lambda: found.append(Owner().name)) for _ in range(4)]  # type: ignore[attr-defined]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Owner().name in found  # type: ignore[attr-defined]
+    assert isinstance(inspect.getattr_static(Owner, "name"), property)
+
+
+def test_every_method_has_documentation_that_can_be_rendered() -> None:
+    assert "Deferred" not in pydoc.plain(pydoc.render_doc(tg.Tensor))
