@@ -10,8 +10,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, numbers
 
 import tapegrad as tg
-from tapegrad import copying
-from tapegrad import nn
+from tapegrad import copying, nn
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 
