@@ -229,6 +229,17 @@ def a_list_of_constants_is_overwritten(x):
 
 
 @TABLE.case(X)
+def lists_of_constants_that_grew_are_overwritten(x):
+    made, grown = [float(i) for i in range(4)], []
+    for i in range(3):
+        grown.append(i + 0.5)
+    grown.insert(0, 1.5)
+    made[1] += x[0] * x[1]
+    grown[2] = x[2] * made[1]
+    return made[1] * grown[2] + made[3] * grown[0] * x[3] + grown[3]
+
+
+@TABLE.case(X)
 def dictionaries(x):
     d = {}
     for i in range(3):

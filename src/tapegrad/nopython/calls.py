@@ -48,6 +48,7 @@ VIEWS = frozenset(
      "swapaxes", "transpose", "view", "asanyarray", "as_strided", "imag", "nan_to_num", "real", "require", "rot90",
      "sliding_window_view", "trim_zeros"]
 )  # fmt: skip
+KEEPING = frozenset(["append", "insert"])  # methods of lists that keep their last argument
 # Methods of arrays that give new ones.
 NEW = frozenset(
     ["argsort", "conj", "conjugate", "copy", "cumprod", "cumsum", "dot", "flatten", "mean", "nonzero", "prod", "repeat", "std",
@@ -162,6 +163,8 @@ class Retargeting:
                 function = METHODS[found.attr] or Invocation(None, found.attr, self.level)
                 self.replace(statement, function, tape=True, receiver=found.value)
             else:
+                if self.level and found.attr in KEEPING and value.args:
+                    value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc)]
                 self.body.append(statement)
             if (self.level and found.attr in NEW) or found.attr == "copy":
                 self.wrap(self.body.pop(), lifted_from, found.value)
