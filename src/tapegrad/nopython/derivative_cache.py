@@ -179,4 +179,5 @@ def _can_be_kept(made: Any) -> bool:
         return False
     names = [v.name for v in made.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
     found = [lookup_environment(name) for name in names]
-    return all(environment is not None and environment.can_cache() for environment in found)
+    # Numba gives code that it generated an environment without a module, and leaves it out; nothing is lost if it is empty.
+    return all(environment is not None and (environment.can_cache() or not environment.consts) for environment in found)
