@@ -1,6 +1,7 @@
 """What importing loads, and the engine where it is compiled: Numba's cache of it in every state it can be in."""
 
 import io
+import math
 import pickle
 import shutil
 import subprocess
@@ -230,3 +231,41 @@ except KeyboardInterrupt:
     pass
 """
     assert_gradient(run(interrupted + GRADIENT, environment(filled[0])).stdout)
+
+
+def test_gradient_of_scalars_compiles_nothing_for_arrays_nor_operators(filled: tuple[Path, list[str]]) -> None:
+    names = {path.name.split(".")[1].split("-")[0] for path in filled[0].rglob("*.nbi")}
+    assert {"start", "run", "scalar_run"} <= names
+    assert not names & {"gather_block", "scatter_block", "partial_block", "scalar_partials", "operate", "primal"}
+
+
+def test_operators_are_compiled_once_there_were_some_passes(cache: Path) -> None:
+    code = f"""
+{GRADIENT}
+kinds = [type(tg.Tensor.__mul__).__name__]
+for _ in range(tg.descriptors.WORTHWHILE):
+    (x * x).backward()
+x.grad = s.grad = None
+print(*kinds, type(tg.Tensor.__mul__).__name__)
+(tg.exp(x * s) + s * s).backward()
+print(x.grad.item(), s.grad.item())
+"""
+    first, kinds, second = run(code, environment(cache)).stdout.splitlines()
+    assert kinds == "function method_descriptor"
+    assert_gradient(first)
+    assert_gradient(second)
+
+
+def test_kernels_of_costly_rules_and_arrays_are_compiled_when_rows_of_them_are_recorded(cache: Path) -> None:
+    code = """
+import tapegrad as tg
+x = tg.tensor(0.5, requires_grad=True)
+(x * x).backward()
+tg.tanh(x).backward()
+a = tg.tensor([1.0, 2.0, 4.0], requires_grad=True)
+a.backward(tg.ones(6)[::2])
+(a * a)[::2].sum().backward()
+print(x.grad.item(), *a.grad.tolist())
+"""
+    printed = [float(word) for word in run(code, environment(cache)).stdout.split()]
+    assert printed == pytest.approx([1.0 + 1.0 - math.tanh(0.5) ** 2, 3.0, 1.0, 9.0], rel=1e-14)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from itertools import count
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,10 @@ from tapegrad.tensor import Tensor
 __all__ = ["install"]
 
 METH_NOARGS, METH_O = 0x0004, 0x0008
+
+# Backward passes after which operators are compiled, where the engine was not built: their Python forms do the same, and a process
+# with few passes is done before the seconds that compiling takes.
+WORTHWHILE = 32
 
 
 class _MethodDefinition(ctypes.Structure):
@@ -85,15 +91,14 @@ def _prepare_header() -> None:
     loops = np.array([numpy_api.inner_loop(f) if isinstance(f, np.ufunc) else (0, 0) for f in forward], np.int64)
     _kept.extend([fallbacks, loops])
     header[at.FALLBACKS], header[at.LOOPS] = fallbacks.ctypes.data, loops.ctypes.data
-    header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
     header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
 
 
-def install() -> None:
+def _use_operators(table: np.ndarray) -> None:
     """Put the compiled operators in the place of their Python forms."""
-    _prepare_header()
-    table = np.zeros(2 * len(RULES) + 1, np.int64)
-    TAPE.operators(TAPE.address, table.ctypes.data)
+    header, kernels = TAPE.header, TAPE.kernels
+    TAPE.need("scalar_partials")
+    header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
     plain: dict[Callable[..., Any], Any] = {}
     for opcode, rule in enumerate(RULES):
         for form, function in zip((FORMS[opcode], REFLECTED.get(opcode)), table[2 * opcode : 2 * opcode + 2], strict=True):
@@ -105,7 +110,32 @@ def install() -> None:
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
             setattr(Tensor, name, plain[attribute])
+
+
+def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
+    """The entry ``start`` where it is compiled here, which sees the passes go by."""
+    start, passes = TAPE.kernels.start.get(), count(1)
+
+    def start_pass(*arguments: Any) -> Any:
+        if next(passes) % WORTHWHILE == 0:  # again, if it was interrupted
+            _use_operators(table)
+            TAPE.start = start
+        return start(*arguments)
+
+    return start_pass
+
+
+def install() -> None:
+    """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
+    _prepare_header()
+    table = np.zeros(2 * len(RULES) + 1, np.int64)
+    TAPE.operators(TAPE.address, table.ctypes.data)
+    _kept.append(table)
     _outlive_the_modules()
+    if isinstance(TAPE.kernels, ModuleType):  # of the generated text
+        TAPE.start = _after_some_passes(table)
+    else:
+        _use_operators(table)
     Tensor.__del__ = _descriptor("__del__", int(table[-1]), METH_NOARGS, None)  # type: ignore[method-assign]
 
 

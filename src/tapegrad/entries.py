@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tapegrad.engine import layout as at
 
-__all__ = ["ENTRIES", "KERNELS_OF", "KERNEL_WORDS"]
+__all__ = ["ENTRIES", "KERNELS_OF", "KERNEL_WORDS", "OTHER_NAMES"]
 
 ENTRIES = [
     "scalar_row",
@@ -64,17 +64,22 @@ KERNEL_WORDS = {
     "scalar_run": at.SCALAR_RUN,
 }
 
-# Which kernels the sweep needs for rows that an entry records (or what the entry itself calls).
+# Entries under another name, where they need more kernels.
+OTHER_NAMES = {"array_leaf_row": "leaf_row"}
+
+# Which kernels the sweep needs for rows that an entry records (or what the entry itself calls). Adjoints of arrays may be strided.
+STRIDED = ("gather_block", "scatter_block")
 KERNELS_OF = {
-    "scalar_row": ("scalar_partials",),
-    "array1": ("partial_block", "elementwise_step"),
-    "array2": ("partial_block", "elementwise_step"),
-    "array3": ("partial_block", "elementwise_step"),
-    "view_row": ("gather_step",),
-    "map_row": ("gather_step", "scatter_step"),
-    "reduce_row": ("scatter_step",),
-    "join_row": ("join_step",),
-    "run": ("scalar_run", "gather_block", "scatter_block", "deliver", "fill_block"),
-    "conclude": ("gather_block", "scatter_block", "deliver"),
+    "array1": ("partial_block", "elementwise_step", *STRIDED),
+    "array2": ("partial_block", "elementwise_step", *STRIDED),
+    "array3": ("partial_block", "elementwise_step", *STRIDED),
+    "view_row": ("gather_step", *STRIDED),
+    "map_row": ("gather_step", "scatter_step", *STRIDED),
+    "reduce_row": ("scatter_step", *STRIDED),
+    "join_row": ("join_step", *STRIDED),
+    "host_row": STRIDED,
+    "array_leaf_row": STRIDED,
+    "run": ("scalar_run", "deliver", "fill_block"),
+    "conclude": ("deliver",),
     "add_to_adjoint": ("gather_block", "deliver", "fill_block"),
 }

@@ -16,21 +16,28 @@ FLAGS: dict[str, Any] = {
     "nogil": False,  # recording and sweeping rely on the interpreter lock for atomicity
 }
 
+takes_all_passes = False  # of Numba's, when the library is built, where time matters less
+
 
 def inline(function: Callable[..., Any]) -> Any:
     """Compile `function` as a part of the entries that call it; it gets no cache file of its own."""
-    import numba
-
-    njit: Any = numba.njit  # its stubs do not know the wrapper flags
-    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **FLAGS)(function)
+    return _part(function)
 
 
 def always_inline(function: Callable[..., Any]) -> Any:
     """The same for parts of an inner loop that are too long for the compiler to inline unasked."""
+    return _part(function, forceinline=True)
+
+
+def _part(function: Callable[..., Any], **flags: Any) -> Any:
     import numba
 
-    njit: Any = numba.njit
-    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **FLAGS)(function)
+    if not takes_all_passes:
+        from tapegrad.engine_compiler import PartCompiler
+
+        flags["pipeline_class"] = PartCompiler
+    njit: Any = numba.njit  # its stubs do not know the wrapper flags
+    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **flags, **FLAGS)(function)
 
 
 class Lazy:
@@ -124,9 +131,10 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
         def build() -> Any:
             import numba
 
-            dispatcher = _cached(
-                functools.partial(numba.njit, signature, no_cfunc_wrapper=True, **(FLAGS | {"nogil": nogil})), function
-            )
+            from tapegrad.engine_compiler import Compiler
+
+            flags = FLAGS | {"nogil": nogil, "no_cfunc_wrapper": True, "pipeline_class": Compiler}
+            dispatcher = _cached(functools.partial(numba.njit, signature, **flags), function)
             return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
         return Lazy(build, function, signature, is_entry=True, nogil=nogil)
@@ -143,7 +151,10 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
         def build() -> Any:
             import numba
 
-            compiled.append(_cached(functools.partial(numba.cfunc, signature, error_model="numpy"), function))
+            from tapegrad.engine_compiler import Compiler
+
+            flags: dict[str, Any] = {"error_model": "numpy", "pipeline_class": Compiler}
+            compiled.append(_cached(functools.partial(numba.cfunc, signature, **flags), function))
             return compiled[0].address
 
         return Lazy(build, function, signature, is_entry=False)

@@ -19,6 +19,7 @@ from tapegrad.opcodes import (
     OPCODES,
     calls_in,
     compiled_forms,
+    is_quick,
     names_in,
     partial_texts,
 )
@@ -51,17 +52,13 @@ def _branches(cases: list[tuple[int, list[str]]], subject: str) -> Iterator[str]
         yield from (f"        {line}" for line in body)
 
 
-QUICK = frozenset(["cos", "cosh", "exp", "log", "sin", "sinh", "sqrt"])  # one call of the C library each
-
-
 def _scalar_cases(inlined: bool) -> list[tuple[int, list[str]]]:
     """Bodies computing both partials of a plain row; a costly one is skipped where its operand is a constant."""
     cases = []
     for opcode, rule in enumerate(RULES):
-        texts = [text or "nan" for text in (*rule.partials, "0.0")[:2]] if len(rule.args) < 3 else []
-        calls = {call for text in texts for call in calls_in(text)}
-        if len(rule.args) > 2 or inlined != (calls <= QUICK):
+        if len(rule.args) > 2 or inlined != is_quick(rule):
             continue
+        texts = [text or "nan" for text in (*rule.partials, "0.0")[:2]]
         body = []
         for result, have, text in zip(("dx", "dy"), ("has_x", "has_y"), texts, strict=False):
             body.append(f"{result} = ({text}) if {have} else 0.0" if calls_in(text) - {"where", "mul0"} else f"{result} = {text}")

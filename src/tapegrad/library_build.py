@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tapegrad import library
+from tapegrad import jit, library
 from tapegrad.jit import Lazy
 from tapegrad.kernels import linear_source
 from tapegrad.library_glue import Function, glue
@@ -65,6 +65,7 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
     """All entries and kernels, and their LLVM code."""
     import numba
 
+    jit.takes_all_passes = True
     space: dict[str, Any] = {"__name__": "tapegrad_library"}
     exec(compile(text, "<tapegrad engine>", "exec"), space)
     functions, codes = [], []

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from tapegrad.engine.layout import UNIT
 from tapegrad.rules import RULES, Rule
 
 __all__ = [
-    "COMPILED_PRIMALS", "HAS_EXACT", "HAS_SCALAR", "MATH", "OPCODES", "USES", "calls_in", "compiled_forms", "names_in",
+    "COMPILED_PRIMALS", "HAS_EXACT", "HAS_SCALAR", "MATH", "OPCODES", "USES", "calls_in", "compiled_forms", "is_quick", "names_in",
     "partial_texts", "rule_table",
 ]  # fmt: skip
 
@@ -49,22 +47,22 @@ MATH = [
     "tanh",
 ]
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_CALL = re.compile(r"([A-Za-z_]\w*)\(")
+# Compiling regular expressions would take longer than all else here.
+_SPACES = str.maketrans(dict.fromkeys("()+-*/<>=!.,", " "))
 
 
 def names_in(text: str) -> set[str]:
     """Names that an expression uses."""
-    return set(_NAME.findall(text))
+    return {word for word in text.translate(_SPACES).split() if word.isidentifier()}
 
 
 def calls_in(text: str) -> set[str]:
     """Functions that an expression calls."""
-    return set(_CALL.findall(text))
+    return names_in(" ".join(piece.translate(_SPACES).rpartition(" ")[2] for piece in text.split("(")[:-1]))
 
 
 def _bits(text: str | None) -> int:
-    return 0 if text is None else sum(bit for name, bit in BITS.items() if name in names_in(text))
+    return 0 if text is None else sum(BITS.get(name, 0) for name in names_in(text))
 
 
 USES: tuple[tuple[int, ...], ...] = tuple(tuple(_bits(text) for text in rule.partials) for rule in RULES)
@@ -74,6 +72,14 @@ def partial_texts() -> list[str]:
     """The distinct partials that need a loop: many rules share one (``-1.0``, ``y``, …)."""
     texts = {text for rule in RULES for text in rule.partials if text is not None and text != "1.0"}
     return sorted(texts)
+
+
+QUICK = frozenset(["cos", "cosh", "exp", "log", "sin", "sinh", "sqrt"])  # one call of the C library each
+
+
+def is_quick(rule: Rule) -> bool:
+    """Whether the partials of a scalar are a part of the sweep, and not a call away in a kernel that is loaded for them."""
+    return len(rule.args) < 3 and all(calls_in(text or "nan") <= QUICK for text in rule.partials)
 
 
 # Functions whose compiled form is not what the `math` module gives, or too long to be compiled for scalars alone.

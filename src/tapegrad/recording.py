@@ -16,7 +16,7 @@ from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor, check_saved
-from tapegrad.opcodes import USES
+from tapegrad.opcodes import USES, is_quick
 from tapegrad.packing import current_pair
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.routes import usual_entry
@@ -217,7 +217,14 @@ def _check_saved(opcode: int, operands: tuple[Tensor, ...]) -> None:
     check_saved(t for k, t in enumerate(operands) if uses >> k & 1)
 
 
+_seen: set[int] = set()  # rules of which a scalar's row was recorded here
+
+
 def _scalar_row(opcode: int, operands: tuple[Tensor, ...], data: tuple[float, ...], z: float) -> Any:
+    if opcode not in _seen:
+        if not is_quick(RULES[opcode]):
+            TAPE.need("scalar_partials")
+        _seen.add(opcode)
     count = len(operands)
     y_handle, y = (operands[1]._row, data[1]) if count == 2 else (0, 0.0)
     return TAPE.scalar_row(_ADDRESS, opcode, count, operands[0]._row, data[0], y_handle, y, z)

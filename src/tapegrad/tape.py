@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad import library
 from tapegrad.engine import layout as at
-from tapegrad.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF
+from tapegrad.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF, OTHER_NAMES
 from tapegrad.errors import TapeFullError
 from tapegrad.locks import changing as _changing
 from tapegrad.locks import loading as _loading_lock
@@ -116,7 +116,7 @@ class Tape:
     __slots__ = (
         "_name_numbers", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names", "on_load",
         "ready", "recording_off", "reshaped", "row_limit",
-        "anomalies", "inferring", "packers", "passes", "rules", "tables", "versions", "waiting", *ENTRIES,
+        "anomalies", "inferring", "packers", "passes", "rules", "tables", "versions", "waiting", *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -140,11 +140,12 @@ class Tape:
         self.tables: Any = weakref.WeakSet()  # of objects that belong to rows
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.packers = 0  # how many pairs of hooks are to pack saved values now, in all threads
-        for name in ENTRIES:
+        for name in (*ENTRIES, *OTHER_NAMES):
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}
 
     if TYPE_CHECKING:  # a real __getattr__ would slow down every look-up of an entry
+        start: Any
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -189,16 +190,25 @@ class Tape:
         with _loading_lock:
             return self._compiled(name)
 
+    def need(self, kernel: str) -> None:
+        """Load a kernel for rows that are recorded from now on."""
+        self.load()
+        with _loading_lock:
+            self._need(kernel)
+
+    def _need(self, kernel: str) -> None:
+        self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
+
     def _compiled(self, name: str) -> Any:
         for kernel in KERNELS_OF.get(name, ()):
-            self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
-        if name.startswith("array"):
+            self._need(kernel)
+        if "elementwise_step" in KERNELS_OF.get(name, ()):
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
         if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1
         if name == "new_anchor":
             self._compiled("drop_anchor")  # the collector may ask for it at any moment from now on
-        entry = getattr(self.kernels, name).get()
+        entry = getattr(self.kernels, OTHER_NAMES.get(name, name)).get()
         setattr(self, name, entry)
         return entry
 

@@ -310,7 +310,8 @@ def register_leaf(t: Tensor) -> None:
         link = LeafLink(t)
         link.data = t._data
         while True:
-            handle = TAPE.leaf_row(TAPE.address, id(link), id(t._data))
+            record = TAPE.leaf_row if type(t._data) is float else TAPE.array_leaf_row
+            handle = record(TAPE.address, id(link), id(t._data))
             if handle > 0:
                 break
             TAPE.make_room(8, 128)
