@@ -60,7 +60,7 @@ PASSES = passes()
 
 
 def test_the_recording_has_passes_of_its_own() -> None:
-    assert {"tapegrad_add_tape", "tapegrad_fold", "native_lowering"} <= set(PASSES)
+    assert {"tapegrad_add_tape", "tapegrad_fold", "tapegrad_part_lowering"} <= set(PASSES)
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(PASSES)), ids=PASSES)

@@ -42,6 +42,36 @@ def made(power):
         return x[0] ** power * x[1]
     return g
 
+def long(factor):
+    @numba.njit
+    def g(x):
+        total = 0.0
+        for i in range(2):
+            a = np.sin(x[i]) * factor
+            b = np.exp(x[i]) + a
+            if b > 0.0:
+                total += np.log(b) * np.cos(a * b) + factor * x[i]
+            else:
+                total -= a * b + np.tanh(a) * np.sqrt(b * b + factor)
+            for j in range(i):
+                total += np.sin(x[i] * x[j]) * np.exp(-factor * x[j] * x[j]) + np.arctan(factor * x[i] - x[j])
+        return total
+    return g
+
+first, second = long(1.0), long(2.0)
+
+@numba.njit
+def even(x, n):
+    return odd(x, n - 1) * x if n > 0 else x * x
+
+@numba.njit
+def odd(x, n):
+    return even(x, n - 1) + x if n > 0 else 2.0 * x
+
+@numba.njit
+def circle(x):
+    return even(x[0], 4) + odd(x[1], 3)
+
 @numba.njit(cache=True)
 def f(x):
     return helper(x[0]) * x[1] + SHIFT * x[1]
@@ -353,3 +383,36 @@ def test_processes_share_what_they_keep(project: Project) -> None:
     first, second = run(), run()
     assert first[0] == second[0]
     assert (first[1], second[1]) == ("0 2", "2 0")
+
+
+TWO_KEPT = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np
+import tapegrad as tg
+import kept_model
+x = np.array([1.5, 0.5])
+for name in {names!r}:
+    print(tg.value_and_grad(getattr(kept_model, name))(x), tg.hessian(getattr(kept_model, name))(x).tolist())
+"""
+
+
+def test_derivatives_that_several_processes_kept_are_linked_apart(project: Project) -> None:
+    """Numba numbers functions anew in each process, so what two processes kept may have functions of one name."""
+
+    def run(*names: str) -> list[str]:
+        code = TWO_KEPT.format(folder=str(project.folder), names=names)
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    apart = [*run("first"), *run("second")]
+    assert apart[0] != apart[1]
+    assert run("first", "second") == apart
+
+
+def test_functions_that_call_each_other_in_a_circle_are_kept_with_it(project: Project) -> None:
+    def run() -> str:
+        code = TWO_KEPT.format(folder=str(project.folder), names=("circle",))
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert run() == run()
+    assert len(project.files()) == 2

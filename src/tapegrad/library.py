@@ -32,6 +32,7 @@ TABLES = ("rules", "second_partials")
 # What the code is made from, besides the modules of `engine`.
 SOURCES = (
     "jit.py", "kernels.py", "library_build.py", "library_glue.py", "opcodes.py", "rules.py", "second_partials.py", "special.py",
+    "nopython/columns.py", "nopython/lane_sweeps.py", "nopython/sweep.py", "nopython/sweep_entries.py",
 )  # fmt: skip
 
 # What NumPy calls the features that code for a family of processors uses. Its newer versions name the levels as well.

@@ -68,6 +68,7 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
     jit.takes_all_passes = True
     space: dict[str, Any] = {"__name__": "tapegrad_library"}
     exec(compile(text, "<tapegrad engine>", "exec"), space)
+    space |= _sweeps_over_recordings()
     functions, codes = [], []
     for name, lazy in space.items():
         if isinstance(lazy, Lazy):
@@ -75,6 +76,14 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
             functions.append(Function(name, lazy.signature, made.native_name, lazy.is_entry, lazy.nogil))
             codes.append(made.inspect_llvm())
     return functions, codes
+
+
+def _sweeps_over_recordings() -> dict[str, Lazy]:
+    """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
+    from tapegrad.nopython import lane_sweeps, sweep, sweep_entries
+
+    found = [lazy for module in (lane_sweeps, sweep) for lazy in vars(module).values() if isinstance(lazy, Lazy)]
+    return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
 
 
 def _optimised(functions: list[Function], codes: list[str], processor: str) -> bytes:

@@ -8,9 +8,15 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.extending import intrinsic, overload
-from numba.core.typing.npydecl import parse_dtype
+from numba.core.extending import intrinsic
+from numba.core.imputils import lower_builtin
+from numba.core.typing import signature
+from numba.core.typing.npydecl import parse_dtype, parse_shape
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.np.arrayobj import _parse_shape
 
+from tapegrad.nopython import variable_arrays
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import primals
 from tapegrad.nopython.variable import has_variables, variable
 
@@ -30,6 +36,26 @@ def _given(dtype):
 
 def zeros(shape, dtype=float):
     raise NotImplementedError
+
+
+@infer_global(zeros)
+class ZerosByPosition(AbstractTemplate):  # type: ignore[misc]
+    """As work arrays are written nearly always; there is no function to compile."""
+
+    key = zeros
+
+    def generic(self, args, kws):
+        count = parse_shape(args[0]) if len(args) in (1, 2) and not kws else None
+        if count is None or (len(args) == 2 and not _holds_floats(args[1])):
+            return None
+        return signature(types.Array(variable, count, "C"), types.unliteral(args[0]), *args[1:])
+
+
+@lower_builtin(zeros, types.Any)
+@lower_builtin(zeros, types.Any, types.Any)
+def _write_zeros(context, builder, sig, args):
+    shape = _parse_shape(context, builder, sig.args[0], args[0])
+    return variable_arrays.zeros(context, builder, sig.return_type, shape)
 
 
 @overload(zeros)
@@ -225,14 +251,6 @@ ALLOCATORS = {
 }  # fmt: skip
 
 
-def variables_of(a):
-    """An array of variables with the values of an array of constants, in the same layout."""
-    made = np.empty_like(a, variable)
-    for place in np.ndindex(a.shape):
-        made[place] = a[place]
-    return made
-
-
 @intrinsic
 def lifted(typingctx, a):
     """New arrays of constants into which variables may be written; everything else as it is."""
@@ -241,7 +259,7 @@ def lifted(typingctx, a):
 
     def write(context, builder, sig, args):
         if fresh:
-            return context.compile_internal(builder, variables_of, kind(a), args)
+            return variable_arrays.copied(context, builder, a, args[0], kind)
         context.nrt.incref(builder, a, args[0])
         return args[0]
 

@@ -6,28 +6,31 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.core.extending import intrinsic, overload, register_jitable
+from numba.core.extending import intrinsic
+from numba.core.imputils import lower_builtin
+from numba.core.typing import signature
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.np.arrayobj import make_array
 
 from tapegrad.nopython.columns import ROWS, _word, header_of
-from tapegrad.nopython.pieces import primal, primals, row, with_row
-from tapegrad.nopython.variable import Variable, has_variables, variable
+from tapegrad.nopython.linking import overload
+from tapegrad.nopython.pieces import primal, primals
+from tapegrad.nopython.variable import Variable, has_variables, make, primal_of, row_of, variable
+from tapegrad.nopython.variable_arrays import copied, copied_type, taken_apart
 
 __all__ = ["constant", "finish", "finish_pair", "guarded", "held", "input_"]
 
+I64 = ir.IntType(64)
 
-@intrinsic
-def new_rows(typingctx: Any, tape: Any, count: Any) -> Any:
+
+def _new_rows(builder: Any, tape: Any, count: Any) -> Any:
     """Number of the first of `count` rows without pairs, which are inputs."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        place = _word(builder, header_of(builder, args[0]), ROWS)
-        last = builder.load(place)
-        builder.store(builder.add(last, args[1]), place)
-        return builder.add(last, ir.IntType(64)(1))
-
-    return types.int64(tape, types.int64), write
+    place = _word(builder, header_of(builder, tape), ROWS)
+    last = builder.load(place)
+    builder.store(builder.add(last, count), place)
+    return builder.add(last, I64(1))
 
 
 @intrinsic
@@ -51,18 +54,14 @@ def _gaps(shape, dtype):
     return lambda shape, dtype: np.empty((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
 
 
-def like(x: Any) -> Any:
-    """An array of variables whose type has the memory order of another's: what copies and what is a view depends on it."""
-    raise NotImplementedError
+@intrinsic
+def with_variables(typingctx: Any, x: Any) -> Any:
+    """A copy into which variables may be written."""
 
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return copied(context, builder, x, args[0], copied_type(x))
 
-@overload(like)
-def _like(x):
-    if x.layout == "F" and x.ndim > 1:
-        return lambda x: np.empty(x.shape[::-1], variable).T
-    if x.layout == "A" and x.ndim > 0:
-        return lambda x: gaps(x.shape, variable)
-    return lambda x: np.empty(x.shape, variable)
+    return copied_type(x)(x), write
 
 
 def duplicate(x: Any) -> Any:
@@ -83,32 +82,37 @@ def _duplicate(x):
     return lambda x: np.copy(x)
 
 
-def input_(tape: Any, x: Any) -> Any:
+@intrinsic
+def input_(typingctx: Any, tape: Any, x: Any) -> Any:
     """Argument that the derivative is taken with respect to."""
-    raise NotImplementedError
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _taken(context, builder, args[0], x, args[1])
+
+    kind = _taken_type(x)
+    return None if kind is None else (kind(tape, x), write)
 
 
-@overload(input_)
-def _input(tape, x):
-    if isinstance(x, types.Float):
-        return lambda tape, x: with_row(x, new_rows(tape, 1))
-    if isinstance(x, types.Array):
-
-        def array(tape, x):
-            made = like(x)
-            number = new_rows(tape, x.size)
-            for place in np.ndindex(x.shape):
-                made[place] = with_row(x[place], number)
-                number += 1
-            return made
-
-        if x.mutable:
-            return array
-        writable = register_jitable(array)
-        return lambda tape, x: protected(writable(tape, x))
-    if isinstance(x, types.BaseTuple):
-        return _of_items("input_", x, "tape, x", "tape, x[{}]")
+def _taken_type(kind: types.Type) -> types.Type | None:
+    if isinstance(kind, types.Float):
+        return variable
+    if isinstance(kind, types.Array):
+        return copied_type(kind).copy(readonly=not kind.mutable)
+    if isinstance(kind, types.BaseTuple):
+        items = [_taken_type(item) for item in kind.types]
+        return None if None in items else types.BaseTuple.from_types(items, getattr(kind, "instance_class", None))
     return None
+
+
+def _taken(context: Any, builder: Any, tape: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Float):
+        return make(context, builder, value, builder.trunc(_new_rows(builder, tape, I64(1)), ir.IntType(32)))
+    if isinstance(kind, types.Array):
+        items = make_array(kind)(context, builder, value).nitems
+        return copied(context, builder, kind, value, copied_type(kind), _new_rows(builder, tape, items))
+    parts = cgutils.unpack_tuple(builder, value, len(kind.types))
+    taken = [_taken(context, builder, tape, item, part) for item, part in zip(kind.types, parts, strict=True)]
+    return context.make_tuple(builder, _taken_type(kind), taken)
 
 
 def _of_items(name: str, kind: Any, parameters: str, call: str) -> Any:
@@ -124,16 +128,15 @@ def _of_records(kind: Any) -> bool:
     return isinstance(kind, types.Array) and isinstance(kind.dtype, types.Record)
 
 
-def held(x: Any) -> Any:
+@intrinsic
+def held(typingctx: Any, x: Any) -> Any:
     """An argument that is a constant, and which the function must not write into."""
-    raise NotImplementedError
 
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        context.nrt.incref(builder, x, args[0])
+        return args[0]
 
-@overload(held)
-def _held(x):
-    if isinstance(x, types.Array) and not _of_records(x):
-        return lambda x: protected(x)
-    return lambda x: x
+    return (x.copy(readonly=True) if isinstance(x, types.Array) and not _of_records(x) else x)(x), write
 
 
 def guarded(x: Any) -> Any:
@@ -158,14 +161,7 @@ def constant(x: Any) -> Any:
 @overload(constant)
 def _constant(x):
     if isinstance(x, types.Array) and x.dtype == types.float64:
-
-        def array(x):
-            made = like(x)
-            for place in np.ndindex(x.shape):
-                made[place] = x[place]
-            return made
-
-        return array
+        return lambda x: with_variables(x)
     if isinstance(x, types.Array) and not _of_records(x):
         return lambda x: duplicate(x)
     if isinstance(x, types.BaseTuple) and any(isinstance(item, (types.Array, types.BaseTuple)) for item in x.types):
@@ -178,22 +174,35 @@ def finish(y: Any) -> Any:
     raise NotImplementedError
 
 
+@infer_global(finish)
+class FinishedVariables(AbstractTemplate):  # type: ignore[misc]
+    """What most functions return needs no function to be compiled."""
+
+    key = finish
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        (y,) = args
+        if isinstance(y, Variable):
+            return signature(types.Tuple((types.float64, types.int32)), y)
+        if isinstance(y, types.Array) and isinstance(y.dtype, Variable):
+            return signature(types.Tuple([types.Array(dtype, y.ndim, "C") for dtype in (types.float64, types.int32)]), y)
+        return None
+
+
+@lower_builtin(finish, Variable)
+def _finished_variable(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return context.make_tuple(builder, sig.return_type, [primal_of(builder, args[0]), row_of(builder, args[0])])
+
+
+@lower_builtin(finish, types.Array)
+def _finished_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return context.make_tuple(builder, sig.return_type, taken_apart(context, builder, sig.args[0], args[0]))
+
+
 @overload(finish)
 def _finish(y):
-    if isinstance(y, Variable):
-        return lambda y: (primal(y), row(y))
     if isinstance(y, types.Float) and y.bitwidth == 64:
         return lambda y: (y, np.int32(0))
-    if isinstance(y, types.Array) and isinstance(y.dtype, Variable):
-
-        def array(y):
-            primals, rows = np.empty(y.shape), np.empty(y.shape, np.int32)
-            for place in np.ndindex(y.shape):
-                v = y[place]
-                primals[place], rows[place] = primal(v), row(v)
-            return primals, rows
-
-        return array
     if isinstance(y, types.Array) and y.dtype == types.float64:
         return lambda y: (y.copy(), np.zeros(y.shape, np.int32))
     if isinstance(y, types.BaseTuple) and len(y.types):

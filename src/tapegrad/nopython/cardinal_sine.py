@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload
 
 from tapegrad.cardinal_sine import bound_of_series, recurrence, series
+from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import end_row, primal, put, put_second, row, start_row, with_row
 from tapegrad.nopython.variable import Variable, has_variables, variable
 
 __all__ = ["sinc"]
 
-bound_of_series, recurrence, series = map(numba.njit, (bound_of_series, recurrence, series))
+bound_of_series, recurrence, series = map(part, (bound_of_series, recurrence, series))
 
 
-@numba.njit
+@part
 def derivative(x, order):
     y = math.pi * x
     value = series(y, order) if abs(y) <= bound_of_series(order) else recurrence(y, order)

@@ -22,6 +22,7 @@ from numba.core.errors import TypingError
 from tapegrad.nopython.constants import constants_now, same
 from tapegrad.nopython.fingerprint import UnknownError, fingerprint, is_versioned, type_text
 from tapegrad.nopython.generations import Node, reached
+from tapegrad.nopython.linking import ENVIRONMENT
 
 __all__ = ["DerivativeCache"]
 
@@ -175,9 +176,9 @@ def _nodes(table: list[tuple[int, Any, list[int]]], functions: list[Any]) -> lis
 
 def _can_be_kept(made: Any) -> bool:
     """Whether compiled code refers to nothing of this process alone."""
-    if made.lifted or made.library.has_dynamic_globals:
+    if made.lifted or made.library.has_dynamic_globals or not made.library.is_closed:
         return False
-    names = [v.name for v in made.library._final_module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
+    names = [v.name for v in made.library._final_module.global_variables if v.name.startswith(ENVIRONMENT)]
     found = [lookup_environment(name) for name in names]
     # Numba gives code that it generated an environment without a module, and leaves it out; nothing is lost if it is empty.
     return all(environment is not None and (environment.can_cache() or not environment.consts) for environment in found)

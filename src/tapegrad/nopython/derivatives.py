@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.nopython.columns import PAIRS, ROWS, TRIPLETS
+from tapegrad.nopython.columns import ROWS, TRIPLETS
 from tapegrad.nopython.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
 from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.sweep import sweep
@@ -110,14 +110,18 @@ class Recording:
 
     def _products(self, sweeps: Any, work: str, given: np.ndarray, count: int) -> np.ndarray:
         columns = self.columns
-        last, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
+        places = int(columns.header[ROWS]) + 1
         given = np.ascontiguousarray(given, np.float64)
         found = np.empty((count, given.shape[1]))
         with self._lock:
             for lanes, start, stop in _blocks(given.shape[1]):
-                array = columns.room(work, (last + 1) * lanes)
-                sweeps[lanes].get()(columns.rows, columns.partials, array, last, pairs, self.outs, given, found, start, stop)
+                array = columns.room(work, places * lanes)
+                sweeps[lanes].get()(columns.address, _at(array), *self._sides(given, found), start, stop)
         return found
+
+    def _sides(self, given: np.ndarray, found: np.ndarray) -> tuple[int, ...]:
+        """Rows of the results, and two matrices, as sweeps take them."""
+        return _at(self.outs), self.results, _at(given), self.inputs, _at(found), given.shape[1]
 
     def curve(self, tangents: np.ndarray, cotangents: np.ndarray = ONE) -> np.ndarray:
         """Products of the Hessian of a weighted sum of the results with the columns of a matrix of shape (inputs, k)."""
@@ -134,30 +138,31 @@ class Recording:
     def curve_along(self, cotangents: np.ndarray = ONE) -> np.ndarray:
         """Product of the Hessian of a weighted sum of the results with the direction."""
         columns, found = self.columns, np.empty(self.inputs)
-        last, pairs = int(columns.header[ROWS]), int(columns.header[PAIRS])
+        seeds = np.ascontiguousarray(cotangents, np.float64)
         with self._lock:
-            bars = columns.room("bar", 2 * (last + 1))
-            curve_along.get()(columns.rows, columns.partials, columns.changes, bars, last, pairs, self.outs, cotangents, found)
+            bars = columns.room("bar", 2 * (int(columns.header[ROWS]) + 1))
+            rows = _at(self.outs), self.results
+            curve_along.get()(columns.address, _at(bars), *rows, _at(seeds), _at(found), self.inputs)
         return found
 
     def _curve_once(self, given: np.ndarray, seeds: np.ndarray, found: np.ndarray) -> None:
         columns = self.columns
-        last, pairs, count = (int(columns.header[word]) for word in (ROWS, PAIRS, TRIPLETS))
-        tangents, bars = columns.room("tangents", last + 1), columns.room("bar", 2 * (last + 1))
-        tape = columns.rows, columns.partials, tangents, bars, last, pairs, columns.triplets, columns.seconds, count
-        curve_once.get()(*tape, self.outs, seeds, given.reshape(-1), found.reshape(-1))
+        places = int(columns.header[ROWS]) + 1
+        tangents, bars = columns.room("tangents", places), columns.room("bar", 2 * places)
+        rows = _at(self.outs), self.results
+        curve_once.get()(columns.address, _at(tangents), _at(bars), *rows, _at(seeds), _at(given), _at(found), self.inputs)
 
     def _curve(self, given: np.ndarray, seeds: np.ndarray, found: np.ndarray) -> None:
         columns = self.columns
-        last, pairs, count = (int(columns.header[word]) for word in (ROWS, PAIRS, TRIPLETS))
-        bar, weights = columns.room("bar", last + 1), columns.room("weights", count)
+        places = int(columns.header[ROWS]) + 1
+        bar, weights = columns.room("bar", places), columns.room("weights", int(columns.header[TRIPLETS]))
         pulled = np.empty((self.inputs, 1))
-        PULL[1].get()(columns.rows, columns.partials, bar, last, pairs, self.outs, seeds.reshape(-1, 1), pulled, 0, 1)
-        weigh.get()(columns.triplets, columns.seconds, count, bar, last, weights)
+        PULL[1].get()(columns.address, _at(bar), *self._sides(seeds.reshape(-1, 1), pulled), 0, 1)
+        weigh.get()(columns.address, _at(bar), _at(weights))
         for lanes, start, stop in _blocks(given.shape[1]):
-            tangents, bar = columns.room("tangents", (last + 1) * lanes), columns.room("bar", (last + 1) * lanes)
-            tape = columns.rows, columns.partials, tangents, bar, last, pairs, columns.triplets, weights, count
-            CURVE[lanes].get()(*tape, given, found, start, stop)
+            tangents, bar = columns.room("tangents", places * lanes), columns.room("bar", places * lanes)
+            matrices = _at(given), self.inputs, _at(found), given.shape[1]
+            CURVE[lanes].get()(columns.address, _at(tangents), _at(bar), _at(weights), *matrices, start, stop)
 
 
 def gradient(columns: Any, row: int) -> np.ndarray:
@@ -166,8 +171,13 @@ def gradient(columns: Any, row: int) -> np.ndarray:
     bar: np.ndarray = columns.adjoints()
     if 0 < row <= count:
         bar[row] = 1.0
-        sweep.get()(columns.rows, columns.partials, bar, count, columns.header.item(PAIRS))
+        sweep.get()(columns.address, _at(bar))
     return bar
+
+
+def _at(array: np.ndarray) -> int:
+    """The address of a contiguous array, which the caller holds."""
+    return array.ctypes.data
 
 
 def _blocks(count: int) -> list[tuple[int, int, int]]:

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 from numba.core import types
 
+from tapegrad.nopython.linking import part
 from tapegrad.nopython.operations import IN_PLACE
 from tapegrad.nopython.tree import Leaf, Node, Op
 from tapegrad.nopython.variable import Variable
@@ -74,7 +75,7 @@ def _renumbered(node: Node, numbers: list[int]) -> Node:
     return node._replace(args=tuple(_renumbered(arg, numbers) for arg in node.args)) if isinstance(node, Op) else node
 
 
-@numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@part
 def joint_size(n, m):
     """Size of an axis of two operands together."""
     if n == m or m == 1:
@@ -154,7 +155,7 @@ def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node],
 
 def _compiled(lines: list[str], space: dict[str, Any]) -> Any:
     exec(compile("\n".join(lines), "<tapegrad elementwise>", "exec"), space)
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(space["loop"])
+    return part(space["loop"])
 
 
 def _layout(node: Node, kinds: tuple[types.Type, ...]) -> str | None:

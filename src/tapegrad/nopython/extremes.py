@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload
 
 from tapegrad.nopython.allocation import asarray
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import primals, with_row
 from tapegrad.nopython.rows import combined
 from tapegrad.nopython.variable import REAL, Variable, has_variables

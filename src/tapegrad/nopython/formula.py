@@ -13,13 +13,13 @@ import types as python_types
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.typing import signature
 
 from tapegrad import special
+from tapegrad.nopython.linking import part
 from tapegrad.rules import POWERS, RULES, Rule
 
 __all__ = ["BY_NAME", "Writer", "constant_power", "pairs_of", "partial", "product", "second_text"]
@@ -58,7 +58,7 @@ def _special(name: str) -> Any:
     called = [other for other in function.__code__.co_names if other in special.__all__]
     if not called:
         return function
-    space = vars(special) | {other: numba.njit(error_model="numpy")(getattr(special, other)) for other in called}
+    space = vars(special) | {other: part(error_model="numpy")(getattr(special, other)) for other in called}
     return python_types.FunctionType(function.__code__, space, name)
 
 

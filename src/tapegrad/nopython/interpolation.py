@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload
 
 from tapegrad.nopython.allocation import asarray
+from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import primal, primals, row, with_row
 from tapegrad.nopython.variable import REAL, Variable, has_variables, variable
 
 __all__ = ["interp"]
 
 
-@numba.njit(error_model="numpy")
+@part(error_model="numpy")
 def on_line(x, xp, fp, k):
     """The line through the nodes `k` and `k + 1`."""
     return (fp[k + 1] - fp[k]) / (xp[k + 1] - xp[k]) * (x - xp[k]) + fp[k]

@@ -16,8 +16,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 
-from tapegrad.jit import always_inline, entry
+from tapegrad.jit import always_inline
 from tapegrad.nopython import columns
+from tapegrad.nopython.sweep_entries import f64, i32, matrix, sweep_entry, tape_of, word
 
 __all__ = ["CURVE", "PULL", "PUSH", "curve_along", "curve_once", "weigh"]
 
@@ -86,6 +87,12 @@ add_1, add_2, add_8, add_32 = _adding(1), _adding(2), _adding(8), _adding(32)
 
 
 @always_inline
+def clear(array, count):
+    for k in range(count):
+        array[U(k)] = 0.0
+
+
+@always_inline
 def sweep_forwards(add, lanes, rows, partials, tangents, inputs, pairs):
     row = inputs
     for k in range(pairs):
@@ -115,7 +122,7 @@ def sweep_backwards(add, lanes, rows, partials, bar, last, pairs):
 
 @always_inline
 def seed_tangents(lanes, tangents, given, inputs, first, stop):
-    tangents[: (inputs + 1) * lanes] = 0.0
+    clear(tangents, (inputs + 1) * lanes)
     for i in range(inputs):
         place = (i + 1) * lanes
         for lane in range(stop - first):
@@ -148,7 +155,7 @@ def push_lanes(add, lanes, rows, partials, tangents, last, pairs, outs, given, f
 def pull_lanes(add, lanes, rows, partials, bar, last, pairs, outs, given, found, start, stop):
     for first in range(start, stop, lanes):
         end = min(first + lanes, stop)
-        bar[: (last + 1) * lanes] = 0.0
+        clear(bar, (last + 1) * lanes)
         for j in range(outs.size):
             if 0 < outs[j] <= last:
                 place = outs[j] * lanes
@@ -165,7 +172,7 @@ def curve_lanes(add, lanes, rows, partials, tangents, bar, last, pairs, triplets
         end = min(first + lanes, stop)
         seed_tangents(lanes, tangents, given, inputs, first, end)
         sweep_forwards(add, lanes, rows, partials, tangents, inputs, pairs)
-        bar[: (last + 1) * lanes] = 0.0
+        clear(bar, (last + 1) * lanes)
         for k in range(count):
             w = weights[U(k)]
             if w != 0.0:
@@ -179,49 +186,81 @@ def curve_lanes(add, lanes, rows, partials, tangents, bar, last, pairs, triplets
         collect(lanes, bar, found, first, end)
 
 
-MATRICES = "float64[:, ::1], float64[:, ::1], int64, int64)"
-PRODUCT = "void(int32[::1], float64[::1], float64[::1], int64, int64, int32[::1], " + MATRICES
-SECOND = "void(int32[::1], float64[::1], float64[::1], float64[::1], int64, int64, int32[::1], float64[::1], int64, " + MATRICES
+# Arguments: header, what is worked on, rows of the results, and a matrix for each side with its columns from `start` to `stop`.
+@sweep_entry(10)
+def push_1(header, tangents, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    dots, ends = f64(tangents, (last + 1) * 1), i32(outs, results)
+    sides = matrix(given, inputs, width), matrix(found, results, width)
+    push_lanes(add_1, 1, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(PRODUCT, nogil=True)
-def push_1(rows, partials, tangents, last, pairs, outs, given, found, start, stop):
-    push_lanes(add_1, 1, rows, partials, tangents, last, pairs, outs, given, found, start, stop)
+@sweep_entry(10)
+def push_8(header, tangents, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    dots, ends = f64(tangents, (last + 1) * 8), i32(outs, results)
+    sides = matrix(given, inputs, width), matrix(found, results, width)
+    push_lanes(add_8, 8, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(PRODUCT, nogil=True)
-def push_8(rows, partials, tangents, last, pairs, outs, given, found, start, stop):
-    push_lanes(add_8, 8, rows, partials, tangents, last, pairs, outs, given, found, start, stop)
+@sweep_entry(10)
+def push_32(header, tangents, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    dots, ends = f64(tangents, (last + 1) * 32), i32(outs, results)
+    sides = matrix(given, inputs, width), matrix(found, results, width)
+    push_lanes(add_32, 32, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(PRODUCT, nogil=True)
-def push_32(rows, partials, tangents, last, pairs, outs, given, found, start, stop):
-    push_lanes(add_32, 32, rows, partials, tangents, last, pairs, outs, given, found, start, stop)
+@sweep_entry(10)
+def pull_1(header, bars, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    bar, ends = f64(bars, (last + 1) * 1), i32(outs, results)
+    sides = matrix(given, results, width), matrix(found, inputs, width)
+    pull_lanes(add_1, 1, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(PRODUCT, nogil=True)
-def pull_1(rows, partials, bar, last, pairs, outs, given, found, start, stop):
-    pull_lanes(add_1, 1, rows, partials, bar, last, pairs, outs, given, found, start, stop)
+@sweep_entry(10)
+def pull_8(header, bars, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    bar, ends = f64(bars, (last + 1) * 8), i32(outs, results)
+    sides = matrix(given, results, width), matrix(found, inputs, width)
+    pull_lanes(add_8, 8, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(PRODUCT, nogil=True)
-def pull_8(rows, partials, bar, last, pairs, outs, given, found, start, stop):
-    pull_lanes(add_8, 8, rows, partials, bar, last, pairs, outs, given, found, start, stop)
+@sweep_entry(10)
+def pull_32(header, bars, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    bar, ends = f64(bars, (last + 1) * 32), i32(outs, results)
+    sides = matrix(given, results, width), matrix(found, inputs, width)
+    pull_lanes(add_32, 32, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(PRODUCT, nogil=True)
-def pull_32(rows, partials, bar, last, pairs, outs, given, found, start, stop):
-    pull_lanes(add_32, 32, rows, partials, bar, last, pairs, outs, given, found, start, stop)
+@sweep_entry(10)
+def curve_8(header, tangents, bars, weights, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    count = word(header, columns.TRIPLETS)
+    dots, bar = f64(tangents, (last + 1) * 8), f64(bars, (last + 1) * 8)
+    triplets, weighed = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(weights, count)
+    sides = matrix(given, inputs, width), matrix(found, inputs, width)
+    curve_lanes(add_8, 8, rows, partials, dots, bar, last, pairs, triplets, weighed, count, sides[0], sides[1], start, stop)
+    return 0
 
 
-@entry(SECOND, nogil=True)
-def curve_8(rows, partials, tangents, bar, last, pairs, triplets, weights, count, given, found, start, stop):
-    curve_lanes(add_8, 8, rows, partials, tangents, bar, last, pairs, triplets, weights, count, given, found, start, stop)
-
-
-@entry(SECOND, nogil=True)
-def curve_32(rows, partials, tangents, bar, last, pairs, triplets, weights, count, given, found, start, stop):
-    curve_lanes(add_32, 32, rows, partials, tangents, bar, last, pairs, triplets, weights, count, given, found, start, stop)
+@sweep_entry(10)
+def curve_32(header, tangents, bars, weights, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(header)
+    count = word(header, columns.TRIPLETS)
+    dots, bar = f64(tangents, (last + 1) * 32), f64(bars, (last + 1) * 32)
+    triplets, weighed = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(weights, count)
+    sides = matrix(given, inputs, width), matrix(found, inputs, width)
+    curve_lanes(add_32, 32, rows, partials, dots, bar, last, pairs, triplets, weighed, count, sides[0], sides[1], start, stop)
+    return 0
 
 
 PUSH = {1: push_1, 8: push_8, 32: push_32}
@@ -229,26 +268,31 @@ PULL = {1: pull_1, 8: pull_8, 32: pull_32}
 CURVE = {8: curve_8, 32: curve_32}
 
 
-@entry("void(int32[::1], float64[::1], int64, float64[::1], int64, float64[::1])", nogil=True)
-def weigh(triplets, seconds, count, bar, last, weights):
+@sweep_entry(3)
+def weigh(header, bars, found):
     """Second partials times the adjoints of the rows that have them; zero for what is garbage, as a row read beyond an end is."""
+    last, count = word(header, columns.ROWS), word(header, columns.TRIPLETS)
+    triplets, seconds = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(word(header, columns.SECOND_COLUMN), count)
+    bar, weights = f64(bars, last + 1), f64(found, count)
     for k in range(count):
         owner, a, b = triplets[3 * k], triplets[3 * k + 1], triplets[3 * k + 2]
         g = bar[owner] if 0 < owner <= last else 0.0
         sound = g != 0.0 and 0 < a < owner and 0 < b < owner
         weights[k] = g * seconds[k] if sound else 0.0
+    return 0
 
 
-@entry(
-    "void(int32[::1], float64[::1], float64[::1], float64[::1], int64, int64, int32[::1], float64[::1], int64, "
-    "int32[::1], float64[::1], float64[::1], float64[::1])",
-    nogil=True,
-)
-def curve_once(rows, partials, tangents, bars, last, pairs, triplets, seconds, count, outs, seeds, given, found):
+@sweep_entry(9)
+def curve_once(header, dots, adjoints, ends, results, cotangents, direction, products, inputs):
     """One direction: adjoints and their tangents, which stand side by side, in one pass backwards."""
-    inputs = given.size
+    rows, partials, last, pairs = tape_of(header)
+    count = word(header, columns.TRIPLETS)
+    triplets, seconds = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(word(header, columns.SECOND_COLUMN), count)
+    tangents, bars, outs, seeds = f64(dots, last + 1), f64(adjoints, 2 * (last + 1)), i32(ends, results), f64(cotangents, results)
+    given, found = f64(direction, inputs), f64(products, inputs)
     tangents[0] = 0.0
-    tangents[1 : inputs + 1] = given
+    for i in range(inputs):
+        tangents[i + 1] = given[i]
     row, dot = inputs, 0.0
     for k in range(pairs):
         reference = rows[U(k)]
@@ -264,8 +308,8 @@ def curve_once(rows, partials, tangents, bars, last, pairs, triplets, seconds, c
             dot += p * x
     if row > inputs:
         tangents[U(row)] = dot
-    bars[: 2 * (last + 1)] = 0.0
-    for j in range(outs.size):
+    clear(bars, 2 * (last + 1))
+    for j in range(results):
         if 0 < outs[j] <= last:
             bars[2 * outs[j]] += seeds[j]
     row, t = last + 1, count - 1
@@ -295,6 +339,7 @@ def curve_once(rows, partials, tangents, bars, last, pairs, triplets, seconds, c
         first = reference < 0
     for i in range(inputs):
         found[i] = bars[2 * (i + 1) + 1]
+    return 0
 
 
 @intrinsic
@@ -313,13 +358,14 @@ def absolute(x, y):
     return 0.0 if x == 0.0 or y == 0.0 else x * y
 
 
-@entry(
-    "void(int32[::1], float64[::1], float64[::1], float64[::1], int64, int64, int32[::1], float64[::1], float64[::1])", nogil=True
-)
-def curve_along(rows, partials, changes, bars, last, pairs, outs, seeds, found):
+@sweep_entry(7)
+def curve_along(header, adjoints, ends, results, cotangents, products, inputs):
     """The direction with which the rows were recorded: adjoints and their tangents in one pass backwards."""
-    bars[: 2 * (last + 1)] = 0.0
-    for j in range(outs.size):
+    rows, partials, last, pairs = tape_of(header)
+    changes, bars = f64(word(header, columns.CHANGE_COLUMN), pairs), f64(adjoints, 2 * (last + 1))
+    outs, seeds, found = i32(ends, results), f64(cotangents, results), f64(products, inputs)
+    clear(bars, 2 * (last + 1))
+    for j in range(results):
         if 0 < outs[j] <= last:
             bars[2 * outs[j]] += seeds[j]
     row = last
@@ -342,3 +388,4 @@ def curve_along(rows, partials, changes, bars, last, pairs, outs, seeds, found):
             sound = (g - g) + (turn - turn)
     for i in range(found.size):
         found[i] = bars[2 * (i + 1) + 1]
+    return 0

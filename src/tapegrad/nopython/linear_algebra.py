@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload, register_jitable
 
 from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
+from tapegrad.nopython.linking import overload, part, register_jitable
 from tapegrad.nopython.pieces import end_row, primals, put, row, start_row, with_row
 from tapegrad.nopython.rows import combined, left_away
 from tapegrad.nopython.variable import has_variables, variable
@@ -38,7 +37,7 @@ def _inv(tape, a):
     return impl
 
 
-@numba.njit
+@part
 def cofactors(a):
     """The derivative of the determinant of a matrix, which may be singular, by its singular values."""
     u, s, vt = np.linalg.svd(np.ascontiguousarray(a))
@@ -143,7 +142,7 @@ def _slogdet(tape, a):
     return impl
 
 
-@numba.njit
+@part
 def power(a, n):
     """A power of a matrix with an exponent of at least one."""
     squares, n = a, n - 1
@@ -194,7 +193,7 @@ def _matrix_power(tape, a, n):
     return impl
 
 
-@numba.njit
+@part
 def factor(a):
     """The lower triangular factor of a symmetric matrix, of which both halves count."""
     n = a.shape[0]

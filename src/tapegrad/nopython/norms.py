@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.extending import overload
 
 from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
 from tapegrad.nopython.extremes import shares
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.rows import combined, left_away
 from tapegrad.nopython.variable import has_variables

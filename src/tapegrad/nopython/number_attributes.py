@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.extending import overload, overload_attribute, overload_method
+from numba.core.extending import overload_attribute, overload_method
 
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import primal, primals
 from tapegrad.nopython.variable import Variable, has_variables
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload, register_jitable
 
 from tapegrad.nopython.allocation import asarray
+from tapegrad.nopython.linking import overload, register_jitable
 from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
 from tapegrad.nopython.rows import left_away
 from tapegrad.nopython.variable import has_variables, variable

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.extending import intrinsic, overload
+from numba.core.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 from tapegrad.nopython.columns import (
@@ -27,6 +27,7 @@ from tapegrad.nopython.columns import (
 )
 from tapegrad.nopython.curved_tape import CurvedTape, DirectedTape
 from tapegrad.nopython.formula import product
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
 
 __all__ = ["end_row", "primal", "primals", "put", "put_second", "row", "start_row", "with_row"]

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.polynomial.polynomial as poly
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.extending import overload
 
 from tapegrad.nopython.allocation import array, asarray
+from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import primals, row, with_row
 from tapegrad.nopython.variable import REAL, Variable, has_variables, variable
 
 __all__ = ["POLYNOMIALS"]
 
 
-@numba.njit
+@part
 def sums(a, b):
     out = np.zeros(max(a.size, b.size))
     out[: a.size] += a
@@ -27,7 +26,7 @@ def sums(a, b):
     return out
 
 
-@numba.njit
+@part
 def differences(a, b):
     out = np.zeros(max(a.size, b.size))
     out[: a.size] += a
@@ -35,12 +34,12 @@ def differences(a, b):
     return out
 
 
-@numba.njit
+@part
 def products(a, b):
     return np.convolve(a, b)
 
 
-@numba.njit(error_model="numpy")
+@part(error_model="numpy")
 def divided(a, b):
     """Quotient and remainder, by a divisor whose last coefficient is not zero."""
     rest = a.copy()

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload
 
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
 from tapegrad.nopython.variable import REAL, Variable, has_variables
 

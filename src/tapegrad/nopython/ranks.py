@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload
 
 from tapegrad.nopython.allocation import asarray
+from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
 from tapegrad.nopython.variable import REAL, Variable, has_variables, variable
 
@@ -42,13 +41,13 @@ def _share_row(tape, items, order, rank, share):
     return impl
 
 
-@numba.njit
+@part
 def ordered(values):
     """Places in ascending order, those of nan last; and how many are not nan."""
     return np.argsort(values, kind="mergesort"), values.size - np.count_nonzero(np.isnan(values))
 
 
-@numba.njit
+@part
 def found_among(values, value, both):
     """Places of the elements that a value is, or is the mean of: where there is nan, Numba's medians have no order."""
     for i in range(values.size):
@@ -87,13 +86,13 @@ def _median(function: Callable[..., Any], leaves_nan_out: bool) -> Any:
     return call
 
 
-@numba.njit
+@part
 def between(low, high, place, before):
     """The line through two elements, at a place that depends on the quantile."""
     return low + (place - before) * (high - low)
 
 
-@numba.njit
+@part
 def place_of(q, last, whole):
     """Where a quantile stands among elements that are numbered from zero."""
     return last * (q / whole)

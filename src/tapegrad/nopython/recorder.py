@@ -22,6 +22,7 @@ from tapegrad.nopython.derivative_cache import DerivativeCache
 from tapegrad.nopython.explain import Failures, explained
 from tapegrad.nopython.generations import COMPILATIONS, reached, watch
 from tapegrad.nopython.instances import restored
+from tapegrad.nopython.linking import DriveCompiler
 from tapegrad.nopython.ownership import lies_apart, owned, shared_memory
 from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import forget, twin
@@ -172,7 +173,7 @@ class Recorder:
         space |= {name: getattr(boundary, name) for name in ("input_", "held", "guarded", "constant", finish)}
         space |= {"twin": self._twins[level], "as_curved": as_curved, "as_directed": as_directed}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
-        made = numba.njit(nogil=self._nogil, no_cfunc_wrapper=True)(space["drive"])
+        made = numba.njit(nogil=self._nogil, pipeline_class=DriveCompiler)(space["drive"])
         made._compiler._failed_cache = Failures()
         made._cache = DerivativeCache(self._twins[level], (level, count, inputs, form, self._nogil))
         made.__class__ = CompilingFirst

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
-from numba.core.extending import overload
 
 from tapegrad.nopython.cardinal_sine import sinc
 from tapegrad.nopython.curved_tape import CurvedTape
 from tapegrad.nopython.extremes import EXTREME_METHODS, EXTREMES
 from tapegrad.nopython.interpolation import interp
 from tapegrad.nopython.linear_algebra import LINEAR_ALGEBRA
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.norms import norm
 from tapegrad.nopython.phases import unwrap
 from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba.core import types
-from numba.core.extending import overload
 
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import end_row, put, row, start_row
 
 __all__ = ["combined", "left_away"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numba.core.errors import TypingError
-from numba.core.extending import overload
 
+from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.rows import left_away
 from tapegrad.nopython.variable import has_variables
 
 __all__ = ["cumprod", "cumsum"]
 
 
-@numba.njit
+@part
 def sums(a):
     out = np.empty(a.size)
     items = a.ravel()
@@ -24,7 +23,7 @@ def sums(a):
     return out
 
 
-@numba.njit
+@part
 def products(a):
     out = np.empty(a.size)
     items = a.ravel()

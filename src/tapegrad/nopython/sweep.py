@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from tapegrad.jit import entry
+from tapegrad.nopython.sweep_entries import f64, sweep_entry, tape_of
 
 __all__ = ["sweep"]
 
 
-@entry("void(int32[::1], float64[::1], float64[::1], int64, int64)", nogil=True)
-def sweep(rows, partials, bar, last, pairs):  # type: ignore[no-untyped-def]
+@sweep_entry(2)
+def sweep(header, bars):  # type: ignore[no-untyped-def]
+    rows, partials, last, pairs = tape_of(header)
+    bar = f64(bars, last + 1)
     row = last
     g = bar[row]
     k = pairs - 1
@@ -23,3 +25,4 @@ def sweep(rows, partials, bar, last, pairs):  # type: ignore[no-untyped-def]
             row -= 1
             g = bar[row]
         k -= 1
+    return 0

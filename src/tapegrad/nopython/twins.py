@@ -8,7 +8,7 @@ from typing import Any
 
 import numba
 from numba.core import types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.errors import TypingError
@@ -18,6 +18,7 @@ from tapegrad.nopython import comparing as comparing
 from tapegrad.nopython.explain import Failures
 from tapegrad.nopython.folding import AddTape, Fold
 from tapegrad.nopython.generations import COMPILING, Freeze, FreezeInlined, Node
+from tapegrad.nopython.linking import LinkedCompiler
 from tapegrad.nopython.overloads import plain_type
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
@@ -27,7 +28,7 @@ __all__ = ["forget", "twin"]
 KEPT = ("boundscheck", "error_model", "nogil", "_nrt")
 
 
-class RecordingCompiler(CompilerBase):  # type: ignore[misc]
+class RecordingCompiler(LinkedCompiler):
     """Numba's pipeline, with the tape as an argument and folded statements."""
 
     level = 0
@@ -45,10 +46,7 @@ class RecordingCompiler(CompilerBase):  # type: ignore[misc]
             if entry is InlineInlinables:
                 pipeline.add_pass(FreezeInlined, "globals of other functions as they were")
         pipeline.add_pass(Fold, "statements folded into rows")
-        pipeline.passes.extend(builder.define_typed_pipeline(self.state).passes)
-        pipeline.passes.extend(builder.define_nopython_lowering_pipeline(self.state).passes)
-        pipeline.finalize()
-        return [pipeline]
+        return self.add_typed(pipeline)
 
 
 class PromotingCompiler(RecordingCompiler):
@@ -161,8 +159,6 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
         options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
         function = numba.njit(
             pipeline_class=(RecordingCompiler, PromotingCompiler)[level],
-            no_cpython_wrapper=True,
-            no_cfunc_wrapper=True,
             locals=_locals(dispatcher.py_func, dispatcher.locals),
             **options,
         )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core import types
-from numba.core.extending import overload
 from numba.typed import Dict, List
 
+from tapegrad.nopython.linking import overload
 from tapegrad.nopython.variable import variable
 
 __all__ = ["CONTAINERS", "EMPTY"]

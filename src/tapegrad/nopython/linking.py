@@ -1,0 +1,211 @@
+"""A recording form is one piece of machine code: what it calls is linked into it, and optimised and translated there, once.
+
+Numba optimises every function by itself, and writes machine code and two wrappers for it, although all of it goes into its callers
+once more; that was half of the time that a derivative took to compile. The functions of a recording are called by each other only.
+
+Names of compiled functions end in a number that Numba counts up anew in every process, and its linker takes the first of two
+functions with one name. So in what is kept on disk, and linked beside what other processes kept, all functions but the one that
+Python calls are without a name, and the number of each is a random one: environments, which hold what errors say, keep theirs.
+"""
+
+from __future__ import annotations
+
+import random
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+import numba.core.extending as extending
+from numba.core import lowering
+from numba.core.codegen import JITCodeLibrary, RuntimeLinker
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.environment import lookup_environment
+from numba.core.typed_passes import NativeLowering
+
+__all__ = [
+    "ENVIRONMENT",
+    "DriveCompiler",
+    "LinkedCompiler",
+    "PartCompiler",
+    "overload",
+    "part",
+    "register_jitable",
+]
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # what the names of environments begin with
+CIRCLE = RuntimeLinker.PREFIX
+_numbers = random.SystemRandom()
+
+
+_parts: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()  # by the names of their functions
+
+
+class _WithoutEnvironment:
+    """Takes the environment of a function that is not in memory."""
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """The code that it is linked into gets it."""
+
+
+class Part(JITCodeLibrary):  # type: ignore[misc]
+    """A function that others link."""
+
+    @property
+    def codegen(self) -> Any:
+        return _WithoutEnvironment()
+
+    def _optimize_final_module(self) -> None:
+        """Where it is linked."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+        for function in self._final_module.functions:
+            if function.linkage == llvm.Linkage.external and not function.is_declaration:
+                _parts[function.name] = self
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """None: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+
+class Whole(JITCodeLibrary):  # type: ignore[misc]
+    """A function that Python calls, and all that is linked into it."""
+
+    _environments: tuple[Any, ...] = ()
+
+    def _optimize_final_module(self) -> None:
+        self._close_circles()
+        for function in self._final_module.functions:
+            if function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = llvm.Linkage.private  # an internal name would still be found by later code
+        super()._optimize_final_module()
+
+    def _close_circles(self) -> None:
+        """Functions that call each other in a circle do so through pointers, which Numba sets when both are in memory."""
+        module = self._final_module
+        seen: set[str] = set()
+        while wanted := {v.name for v in module.global_variables if v.name.startswith(CIRCLE)} - seen:
+            seen |= wanted
+            for pointer in wanted:
+                name = pointer.removeprefix(CIRCLE)
+                part = _parts.get(name)
+                if part is None:
+                    continue  # a function that Numba has in memory
+                text = f'\n@"{pointer}" = global ptr @"{name}"\ndeclare void @"{name}"()\n'
+                module.link_in(llvm.parse_assembly(str(self._codegen._create_empty_module(name)) + text))
+                module.get_global_variable(pointer).linkage = llvm.Linkage.private
+                module.link_in(part._get_module_for_linking(), preserve=True)
+
+    def _finalize_final_module(self) -> None:
+        super()._finalize_final_module()
+        names = [v.name for v in self._final_module.global_variables if v.name.startswith(ENVIRONMENT)]
+        known = {name: lookup_environment(name) for name in names}
+        self._environments = tuple(known.values())  # the code has their addresses
+        for name, environment in known.items():
+            if environment is not None:
+                self._codegen.set_env(name, environment)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all that it calls is in it."""
+        return not any(v.name.startswith(CIRCLE) and v.is_declaration for v in self._final_module.global_variables)
+
+
+class PartLower(lowering.Lower):  # type: ignore[misc]
+    """Python does not call it."""
+
+    def create_cpython_wrapper(self, release_gil: bool = False) -> None:
+        """None."""
+
+    def create_cfunc_wrapper(self) -> None:
+        """None."""
+
+
+class WholeLower(lowering.Lower):  # type: ignore[misc]
+    """C does not call it."""
+
+    def create_cfunc_wrapper(self) -> None:
+        """None."""
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class PartLowering(NativeLowering):  # type: ignore[misc]
+    """Code of a function that others link."""
+
+    _name = "tapegrad_part_lowering"
+    lowering_class: Any = PartLower
+    library_class: type[JITCodeLibrary] = Part
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class WholeLowering(PartLowering):
+    """Code of a function that Python calls."""
+
+    _name = "tapegrad_whole_lowering"
+    lowering_class = WholeLower
+    library_class = Whole
+
+
+class LinkedCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's pipeline with another last step, and other names."""
+
+    lowering: type[Any] = PartLowering
+
+    def _compile_bytecode(self) -> Any:
+        identity = self.state.func_id
+        identity.unique_id = _numbers.getrandbits(63)
+        identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
+        return super()._compile_bytecode()
+
+    def add_typed(self, pipeline: PassManager) -> list[Any]:
+        """The passes after those on untyped code."""
+        builder = DefaultPassBuilder
+        pipeline.passes.extend(builder.define_typed_pipeline(self.state).passes)
+        for entry, description in builder.define_nopython_lowering_pipeline(self.state).passes:
+            pipeline.add_pass(self.lowering if entry is NativeLowering else entry, description)
+        pipeline.finalize()
+        return [pipeline]
+
+
+class PartCompiler(LinkedCompiler):
+    """For functions of ours that recordings call."""
+
+    def define_pipelines(self) -> list[Any]:
+        pipeline = PassManager("tapegrad_part")
+        pipeline.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
+        return self.add_typed(pipeline)
+
+
+class DriveCompiler(PartCompiler):
+    """For functions that Python calls, and which call recordings."""
+
+    lowering = WholeLowering
+
+
+def part(function: Any = None, **options: Any) -> Any:
+    """`numba.njit` for what recordings alone call. Python cannot call it: there is no wrapper for that."""
+    compiled: Any = numba.njit(pipeline_class=PartCompiler, **options)
+    return compiled if function is None else compiled(function)
+
+
+def overload(function: Any, **options: Any) -> Callable[[Any], Any]:
+    """`numba.extending.overload` for what recordings alone call."""
+    compiled: Any = {"pipeline_class": PartCompiler}
+    made: Callable[[Any], Any] = extending.overload(function, jit_options=compiled, **options)
+    return made
+
+
+def register_jitable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`numba.extending.register_jitable` for what recordings alone call."""
+    made: Callable[..., Any] = extending.register_jitable(pipeline_class=PartCompiler)(function)
+    return made
