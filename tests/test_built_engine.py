@@ -264,16 +264,16 @@ def test_a_library_for_other_processors_is_built_again(built: Path) -> None:
 
 
 def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tmp_path: Path) -> None:
-    library_build.keep(tmp_path, "generic", "engine.abi3.so", b"before")
+    library_build.keep(tmp_path, {}, "engine.abi3.so", b"before")
     with (tmp_path / "engine.abi3.so").open("rb") as loaded:
-        library_build.keep(tmp_path, "generic", "engine.abi3.so", b"after.")
+        library_build.keep(tmp_path, {}, "engine.abi3.so", b"after.")
         assert loaded.read() == b"before"
 
 
 def tiny(monkeypatch: pytest.MonkeyPatch, folder: Path, linker: str | None) -> Any:
     """A small library, made and loaded."""
     monkeypatch.setattr(library_build, "_linker", lambda: linker)
-    library_build.keep(folder, "generic", *library_build.linked(library_build.object_code(TINY, "")))
+    library_build.keep(folder, library.record_of_this("generic"), *library_build.linked(library_build.object_code(TINY, "")))
     return library.find(str(folder))
 
 

@@ -157,17 +157,18 @@ def build(folder: Path, processor: str) -> Path:
     if "numba" in sys.modules and os.environ.get("NUMBA_CPU_NAME") != processor:
         raise RuntimeError("Numba was imported before; it compiles for this machine then. Build in a process of its own.")
     os.environ |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
-    keep(folder, processor, *linked(object_code(linear_source(), processor)))
+    record = library.record_of_this(processor)  # before they are compiled: an edit meanwhile is noticed
+    keep(folder, record, *linked(object_code(linear_source(), processor)))
     return folder
 
 
-def keep(folder: Path, processor: str, name: str, content: bytes) -> None:
+def keep(folder: Path, record: dict[str, str], name: str, content: bytes) -> None:
     """Write a library and its record into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.RECORD).unlink(missing_ok=True)  # a library is used with its own record only
     (folder / name).unlink(missing_ok=True)  # processes that have loaded it go on with the file that was
     (folder / name).write_bytes(content)
-    (folder / library.RECORD).write_text(record_text(library.record_of_this(processor), name, content))
+    (folder / library.RECORD).write_text(record_text(record, name, content))
 
 
 def record_text(record: dict[str, str], name: str, content: bytes) -> str:

@@ -13,7 +13,6 @@ from tapegrad.escapes import at_depth
 from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits
-from tapegrad.optimize.optimality import implicit_minimum
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.tensor import Tensor, is_recording
@@ -151,6 +150,8 @@ def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: A
     given = tracked_in(parameters)
     if not (depends_on_tracked(everything, flat, "minimize") or (given and is_recording())):
         return None
+    from tapegrad.optimize.optimality import implicit_minimum  # with linear algebra, which most minimisations need not
+
     failure = None if result.success else str(result.message)
     return implicit_minimum(of_variable, packing, flat, bounds, constraint_functions(constraints), "minimize", failure, given)
 
