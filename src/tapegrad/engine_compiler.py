@@ -32,7 +32,8 @@ class _Part(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
     def finalize(self) -> None:
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
+            if hasattr(self, "_reload_init"):  # newer than Numba 0.61
+                self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 

@@ -28,7 +28,8 @@ IMMUTABLE = (
     Dispatcher, CFunc, types.WrapperAddressProtocol, ctypes._CFuncPtr, python_types.CodeType, python_types.BuiltinFunctionType,
     np.random.Generator, np.random.BitGenerator,
 )  # fmt: skip
-TYPED = (numba.typed.List, numba.typed.Dict, numba.typed.Set)
+# Numba 0.61 has no typed sets.
+TYPED = tuple(getattr(numba.typed, name) for name in ("List", "Dict", "Set") if hasattr(numba.typed, name))
 LISTS = (list, numba.typed.List, numba.typed.Dict)
 BUFFERS = (bytearray, array.array, memoryview, mmap.mmap)
 FIXED = (np.void, Polynomial, *BUFFERS)  # memory that no type of Numba's protects from writes
@@ -53,9 +54,9 @@ def identity(value: Any) -> int:
 
 def item_type(value: Any) -> Any:
     """The type of what a typed container holds; that of keys and of items of sets is nothing that can be written into."""
-    if not value._typed or isinstance(value, numba.typed.Set):
-        return types.none
-    return value._dict_type.value_type if isinstance(value, numba.typed.Dict) else value._list_type.item_type
+    if value._typed and isinstance(value, numba.typed.Dict):
+        return value._dict_type.value_type
+    return value._list_type.item_type if value._typed and isinstance(value, numba.typed.List) else types.none
 
 
 def plain(kind: Any) -> bool:
