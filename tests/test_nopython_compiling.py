@@ -15,6 +15,7 @@ from numba.core.errors import LoweringError, NumbaError, TypingError
 import tapegrad as tg
 from tapegrad.errors import CompileError
 from tapegrad.nopython.derivative_cache import DerivativeCache
+from tapegrad.nopython.recorder import recorder
 
 X = np.array([1.3, 0.7])
 ERRORS = [KeyError, AttributeError, AssertionError, IndexError, RecursionError, NotImplementedError, SystemError, ZeroDivisionError]
@@ -174,3 +175,19 @@ def test_argument_whose_type_cannot_be_told_is_a_refusal() -> None:
 
     with pytest.raises(CompileError, match="no type"):
         tg.grad(numba.njit(lambda x, odd: x[0]))(X, Odd())
+
+
+@numba.experimental.jitclass([("a_field_that_no_other_class_has", numba.float64)])
+class Kept:
+    def __init__(self, value: float) -> None:
+        self.a_field_that_no_other_class_has = value
+
+
+def test_what_is_made_for_a_call_is_known_to_the_first_attempt() -> None:
+    @numba.njit
+    def f(x: Any, kept: Any) -> Any:
+        kept.a_field_that_no_other_class_has = 2.0
+        return x[0] * kept.a_field_that_no_other_class_has
+
+    assert tg.grad(f)(np.array([1.5]), Kept(1.0)).tolist() == [2.0]
+    assert [level for level, *_ in recorder(f, 0)._drives] == [0]

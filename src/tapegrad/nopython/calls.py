@@ -163,7 +163,7 @@ class Retargeting:
                 function = METHODS[found.attr] or Invocation(None, found.attr, self.level)
                 self.replace(statement, function, tape=True, receiver=found.value)
             else:
-                if self.level and found.attr in KEEPING and value.args:
+                if self.level and found.attr in KEEPING and value.args and self.is_new_list(found.value):
                     value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc)]
                 self.body.append(statement)
             if (self.level and found.attr in NEW) or found.attr == "copy":
@@ -221,6 +221,11 @@ class Retargeting:
         self.body.append(ir.Assign(statement.value, plain, loc))
         self.func_ir._definitions[plain.name] = [statement.value]
         self.passed(plain, function, target, loc, *more)
+
+    def is_new_list(self, var: Any) -> bool:
+        """Whether a list is one of the function's own whose items' type nothing has said."""
+        made = guard(get_definition, self.func_ir, var)
+        return isinstance(made, ir.Expr) and (made.op == "build_list" or (made.op == "call" and not made.args and not made.kws))
 
     def converted(self, var: Any, loc: Any, function: Any = as_variable) -> Any:
         """The value of a variable of the IR, passed through a function."""

@@ -279,4 +279,6 @@ class Fold(FunctionPass):  # type: ignore[misc]
         for block in func_ir.blocks.values():
             folding.block(block)
         func_ir._definitions = build_definitions(func_ir.blocks)
+        for context in (state.typingctx, state.targetctx):
+            context.refresh()  # functions that were made for these calls are known from now on
         return True
