@@ -270,16 +270,15 @@ def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tm
         assert loaded.read() == b"before"
 
 
-def tiny(monkeypatch: pytest.MonkeyPatch, folder: Path, linker: str | None) -> Any:
+@pytest.fixture(scope="module", params=["linked", "object"])
+def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A small library, made and loaded."""
-    monkeypatch.setattr(library_build, "_linker", lambda: linker)
-    library_build.keep(folder, library.record_of_this("generic"), *library_build.linked(library_build.object_code(TINY, "")))
-    return library.find(str(folder))
-
-
-@pytest.fixture(params=["linked", "object"])
-def small(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    found = tiny(monkeypatch, tmp_path, library_build._linker() if request.param == "linked" else None)
+    folder = tmp_path_factory.mktemp("small")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library_build, "_linker", library_build._linker if request.param == "linked" else lambda: None)
+        library_build.keep(folder, library.record_of_this("generic"), *library_build.linked(library_build.object_code(TINY, "")))
+    found = library.find(str(folder))
+    assert found is not None
     assert found.path.endswith(".so" if request.param == "linked" else ".o")
     return found
 

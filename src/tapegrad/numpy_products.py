@@ -98,8 +98,7 @@ def _multi_dot(arrays: Any) -> Any:
 
 
 def _of_one_matrix(name: str) -> Callable[..., Any]:
-    function = named(f"linalg.{name}")
-    return lambda a: function(one(a))
+    return lambda a: named(f"linalg.{name}")(one(a))
 
 
 def _matrix_power(a: Any, n: int) -> Any:

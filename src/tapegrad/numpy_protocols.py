@@ -10,6 +10,7 @@ The module is imported by the first such call.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -116,6 +117,7 @@ class Entry(NamedTuple):
     positional: float  # how many of them can be given by position
 
 
+@functools.cache
 def _entry(function: Callable[..., Any]) -> Entry:
     parameters = inspect.signature(function).parameters.values()
     many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
@@ -124,8 +126,8 @@ def _entry(function: Callable[..., Any]) -> Entry:
 
 
 TABLES = (COUNTERPARTS, ELEMENTWISE, POLYNOMIALS, PRODUCTS, REARRANGING, SAMPLED, STATISTICS)
-FUNCTIONS: dict[Any, Entry] = {
-    _found(name): _entry(function) for table in TABLES for name, function in table.items() if _found(name)
+FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    _found(name): function for table in TABLES for name, function in table.items() if _found(name)
 }
 VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array_of, _found(name))) for name in _OF_VALUES.split()}
 VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
@@ -227,7 +229,7 @@ def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
         return VALUES[function](*args, **kwargs)
     if function not in FUNCTIONS:
         raise NotCovered
-    entry = FUNCTIONS[function]
+    entry = _entry(FUNCTIONS[function])
     if len(args) > entry.positional:
         raise NotCovered("fewer of its arguments than given can be given by position")
     check_arguments(entry.names, kwargs)

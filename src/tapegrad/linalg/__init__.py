@@ -1,16 +1,25 @@
 """Linear algebra: `tapegrad.linalg`, with PyTorch's names. Everything takes batches of matrices in the last two dimensions."""
 
-from tapegrad.errors import LinAlgError
-from tapegrad.linalg.chains import matmul, matrix_power, multi_dot
-from tapegrad.linalg.determinants import det, slogdet
-from tapegrad.linalg.exponential import matrix_exp
-from tapegrad.linalg.factorisations import cholesky, qr
-from tapegrad.linalg.least_squares import lstsq, matrix_rank, pinv
-from tapegrad.linalg.matrix_norms import cond, matrix_norm, norm, vector_norm
-from tapegrad.linalg.solving import inv, solve, solve_triangular, tensorinv, tensorsolve
-from tapegrad.linalg.spectral import eigh, eigvalsh, svd, svdvals
-from tapegrad.vectors import cross_along as cross
-from tapegrad.vectors import vecdot
+from functools import partial as _partial
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import look_up as _look_up
+from tapegrad.deferred import places as _places
+
+if _TYPE_CHECKING:
+    from tapegrad.errors import LinAlgError
+    from tapegrad.linalg.chains import matmul, matrix_power, multi_dot
+    from tapegrad.linalg.determinants import det, slogdet
+    from tapegrad.linalg.exponential import matrix_exp
+    from tapegrad.linalg.factorisations import cholesky, qr
+    from tapegrad.linalg.least_squares import lstsq, matrix_rank, pinv
+    from tapegrad.linalg.matrix_norms import cond, matrix_norm, norm, vector_norm
+    from tapegrad.linalg.solving import inv, solve, solve_triangular, tensorinv, tensorsolve
+    from tapegrad.linalg.spectral import eigh, eigvalsh, svd, svdvals
+    from tapegrad.vectors import cross_along as cross
+    from tapegrad.vectors import vecdot
 
 __all__ = [
     "LinAlgError",
@@ -41,3 +50,30 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+_names = _NamesOnDemand(
+    globals(),
+    _places(
+        {
+            "errors": "LinAlgError",
+            "linalg.chains": "matmul matrix_power multi_dot",
+            "linalg.determinants": "det slogdet",
+            "linalg.exponential": "matrix_exp",
+            "linalg.factorisations": "cholesky qr",
+            "linalg.least_squares": "lstsq matrix_rank pinv",
+            "linalg.matrix_norms": "cond matrix_norm norm vector_norm",
+            "linalg.solving": "inv solve solve_triangular tensorinv tensorsolve",
+            "linalg.spectral": "eigh eigvalsh svd svdvals",
+            "vectors": "vecdot",
+        }
+    )
+    | {"cross": _partial(_look_up, "vectors:cross_along")},
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _names.get(name)
+
+
+def __dir__() -> list[str]:
+    return _names.listed()
