@@ -1,11 +1,18 @@
 """Drivers for optimisation: derivatives of functions, NumPy in and NumPy out, in the conventions of JAX."""
 
-from tapegrad.drivers.checking import check_grads
-from tapegrad.drivers.checkpointing import checkpoint
-from tapegrad.drivers.curvature import gauss_newton, hessian, hvp
-from tapegrad.drivers.gradients import elementwise_grad, grad, value_and_grad
-from tapegrad.drivers.jacobians import jacobian, value_and_jacobian
-from tapegrad.drivers.products import jvp, linearize, vjp
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import places as _places
+
+if _TYPE_CHECKING:
+    from tapegrad.drivers.checking import check_grads
+    from tapegrad.drivers.checkpointing import checkpoint
+    from tapegrad.drivers.curvature import gauss_newton, hessian, hvp
+    from tapegrad.drivers.gradients import elementwise_grad, grad, value_and_grad
+    from tapegrad.drivers.jacobians import jacobian, value_and_jacobian
+    from tapegrad.drivers.products import jvp, linearize, vjp
 
 __all__ = [
     "check_grads",
@@ -22,3 +29,25 @@ __all__ = [
     "value_and_jacobian",
     "vjp",
 ]
+
+_names = _NamesOnDemand(
+    globals(),
+    _places(
+        {
+            "drivers.checking": "check_grads",
+            "drivers.checkpointing": "checkpoint",
+            "drivers.curvature": "gauss_newton hessian hvp",
+            "drivers.gradients": "elementwise_grad grad value_and_grad",
+            "drivers.jacobians": "jacobian value_and_jacobian",
+            "drivers.products": "jvp linearize vjp",
+        }
+    ),
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _names.get(name)
+
+
+def __dir__() -> list[str]:
+    return _names.listed()

@@ -13,7 +13,6 @@ from tapegrad.drivers.calling import Call, call, is_compiled
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits
-from tapegrad.optimize.optimality import implicit_minimum
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.tensor import Tensor, is_recording
@@ -104,6 +103,8 @@ def least_squares(
             f"least_squares: the solution depends on tracked tensors, and is differentiated only with loss='linear', not "
             f"{options['loss']!r}. Give the sum of losses to tg.optimize.minimize, or run under tg.no_grad()."
         )
+    from tapegrad.optimize.optimality import implicit_minimum  # with linear algebra, which most fits need not
+
     failure = None if result.success else str(result.message)
     x = implicit_minimum(half_of_squares, packing, result.flat, pairs, (), "least_squares", failure, given)
     if x is not None:
