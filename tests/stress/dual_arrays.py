@@ -299,11 +299,22 @@ def _truth(of: Callable[[Any], bool]) -> Callable[..., Any]:
     return lambda a: of(bool(x) for x in a.ravel())
 
 
+def _shared(place: Callable[[Any], int]) -> Callable[[Any], Any]:
+    """A largest or smallest item, whose derivative equal ones share evenly."""
+
+    def extreme(items: Any) -> Any:
+        found = items[place(items)]
+        equal = [item for item in items if value(item) == value(found)]
+        return average(equal) if len(equal) > 1 and not isinstance(found, (int, np.integer, np.bool_)) else found
+
+    return extreme
+
+
+_largest, _smallest = _shared(largest), _shared(smallest)
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": _axis(total), "prod": _axis(product), "mean": _axis(average), "var": _axis(variance),
     "std": _axis(lambda items: unary("sqrt")(variance(items))),
-    "max": _axis(lambda items: items[largest(items)]), "min": _axis(lambda items: items[smallest(items)]),
-    "ptp": _axis(lambda items: sub(items[largest(items)], items[smallest(items)])),
+    "max": _axis(_largest), "min": _axis(_smallest), "ptp": _axis(lambda items: sub(_largest(items), _smallest(items))),
     "cumsum": running(add), "cumprod": running(mul), "argmax": _place(largest), "argmin": _place(smallest), "argsort": argsort,
     "clip": clip, "trace": lambda a: total([a[k, k] for k in range(min(a.shape))]),
     "repeat": lambda a, n: a.ravel()[np.repeat(np.arange(a.size), n)], "any": _truth(any), "all": _truth(all),
