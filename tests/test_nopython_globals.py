@@ -39,6 +39,7 @@ SOURCES = {
     "text": Source("S = 'a'" + PLAIN.format("(2.0 if S == 'a' else 5.0)"), "S = 'b'"),
     "attribute of a module": Source("settings.S = 2.0" + PLAIN.format("settings.S"), "settings.S = 5.0", False),
     "array of a module": Source("settings.S = np.array([2.0])" + PLAIN.format("settings.S[0]"), "settings.S[0] = 5.0", False),
+    "name of Python's own": Source(PLAIN.format("2.0 * abs(x) / x"), "abs = njit(lambda z: 2.5 * z)"),
     "inner function": Source(
         "S = 2.0\n@njit\ndef f(x):\n    scaled = lambda z: S * z\n    return scaled(x) * x", "S = 5.0"
     ),

@@ -155,6 +155,22 @@ def test_second_order_is_kept_too(project: Project) -> None:
     assert project.found == [False, True]
 
 
+def test_a_function_that_was_called_before_has_its_derivative_kept_too(project: Project) -> None:
+    for _ in range(2):
+        model = project.start()
+        model.first(X)
+        gradient_of(model.first)
+    assert project.found == [False, True]
+
+
+def test_a_call_of_the_function_leaves_its_derivative_as_it_is(project: Project) -> None:
+    model = project.start()
+    gradient_of(model.first)
+    model.first(X)
+    gradient_of(model.first)
+    assert project.found == [False]
+
+
 def change_global(module: ModuleType) -> None:
     module.SHIFT = 3.0  # type: ignore[attr-defined]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import os
@@ -91,6 +92,8 @@ def constants_now(function: Any) -> Constants:
 
 def _constants(function: Any, inlined: dict[Any, Constants]) -> Constants:
     found = Constants({}, {}, inlined)
+    for name in names_of(function.__code__)[0] & vars(builtins).keys():  # a global of the same name may come, or go
+        found.names[name] = vars(builtins)[name]
     for kind, name, place, key in places_of(function):
         if kind == "global":
             found.names[name] = kept(function, place[key])
