@@ -188,6 +188,13 @@ def test_a_name_that_was_missing_is_found_later() -> None:
     assert space.all() == NEW
 
 
+def test_a_global_that_takes_a_name_of_pythons_own() -> None:
+    space = Space(SOURCES["name of Python's own"], "taken")
+    assert [tg.grad(space.f)(1.0) for _ in range(2)] == [4.0, 4.0]
+    space.change()
+    assert [tg.grad(space.f)(1.0), space.f(1.0)] == [10.0, 5.0]
+
+
 def test_an_operation_of_tensors_has_the_values_of_the_compiled_function() -> None:
     space = Space(SOURCES["number"], "operation")
     assert space.f(1.0) == 2.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -191,7 +190,7 @@ def watch(nodes: Iterable[Node]) -> Callable[[], bool] | None:
             known = constants[kind == "cell"]
             if name in known:
                 add(place, key, place[key] if kind == "global" else place.cell_contents, known[name])
-        for name in names_of(function.__code__)[0] - function.__globals__.keys() - vars(builtins).keys():
+        for name in names_of(function.__code__)[0] - function.__globals__.keys():
             add(function.__globals__, name, None, None)
 
     for node in nodes:
