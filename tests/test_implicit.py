@@ -392,6 +392,11 @@ def line(p: Any) -> Any:
     return np.stack([3.0 - p * t, 3.0 - t])
 
 
+@njit
+def above(x: Any) -> Any:
+    return x[0] * x[1]
+
+
 LINES: dict[str, Any] = {
     "nonlinear constraint": lambda p: NonlinearConstraint(lambda x: p * x[0] + x[1], -np.inf, 1.0),
     "with its Jacobian": lambda p: NonlinearConstraint(
@@ -417,6 +422,14 @@ def test_constraints_of_scipy_that_depend_on_parameters(name: str, structured: b
         return optimize.minimize(lambda x: ((x - 3.0) ** 2).sum(), np.zeros(2), constraints=LINES[name](p), tol=1e-10).x
 
     np.testing.assert_allclose(tg.jacobian(solution)(0.7), tg.jacobian(line)(0.7), rtol=1e-6)
+
+
+def test_compiled_function_in_a_constraint_of_scipy() -> None:
+    def solution(p: Any) -> Any:
+        limits = NonlinearConstraint(above, 1.0, np.inf)  # where it holds, x is sqrt(p), and y is its reciprocal
+        return optimize.minimize(lambda x: x[0] + p * x[1], np.ones(2), constraints=limits, tol=1e-10).x
+
+    np.testing.assert_allclose(tg.jacobian(solution)(4.0), [0.25, -0.0625], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("w", "slope"), [(1.0, 1.0), (3.0, 0.0)])

@@ -13,7 +13,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import public_names
-from tapegrad.deferred import Deferred
+from tapegrad.deferred import Deferred, NamesOnDemand
 
 # What tensors, their operators and the plain backward pass are made of.
 IMPORTED = [
@@ -229,6 +229,22 @@ def test_threads_that_ask_at_once_get_the_same_attribute() -> None:
         thread.join()
     assert Owner().name in found  # type: ignore[attr-defined]
     assert isinstance(inspect.getattr_static(Owner, "name"), property)
+
+
+def test_threads_that_ask_at_once_get_the_same_name() -> None:
+    barrier, found = threading.Barrier(4), []
+
+    def make() -> object:
+        barrier.wait()
+        return object()
+
+    names = NamesOnDemand({}, {"name": make})
+    threads = [threading.Thread(target=lambda: found.append(names.get("name"))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
 
 
 def test_every_method_has_documentation_that_can_be_rendered() -> None:

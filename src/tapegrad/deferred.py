@@ -80,8 +80,7 @@ class NamesOnDemand:
         make = self._made.get(name)
         if make is None:
             raise AttributeError(f"module {self._space['__name__']!r} has no attribute {name!r}")
-        self._space[name] = made = make()
-        return made
+        return self._space.setdefault(name, make())  # another thread may have been first
 
     def listed(self) -> list[str]:
         """For the module's ``__dir__``."""

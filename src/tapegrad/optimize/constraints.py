@@ -212,7 +212,7 @@ def recordable(given: Any) -> list[Recordable]:
         upper = 0.0 if given["type"] == "eq" else np.inf
         return [Recordable(Constraint(lambda x: recorded(fun, x, *further), 0.0, upper), jacobian is not None)]
     if hasattr(given, "fun"):
-        return [Recordable(Constraint(lambda x: given.fun(_vector(x)), given.lb, given.ub), True)]
+        return [Recordable(Constraint(lambda x: recorded(given.fun, _vector(x)), given.lb, given.ub), True)]
     if hasattr(given, "A"):
         matrix = given.A.toarray() if hasattr(given.A, "toarray") else np.asarray(given.A)
         return [Recordable(Constraint(lambda x: matrix @ _vector(x), given.lb, given.ub), True)]
