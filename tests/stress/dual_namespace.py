@@ -277,8 +277,8 @@ def _fold(pair: Callable[[Any, Any], Any], first: Callable[[list[Any]], int]) ->
         if all(isinstance(x, (int, np.integer)) for x in given):
             return (max if pair is maximum else min)(given)
         out = given[0]
-        for x in given[1:]:
-            out = pair(out, x)
+        for x in given[1:]:  # of equal ones Python takes the first
+            out = out if value(out) == value(x) else pair(out, x)
         return out
 
     return call
