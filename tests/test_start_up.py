@@ -200,6 +200,12 @@ def test_property_that_was_not_asked_for_yet_refuses_to_be_set() -> None:
     assert in_a_fresh_process(code) == "refused tapegrad.Size([2, 2])\n"
 
 
+@pytest.mark.parametrize("name", sorted(public_names.PLACES))
+def test_function_is_pickled_by_its_name(name: str) -> None:
+    function = getattr(tg, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
 def test_pickled_tensor_is_read_by_a_process_that_imported_nothing_else() -> None:
     data = pickle.dumps(tg.tensor([1.0, 2.0], requires_grad=True))
     assert in_a_fresh_process(f"import pickle; print(pickle.loads({data!r}).tolist())") == "[1.0, 2.0]\n"

@@ -46,9 +46,11 @@ def _of_tensors(name: str, function: Any) -> Any:
 def _public(name: str) -> Any:
     """What the package has under a name of the table."""
     function = look_up(PLACES[name])
-    if name in UNCHECKED or isinstance(function, type):
-        return with_numpy_names(function)
-    return _of_tensors(name, function)
+    of_any = name in UNCHECKED or isinstance(function, type)
+    made = with_numpy_names(function) if of_any else _of_tensors(name, function)
+    if made is not function:
+        made.__module__, made.__qualname__ = "tapegrad", name  # where a pickle of it looks
+    return made
 
 
 _RULES = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
