@@ -17,7 +17,8 @@ X = np.arange(6.0).reshape(2, 3) ** 2
 def with_dimension(place: Any) -> list[str]:
     """Names of functions that take a dimension by name."""
     found = []
-    for name, value in vars(place).items():
+    for name in dir(place):
+        value = getattr(place, name, None)  # some are there to say what they are not
         if not name.startswith("_") and callable(value) and not isinstance(value, type):
             try:
                 parameters = inspect.signature(value).parameters
