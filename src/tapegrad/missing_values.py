@@ -43,7 +43,7 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
 
     Examples
     --------
-    >>> tg.nansum(tg.tensor([1.0, float("nan"), 2.0]))
+    >>> tg.nansum(tg.tensor([1.0, np.nan, 2.0]))
     tensor(3.)
     """
     if dtype is not None:
@@ -91,7 +91,7 @@ def nanmean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeL
 
     Examples
     --------
-    >>> tg.nanmean(tg.tensor([1.0, float("nan"), 2.0]))
+    >>> tg.nanmean(tg.tensor([1.0, np.nan, 2.0]))
     tensor(1.5000)
     """
     data = array_of(x)
@@ -121,7 +121,7 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
 
     Examples
     --------
-    >>> tg.nan_to_num(tg.tensor([1.0, float("nan"), float("inf")]), posinf=9.0)
+    >>> tg.nan_to_num(tg.tensor([1.0, np.nan, np.inf]), posinf=9.0)
     tensor([1., 0., 9.])
     """
     data = array_of(x)
@@ -149,7 +149,7 @@ def fmax(x: Tensor, other: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> tg.fmax(tg.tensor([1.0, float("nan")]), tg.tensor([2.0, 3.0]))
+    >>> tg.fmax(tg.tensor([1.0, np.nan]), tg.tensor([2.0, 3.0]))
     tensor([2., 3.])
     """
     return _chosen(_FMAX, np.greater_equal, x, other)
@@ -165,7 +165,7 @@ def fmin(x: Tensor, other: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> tg.fmin(tg.tensor([1.0, float("nan")]), tg.tensor([2.0, 3.0]))
+    >>> tg.fmin(tg.tensor([1.0, np.nan]), tg.tensor([2.0, 3.0]))
     tensor([1., 3.])
     """
     return _chosen(_FMIN, np.less_equal, x, other)

@@ -62,7 +62,7 @@ def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tenso
 
     Examples
     --------
-    >>> tg.nanmedian(tg.tensor([4.0, float("nan"), 3.0, 2.0]))
+    >>> tg.nanmedian(tg.tensor([4.0, np.nan, 3.0, 2.0]))
     tensor(3.)
     """
     if dim is None:
@@ -203,7 +203,7 @@ def nanquantile(
 
     Examples
     --------
-    >>> tg.nanquantile(tg.tensor([0.0, float("nan"), 4.0]), 0.5)
+    >>> tg.nanquantile(tg.tensor([0.0, np.nan, 4.0]), 0.5)
     tensor(2.)
     """
     return _quantile("nanquantile", x, q, dim, keepdim, interpolation, True)

@@ -111,7 +111,7 @@ def matrix_norm(
 
     Examples
     --------
-    >>> tg.linalg.matrix_norm(tg.tensor([[1.0, -2.0], [3.0, 4.0]]), float("inf"))
+    >>> tg.linalg.matrix_norm(tg.tensor([[1.0, -2.0], [3.0, 4.0]]), np.inf)
     tensor(7.)
     """
     ndim = tensor_operand(A, "linalg.matrix_norm").ndim
