@@ -14,9 +14,9 @@ import pytest
 from numba.experimental import jitclass
 
 import tapegrad as tg
+from tapegrad.nopython.column_memory import FIRST, give_back, take
 from tapegrad.nopython.columns import PAIRS, ROWS
 from tapegrad.nopython.pieces import with_row
-from tapegrad.nopython.tape_memory import FIRST, give_back, take
 from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import variable
 

@@ -120,6 +120,21 @@ def test_first_gradient_through_a_driver_imports_only_the_drivers_files() -> Non
     assert not {name for name in found if name.partition(".")[0] in ("nn", "optim", "optimize", "nopython", "linalg")}
 
 
+def test_asking_for_the_memory_of_tapes_imports_no_compiler() -> None:
+    assert "numba" not in imported_by("import tapegrad as tg\nassert tg.tape_memory() == 0\ntg.free_tape_memory()")
+
+
+@pytest.mark.parametrize("code", ["tg.load", "tg.save(tg.ones(2), io.BytesIO())", "tg.nn.Parameter(tg.ones(2))"])
+def test_files_of_state_and_parameters_import_no_layers(code: str) -> None:
+    found = own(imported_by(code, "import io, numpy, tapegrad as tg"))
+    assert {name for name in found if name.startswith("nn")} == {"nn", "nn.parameter"}
+
+
+def test_optimiser_imports_no_other_optimiser() -> None:
+    found = own(imported_by("tg.optim.SGD", "import numpy, tapegrad as tg"))
+    assert {name for name in found if name.startswith("optim")} == {"optim", "optim.optimizer", "optim.sgd", "optim.updating"}
+
+
 @pytest.mark.parametrize("file", public_names.FILES)
 def test_table_has_the_names_that_a_file_offers(file: str) -> None:
     offered = set(importlib.import_module(f"tapegrad.{file}").__all__)
@@ -161,7 +176,7 @@ def test_star_gives_functions_and_leaves_families_alone() -> None:
     assert not found & {"nn", "optim", "optimize", "drivers", "nopython"}
 
 
-@pytest.mark.parametrize("module", [tg, tg.autograd, tg.utils])
+@pytest.mark.parametrize("module", [tg, tg.autograd, tg.nn, tg.optim, tg.utils])
 def test_unknown_name_is_said_to_be_no_attribute(module: ModuleType) -> None:
     with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute 'nothing'"):
         getattr(module, "noth" + "ing")

@@ -11,10 +11,10 @@ import numpy as np
 from tapegrad.drivers.calling import Argnums, Call, check_argnums
 from tapegrad.drivers.containers import Node, flatten, restore
 from tapegrad.drivers.derivatives import as_column, vectors_like
+from tapegrad.nopython.column_memory import give_back, take
 from tapegrad.nopython.derivatives import Recording, gradient
 from tapegrad.nopython.operation import holds_tensors, value_of
 from tapegrad.nopython.recorder import recorder
-from tapegrad.nopython.tape_memory import give_back, take
 from tapegrad.tensor import Tensor, make
 
 __all__ = ["compiled_call", "compiled_gradient", "parts_of"]

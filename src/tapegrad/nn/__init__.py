@@ -1,93 +1,100 @@
 """Neural-network building blocks: modules with parameters, layers, losses, starting values."""
 
-from tapegrad.nn import functional, init, utils
-from tapegrad.nn.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from tapegrad.nn.container import ModuleDict, ModuleList, Sequential
-from tapegrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from tapegrad.nn.dropping import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from tapegrad.nn.embedding import Embedding
-from tapegrad.nn.linear import Linear
-from tapegrad.nn.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CosineSimilarity,
-    CrossEntropyLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PairwiseDistance,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-)
-from tapegrad.nn.module import Module
-from tapegrad.nn.normalisation import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from tapegrad.nn.parameter import Parameter
-from tapegrad.nn.parameter_list import ParameterDict, ParameterList
-from tapegrad.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-)
-from tapegrad.nn.shape import Flatten, Identity, Unflatten
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import places as _places
+
+if _TYPE_CHECKING:
+    from tapegrad.nn import functional, init, utils
+    from tapegrad.nn.activation import (
+        CELU,
+        ELU,
+        GELU,
+        GLU,
+        SELU,
+        Hardshrink,
+        Hardsigmoid,
+        Hardswish,
+        Hardtanh,
+        LeakyReLU,
+        LogSigmoid,
+        LogSoftmax,
+        Mish,
+        PReLU,
+        ReLU,
+        ReLU6,
+        RReLU,
+        Sigmoid,
+        SiLU,
+        Softmax,
+        Softmax2d,
+        Softmin,
+        Softplus,
+        Softshrink,
+        Softsign,
+        Tanh,
+        Tanhshrink,
+        Threshold,
+    )
+    from tapegrad.nn.container import ModuleDict, ModuleList, Sequential
+    from tapegrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+    from tapegrad.nn.dropping import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
+    from tapegrad.nn.embedding import Embedding
+    from tapegrad.nn.linear import Linear
+    from tapegrad.nn.loss import (
+        BCELoss,
+        BCEWithLogitsLoss,
+        CosineEmbeddingLoss,
+        CosineSimilarity,
+        CrossEntropyLoss,
+        GaussianNLLLoss,
+        HingeEmbeddingLoss,
+        HuberLoss,
+        KLDivLoss,
+        L1Loss,
+        MarginRankingLoss,
+        MSELoss,
+        MultiLabelSoftMarginLoss,
+        MultiMarginLoss,
+        NLLLoss,
+        PairwiseDistance,
+        PoissonNLLLoss,
+        SmoothL1Loss,
+        SoftMarginLoss,
+        TripletMarginLoss,
+    )
+    from tapegrad.nn.module import Module
+    from tapegrad.nn.normalisation import (
+        BatchNorm1d,
+        BatchNorm2d,
+        BatchNorm3d,
+        GroupNorm,
+        InstanceNorm1d,
+        InstanceNorm2d,
+        InstanceNorm3d,
+        LayerNorm,
+        LocalResponseNorm,
+        RMSNorm,
+    )
+    from tapegrad.nn.parameter import Parameter
+    from tapegrad.nn.parameter_list import ParameterDict, ParameterList
+    from tapegrad.nn.pooling import (
+        AdaptiveAvgPool1d,
+        AdaptiveAvgPool2d,
+        AdaptiveAvgPool3d,
+        AdaptiveMaxPool1d,
+        AdaptiveMaxPool2d,
+        AdaptiveMaxPool3d,
+        AvgPool1d,
+        AvgPool2d,
+        AvgPool3d,
+        MaxPool1d,
+        MaxPool2d,
+        MaxPool3d,
+    )
+    from tapegrad.nn.shape import Flatten, Identity, Unflatten
 
 __all__ = [
     "CELU",
@@ -188,3 +195,49 @@ __all__ = [
     "init",
     "utils",
 ]
+
+_names = _NamesOnDemand(
+    globals(),
+    _places(
+        {
+            "nn.functional": ".",
+            "nn.init": ".",
+            "nn.utils": ".",
+            "nn.activation": (
+                "CELU ELU GELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish "
+                "PReLU ReLU ReLU6 RReLU Sigmoid SiLU Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh "
+                "Tanhshrink Threshold"
+            ),
+            "nn.container": "ModuleDict ModuleList Sequential",
+            "nn.convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+            "nn.dropping": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+            "nn.embedding": "Embedding",
+            "nn.linear": "Linear",
+            "nn.loss": (
+                "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss GaussianNLLLoss "
+                "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelSoftMarginLoss "
+                "MultiMarginLoss NLLLoss PairwiseDistance PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss"
+            ),
+            "nn.module": "Module",
+            "nn.normalisation": (
+                "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm "
+                "LocalResponseNorm RMSNorm"
+            ),
+            "nn.parameter": "Parameter",
+            "nn.parameter_list": "ParameterDict ParameterList",
+            "nn.pooling": (
+                "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
+                "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
+            ),
+            "nn.shape": "Flatten Identity Unflatten",
+        }
+    ),
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _names.get(name)
+
+
+def __dir__() -> list[str]:
+    return _names.listed()

@@ -1,6 +1,26 @@
 """Recording inside compiled code: derivatives of `numba.njit` functions as people write them."""
 
-from tapegrad.nopython.operation import njit_op
-from tapegrad.nopython.tape_memory import free_tape_memory, tape_memory
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
+from tapegrad.deferred import places as _places
+
+if _TYPE_CHECKING:
+    from tapegrad.nopython.held_memory import free_tape_memory, tape_memory
+    from tapegrad.nopython.operation import njit_op
 
 __all__ = ["free_tape_memory", "njit_op", "tape_memory"]
+
+_names = _NamesOnDemand(
+    globals(),
+    _places({"nopython.held_memory": "free_tape_memory tape_memory", "nopython.operation": "njit_op"}),
+)
+
+
+def __getattr__(name: str) -> _Any:
+    return _names.get(name)
+
+
+def __dir__() -> list[str]:
+    return _names.listed()

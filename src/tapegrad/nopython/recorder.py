@@ -16,6 +16,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
 from tapegrad.nopython import boundary
+from tapegrad.nopython.column_memory import Columns
 from tapegrad.nopython.compiling import CompilingFirst, UncompiledError
 from tapegrad.nopython.curved_tape import as_curved, as_directed
 from tapegrad.nopython.derivative_cache import DerivativeCache
@@ -24,7 +25,6 @@ from tapegrad.nopython.generations import COMPILATIONS, reached, watch
 from tapegrad.nopython.instances import restored
 from tapegrad.nopython.linking import DriveCompiler
 from tapegrad.nopython.ownership import lies_apart, owned, shared_memory
-from tapegrad.nopython.tape_memory import Columns
 from tapegrad.nopython.twins import forget, twin
 
 __all__ = ["Recorder", "recorder"]

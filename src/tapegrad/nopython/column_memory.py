@@ -9,7 +9,7 @@ their header, for the collector clears weak references at any moment.
 from __future__ import annotations
 
 import contextlib
-import weakref
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from tapegrad.nopython.columns import (
     TRIPLETS,
     WORDS,
 )
-from tapegrad.tape import TAPE
+from tapegrad.nopython.held_memory import IDLE, KNOWN
 
-__all__ = ["Columns", "free_tape_memory", "give_back", "take", "tape_memory"]
+__all__ = ["Columns", "give_back", "take"]
 
 FIRST = 1 << 14  # pairs that a new tape has room for
 ODD = 1096  # columns a power of two apart share cache sets, and recording then takes three times as long
@@ -76,7 +76,7 @@ class Columns:
         self.rows = np.empty(0, np.int32)
         self.partials = np.empty(0)
         self.resize(FIRST)
-        _known[self.address] = self
+        KNOWN[self.address] = self
 
     # Growth may end with an exception at every call: no memory, or an interrupt. A function may catch that and go on recording. So
     # new memory is complete first, and then the arrays and the words of the header change without a call between them. The old
@@ -166,7 +166,7 @@ class Columns:
 
     def dissolve(self) -> None:
         """Give the memory back, whoever still refers to the object: errors of the compiler, which it keeps, hold frames."""
-        _known.pop(self.address, None)
+        KNOWN.pop(self.address, None)
         self.rows = self.triplets = np.empty(0, np.int32)
         self.partials = self.seconds = self.changes = self.bar = self.tangents = self.weights = np.empty(0)
 
@@ -175,10 +175,6 @@ class Columns:
         """Bytes held."""
         arrays = (self.header, self.rows, self.partials, self.triplets, self.seconds, self.bar, self.tangents, self.weights)
         return sum(int(array.nbytes) for array in (*arrays, self.changes))
-
-
-_known: weakref.WeakValueDictionary[int, Columns] = weakref.WeakValueDictionary()  # that live, by the address of their header
-_idle: list[Columns] = []
 
 
 def _grow(columns: Columns, count: int) -> None:
@@ -200,7 +196,7 @@ def _grow_triplets(columns: Columns, count: int) -> None:
 def take() -> Columns:
     """Empty columns for a call: those of an earlier one where there are any."""
     try:
-        columns = _idle.pop()
+        columns = IDLE.pop()
     except IndexError:
         columns = Columns()
     columns.clear()
@@ -208,43 +204,10 @@ def take() -> Columns:
     return columns
 
 
-def give_back(columns: Columns, idle: list[Columns] = _idle) -> None:
+def give_back(columns: Columns, idle: list[Any] = IDLE) -> None:
     """Keep the columns of a call that has ended for the next one; also when the module's names are gone already.
 
     The caller has forgotten them before, unless he ends with this call: else an interrupt at its end would let him give them back
     once more, and two calls would get them.
     """
     idle.append(columns)
-
-
-def tape_memory() -> int:
-    """Bytes that the tapes of compiled functions hold, for calls that run and for calls to come.
-
-    Returns
-    -------
-    int
-        Rows, second partials and what sweeps work on, of all threads.
-
-    Examples
-    --------
-    >>> before = tg.tape_memory()
-    >>> tg.free_tape_memory()
-    >>> tg.tape_memory() <= before
-    True
-    """
-    return sum(columns.nbytes for link in _known.valuerefs() if (columns := link()) is not None)
-
-
-def free_tape_memory() -> None:
-    """Give back the memory that earlier calls of differentiated compiled functions left for later ones.
-
-    Calls that run, and recordings that somebody holds (the product of `vjp`, a graph with an operation of `njit_op`), keep theirs.
-
-    Examples
-    --------
-    >>> tg.free_tape_memory()
-    """
-    TAPE.collect()  # dead rows of operations in graphs hold tapes until it looks for them
-    while _idle:
-        with contextlib.suppress(IndexError):  # another thread may be first
-            _idle.pop().dissolve()
