@@ -16,14 +16,8 @@ from tapegrad.deferred import places as _places
 from tapegrad.dtypes import *
 from tapegrad.errors import CompileError, ShapeError, TapeFullError
 from tapegrad.factories import *
-from tapegrad.grad_mode import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
+from tapegrad.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tapegrad.modes import is_grad_enabled, is_inference_mode_enabled
 from tapegrad.public_names import FAMILIES as _FAMILIES
 from tapegrad.public_names import MORE as _MORE
 from tapegrad.tensor import Tensor

@@ -19,8 +19,8 @@ from tapegrad import numpy_api
 from tapegrad.elementwise import FORMS, FUNCTIONS, REFLECTED, use_compiled
 from tapegrad.engine import layout as at
 from tapegrad.forward import forward
-from tapegrad.grad_mode import is_recording_on
 from tapegrad.jit import Lazy
+from tapegrad.modes import is_recording_on
 from tapegrad.routes import operand_type
 from tapegrad.rules import RULES
 from tapegrad.tape import TAPE

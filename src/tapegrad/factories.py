@@ -320,6 +320,11 @@ def FloatTensor(*data: Any) -> Tensor:
     return _typed("FloatTensor", dtypes.float32, data)
 
 
+def initialise(self: Tensor, data: Any = ()) -> None:
+    """Give a new tensor its data: what `Tensor` does with its argument."""
+    self._data = FloatTensor(data)._data
+
+
 def DoubleTensor(*data: Any) -> Tensor:
     """float64 tensor; arguments as for `FloatTensor`."""
     return _typed("DoubleTensor", dtypes.float64, data)

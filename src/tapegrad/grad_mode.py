@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, TypeVar
@@ -11,15 +10,13 @@ from typing import Any, TypeVar
 from tapegrad import tensor as tensors
 from tapegrad.engine import layout as at
 from tapegrad.inference_tensors import new_inference_tensor
+from tapegrad.modes import Modes, ThreadModes, of_thread
 from tapegrad.routes import choosing, operand_type
 from tapegrad.tape import TAPE
 
 __all__ = [
     "enable_grad",
     "inference_mode",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "is_recording_on",
     "no_grad",
     "set_grad_enabled",
     "with_recording",
@@ -28,18 +25,13 @@ __all__ = [
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-Modes = tuple[bool, bool]  # gradient mode, inference mode
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 
-class _State:
-    """The modes of one thread; dies with the thread."""
+class _CountedModes(ThreadModes):
+    """The modes of a thread that has set some; dies with the thread."""
 
-    __slots__ = ("enabled", "inference")
-
-    def __init__(self) -> None:
-        self.enabled = True
-        self.inference = False
+    __slots__ = ()
 
     def __del__(self) -> None:
         # A thread that ends while a mode is on or off no longer counts.
@@ -49,50 +41,12 @@ class _State:
                     step()
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.state = _State()
-
-
-_thread = _Thread()
-
-
-def is_grad_enabled() -> bool:
-    """Whether this thread records operations on tracked tensors.
-
-    Examples
-    --------
-    >>> with tg.no_grad():
-    ...     tg.is_grad_enabled()
-    False
-    """
-    return _thread.state.enabled
-
-
-def is_inference_mode_enabled() -> bool:
-    """Whether this thread is in inference mode.
-
-    Examples
-    --------
-    >>> with tg.inference_mode():
-    ...     tg.is_inference_mode_enabled()
-    True
-    """
-    return _thread.state.inference
-
-
-def is_recording_on() -> bool:
-    """Whether this thread records, which in inference mode it never does."""
-    state = _thread.state
-    return state.enabled and not state.inference
-
-
 _new_tensor = object.__new__
 
 
 def _new_by_mode(kind: type[tensors.Tensor]) -> tensors.Tensor:
     """A tensor, while some thread is in inference mode."""
-    return new_inference_tensor() if kind is tensors.Tensor and _thread.state.inference else _new_tensor(kind)
+    return new_inference_tensor() if kind is tensors.Tensor and of_thread.modes.inference else _new_tensor(kind)
 
 
 def _counting_steps(off: int, inferring: int) -> tuple[partial[Any], ...]:
@@ -112,7 +66,9 @@ def _counting_steps(off: int, inferring: int) -> tuple[partial[Any], ...]:
 
 def _switch(enabled: bool, inference: bool | None = None) -> Modes:
     """Set this thread's modes, by default only gradient mode; the modes before."""
-    state = _thread.state
+    state = of_thread.modes
+    if type(state) is ThreadModes:
+        state = of_thread.modes = _CountedModes()
     before = state.enabled, state.inference
     same = inference is None or inference == before[1]
     if same and enabled == before[0]:
@@ -132,7 +88,7 @@ def _switch(enabled: bool, inference: bool | None = None) -> Modes:
 
 def _in_mode(wanted: tuple[bool, bool | None], function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with this thread's modes set, whatever interrupt comes when."""
-    state = _thread.state
+    state = of_thread.modes
     before = state.enabled, state.inference
     try:
         _switch(*wanted)
@@ -168,7 +124,7 @@ class _Mode:
     # beginning of `__exit__` leaves, nobody can mend.
 
     def __enter__(self) -> None:
-        state = _thread.state
+        state = of_thread.modes
         before = state.enabled, state.inference
         self._before.append(before)
         try:

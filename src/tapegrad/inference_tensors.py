@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tapegrad.modes import is_inference_mode_enabled
 from tapegrad.tensor import Tensor
 
 __all__ = [
@@ -87,7 +88,7 @@ def check_inference_write(t: Tensor) -> None:
     RuntimeError
         Says what to do instead.
     """
-    if type(t) is InferenceTensor and _is_outside():
+    if type(t) is InferenceTensor and not is_inference_mode_enabled():
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone() to get a normal "
             "tensor before doing inplace update."
@@ -102,14 +103,8 @@ def check_inference_flag(t: Tensor) -> None:
     RuntimeError
         Says what to do instead.
     """
-    if type(t) is InferenceTensor and _is_outside():
+    if type(t) is InferenceTensor and not is_inference_mode_enabled():
         raise RuntimeError(
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed. You can make a clone() to get a "
             "normal tensor."
         )
-
-
-def _is_outside() -> bool:
-    from tapegrad.grad_mode import is_inference_mode_enabled
-
-    return not is_inference_mode_enabled()

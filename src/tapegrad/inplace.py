@@ -20,16 +20,17 @@ from tapegrad.indexing import index_put, read, select_again
 from tapegrad.inference_tensors import check_inference_write
 from tapegrad.nested import array_from_nested
 from tapegrad.opcodes import OPCODES, USES
-from tapegrad.packing import current_pair
+from tapegrad.packing import current_packer
 from tapegrad.parameter_names import bound, names_of
 from tapegrad.quiet import quiet
+from tapegrad.rebasing import refresh
 from tapegrad.recording import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.rules import RULES
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
-from tapegrad.views import Replay, check_memory, is_strided, refresh, version_of, view
+from tapegrad.views import Replay, check_memory, is_strided, version_of, view
 from tapegrad.watching import move_watch
 
 __all__ = [
@@ -229,7 +230,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
             return overwrite(t, z, None)
         if _dtype(t) not in FLOATS:
             raise RuntimeError(f"{name}_: cannot record a result of dtype {_dtype(t)}; only float32 and float64 are tracked")
-        if TAPE.packers and current_pair() is not None:
+        if TAPE.packers and current_packer() is not None:
             # What is packed must be there before the memory is written.
             made = cast(apply_rule(opcode, *operands), z.dtype if type(z) is not float else dtypes.float64)
             return overwrite(t, z, lambda: take_row(made))

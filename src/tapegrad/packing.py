@@ -7,41 +7,66 @@ their operands over to their Python forms, and in this thread those come to `tap
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.engine import layout as at
+from tapegrad.grad_mode import without_recording
 from tapegrad.locks import packing as _lock
 from tapegrad.routes import count, surround
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, version_count
 
-__all__ = ["Pair", "current_pair", "enter", "forbid", "forget_other_threads", "leave", "pack", "unpack"]
+__all__ = ["Packer", "current_packer", "enter", "forbid", "forget_other_threads", "leave", "pack", "unpack"]
 
-Pair = tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]
 _ENTRIES = ("array1", "array2", "array3")
+
+
+class Packer:
+    """A pair of hooks, and how rows are recorded that keep what these make of values.
+
+    Parameters
+    ----------
+    pack_hook, unpack_hook : callable
+        Give an object for a tensor, and the tensor for the object.
+    """
+
+    __slots__ = ("pack_hook", "unpack_hook")
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def record_rule(
+        self, opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, numbers: Sequence[bool]
+    ) -> int | None:
+        """Write the row of an elementwise operation with packed values; its handle, None if it saves nothing."""
+        raise NotImplementedError
+
+    def record_structural(self, op: Any, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:
+        """Write the row of a structural operation with packed values; its handle, None if it saves nothing."""
+        raise NotImplementedError
 
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.pairs: list[Pair] = []
+        self.packers: list[Packer] = []
         self.forbidden: str | None = None  # the message for who asks for hooks
 
 
 _thread = _Thread()
 
 
-def current_pair() -> Pair | None:
+def current_packer() -> Packer | None:
     """The innermost pair of hooks of this thread."""
-    pairs = _thread.pairs
-    return pairs[-1] if pairs else None
+    packers = _thread.packers
+    return packers[-1] if packers else None
 
 
 def _guarded(entry: Any) -> Any:
     def call(*arguments: Any) -> Any:
-        return at.UNSUPPORTED if _thread.pairs else entry(*arguments)
+        return at.UNSUPPORTED if _thread.packers else entry(*arguments)
 
     return call
 
@@ -54,13 +79,13 @@ def forbid(message: str | None) -> str | None:
     RuntimeError
         If hooks are in use.
     """
-    if message is not None and _thread.pairs:
+    if message is not None and _thread.packers:
         raise RuntimeError(message)
     before, _thread.forbidden = _thread.forbidden, message
     return before
 
 
-def enter(pair: Pair) -> None:
+def enter(packer: Packer) -> None:
     """Let a pair of hooks pack what this thread saves from now on.
 
     Raises
@@ -75,22 +100,22 @@ def enter(pair: Pair) -> None:
         if not TAPE.packers:
             surround("packers", _ENTRIES, _guarded)
         count("packers", 1)
-        _thread.pairs.append(pair)
+        _thread.packers.append(packer)
 
 
 def leave() -> None:
     """End what `enter` began."""
     with _lock:
-        _thread.pairs.pop()
+        _thread.packers.pop()
         if not count("packers", -1):
             surround("packers", _ENTRIES, None)
 
 
 def forget_other_threads() -> None:
     """In a forked process, only this thread's hooks count."""
-    if TAPE.packers > len(_thread.pairs):
-        TAPE.packers = len(_thread.pairs) + 1
-        _thread.pairs.append((lambda t: t, lambda made: made))
+    if TAPE.packers > len(_thread.packers):
+        TAPE.packers = len(_thread.packers) + 1
+        _thread.packers.append(Packer(lambda t: t, lambda made: made))
         leave()
 
 
@@ -104,7 +129,7 @@ class Packed:
         self.version = version_count(made) if isinstance(made, Tensor) else 0
 
 
-def pack(pair: Pair, tensors: list[Tensor]) -> np.ndarray:
+def pack(packer: Packer, tensors: list[Tensor]) -> np.ndarray:
     """Packed tensors as one object, which a row can keep and release like an array.
 
     Raises
@@ -112,12 +137,10 @@ def pack(pair: Pair, tensors: list[Tensor]) -> np.ndarray:
     RuntimeError
         If a hook writes to a tensor in place.
     """
-    from tapegrad.grad_mode import without_recording
-
     packed = np.empty(len(tensors), object)
     for k, t in enumerate(tensors):
         before = version_count(t)
-        packed[k] = Packed(without_recording(pair[0], t), pair[1])
+        packed[k] = Packed(without_recording(packer.pack_hook, t), packer.unpack_hook)
         if version_count(t) != before:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "

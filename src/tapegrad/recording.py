@@ -17,7 +17,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor, check_saved
 from tapegrad.opcodes import USES, is_quick
-from tapegrad.packing import current_pair
+from tapegrad.packing import current_packer
 from tapegrad.quiet import IGNORING, enter, leave, quiet
 from tapegrad.routes import usual_entry
 from tapegrad.rules import RULES
@@ -189,12 +189,10 @@ def record(
             cast(t, dtypes.float64) if t._row and type(t._data) is not float and t._data.dtype != dtypes.float64 else t
             for t in operands
         )
-    if TAPE.packers and RULES[opcode].name != "_alias" and (pair := current_pair()) is not None:
-        from tapegrad.autograd.packed_rows import pack_rule
-
+    if TAPE.packers and RULES[opcode].name != "_alias" and (packer := current_packer()) is not None:
         if numbers is None:
             numbers = [type(a) is float and not t._row for t, a in zip(operands, data, strict=True)]
-        packed = pack_rule(pair, opcode, operands, data, z, numbers)
+        packed = packer.record_rule(opcode, operands, data, z, numbers)
         if packed is not None:
             return packed
     if type(z) is float and len(operands) < 3:

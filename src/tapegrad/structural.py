@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tapegrad.inference_tensors import InferenceTensor, check_saved
+from tapegrad.packing import current_packer
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, retry, wrap
 
@@ -205,11 +206,8 @@ def write_host_row(
 
 def _packed(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:
     """The row, if hooks of this thread pack what it saves."""
-    from tapegrad.autograd.packed_rows import pack_structural
-    from tapegrad.packing import current_pair
-
-    pair = current_pair()
-    return None if pair is None else pack_structural(pair, op, inputs, value, attrs, extra)
+    packer = current_packer()
+    return None if packer is None else packer.record_structural(op, inputs, value, attrs, extra)
 
 
 def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result: Any) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tapegrad import attributes, inplace
+from tapegrad import attributes, factories, inplace
 from tapegrad.array_attributes import ABSENT
 from tapegrad.autograd.tensor_backward import tensor_backward
 from tapegrad.deferred import Deferred, look_up
@@ -287,8 +287,6 @@ def _polygamma(self: Tensor, n: int) -> Any:
 
 def _like_new(name: str) -> Any:
     def make_new(t: Tensor, *given: Any, dtype: Any = None, **options: Any) -> Tensor:
-        from tapegrad import factories
-
         made: Tensor = getattr(factories, name)(*given, dtype=t.dtype if dtype is None else dtype, **options)
         return made
 
@@ -346,7 +344,7 @@ def attach() -> None:
         if not rule.name.startswith("_") and rule.name not in PLACES and rule.name not in NOT_METHODS:
             table[rule.name] = METHODS[rule.name] if len(rule.args) == 1 else _method(rule.name)
     table |= {alias: _method(alias) for alias in ALIASES if alias in _RULES and alias not in PLACES}
-    table |= {"clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
+    table |= {"__init__": factories.initialise, "clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
     table |= {name: with_numpy_names(function) for name, function in METHODS_OF_ITS_OWN.items()}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):

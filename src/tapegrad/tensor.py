@@ -15,6 +15,7 @@ from tapegrad.dtypes import is_long
 from tapegrad.engine.layout import COLLECTED, FULL, NEW_LEAF, SPOILED, UNSUPPORTED
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.locks import leaves as _leaf_lock
+from tapegrad.modes import is_recording_on
 from tapegrad.row_objects import RowObjects
 from tapegrad.tape import TAPE
 
@@ -145,11 +146,6 @@ class Tensor:
         self._meta = None
         return self
 
-    def __init__(self, data: Any = ()) -> None:
-        from tapegrad.factories import FloatTensor
-
-        self._data = FloatTensor(data)._data
-
     def __del__(self, tape: Any = TAPE, address: int = TAPE.address) -> None:
         row = self._row
         if row > 0:
@@ -160,6 +156,7 @@ class Tensor:
         data: Any
         requires_grad: bool
 
+        def __init__(self, data: Any = ()) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
         def __add__(self, other: Any) -> Tensor: ...
         def __radd__(self, other: Any) -> Tensor: ...
@@ -263,11 +260,7 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
 
 def is_recording() -> bool:
     """Whether this thread records."""
-    if not TAPE.recording_off:
-        return True
-    from tapegrad.grad_mode import is_recording_on
-
-    return is_recording_on()
+    return not TAPE.recording_off or is_recording_on()
 
 
 def check_adjoint(size: int) -> None:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.inference_tensors import InferenceTensor, make_like
+from tapegrad.modes import is_inference_mode_enabled
 from tapegrad.tape import TAPE
-from tapegrad.tensor import SPOILED, Meta, Tensor, VersionCounter, is_recording, leave_row, make, meta_of, promote, retry
-from tapegrad.watching import move_watch, watch
+from tapegrad.tensor import Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 
 __all__ = [
     "Replay",
@@ -24,7 +24,6 @@ __all__ = [
     "check_memory",
     "is_strided",
     "record_view",
-    "refresh",
     "separate",
     "split_views",
     "version_of",
@@ -173,8 +172,6 @@ def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
 
 def _mode() -> str:
     """The mode of this thread, which does not record."""
-    from tapegrad.grad_mode import is_inference_mode_enabled
-
     return "inference" if is_inference_mode_enabled() else "no_grad"
 
 
@@ -220,20 +217,6 @@ def is_strided(replay: Take, shape: tuple[int, ...]) -> bool:
     return not part.size or np.may_share_memory(part, whole)
 
 
-def _record_again(base: Tensor, replay: Take, z: np.ndarray) -> int:
-    """Row of the view `z`, taken anew from its base."""
-    a = promote(base)
-    if a.flags.c_contiguous or is_strided(replay, a.shape):
-        return record_view(base, "AsStridedBackward0", replay, z)
-    from tapegrad.grad_mode import inference_mode
-    from tapegrad.indexing import select_again
-
-    with inference_mode(False):
-        again = select_again(base, replay, z)
-    row, again._row = again._row, 0
-    return row
-
-
 def separate(t: Tensor) -> None:
     """Cut a tensor that gets other memory off the family of views on its old memory."""
     meta = t._meta
@@ -245,41 +228,3 @@ def separate(t: Tensor) -> None:
         if view_of_it is not None and view_of_it._meta is not None:
             view_of_it._meta.base = view_of_it._meta.replay = None
     meta.views = None
-
-
-def refresh(base: Tensor, recorded: bool = True) -> None:
-    """Give the living views of `base` rows that start from its present row.
-
-    Parameters
-    ----------
-    recorded : bool
-        Whether the write that made this necessary was recorded. Else views without a row stay without.
-    """
-    meta = base._meta
-    if meta is None or meta.views is None:
-        return
-    for link in meta.views:
-        t = link()
-        if t is None or t._meta is None or t._meta.base is not base:
-            continue
-        if not recorded and t._row == 0:
-            continue
-        is_leaf = t._row == -1 or t._meta.leaf is not None
-        if is_leaf and not base._row:
-            continue  # tracked by itself: it has the new values and stays the leaf that it is
-        row = 0
-        if base._row and t._meta.one_of_many:
-            row = SPOILED  # its node's other outputs cannot follow; using it raises
-        elif base._row:
-            row = _record_again(base, t._meta.replay, t._data)
-        if is_leaf:
-            leave_row(t, row)
-            continue
-        t._row, before = row, t._row
-        if before > 0:
-            if t._meta.retained and row > 0:
-                if recorded:
-                    move_watch(t, before)
-                else:
-                    watch(t)  # uses before the write count too
-            TAPE.drop(_ADDRESS, before)

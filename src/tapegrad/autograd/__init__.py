@@ -7,7 +7,8 @@ from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
 from tapegrad.factories import Variable
-from tapegrad.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from tapegrad.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tapegrad.modes import is_grad_enabled
 
 if _TYPE_CHECKING:
     from tapegrad.autograd import function, functional, graph

@@ -1,24 +1,19 @@
-"""What a pass does while anomalies are looked for: it walks row by row, and looks at what each row sends to its arguments."""
+"""What a row sends to its arguments, looked at while anomalies are looked for."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
-from tapegrad.autograd.handing_over import add_gradients, check_leaf
-from tapegrad.autograd.recorded import Contributions, recorded_sweep
-from tapegrad.autograd.rows import Argument, arguments_of, object_at, opcode_of, record_of
-from tapegrad.autograd.sweeping import call_finished, release
+from tapegrad.autograd.row_derivatives import Contributions
+from tapegrad.autograd.rows import Argument, arguments_of
 from tapegrad.autograd.traces import Trace, described, running
-from tapegrad.engine import layout as at
 from tapegrad.frames import frames_of_package
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensor import array_of
 
-__all__ = ["Settings", "observed", "walk"]
+__all__ = ["Settings", "observed"]
 
 
 class Settings:
@@ -89,33 +84,3 @@ def _report(name: str, trace: Trace | None) -> None:
                 f"calculation:\n{trace}"
             )
         warnings.warn(text, UserWarning, stacklevel=level)
-
-
-def walk(
-    slots: Sequence[int],
-    seeds: Sequence[Tensor],
-    requested: Sequence[int] | None,
-    retain: bool,
-    demand: bool = False,
-    into: Sequence[tuple[Tensor, int]] = (),
-) -> dict[int, np.ndarray]:
-    """A pass that is not recorded, row by row: arguments, results and effects are those of `tapegrad.autograd.sweeping.sweep`."""
-    found, shown, finished = recorded_sweep(
-        slots, seeds, requested, demand, accumulates=requested is None or bool(into), records=False
-    )
-    # A gradient shares memory with nothing: neither with a seed nor with another gradient.
-    adjoints = {slot: np.array(array_of(g), order="C") for slot, g in found.items()}
-    pairs = [(t, np.array(array_of(g), order="C")) for t, g in shown]
-    if requested is None:
-        for slot, array in adjoints.items():
-            t: Tensor | None = object_at(record_of(slot).payload)() if opcode_of(slot)[0] == at.LEAF else None
-            if t is not None and t._row:
-                if TAPE.reshaped:
-                    check_leaf(t, record_of(slot), None if t._meta is None or t._meta.grad is None else t._meta.grad._data)
-                pairs.append((t, array))
-    else:
-        pairs += [(t, adjoints[slot].copy()) for t, slot in into if slot in adjoints]
-    add_gradients(pairs, before=None if retain else partial(release, slots, requested))
-    if finished:
-        call_finished(finished)
-    return adjoints

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd.faults import explain
+from tapegrad.autograd.faults import explain, saved_record_of
 from tapegrad.autograd.nesting import call_nested
 from tapegrad.autograd.nodes import leaf_at, node_at
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of
-from tapegrad.autograd.working_memory import Sweep, saved_record_of
+from tapegrad.autograd.working_memory import Sweep
 from tapegrad.casting import cast
 from tapegrad.engine import layout as at
 from tapegrad.inference_tensors import check_saved
-from tapegrad.packing import Pair, current_pair, pack, unpack
+from tapegrad.packing import Packer, current_packer, pack, unpack
 from tapegrad.structural import Payload, Structural, sum_to, write_host_row
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, is_recording, make
@@ -201,19 +201,19 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
             state.saved.append((OTHER, 0, len(inputs) + len(extra)))
             extra.append(t)
     check_saved(t for t in state.to_save if t is not None)
-    pair = current_pair() if TAPE.packers else None
-    if pair is not None:
-        kept, extra = set(), [make(_pack(state, pair, inputs, extra), 0)]
+    packer = current_packer() if TAPE.packers else None
+    if packer is not None:
+        kept, extra = set(), [make(_pack(state, packer, inputs, extra), 0)]
     tensors = [*inputs, *extra]
     kept.update(range(len(inputs), len(tensors)))
     payload = FunctionRow(op, state, [t._data for t in inputs], len(inputs))
     return write_host_row(payload, tensors, len(inputs), kept, value)
 
 
-def _pack(state: State, pair: Pair, inputs: list[Tensor], extra: list[Tensor]) -> np.ndarray:
+def _pack(state: State, packer: Packer, inputs: list[Tensor], extra: list[Tensor]) -> np.ndarray:
     """All that was saved, packed, in the order of saving."""
     tensors = [*inputs, *extra]
-    packed = pack(pair, [tensors[entry[2]] for entry in state.saved if entry is not None])
+    packed = pack(packer, [tensors[entry[2]] for entry in state.saved if entry is not None])
     places = iter(range(len(packed)))
     state.saved = [None if entry is None else (entry[0], entry[1], -1 - next(places)) for entry in state.saved]
     return packed

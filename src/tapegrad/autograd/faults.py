@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tapegrad.autograd.rows import name_of, object_at, opcode_of, record_of
+from tapegrad.autograd.rows import Record, name_of, object_at, opcode_of, record_of
 from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE, owner_of
 
-__all__ = ["explain"]
+__all__ = ["explain", "saved_record_of"]
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
@@ -46,3 +46,18 @@ def _value(source: int, dtype: str, shape: tuple[int, ...], now: int, expected: 
     if source >= 0 and opcode_of(source)[0] != at.LEAF:
         made = f", which is output 0 of {name_of(source)},"
     return f"[{dtype} {list(shape)}]{made} is at version {now}; expected version {expected}"
+
+
+def saved_record_of(slot: int) -> Record:
+    """The record of a row that is about to run.
+
+    Raises
+    ------
+    RuntimeError
+        If another pass has freed the row meanwhile.
+    """
+    record = record_of(slot)
+    # Looked at after reading: what a claimed tape frees from now on stays alive.
+    if TAPE.columns["flags"][slot] & at.FREED:
+        raise explain(at.FREED_ROW, slot)
+    return record

@@ -11,8 +11,9 @@ import numpy as np
 from tapegrad.autograd.custom_rows import State, new_ctx, record_function, record_output, saved_tensors
 from tapegrad.autograd.nodes import Node, adopt
 from tapegrad.engine.layout import CLOCK
-from tapegrad.grad_mode import is_recording_on, without_recording
+from tapegrad.grad_mode import without_recording
 from tapegrad.inplace import is_leaf, replace
+from tapegrad.modes import is_recording_on
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, is_recording, make, meta_of

@@ -10,8 +10,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.grad_mode import inference_mode, is_grad_enabled, is_inference_mode_enabled, set_grad_enabled
-from tapegrad.packing import current_pair, enter, leave
+from tapegrad.grad_mode import inference_mode, set_grad_enabled
+from tapegrad.modes import is_grad_enabled, is_inference_mode_enabled
+from tapegrad.packing import current_packer, enter, leave
 
 __all__ = ["call_nested"]
 
@@ -37,19 +38,19 @@ def call_nested(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _call_in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    enabled, inference, pair = is_grad_enabled(), is_inference_mode_enabled(), current_pair()
+    enabled, inference, packer = is_grad_enabled(), is_inference_mode_enabled(), current_packer()
     results: list[Any] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
             with inference_mode(inference), set_grad_enabled(enabled):
-                if pair is not None:
-                    enter(pair)
+                if packer is not None:
+                    enter(packer)
                 try:
                     results.append(function(*arguments))
                 finally:
-                    if pair is not None:
+                    if packer is not None:
                         leave()
         except BaseException as error:  # it belongs to the thread that waits
             errors.append(error)

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.recorded import apply_partials
+from tapegrad.autograd.faults import saved_record_of
+from tapegrad.autograd.row_derivatives import apply_partials
 from tapegrad.autograd.rows import Argument, Record, name_of_rule, object_at
-from tapegrad.autograd.working_memory import Sweep, saved_record_of
+from tapegrad.autograd.working_memory import Sweep
 from tapegrad.opcodes import USES
-from tapegrad.packing import Pair, pack, unpack
+from tapegrad.packing import Packer, pack, unpack
 from tapegrad.structural import Context, Payload, Structural, write_host_row
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, is_recording, make
 
-__all__ = ["pack_rule", "pack_structural"]
+__all__ = ["PackingHooks"]
 
 RESULT = 8  # bit of the result among the values that partials use
 
@@ -91,36 +92,6 @@ class PackedStructural(Payload):
         return [(a, c) for a, needed, c in zip(inputs, needs, sent, strict=False) if needed and c is not None]
 
 
-def pack_rule(
-    pair: Pair, opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, numbers: Sequence[bool]
-) -> int | None:
-    """Write the row of an elementwise operation with packed values; its handle, None if it saves nothing."""
-    need = 0
-    for t, uses in zip(operands, USES[opcode], strict=True):
-        need |= uses if t._row else 0
-    tensors: list[Tensor] = []
-    places: list[int | float | None] = []
-    for k, (t, a, number) in enumerate(zip(operands, data, numbers, strict=True)):
-        if not need >> k & 1:
-            places.append(None)
-        elif number and np.ndim(a) == 0:
-            places.append(float(a))
-        else:
-            places.append(len(tensors))
-            kept = t if t._data is a else make(a, 0)
-            tensors.append(kept)
-    place_of_result = None
-    if need & RESULT:
-        place_of_result = len(tensors)
-        tensors.append(make(z, 0))
-    if not tensors:
-        return None
-    name = name_of_rule(opcode, lambda: numbers)
-    packed = make(pack(pair, tensors), 0)
-    payload = PackedRule(_operation(name), (opcode, tuple(places), place_of_result), [t._data for t in operands], len(operands))
-    return write_host_row(payload, [*operands, packed], len(operands), {len(operands)}, z)
-
-
 _operations: dict[str, Structural] = {}
 
 
@@ -131,23 +102,57 @@ def _operation(name: str) -> Structural:
     return found
 
 
-def pack_structural(
-    pair: Pair, op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]
-) -> int | None:
-    """Write the row of a structural operation with packed values; its handle, None if it saves nothing."""
-    saved, saves_result = op.saves(inputs)
-    tensors: list[Tensor] = []
-    places: list[int | None] = []
-    for k, t in enumerate(inputs):
-        places.append(len(tensors) if k in saved else None)
-        if k in saved:
-            tensors.append(t)
-    place_of_result = len(tensors) if saves_result else None
-    if saves_result:
-        tensors.append(make(value, 0))
-    if not tensors:
-        return None
-    packed = make(pack(pair, tensors), 0)
-    everything = [*inputs, *(t if type(t._data) is not float else make(np.array(t._data), 0) for t in extra), packed]
-    payload = PackedStructural(op, (attrs, tuple(places), place_of_result), [t._data for t in inputs], len(inputs))
-    return write_host_row(payload, everything, len(inputs), set(range(len(inputs), len(everything))), value)
+class PackingHooks(Packer):
+    """Hooks that pack, and the rows that keep what they make."""
+
+    __slots__ = ()
+
+    def record_rule(
+        self, opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, numbers: Sequence[bool]
+    ) -> int | None:
+        """Write the row of an elementwise operation with packed values; its handle, None if it saves nothing."""
+        need = 0
+        for t, uses in zip(operands, USES[opcode], strict=True):
+            need |= uses if t._row else 0
+        tensors: list[Tensor] = []
+        places: list[int | float | None] = []
+        for k, (t, a, number) in enumerate(zip(operands, data, numbers, strict=True)):
+            if not need >> k & 1:
+                places.append(None)
+            elif number and np.ndim(a) == 0:
+                places.append(float(a))
+            else:
+                places.append(len(tensors))
+                kept = t if t._data is a else make(a, 0)
+                tensors.append(kept)
+        place_of_result = None
+        if need & RESULT:
+            place_of_result = len(tensors)
+            tensors.append(make(z, 0))
+        if not tensors:
+            return None
+        name = name_of_rule(opcode, lambda: numbers)
+        packed = make(pack(self, tensors), 0)
+        payload = PackedRule(_operation(name), (opcode, tuple(places), place_of_result), [t._data for t in operands], len(operands))
+        return write_host_row(payload, [*operands, packed], len(operands), {len(operands)}, z)
+
+    def record_structural(
+        self, op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]
+    ) -> int | None:
+        """Write the row of a structural operation with packed values; its handle, None if it saves nothing."""
+        saved, saves_result = op.saves(inputs)
+        tensors: list[Tensor] = []
+        places: list[int | None] = []
+        for k, t in enumerate(inputs):
+            places.append(len(tensors) if k in saved else None)
+            if k in saved:
+                tensors.append(t)
+        place_of_result = len(tensors) if saves_result else None
+        if saves_result:
+            tensors.append(make(value, 0))
+        if not tensors:
+            return None
+        packed = make(pack(self, tensors), 0)
+        everything = [*inputs, *(t if type(t._data) is not float else make(np.array(t._data), 0) for t in extra), packed]
+        payload = PackedStructural(op, (attrs, tuple(places), place_of_result), [t._data for t in inputs], len(inputs))
+        return write_host_row(payload, everything, len(inputs), set(range(len(inputs), len(everything))), value)

@@ -220,7 +220,7 @@ def _backward_to(chosen: list[Tensor], slots: list[int], seeds: list[Tensor], re
 
 def _plain_pass(slots: list[int], seeds: list[Tensor], wanted: list[int] | None, retain: bool, **options: Any) -> Any:
     if TAPE.anomalies:
-        from tapegrad.autograd.anomalies import walk
+        from tapegrad.autograd.anomaly_walk import walk
 
         return walk(slots, seeds, wanted, retain, **options)
     return sweep(slots, [seed._data for seed in seeds], wanted, retain, **options)

@@ -8,7 +8,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tapegrad.packing import Pair, enter, forbid, leave
+from tapegrad.autograd.packed_rows import PackingHooks
+from tapegrad.packing import enter, forbid, leave
 from tapegrad.tensor import Tensor
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "saved_tensors_hooks"]
@@ -39,13 +40,13 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     tensor([2., 4.])
     """
 
-    __slots__ = ("_pair",)
+    __slots__ = ("_packer",)
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
-        self._pair: Pair = (pack_hook, unpack_hook)
+        self._packer = PackingHooks(pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
-        enter(self._pair)
+        enter(self._packer)
 
     def __exit__(self, *exception: object) -> None:
         leave()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes
-from tapegrad.autograd.recorded import contributions
+from tapegrad.autograd.row_derivatives import contributions
 from tapegrad.autograd.rows import Argument, arguments_of, name_of, object_at, opcode_of, record_of, shape_of
 from tapegrad.autograd.visits import Finished
 from tapegrad.autograd.working_memory import Sweep

@@ -14,6 +14,7 @@ import numpy as np
 from tapegrad.autograd.handing_over import aim_leaves, commit, written
 from tapegrad.autograd.rows import object_at
 from tapegrad.autograd.visits import Finished
+from tapegrad.autograd.walking import resume, run
 from tapegrad.autograd.working_memory import Sweep, _pool, borrow
 from tapegrad.buffers import large_empty
 from tapegrad.engine import layout as at
@@ -55,7 +56,7 @@ def sweep_from(handle: int, seed: float) -> None:
         status = TAPE.run(_ADDRESS, state.address, 1)
         finished = None
         if status != at.DONE:
-            finished = state.resume(status, True, {})
+            finished = resume(state, status, True, {})
         commit(state, written(state, fresh) + state.shown if fresh or state.shown else [], 1)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
@@ -199,7 +200,7 @@ def sweep(
             TAPE.add_to_adjoint(_ADDRESS, state.address, slot, id(seed))
     state.accumulates = requested is None or bool(into)
     try:
-        finished = state.run(not retain, captured)
+        finished = run(state, not retain, captured)
         modes = state.leaf_words[at.LEAF_MODE :: at.LEAF_WORDS]
         captured.update({slot: array for k, slot, array in targets if modes[k] != at.IGNORE})
         pairs = [(t, captured[slot].copy()) for t, slot in into if slot in captured]

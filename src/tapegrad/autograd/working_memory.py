@@ -1,4 +1,4 @@
-"""Working memory of a reverse pass, and its walk over the rows: stops for Python, and steps whose derivative is Python."""
+"""Working memory of a reverse pass: its plan, the adjoints, and the leaves that it reaches."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import numpy as np
 
 from tapegrad import tape as tapes
 from tapegrad.autograd.faults import explain
-from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of, shape_of
-from tapegrad.autograd.visits import Finished, Visits
+from tapegrad.autograd.rows import Argument, object_at, opcode_of, record_of
+from tapegrad.autograd.visits import Visits
 from tapegrad.engine import layout as at
-from tapegrad.grad_mode import without_recording
-from tapegrad.structural import Context, Payload
 from tapegrad.tape import TAPE, words_of
-from tapegrad.tensor import FLOATS, Tensor, make
+from tapegrad.tensor import FLOATS, Tensor
 from tapegrad.watching import watchers_of
 
-__all__ = ["Sweep", "borrow", "saved_record_of"]
+__all__ = ["Sweep", "borrow"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -163,31 +161,6 @@ class Sweep:
         found: list[list[int]] = self.reached[: int(self.header[at.REACHED_COUNT])].tolist()
         return found
 
-    def run(self, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
-        """Walk the planned rows; requested rows' adjoints are copied to `captured`. Leaves with hooks to call at the end."""
-        return self.resume(TAPE.run(_ADDRESS, self.address, int(releases)), releases, captured)
-
-    def resume(self, status: int, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
-        """Go on with a walk that stopped at a row for Python; leaves with hooks to call at the end."""
-        words = self.words
-        while status != at.DONE:
-            slot = words[at.CURRENT]
-            if status == at.FREED_ROW:
-                raise explain(status, slot)
-            if status == at.WATCHED_ROW:
-                if TAPE.columns["flags"][slot] & at.HOOKED:
-                    from tapegrad.autograd.stops import stop_plain
-
-                    stop_plain(self, slot, captured)
-                else:
-                    self.show(slot, captured)
-            else:
-                self._host(slot)
-                words[at.CURRENT] = slot - 1
-            status = TAPE.run(_ADDRESS, self.address, int(releases))
-        seen, self.seen = self.seen, None
-        return [] if seen is None else seen.finished
-
     def visits(self) -> Visits:
         """What this pass remembers."""
         if self.seen is None:
@@ -201,39 +174,6 @@ class Sweep:
             captured[slot] = adjoint.copy()
         if TAPE.columns["flags"][slot] & at.WATCHED and not self.ends_at(slot):
             self.shown.extend((t, adjoint.copy()) for t in watchers_of(slot))
-
-    def _host(self, slot: int) -> None:
-        """The step of a row whose derivative is Python."""
-        record = saved_record_of(slot)
-        payload: Payload = object_at(record.payload)
-        adjoint = self.adjoint(slot)
-        g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
-        if payload.runs_itself:
-            g = make(g._data if type(g._data) is float else g._data.copy(), 0)  # it may be kept
-            for argument, c in without_recording(payload.contributions, self, slot, (g,), self.is_wanted):
-                self.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
-            return
-        values = [
-            make(object_at(a.saved), 0) if a.kind == at.ARRAY else make(as_float(a.saved), 0) if a.kind == at.NUMBER else None
-            for a in record.arguments
-        ]
-        needs = tuple(bool(TAPE.wants(_ADDRESS, self.address, a.slot)) for a in record.arguments[: payload.inputs])
-        result = make(object_at(record.result), 0) if record.result else None
-        if result is None and not record.shape and record.dtype.itemsize == 8:
-            result = make(float(TAPE.columns["value"][slot]), 0)
-        context = Context(
-            tuple(values[: payload.inputs]),
-            result,
-            tuple(values[payload.inputs :]),
-            payload.attrs,
-            needs,
-            payload.shapes[: payload.inputs],
-            payload.dtypes[: payload.inputs],
-        )
-        cotangents = without_recording(payload.op.vjp, g, context)
-        for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
-            if wanted and cotangent is not None:
-                self.contribute(argument.slot, cotangent, shape, payload.op.name)
 
     def is_wanted(self, argument: Argument) -> bool:
         """Whether this pass needs the adjoint of an argument."""
@@ -291,21 +231,6 @@ class Sweep:
         if len(TAPE.waiting) > MOST_WAITING:
             TAPE.count_pins()
         TAPE.release_waiting()
-
-
-def saved_record_of(slot: int) -> Record:
-    """The record of a row that is about to run.
-
-    Raises
-    ------
-    RuntimeError
-        If another pass has freed the row meanwhile.
-    """
-    record = record_of(slot)
-    # Looked at after reading: what a claimed tape frees from now on stays alive.
-    if TAPE.columns["flags"][slot] & at.FREED:
-        raise explain(at.FREED_ROW, slot)
-    return record
 
 
 def borrow() -> Sweep:

@@ -17,7 +17,8 @@ from tapegrad.autograd.rows import arguments_of
 from tapegrad.drivers.calling import is_tracked, recorder_of
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.escapes import at_depth, depth
-from tapegrad.grad_mode import is_recording_on, set_grad_enabled, with_recording
+from tapegrad.grad_mode import set_grad_enabled, with_recording
+from tapegrad.modes import is_recording_on
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.faults import saved_record_of
 from tapegrad.autograd.rows import object_at
-from tapegrad.autograd.working_memory import Sweep, borrow, saved_record_of
+from tapegrad.autograd.working_memory import Sweep, borrow
 from tapegrad.buffers import large_empty
 from tapegrad.drivers.hosted_rows import HostedRow
 from tapegrad.engine import LANES

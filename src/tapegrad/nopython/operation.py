@@ -14,7 +14,7 @@ from tapegrad.dtypes import float64
 from tapegrad.errors import DerivativeOrderError
 from tapegrad.factories import tensor
 from tapegrad.frames import is_inside_driver
-from tapegrad.grad_mode import is_grad_enabled
+from tapegrad.modes import is_grad_enabled
 from tapegrad.nopython.derivatives import Recording, flatten
 from tapegrad.nopython.ownership import kept
 from tapegrad.nopython.recorder import recorder

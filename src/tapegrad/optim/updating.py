@@ -16,9 +16,10 @@ import numpy as np
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.quiet import IGNORING, enter, leave
+from tapegrad.rebasing import refresh
 from tapegrad.tape import TAPE, owner_of
 from tapegrad.tensor import Tensor, make, promote
-from tapegrad.views import check_memory, refresh, version_of
+from tapegrad.views import check_memory, version_of
 
 __all__ = ["Rule", "assign", "gradient_of", "next_count", "update", "zeros_like"]
 

@@ -19,9 +19,9 @@ import numpy as np
 from tapegrad.autograd.boundaries import pull, tensors_at
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.rows import arguments_of
-from tapegrad.grad_mode import is_recording_on
 from tapegrad.joining import stack
 from tapegrad.linalg.solving import solve
+from tapegrad.modes import is_recording_on
 from tapegrad.optimize.dependence import older
 from tapegrad.optimize.equations import Determined, Equations
 from tapegrad.optimize.examining import Recording

@@ -1,0 +1,203 @@
+"""The derivative of a row as operations on tensors: what it sends to its arguments, recorded or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.faults import saved_record_of
+from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
+from tapegrad.autograd.working_memory import Sweep
+from tapegrad.casting import cast
+from tapegrad.elementwise import FUNCTIONS
+from tapegrad.engine import layout as at
+from tapegrad.opcodes import OPCODES, names_in
+from tapegrad.rules import RULES
+from tapegrad.structural import Context, Payload, strided_gather, strided_scatter, sum_to
+from tapegrad.tape import TAPE
+from tapegrad.tensor import Tensor, array_of, make
+
+__all__ = ["Contributions", "apply_partials", "contributions", "dtype_of"]
+
+NAMES: dict[str, Any] = FUNCTIONS | {"mul0": FUNCTIONS["_mul0"], "__builtins__": {}}
+Contributions = list[tuple[Argument, Tensor]]
+_partials: dict[str, Callable[..., Any]] = {}
+
+
+def partial(text: str) -> Callable[..., Any]:
+    """A rule's partial as a function of Tensors ``x, y, w, z``."""
+    function = _partials.get(text)
+    if function is None:
+        # Rule text is ours, never a user's.
+        function = _partials[text] = eval(f"lambda x, y, w, z: {text}", NAMES)
+    return function
+
+
+def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]) -> Contributions:
+    """Contributions of a row to those of its arguments that are wanted.
+
+    Parameters
+    ----------
+    gradients : sequence of Tensor or None
+        Of the outputs of the node; a row of an operation of ours has one.
+    """
+    opcode, wide = opcode_of(slot)
+    if opcode == at.HOST:
+        payload: Payload = payload_at(slot)
+        if payload.runs_itself:
+            found: Contributions = payload.contributions(state, slot, gradients, wanted)
+            return found
+    (g,) = gradients
+    if g is None:
+        return []
+    if opcode < at.STRUCTURAL:
+        return _elementwise(slot, opcode, wide, g, wanted)
+    record = saved_record_of(slot)
+    if opcode == at.HOST:
+        return _host(slot, record, g, wanted)
+    if opcode == at.JOIN:
+        return _joined(record, g, wanted)
+    argument = record.arguments[0]
+    rank, offset = record.extra[:2]
+    dims, strides = record.extra[2 : 2 + rank], record.extra[2 + rank :]
+    turned = strided_scatter if opcode == at.GATHER else strided_gather
+    c = turned(g, dims, strides, offset, record.scale, shape_of(argument.slot), _transposed_name(record.name))
+    return [(argument, c)]
+
+
+def _joined(record: Record, g: Tensor, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
+    widths = record.extra
+    inner, before = sum(widths), 0
+    outer = array_of(g).size // inner if inner else 0
+    found = []
+    for argument, width in zip(record.arguments, widths, strict=True):
+        if wanted(argument):
+            shape = shape_of(argument.slot)
+            found.append((argument, strided_gather(g, (outer, width), (inner, 1), before, 1.0, shape, "SliceBackward0")))
+        before += width
+    return found
+
+
+def _transposed_name(name: str) -> str:
+    """Node name of the derivative of a strided map."""
+    known = {
+        "SumBackward0": "ExpandBackward0",
+        "SumBackward1": "ExpandBackward0",
+        "MeanBackward0": "DivBackward0",
+        "MeanBackward1": "DivBackward0",
+        "ExpandBackward0": "SumBackward1",
+        "ViewBackward0": "ViewBackward0",
+        "TBackward0": "TBackward0",
+        "TransposeBackward0": "TransposeBackward0",
+        "PermuteBackward0": "PermuteBackward0",
+        "UnsqueezeBackward0": "SqueezeBackward1",
+        "FlipBackward0": "FlipBackward0",
+        "Rot90Backward0": "Rot90Backward0",
+        "DiagEmbedBackward0": "DiagonalBackward0",
+        "ConstantPadNdBackward0": "ConstantPadNdBackward0",
+    }
+    return known.get(name, name.replace("Backward0", "BackwardBackward0"))
+
+
+def dtype_of(slot: int) -> np.dtype[Any]:
+    """Dtype of a row's result and adjoint."""
+    return record_of(slot).dtype if opcode_of(slot)[1] else np.dtype(np.float64)
+
+
+def _operand(argument: Argument) -> Tensor | None:
+    """An argument's value as a tensor on its row; None if it was not saved."""
+    if argument.kind not in (at.ROW, at.NUMBER, at.ARRAY):
+        return None
+    row = TAPE.new_handle(argument.slot) if argument.slot >= 0 else 0
+    if argument.kind == at.ROW:
+        return make(float(TAPE.columns["value"][argument.slot]), row)
+    if argument.kind == at.NUMBER:
+        return make(as_float(argument.saved), row)
+    array = object_at(argument.saved)
+    if row and array.dtype != dtype_of(argument.slot):
+        array = array.astype(dtype_of(argument.slot))
+    return make(array.item() if array.ndim == 0 and array.dtype == np.float64 else array, row)
+
+
+def _in_dtype(t: Tensor | None, dtype: np.dtype[Any]) -> Tensor | None:
+    """An operand in the dtype that the partials are computed in: text like ``-x`` and ``x * x`` means real numbers."""
+    if t is None or type(t._data) is float or (t._data.ndim == 0 and t._data.dtype.kind == "f"):
+        return t
+    return cast(t, dtype)
+
+
+def _plain_operands(slot: int) -> list[tuple[Argument, Tensor | None]]:
+    columns = TAPE.columns
+    found = []
+    for column in ("first", "second"):
+        reference = int(columns[column][slot])
+        if reference >= 0:
+            argument = Argument(reference, at.ROW, 0)
+            found.append((argument, _operand(argument)))
+        elif reference <= -2:
+            value = float(columns["constant"][1 + (-2 - reference)])
+            found.append((Argument(-1, at.NUMBER, 0), make(value, 0)))
+    return found
+
+
+def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
+    result: Tensor | None
+    if wide:
+        record = saved_record_of(slot)
+        operands = [(argument, _in_dtype(_operand(argument), record.dtype)) for argument in record.arguments]
+        result = make(object_at(record.result), TAPE.new_handle(slot)) if record.result else None
+    else:
+        operands, result = _plain_operands(slot), None
+    if result is None and (not wide or not record.shape):
+        result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
+    return apply_partials(opcode, operands, result, g, wanted)
+
+
+def apply_partials(
+    opcode: int, operands: Sequence[tuple[Argument, Tensor | None]], result: Tensor | None, g: Tensor, wanted: Any
+) -> Contributions:
+    """Contributions of an elementwise operation, given the values that its wanted partials use."""
+    values = [t for _, t in operands] + [None] * (3 - len(operands))
+    contributions = []
+    for (argument, _), text in zip(operands, RULES[opcode].partials, strict=True):
+        if not wanted(argument):
+            continue
+        if text is None:
+            raise NotImplementedError(f"the derivative for '{RULES[opcode].name}' is not implemented")
+        if text == "1.0":
+            c = g
+        elif text == "-1.0":
+            c = -g
+        elif names_in(text) & {"x", "y", "w", "z"}:
+            c = NAMES["mul0"](g, partial(text)(*values, result))
+        else:
+            c = NAMES["mul0"](g, float(partial(text)(None, None, None, None)))
+        contributions.append((argument, sum_to(c, shape_of(argument.slot))))
+    return contributions
+
+
+def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
+    payload: Payload = object_at(record.payload)
+    inputs = record.arguments[: payload.inputs]
+    needs = tuple(wanted(argument) for argument in inputs)
+    result: Tensor | None = None
+    if record.result:
+        result = make(object_at(record.result), TAPE.new_handle(slot))
+    elif not record.shape and record.dtype == np.float64:
+        result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
+    context = Context(
+        tuple(_operand(argument) for argument in inputs),
+        result,
+        tuple(t for argument in record.arguments[payload.inputs :] if (t := _operand(argument)) is not None),
+        payload.attrs,
+        needs,
+        payload.shapes[: payload.inputs],
+        payload.dtypes[: payload.inputs],
+    )
+    cotangents = payload.op.vjp(g, context)
+    return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
+
+
+assert OPCODES["_alias"] == 0  # the engine writes aliases by number
