@@ -16,7 +16,7 @@ from tapegrad.extremes import amax, amin
 from tapegrad.linalg.matrices import square, tensor_operand
 from tapegrad.linalg.solving import inv
 from tapegrad.linalg.spectral import svdvals
-from tapegrad.norms import norm as norm_of_elements
+from tapegrad.norms import norm_of_elements
 from tapegrad.numpy_names import with_numpy_names
 from tapegrad.reductions import Dims
 from tapegrad.reductions import sum as sum_over

@@ -113,14 +113,12 @@ class Tree:
         AttributeError
             If there is none, or it is no module.
         """
-        from tapegrad.nn.module import Module
-
         found: Any = self
         for name in target.split(".") if target else ():
             if not hasattr(found, name):
                 raise AttributeError(f"{type(found).__name__} has no attribute `{name}`")
             found = getattr(found, name)
-            if not isinstance(found, Module):
+            if not isinstance(found, Tree):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return cast("Module", found)
 
