@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from tapegrad.devices import CPU, device
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.inplace import is_leaf
 from tapegrad.number_entries import NumberEntries, entry
+from tapegrad.sizes import Size
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, leave_row, meta_of, promote, version_count
 from tapegrad.views import alias, separate
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     from tapegrad.autograd.nodes import Node
 
 __all__: list[str] = []
-
-
-class Size(tuple[int, ...]):
-    """Shape of a tensor: a tuple that prints as PyTorch's does."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"tapegrad.Size({list(self)})"
-
-    def numel(self) -> int:
-        """Number of elements."""
-        return math.prod(self)
 
 
 def shape(t: Tensor) -> Size:
@@ -325,24 +312,6 @@ def set_data(t: Tensor, value: Any) -> None:
         TAPE.reshaped = True
     separate(t)
     t._data = value._data
-
-
-def clone(t: Tensor) -> Tensor:
-    """A copy that is recorded.
-
-    Raises
-    ------
-    TypeError
-        If `t` is not a tensor.
-    """
-    if not isinstance(t, Tensor):
-        raise TypeError(f"clone(): argument 'input' (position 1) must be Tensor, not {type(t).__name__}")
-    from tapegrad.structural import reshape_copy
-
-    data = t._data
-    if type(data) is float:
-        return reshape_copy(t, "CloneBackward0", np.array(data))
-    return reshape_copy(t, "CloneBackward0", data.copy())
 
 
 def length(t: Tensor) -> int:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad import dtypes, escapes
-from tapegrad.attributes import clone, ndim, numel
 from tapegrad.attributes import dtype as dtype_of
+from tapegrad.attributes import ndim, numel
 from tapegrad.casting import cast
+from tapegrad.cloning import clone
 from tapegrad.cut_values import warn_of_number
 from tapegrad.devices import CPU, check_device
 from tapegrad.frames import is_inside_driver, module_that_asks

@@ -11,7 +11,7 @@ from tapegrad.dtypes import DType, as_dtype, float_or_default
 from tapegrad.foreign_arrays import plain_array
 from tapegrad.nested import array_from_nested
 from tapegrad.quiet import quiet
-from tapegrad.sizes import Size, parse_size
+from tapegrad.sizes import Lengths, parse_size
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = [
@@ -195,7 +195,11 @@ def cast(array: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def zeros(
-    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+    *lengths: Lengths,
+    size: Lengths | None = None,
+    dtype: object = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Tensor of zeros.
 
@@ -222,21 +226,29 @@ def zeros(
 
 
 def ones(
-    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+    *lengths: Lengths,
+    size: Lengths | None = None,
+    dtype: object = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Tensor of ones; arguments as for `zeros`."""
     return finish(np.ones(parse_size("ones", lengths, size), float_or_default(dtype)), requires_grad, device)
 
 
 def empty(
-    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+    *lengths: Lengths,
+    size: Lengths | None = None,
+    dtype: object = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Tensor whose values are whatever the memory held; arguments as for `zeros`."""
     return finish(np.empty(parse_size("empty", lengths, size), float_or_default(dtype)), requires_grad, device)
 
 
 def full(
-    size: Size, fill_value: Number | Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None
+    size: Lengths, fill_value: Number | Tensor, dtype: object = None, requires_grad: bool = False, *, device: object = None
 ) -> Tensor:
     """Tensor of one value.
 
@@ -315,7 +327,7 @@ def FloatTensor(*data: Any) -> Tensor:
     >>> tg.FloatTensor([[1, 2]])
     tensor([[1., 2.]], dtype=float32)
     >>> tg.FloatTensor(2, 3).shape
-    tapegrad.Size([2, 3])
+    tapegrad.Lengths([2, 3])
     """
     return _typed("FloatTensor", dtypes.float32, data)
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.attributes import Size
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.indexing import getitem
 from tapegrad.joining import stack
 from tapegrad.recording import check_broadcast
 from tapegrad.shaping import expand, reshape, sizes
+from tapegrad.sizes import Size
 from tapegrad.tensor import Tensor, array_of, wrap
 
 __all__ = ["broadcast_shapes", "broadcast_tensors", "cartesian_prod", "combinations", "meshgrid"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-import tapegrad
+from tapegrad import functions as tg
 from tapegrad.reductions import count
 from tapegrad.structural import axes as axes_of
 from tapegrad.tensor import Tensor, as_operand
@@ -19,8 +19,6 @@ __all__ = ["COUNTERPARTS", "NotCovered", "as_tensors", "every", "named", "one", 
 
 Axis = int | Sequence[int] | None
 
-tg: Any = tapegrad  # its names come from tables
-
 
 class NotCovered(Exception):  # noqa: N818 - it never reaches a user
     """A NumPy function, or an argument of it, that has no counterpart."""
@@ -28,7 +26,7 @@ class NotCovered(Exception):  # noqa: N818 - it never reaches a user
 
 def named(name: str) -> Callable[..., Any]:
     """A function of the package, as ``"sum"`` or ``"linalg.inv"``."""
-    found = tg
+    found: Any = tg
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is None:

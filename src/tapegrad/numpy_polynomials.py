@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-import tapegrad
+from tapegrad import functions as tg
 from tapegrad.numpy_functions import as_tensors, one
 from tapegrad.tensor import Tensor
 
 __all__ = ["POLYNOMIALS"]
-
-tg: Any = tapegrad  # its names come from tables
 
 
 def _polyval(p: Any, x: Any) -> Any:

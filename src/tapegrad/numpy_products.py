@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tapegrad
+from tapegrad import functions as tg
 from tapegrad.numpy_functions import NotCovered, every, named, one, real
 
 __all__ = ["PRODUCTS"]
-
-tg: Any = tapegrad  # its names come from tables
 
 
 def _dot(a: Any, b: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tapegrad
+from tapegrad import functions as tg
 from tapegrad.elementwise import deliver_to
 from tapegrad.frames import is_inside_driver
 from tapegrad.numpy_elementwise import ELEMENTWISE, cbrt, modf
@@ -257,7 +257,7 @@ def _apply(ufunc: Any, *inputs: Any, **kwargs: Any) -> Any:
     operands = as_tensors(*inputs)
     if UFUNCS[ufunc] in TENSORS_ONLY:
         kind = next(x.dtype for x in operands if isinstance(x, Tensor))
-        operands = [x if isinstance(x, Tensor) else tapegrad.full((), x, kind if kind.kind == "f" else None) for x in operands]
+        operands = [x if isinstance(x, Tensor) else tg.full((), x, kind if kind.kind == "f" else None) for x in operands]
     return named(UFUNCS[ufunc])(*operands)
 
 
@@ -301,7 +301,7 @@ def _deliver(out: Any, result: Any) -> Any:
 
 def _advice(name: str, why: str) -> str:
     short = name.removeprefix("numpy.")
-    found: Any = tapegrad
+    found: Any = tg
     for part in short.split("."):
         found = getattr(found, part, None)
     known = callable(found) and short not in OTHERWISE

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-import tapegrad
+from tapegrad import functions as tg
 from tapegrad.numpy_functions import NotCovered, one
 from tapegrad.tensor import Tensor, array_of
 
 __all__ = ["REARRANGING"]
 
-tg: Any = tapegrad  # its names come from tables
 Array = np.ndarray[Any, Any]
 COPYING_MODES = frozenset(["edge", "reflect", "symmetric", "wrap"])
 

@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-import tapegrad
+from tapegrad import functions as tg
 from tapegrad.numpy_functions import NotCovered, as_tensors, one, real
 from tapegrad.structural import axes as axes_of
 from tapegrad.structural import axis as axis_of
 from tapegrad.tensor import Tensor, array_of
 
 __all__ = ["SAMPLED"]
-
-tg: Any = tapegrad  # its names come from tables
 
 
 def along(x: Tensor, axis: int, key: Any) -> Tensor:

@@ -61,7 +61,7 @@ FILES: dict[str, str] = {
 OTHERS: dict[str, str] = {
     "celu": "activations:celu", "chain_matmul": "linalg.chains:chain_matmul", "cholesky": "linalg.factorisations:legacy_cholesky",
     "cholesky_inverse": "linalg.factorisations:cholesky_inverse", "cholesky_solve": "linalg.factorisations:cholesky_solve",
-    "clone": "attributes:clone", "det": "linalg.determinants:det", "divide": "arithmetic:div",
+    "clone": "cloning:clone", "det": "linalg.determinants:det", "divide": "arithmetic:div",
     "hardshrink": "piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
     "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
     "norm": "linalg.legacy_norm:legacy_norm",

@@ -10,7 +10,7 @@ from tapegrad import dtypes
 from tapegrad.devices import check_device
 from tapegrad.dtypes import DType, as_dtype, float_or_default, type_name
 from tapegrad.factories import Number, finish, like
-from tapegrad.sizes import Size, parse_size
+from tapegrad.sizes import Lengths, parse_size
 from tapegrad.tensor import Tensor, array_of
 
 __all__ = [
@@ -71,7 +71,11 @@ def set_state(state: dict[str, Any]) -> None:
 
 
 def rand(
-    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+    *lengths: Lengths,
+    size: Lengths | None = None,
+    dtype: object = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Uniform numbers in ``[0, 1)``.
 
@@ -93,7 +97,11 @@ def rand(
 
 
 def randn(
-    *lengths: Size, size: Size | None = None, dtype: object = None, requires_grad: bool = False, device: object = None
+    *lengths: Lengths,
+    size: Lengths | None = None,
+    dtype: object = None,
+    requires_grad: bool = False,
+    device: object = None,
 ) -> Tensor:
     """Normal numbers of mean 0 and variance 1; arguments as for `rand`."""
     check_device(device)

@@ -7,11 +7,24 @@ from typing import Any
 
 from tapegrad.errors import ShapeError
 
-__all__ = ["Size", "by_name", "check_count", "parse_size"]
+__all__ = ["Lengths", "Size", "by_name", "check_count", "parse_size"]
 
 MOST = 1 << 60  # elements of eight bytes that fill 63 bits
 
-Size = int | Sequence[int]
+Lengths = int | Sequence[int]
+
+
+class Size(tuple[int, ...]):
+    """Shape of a tensor: a tuple that prints as PyTorch's does."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"tapegrad.Size({list(self)})"
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return math.prod(self)
 
 
 def by_name(positional: tuple[Any, ...], function: str, named: Any) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 from tapegrad import attributes, factories, inplace
 from tapegrad.array_attributes import ABSENT
 from tapegrad.autograd.tensor_backward import tensor_backward
+from tapegrad.cloning import clone
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.numpy_names import numpy_names, renamed, with_numpy_names
@@ -120,7 +121,7 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "retain_grad": attributes.retain_grad,
     "detach": attributes.detach,
     "detach_": attributes.detach_,
-    "clone": attributes.clone,
+    "clone": clone,
     "conj": attributes.conj,
     "get_device": attributes.get_device,
     "data_ptr": attributes.data_ptr,

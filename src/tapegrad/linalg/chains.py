@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad import elementwise, products
-from tapegrad.attributes import clone
+from tapegrad.cloning import clone
 from tapegrad.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array
