@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Call, call
+from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import Derivative, Outputs, Vector, derivative_of, gradients_of, joined, projected
+from tapegrad.drivers.leaves import Call
 from tapegrad.grad_mode import no_grad
 from tapegrad.tensor import array_of, wrap
 

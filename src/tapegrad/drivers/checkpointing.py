@@ -14,8 +14,8 @@ from tapegrad import random
 from tapegrad.autograd.boundaries import Mark, holds_value, pull, tensors_at
 from tapegrad.autograd.function import Function
 from tapegrad.autograd.rows import arguments_of
-from tapegrad.drivers.calling import is_tracked, recorder_of
 from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.drivers.leaves import is_tracked, recorder_of
 from tapegrad.escapes import at_depth, depth
 from tapegrad.grad_mode import set_grad_enabled, with_recording
 from tapegrad.modes import is_recording_on

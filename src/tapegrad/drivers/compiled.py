@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Argnums, Call, check_argnums
 from tapegrad.drivers.containers import Node, flatten, restore
 from tapegrad.drivers.derivatives import as_column, vectors_like
+from tapegrad.drivers.leaves import Argnums, Call, check_argnums
 from tapegrad.nopython.column_memory import give_back, take
 from tapegrad.nopython.derivatives import Recording, gradient
 from tapegrad.nopython.operation import holds_tensors, value_of

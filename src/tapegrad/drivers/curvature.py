@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Argnums, Call, call, copied
+from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import (
     Derivative,
     Outputs,
@@ -23,6 +23,7 @@ from tapegrad.drivers.derivatives import (
 )
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
+from tapegrad.drivers.leaves import Argnums, Call, copied
 from tapegrad.drivers.products import split
 from tapegrad.tensor import Tensor, array_of, wrap
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.passes import grad as tensor_grad
-from tapegrad.drivers.calling import Call, plain
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
+from tapegrad.drivers.leaves import Call, plain
 from tapegrad.drivers.linear_tape import linear_tape
 from tapegrad.grad_mode import with_recording
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap

@@ -10,7 +10,8 @@ import numpy as np
 
 from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.autograd.sweeping import sweep_towards
-from tapegrad.drivers.calling import Argnums, Call, call, is_compiled, is_tracked, plain, recorder_of
+from tapegrad.drivers.calling import call
+from tapegrad.drivers.leaves import Argnums, Call, is_compiled, is_tracked, plain, recorder_of
 from tapegrad.tape import TAPE
 from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
 

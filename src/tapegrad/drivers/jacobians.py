@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Argnums, Call, call, finish
+from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import Derivative, Outputs, cut, derivative_of, gradients_of, sizes_of
+from tapegrad.drivers.leaves import Argnums, Call, finish
 from tapegrad.errors import CompileError, DerivativeOrderError
 from tapegrad.tensor import Tensor, array_of, wrap
 

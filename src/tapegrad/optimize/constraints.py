@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.drivers.calling import plain_tree
 from tapegrad.drivers.containers import flatten
+from tapegrad.drivers.leaves import plain_tree
 from tapegrad.optimize.dependence import constants, recorded
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction

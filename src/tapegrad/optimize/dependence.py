@@ -9,8 +9,9 @@ import numpy as np
 
 from tapegrad.autograd.boundaries import Mark
 from tapegrad.casting import cast
-from tapegrad.drivers.calling import is_compiled, recorder_of, refuse_written
+from tapegrad.drivers.calling import refuse_written
 from tapegrad.drivers.containers import flatten, restore
+from tapegrad.drivers.leaves import is_compiled, recorder_of
 from tapegrad.escapes import Places, at_depth, pass_on, watched
 from tapegrad.joining import cat
 from tapegrad.tape import TAPE

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import Call, call, is_compiled
+from tapegrad.drivers.calling import call
+from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits

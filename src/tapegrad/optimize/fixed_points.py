@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import is_compiled
 from tapegrad.drivers.containers import Structure
+from tapegrad.drivers.leaves import is_compiled
 from tapegrad.escapes import at_depth
 from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.equations import SquareEquations

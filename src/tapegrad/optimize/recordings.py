@@ -10,11 +10,12 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from tapegrad.autograd.passes import grad as tensor_grad
-from tapegrad.drivers.calling import Call, call, is_compiled
+from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix
+from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.tensor import Tensor, array_of
 

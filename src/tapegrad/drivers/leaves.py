@@ -1,0 +1,249 @@
+"""Arguments of a driver's function as fresh leaves, and results made plain again."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.dtypes import as_dtype
+from tapegrad.foreign_arrays import plain_array
+from tapegrad.number_entries import NumberEntries
+from tapegrad.tensor import FLOATS, Meta, Tensor, make
+
+__all__ = [
+    "Argnums",
+    "Call",
+    "check_argnums",
+    "copied",
+    "finish",
+    "is_compiled",
+    "is_tracked",
+    "plain",
+    "plain_tree",
+    "recorder_of",
+    "tensor_like",
+]
+
+ndarray, float64 = np.ndarray, np.float64
+FLOAT64 = np.dtype(np.float64)
+Argnums = int | Sequence[int]
+
+
+class Call:
+    """What one call of a function recorded.
+
+    Attributes
+    ----------
+    leaves : list of Tensor
+        What the function was given in place of the arrays and numbers that it is differentiated by.
+    kinds : list
+        What each result of a leaf's shape is to be: ``float``, a NumPy scalar type, or an array.
+    structure : Structure
+        Of the differentiated argument; of the tuple of them if `many`.
+    many : bool
+        Whether there may be several.
+    output : object
+        What the function returned.
+    aux : object
+        What it returned besides, made plain.
+    inside : bool
+        Whether the call is part of a graph: of a function that another driver is differentiating, or of the caller's, who gave a
+        tracked tensor to differentiate by. Results stay tracked tensors then.
+    recording : Recording or None
+        The tape of a compiled function; leaves and output are plain values then.
+    """
+
+    __slots__ = ("aux", "inside", "kinds", "leaves", "many", "output", "places", "recording", "structure")
+    leaves: list[Tensor]
+    kinds: list[Any]
+    structure: Structure
+    many: bool
+    output: Any
+    aux: Any
+    inside: bool
+    places: list[str]
+    recording: Any
+
+    def arranged(self, results: Sequence[Any]) -> Any:
+        """Results for the leaves in the structure of the differentiated arguments."""
+        return results[0] if self.structure is None else restore(self.structure, iter(results))
+
+    def finished(self, results: Sequence[Any]) -> Any:
+        """Gradients (arrays, or tensors in a call inside another) as plain ones in the structure of the arguments."""
+        if self.structure is None:
+            return finish(results[0], self.kinds[0])
+        return self.arranged([finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)])
+
+
+def is_compiled(f: Any) -> bool:
+    """Whether a callable is a compiled function of Numba's."""
+    return hasattr(f, "py_func") and hasattr(f, "signatures")
+
+
+def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
+    """What calls a function so that its operations are recorded in the graph of tensors.
+
+    A compiled function of a tracked tensor is one operation of that graph.
+
+    Raises
+    ------
+    TypeError
+        If it is not callable, or a ufunc of Numba's.
+    """
+    if is_compiled(f):
+        from tapegrad.nopython.operation import njit_op
+
+        return njit_op(f)
+    if isinstance(f, functools.partial) and is_compiled(f.func):
+        return functools.partial(recorder_of(f.func), *f.args, **f.keywords)
+    if not callable(f):
+        raise TypeError(f"a driver differentiates a function, but got {type(f).__name__}")
+    if hasattr(f, "build_ufunc"):
+        raise TypeError(
+            f"{f.__name__} is made by numba.vectorize, which is not recorded; write a loop or array code with numba.njit"
+        )
+    return f
+
+
+def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
+    """Positions of the differentiated arguments.
+
+    Raises
+    ------
+    TypeError
+        If they are no integers.
+    ValueError
+        If there is no such argument, or one twice.
+    """
+    if isinstance(argnums, (float, str)):
+        raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
+    given = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    for number in given:
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise TypeError(f"{name}: argnums must be an integer or a sequence of integers, but got {argnums!r}")
+        if not -count <= number < count:
+            raise ValueError(
+                f"{name}: argnums={argnums!r} asks for positional argument {number}, but the function was called with {count}. "
+                "Arguments given by keyword are constants."
+            )
+    places = tuple(int(number) % count for number in given)
+    if len(set(places)) < len(places):
+        raise ValueError(f"{name}: argnums={argnums!r} names an argument twice")
+    if not places:
+        raise ValueError(f"{name}: argnums must name an argument at least")
+    return places
+
+
+def _refuse(name: str, dtype: Any, place: str) -> TypeError:
+    advice = "Pass floats" if np.dtype(dtype).kind in "iub" else "Pass real numbers, real and imaginary parts apart"
+    return TypeError(
+        f"{name} requires real-valued inputs (a dtype of floats), but got {np.dtype(dtype).name} for {place}. {advice}: "
+        f"{'2.0 instead of 2, or ' if np.dtype(dtype).kind in 'iub' else ''}x.astype(float)."
+    )
+
+
+def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor, Any]:
+    """A fresh leaf with a value, and what its gradient is to be.
+
+    Raises
+    ------
+    TypeError
+        If the value is no array or number of floats.
+    """
+    kind: Any = ndarray
+    data: Any
+    if type(value) is ndarray and value.dtype is FLOAT64 and value.ndim:
+        data = value.copy()  # as below
+    elif isinstance(value, Tensor):
+        data = value._data
+        kind = float if type(data) is float else ndarray
+        if type(data) is not float and data.dtype not in FLOATS:
+            raise _refuse(name, data.dtype, place)
+        if inside and value._row:
+            # A product and no alias: an alias is the tensor itself, with whatever the function gets of it by other ways.
+            return value * 1.0, kind
+        if type(data) is not float:
+            data = data.copy()
+    elif isinstance(value, float):
+        data, kind = float(value), float
+    elif isinstance(value, (ndarray, np.generic)):
+        if value.dtype.kind != "f" or value.dtype.itemsize < 4:
+            if value.dtype.kind == "f":
+                as_dtype(value.dtype)
+            raise _refuse(name, value.dtype, place)
+        # A copy: the function may know the array by another name, and write into it what derivatives must not see.
+        data = np.array(plain_array(value), value.dtype.newbyteorder("="), order="C")
+        if isinstance(value, np.generic):
+            kind = type(value)
+        if data.ndim == 0 and data.dtype == float64:
+            data = data.item()
+    elif isinstance(value, (bool, int)):
+        raise _refuse(name, bool if isinstance(value, bool) else np.int64, place)
+    elif isinstance(value, complex):
+        raise _refuse(name, np.complex128, place)
+    else:
+        raise TypeError(
+            f"{name}: {place} must be an array or a number, or a container (dict, list, tuple, dataclass) of these, but it is "
+            f"{type(value).__name__}. Constants of other kinds go by keyword, or as an argument that argnums does not name."
+        )
+    leaf = make(data, 0)
+    leaf._meta = NumberEntries() if type(data) is ndarray and data.dtype is FLOAT64 else Meta()
+    leaf._row = -1
+    return leaf, kind
+
+
+def is_tracked(output: Any) -> bool:
+    """Whether there is a tracked tensor in something."""
+    if isinstance(output, Tensor):
+        return output._row != 0
+    found: list[Any] = []
+    flatten(output, found, [], "")
+    return any(isinstance(leaf, Tensor) and leaf._row for leaf in found)
+
+
+def copied(value: Any) -> Any:
+    """A container with copies of its arrays: what is differentiated later must not change meanwhile."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves, [], "")
+    return restore(structure, iter([leaf.copy() if isinstance(leaf, ndarray) else leaf for leaf in leaves]))
+
+
+def finish(result: Any, kind: Any) -> Any:
+    """A gradient as what its input was: a float, a NumPy scalar or an array; a tensor that is tracked stays one."""
+    if isinstance(result, Tensor):
+        if result._row:
+            return result
+        result = result._data
+    if kind is float:
+        return float(result)
+    if kind is ndarray:
+        return np.array(result) if type(result) is float else result
+    return kind(result)
+
+
+def plain(value: Any, inside: bool = False) -> Any:
+    """A result as a plain float or a fresh array; a tracked tensor stays one inside another driver's function."""
+    if isinstance(value, Tensor):
+        if inside and value._row:
+            return value
+        data = value._data
+        if type(data) is float:
+            return data
+        return data.item() if data.ndim == 0 else data.copy()
+    return value
+
+
+def plain_tree(value: Any, inside: bool = False) -> Any:
+    """The same for whatever a container holds; what is no tensor stays as it is."""
+    if isinstance(value, Tensor):
+        return plain(value, inside)
+    found: list[Any] = []
+    structure = flatten(value, found, [], "")
+    if not any(isinstance(leaf, Tensor) for leaf in found):
+        return value
+    rest: Iterator[Any] = (plain(leaf, inside) for leaf in found)
+    return restore(structure, rest)
