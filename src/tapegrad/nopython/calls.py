@@ -34,6 +34,7 @@ from tapegrad.nopython.number_attributes import seen, shown
 from tapegrad.nopython.operations import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.reductions import FUNCTIONS, METHODS
 from tapegrad.nopython.tuples import alike, as_variable
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.typed_containers import CONTAINERS, EMPTY
 
 __all__ = ["TAPE", "Retargeting", "static_value", "uses"]
@@ -196,8 +197,6 @@ class Retargeting:
         if isinstance(function, LiftedCode):
             raise TypingError("[tapegrad] numba.objmode is not recorded; compute what it gives before the call", loc=loc)
         if isinstance(function, Dispatcher):
-            from tapegrad.nopython.twins import twin
-
             function = twin(function, self.level)
         if receiver is not None and receiver is not value.func and self.uses[value.func.name] == 1:
             self.dropped.add(value.func.name)

@@ -10,6 +10,7 @@ from numba.core import types
 from tapegrad.nopython.allocation import asarray
 from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import primal, primals, row, with_row
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import REAL, Variable, has_variables, variable
 
 __all__ = ["interp"]
@@ -60,8 +61,6 @@ def piece_row(tape: Any, x: Any, xp: Any, fp: Any, nodes: Any, value: Any) -> An
 
 @overload(piece_row)
 def _piece_row(tape, x, xp, fp, nodes, value):
-    from tapegrad.nopython.twins import twin
-
     line = twin(on_line)
 
     def impl(tape, x, xp, fp, nodes, value):

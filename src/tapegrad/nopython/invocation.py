@@ -24,6 +24,7 @@ from tapegrad.nopython.linear_algebra import WITHOUT_DERIVATIVE
 from tapegrad.nopython.operations import RULE_OF
 from tapegrad.nopython.statement import StatementType
 from tapegrad.nopython.tree import Leaf, Op
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
 __all__ = ["Invocation"]
@@ -157,8 +158,6 @@ class InvocationType(types.Callable, types.Opaque):
         return self._remember(function, sig, signature(sig.return_type, *given, *sig.args), _with(sig.pysig, len(given)), 1)
 
     def _recorded(self, context: Any, function: Any, tape: Any, rest: Any, kws: Any) -> Any:
-        from tapegrad.nopython.twins import twin
-
         templates = function.templates if isinstance(function, types.Function) else [getattr(function, "template", None)]
         templates = [t for t in templates if t is not None]
         self.failures: list[NumbaError] = []
@@ -175,8 +174,6 @@ class InvocationType(types.Callable, types.Opaque):
 
     def _call_of_value(self, context: Any, tape: Any, rest: Any, kws: Any) -> Any:
         """A call of what a variable holds: functions may be arguments."""
-        from tapegrad.nopython.twins import twin
-
         value = rest[0]
         if isinstance(value, types.ObjModeDispatcher):
             raise TypingError(

@@ -11,6 +11,7 @@ from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
 from tapegrad.nopython.linking import overload, part, register_jitable
 from tapegrad.nopython.pieces import end_row, primals, put, row, start_row, with_row
 from tapegrad.nopython.rows import combined, left_away
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import has_variables, variable
 
 __all__ = ["LINEAR_ALGEBRA", "WITHOUT_DERIVATIVE"]
@@ -160,8 +161,6 @@ def matrix_power(tape, a, n):
 
 @overload(matrix_power, prefer_literal=True)
 def _matrix_power(tape, a, n):
-    from tapegrad.nopython.twins import twin
-
     if not has_variables(a):
         return lambda tape, a, n: np.linalg.matrix_power(a, n)
     recording = twin(power)
@@ -213,8 +212,6 @@ def cholesky(tape, a):
 
 @overload(cholesky)
 def _cholesky(tape, a):
-    from tapegrad.nopython.twins import twin
-
     if not has_variables(a):
         return lambda tape, a: np.linalg.cholesky(a)
     recording = twin(factor)

@@ -13,6 +13,7 @@ from numba.core.errors import TypingError
 from tapegrad.nopython.allocation import array, asarray
 from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import primals, row, with_row
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import REAL, Variable, has_variables, variable
 
 __all__ = ["POLYNOMIALS"]
@@ -89,8 +90,6 @@ def _combined(function: Callable[..., Any], recorded: Any) -> Any:
 
     @overload(call)
     def define(tape, c1, c2):
-        from tapegrad.nopython.twins import twin
-
         if not has_variables(types.Tuple((c1, c2))):
             return lambda tape, c1, c2: function(c1, c2)
         whole = twin(recorded, 1)
@@ -110,8 +109,6 @@ def polydiv(tape, c1, c2):
 
 @overload(polydiv)
 def _polydiv(tape, c1, c2):
-    from tapegrad.nopython.twins import twin
-
     if not has_variables(types.Tuple((c1, c2))):
         return lambda tape, c1, c2: poly.polydiv(c1, c2)
     whole = twin(divided, 1)

@@ -15,6 +15,7 @@ from numba.core import types
 from tapegrad.nopython.allocation import asarray
 from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import REAL, Variable, has_variables, variable
 
 __all__ = ["RANKS"]
@@ -107,8 +108,6 @@ def _quantile(function: Callable[..., Any], whole: float, leaves_nan_out: bool) 
 
     @overload(one)
     def define_one(tape, items, order, size, q, value):
-        from tapegrad.nopython.twins import twin
-
         line, placed = twin(between), twin(place_of)
         moving = isinstance(q, Variable)
 

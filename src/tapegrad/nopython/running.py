@@ -7,6 +7,7 @@ from numba.core.errors import TypingError
 
 from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.rows import left_away
+from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import has_variables
 
 __all__ = ["cumprod", "cumsum"]
@@ -40,8 +41,6 @@ def cumsum(tape, a, axis=None, dtype=None):
 
 @overload(cumsum)
 def _cumsum(tape, a, axis=None, dtype=None):
-    from tapegrad.nopython.twins import twin
-
     if not has_variables(a):
         if left_away(dtype):  # an integer or a truth value has an integer sum
             if left_away(axis):
@@ -60,8 +59,6 @@ def cumprod(tape, a):
 
 @overload(cumprod)
 def _cumprod(tape, a):
-    from tapegrad.nopython.twins import twin
-
     if not has_variables(a):
         return lambda tape, a: np.cumprod(a)
     recording = twin(products)

@@ -8,51 +8,18 @@ from typing import Any
 
 import numba
 from numba.core import types
-from numba.core.compiler import DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.errors import TypingError
-from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables, TranslateByteCode
 
-from tapegrad.nopython import comparing as comparing
 from tapegrad.nopython.explain import Failures
-from tapegrad.nopython.folding import AddTape, Fold
-from tapegrad.nopython.generations import COMPILING, Freeze, FreezeInlined, Node
-from tapegrad.nopython.linking import LinkedCompiler
+from tapegrad.nopython.generations import COMPILING, Node
 from tapegrad.nopython.overloads import plain_type
 from tapegrad.nopython.variable import has_variables, primal_type, variable
 
-__all__ = ["forget", "twin"]
+__all__ = ["PIPELINES", "forget", "twin"]
 
 # Options of the user's decorator that the twin keeps. `fastmath` would turn the guards against 0 times infinity into nothing.
 KEPT = ("boundscheck", "error_model", "nogil", "_nrt")
-
-
-class RecordingCompiler(LinkedCompiler):
-    """Numba's pipeline, with the tape as an argument and folded statements."""
-
-    level = 0
-
-    def define_pipelines(self) -> list[Any]:
-        pipeline = PassManager("tapegrad_recording")
-        builder = DefaultPassBuilder
-        untyped = builder.define_untyped_pipeline(self.state)
-        for entry, description in untyped.passes:
-            pipeline.add_pass(entry, description)
-            if entry is TranslateByteCode:
-                pipeline.add_pass(AddTape, "the tape as an argument")
-            if entry in (TranslateByteCode, InlineClosureLikes):  # which brings the text of inner functions
-                pipeline.add_pass(Freeze, "globals as they were")
-            if entry is InlineInlinables:
-                pipeline.add_pass(FreezeInlined, "globals of other functions as they were")
-        pipeline.add_pass(Fold, "statements folded into rows")
-        return self.add_typed(pipeline)
-
-
-class PromotingCompiler(RecordingCompiler):
-    """The same, where every new float array may hold variables."""
-
-    level = 1
 
 
 class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
@@ -111,6 +78,9 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
         return result
 
 
+# Numba's pipelines that record, by their level; `pipelines` puts them here, since what they fold calls twins again.
+PIPELINES: list[Any] = []
+
 STAR = (types.StarArgTuple, types.StarArgUniTuple)
 
 
@@ -158,7 +128,7 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
     if made is None:
         options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
         function = numba.njit(
-            pipeline_class=(RecordingCompiler, PromotingCompiler)[level],
+            pipeline_class=PIPELINES[level],
             locals=_locals(dispatcher.py_func, dispatcher.locals),
             **options,
         )
