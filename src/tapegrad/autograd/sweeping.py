@@ -25,6 +25,7 @@ from tapegrad.tensor import Tensor
 __all__ = ["call_finished", "check_used", "reached_rows", "release", "sweep", "sweep_from", "sweep_towards"]
 
 _ADDRESS = TAPE.address
+TELLING = np.uint8(at.HOOKED | at.WATCHED)
 T = TypeVar("T")
 
 
@@ -79,7 +80,7 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | No
     -------
     list or None
         For each leaf its gradient, or None if it was not reached. None in all, with nothing done, if the pass would reach other
-        leaves or return to Python: then it takes the general one.
+        leaves, or call hooks or show gradients on its way: then it takes the general one.
 
     Raises
     ------
@@ -95,13 +96,18 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | No
         while count < 0:
             _make_room(state, handle)
             count = TAPE.start(_ADDRESS, state.address, handle, 1.0)
-        aimed = None if state.words[at.STOPS] or TAPE.reshaped else _aim_own(state, count, leaves)
+        aimed = None if TAPE.reshaped or _tells_others(state) else _aim_own(state, count, leaves)
+        finished = None
         if aimed is None:
             TAPE.clear(_ADDRESS, state.address, 0)
             TAPE.give_up(_ADDRESS, state.address)
         else:
-            TAPE.run(_ADDRESS, state.address, 1)
-            commit(state, [], 1)
+            status = TAPE.run(_ADDRESS, state.address, 1)
+            if status != at.DONE:
+                state.accumulates = False
+                finished = resume(state, status, True, {})
+                state.accumulates = True
+            commit(state, state.shown, 1)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
         raise
@@ -112,7 +118,17 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | No
             if state.leaf_words[at.LEAF_WORDS * k + at.LEAF_MODE] != at.IGNORE:  # else every contribution was undefined
                 found[number] = array
     state.finish()
+    if finished:
+        call_finished(finished)
     return found
+
+
+def _tells_others(state: Sweep) -> bool:
+    """Whether hooks, or tensors that retain their gradients, may wait for a pass that returns to Python."""
+    if not state.words[at.STOPS]:
+        return False
+    flags = TAPE.columns["flags"][state.words[at.LOW] : state.words[at.TOP] + 1]
+    return bool(np.bitwise_and(flags, TELLING).any())
 
 
 def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[int, np.ndarray]] | None:

@@ -50,7 +50,7 @@ def _host(state: Sweep, slot: int) -> None:
     """The step of a row whose derivative is Python."""
     record = saved_record_of(slot)
     payload: Payload = object_at(record.payload)
-    adjoint = state.adjoint(slot)
+    adjoint = state.adjoint_of(record, slot)
     g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
     if payload.runs_itself:
         g = make(g._data if type(g._data) is float else g._data.copy(), 0)  # it may be kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Sequence
 from functools import partial
@@ -128,11 +129,15 @@ class Sweep:
 
     def adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a row as an array on the buffer."""
+        if opcode_of(slot)[1]:
+            return self.adjoint_of(record_of(slot), slot)
         place = int(self.offsets[slot]) >> 2
-        if not opcode_of(slot)[1]:
-            return self.bar[place : place + 1].reshape(())
-        record = record_of(slot)
-        size = int(np.prod(record.shape, dtype=np.int64))
+        return self.bar[place : place + 1].reshape(())
+
+    def adjoint_of(self, record: Record, slot: int) -> np.ndarray:
+        """The same for a row whose record is known."""
+        place = int(self.offsets[slot]) >> 2
+        size = math.prod(record.shape)
         words = (size + 1) // 2 if record.dtype.itemsize == 4 else size
         return self.bar[place : place + words].view(record.dtype)[:size].reshape(record.shape)
 

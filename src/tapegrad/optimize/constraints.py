@@ -66,7 +66,7 @@ class Constraint(NamedTuple):
         """The same for a packing, on request without the Hessian, which most methods warn that they do not take."""
         from scipy.optimize import NonlinearConstraint
 
-        vector = VectorFunction(self.function, packing, name="constraint")
+        vector = VectorFunction(self.function, packing, name="constraint", keeps=second)
         known = {"hess": vector.hessian} if second else {}
         return NonlinearConstraint(vector.value, self.lower, self.upper, jac=vector.jacobian, **known)
 

@@ -202,11 +202,16 @@ class ScipyFunction(Recordings[_Point]):
 
 
 class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
-    """A function of a flat vector that gives a vector, with its Jacobian from the same recording."""
+    """A function of a flat vector that gives a vector, with its Jacobian from the same recording.
 
-    def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), name: str = "jacobian") -> None:
+    With `keeps` the recording outlives the Jacobian, and `hessian` is of the same one.
+    """
+
+    def __init__(
+        self, f: Callable[..., Any], packing: Packing, args: Any = (), name: str = "jacobian", keeps: bool = False
+    ) -> None:
         super().__init__()
-        self._f, self._packing, self._args, self._name = f, packing, as_arguments(args), name
+        self._f, self._packing, self._args, self._name, self._keeps = f, packing, as_arguments(args), name, keeps
 
     def _call(self, variable: Any, second: bool = False) -> Call:
         return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
@@ -225,11 +230,16 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
         """Matrix of shape (outputs, inputs)."""
         made, outputs, matrices = self._at(x)
         if not matrices:
-            matrices.append(np.ascontiguousarray(jacobian_matrix(derivative_of(made, outputs.tensors))))
+            matrices.append(self._matrix(made, outputs.tensors))
         return matrices[0].copy()
 
+    def _matrix(self, made: Call, tensors: list[Tensor]) -> np.ndarray:
+        if not self._keeps and made.recording is None and len(tensors) == 1 and not np.ndim(tensors[0]._data):
+            return _vector(gradients(made, tensors[0])).reshape(1, -1)  # a linear tape would be swept once only
+        return np.ascontiguousarray(jacobian_matrix(derivative_of(made, tensors)))
+
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Hessian of a weighted sum of the outputs."""
+        """Hessian of a weighted sum of the outputs; only where recordings are kept."""
         if is_compiled(self._f):
             return hessian_matrix(self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64))
         made, outputs, _ = self._at(x)
