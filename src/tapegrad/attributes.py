@@ -10,11 +10,10 @@ import numpy as np
 from tapegrad import dtypes
 from tapegrad.devices import CPU, device
 from tapegrad.inference_tensors import InferenceTensor, check_inference_flag
-from tapegrad.inplace import is_leaf
 from tapegrad.number_entries import NumberEntries, entry
 from tapegrad.sizes import Size
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, leave_row, meta_of, promote, version_count
+from tapegrad.tensor import FLOATS, Tensor, array_of, is_leaf, leave_row, meta_of, promote, version_count
 from tapegrad.views import alias, separate
 from tapegrad.watching import unwatch, watch
 

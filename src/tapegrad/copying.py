@@ -15,8 +15,7 @@ from numpy.lib.array_utils import byte_bounds
 from tapegrad.attributes import requires_grad_
 from tapegrad.factories import as_tensor
 from tapegrad.inference_tensors import class_of
-from tapegrad.inplace import is_leaf
-from tapegrad.tensor import Tensor, meta_of, promote
+from tapegrad.tensor import Tensor, is_leaf, meta_of, promote
 from tapegrad.views import version_of
 
 __all__ = ["deep_copy", "rebuild", "reduce", "set_state", "shallow_copy"]

@@ -60,6 +60,10 @@ class Deferred:
         self._settle()
         setattr(t, self.name, value)
 
+    def __delete__(self, t: Any) -> None:
+        self._settle()
+        delattr(t, self.name)
+
 
 class NamesOnDemand:
     """Names of a module that are made when they are first asked for, and then are attributes like others.

@@ -46,6 +46,7 @@ class _MethodDefinition(ctypes.Structure):
     )
 
 
+_new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
 _kept: list[Any] = []  # memory that the interpreter and the compiled code point to
 
 
@@ -59,9 +60,7 @@ def _descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
     """A method of `Tensor` that calls a C function by address."""
     definition = _MethodDefinition(name.encode(), function, flags, doc.encode() if doc else None)
     _kept.append(definition)
-    build = ctypes.pythonapi.PyDescr_NewMethod
-    build.restype, build.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
-    return build(Tensor, ctypes.addressof(definition))
+    return _new_method(Tensor, ctypes.addressof(definition))
 
 
 def _offset(slot: str) -> int:

@@ -16,7 +16,6 @@ from tapegrad import dtypes
 from tapegrad.buffers import SMALL, large_empty
 from tapegrad.forward import float_at_the_edge, forward, scalar_forward
 from tapegrad.inference_tensors import InferenceTensor
-from tapegrad.inplace import copy_
 from tapegrad.opcodes import OPCODES
 from tapegrad.parameter_names import names_of, with_names
 from tapegrad.quiet import IGNORING, enter, leave
@@ -169,6 +168,8 @@ def deliver_to(out: Tensor, result: Tensor) -> Tensor:
             "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad. "
             "Leave out=... away, or work under no_grad()."
         )
+    from tapegrad.inplace import copy_  # which few processes need
+
     return copy_(out, result)
 
 

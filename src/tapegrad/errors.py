@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["CompileError", "DerivativeOrderError", "LinAlgError", "ShapeError", "TapeFullError"]
+__all__ = ["CompileError", "DerivativeOrderError", "GradcheckError", "LinAlgError", "ShapeError", "TapeFullError"]
 
 
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
@@ -25,3 +25,7 @@ class TapeFullError(RuntimeError):
 
 class CompileError(TypeError):
     """A compiled function uses something that cannot be recorded; the message names the line."""
+
+
+class GradcheckError(RuntimeError):
+    """Gradients that disagree with central differences, or with themselves."""

@@ -29,7 +29,7 @@ from tapegrad.rules import RULES
 from tapegrad.shaping import expanded, reshape
 from tapegrad.structural import Context, Structural, apply, sum_to
 from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
+from tapegrad.tensor import FLOATS, Tensor, array_of, as_operand, is_leaf, is_recording, make
 from tapegrad.views import Replay, check_memory, is_strided, version_of, view
 from tapegrad.watching import move_watch
 
@@ -40,7 +40,6 @@ __all__ = [
     "fill_",
     "fit",
     "in_place",
-    "is_leaf",
     "overwrite",
     "replace",
     "setitem",
@@ -106,11 +105,6 @@ def _instead(leaf: Tensor) -> str:
     if hasattr(link, "of_call"):
         return "It is the argument of a function that is being differentiated: write into a copy of it, x.clone() or np.copy(x)."
     return "Do it under no_grad(), or on a clone()."
-
-
-def is_leaf(t: Tensor) -> bool:
-    """Whether no recorded operation made this tensor."""
-    return t._row in (0, -1) or (t._meta is not None and t._meta.leaf is not None)
 
 
 def fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:

@@ -8,6 +8,8 @@ What every process imports is kept small here: `json`, `pathlib` and `platform` 
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
 import warnings
@@ -61,10 +63,20 @@ def available_features() -> set[str]:
     return found.union(*(FEATURES[LEVELS[name]] for name in found & LEVELS.keys()))
 
 
-def sources_digest() -> str:
-    """Hash of all that the engine's code is made from."""
+def _sha256() -> Any:
+    """The hash function; Python's own implementation where none is loaded, as OpenSSL's takes longer to load than that to run."""
+    if "hashlib" not in sys.modules:
+        for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
+            with contextlib.suppress(ImportError):
+                return importlib.import_module(name).sha256
     from hashlib import sha256
 
+    return sha256
+
+
+def sources_digest() -> str:
+    """Hash of all that the engine's code is made from."""
+    sha256 = _sha256()
     digest = sha256()
     names = [*SOURCES, *(f"engine/{name}" for name in os.listdir(f"{PACKAGE}/engine") if name.endswith(".py"))]
     for name in sorted(names):
@@ -183,8 +195,7 @@ def _content(path: str) -> bytes:
 
 def _whole(folder: str, record: dict[str, str]) -> tuple[str, bytes]:
     """The library that a record tells of, if it is the very one, and the record itself is whole."""
-    from hashlib import sha256
-
+    sha256 = _sha256()
     path = os.path.join(folder, os.path.basename(record.get("file", "")) or "engine")
     content = _content(path)
     if sha256(content).hexdigest() != record.get("sha256"):

@@ -19,19 +19,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad import functions as tg
+from tapegrad.deferred import look_up
 from tapegrad.elementwise import deliver_to
 from tapegrad.frames import is_inside_driver
-from tapegrad.numpy_elementwise import ELEMENTWISE, cbrt, modf
-from tapegrad.numpy_functions import COUNTERPARTS, NotCovered, as_tensors, named, one
-from tapegrad.numpy_polynomials import POLYNOMIALS
-from tapegrad.numpy_products import PRODUCTS
-from tapegrad.numpy_rearranging import REARRANGING
-from tapegrad.numpy_sampled_functions import SAMPLED
-from tapegrad.numpy_statistics import STATISTICS
+from tapegrad.numpy_functions import NotCovered, as_tensors, named, one
 from tapegrad.surface import OnTheClass
 from tapegrad.tensor import Tensor, array_of, as_operand, make
 
 __all__ = ["array_function", "array_ufunc"]
+
+
+def _elementwise(name: str) -> Callable[[Any], Any]:
+    """A function of another file, which its first call imports."""
+
+    def call(x: Any) -> Any:
+        return look_up(f"numpy_elementwise:{name}")(x)
+
+    return call
+
 
 OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.divide: operator.truediv,
@@ -54,8 +59,8 @@ UFUNCS |= {
 }  # fmt: skip
 TENSORS_ONLY = frozenset(["fmax", "fmin", "heaviside", "logaddexp2"])  # functions that take no numbers
 UNARY: dict[Any, Callable[[Any], Any]] = {
-    np.absolute: operator.abs, np.cbrt: cbrt, np.conjugate: operator.pos, np.modf: modf, np.negative: operator.neg,
-    np.positive: operator.pos,
+    np.absolute: operator.abs, np.cbrt: _elementwise("cbrt"), np.conjugate: operator.pos, np.modf: _elementwise("modf"),
+    np.negative: operator.neg, np.positive: operator.pos,
 }  # fmt: skip
 REDUCTIONS: dict[Any, Any] = {
     np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min, np.logical_and: np.all, np.logical_or: np.any,
@@ -125,10 +130,32 @@ def _entry(function: Callable[..., Any]) -> Entry:
     return Entry(function, tuple(p.name for p in parameters), float("inf") if many else places)
 
 
-TABLES = (COUNTERPARTS, ELEMENTWISE, POLYNOMIALS, PRODUCTS, REARRANGING, SAMPLED, STATISTICS)
-FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    _found(name): function for table in TABLES for name, function in table.items() if _found(name)
-}
+# By the names that NumPy has for them. The common ones come first: a table is imported when those before it have not answered.
+TABLES = (
+    "numpy_functions:COUNTERPARTS", "numpy_products:PRODUCTS", "numpy_rearranging:REARRANGING", "numpy_elementwise:ELEMENTWISE",
+    "numpy_statistics:STATISTICS", "numpy_sampled_functions:SAMPLED", "numpy_polynomials:POLYNOMIALS",
+)  # fmt: skip
+_read: set[str] = set()
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # of the tables that were read
+
+
+def function_for(function: Any) -> Callable[..., Any]:
+    """What the tables have for a NumPy function.
+
+    Raises
+    ------
+    NotCovered
+        If none has it.
+    """
+    for place in TABLES:
+        if place not in _read:
+            FUNCTIONS.update({_found(name): own for name, own in look_up(place).items() if _found(name)})
+            _read.add(place)
+        if function in FUNCTIONS:
+            return FUNCTIONS[function]
+    raise NotCovered
+
+
 VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array_of, _found(name))) for name in _OF_VALUES.split()}
 VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
 
@@ -227,9 +254,7 @@ def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What the tables have for a NumPy function, called with NumPy's arguments."""
     if function in VALUES:
         return VALUES[function](*args, **kwargs)
-    if function not in FUNCTIONS:
-        raise NotCovered
-    entry = _entry(FUNCTIONS[function])
+    entry = _entry(function_for(function))
     if len(args) > entry.positional:
         raise NotCovered("fewer of its arguments than given can be given by position")
     check_arguments(entry.names, kwargs)

@@ -20,9 +20,8 @@ from numpy.lib.array_utils import byte_bounds
 
 from tapegrad.copying import rebuild
 from tapegrad.inference_tensors import class_of
-from tapegrad.inplace import is_leaf
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor
+from tapegrad.tensor import Tensor, is_leaf
 
 __all__ = ["decode", "encode"]
 

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tapegrad import attributes, factories, inplace
+from tapegrad import factories
 from tapegrad.array_attributes import ABSENT
 from tapegrad.autograd.tensor_backward import tensor_backward
-from tapegrad.cloning import clone
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.elementwise import FUNCTIONS, METHODS, REFLECTED
 from tapegrad.numpy_names import numpy_names, renamed, with_numpy_names
@@ -59,30 +58,31 @@ _RULES |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.s
 PUBLIC: dict[str, Callable[[], Any]] = {name: partial(_RULES.__getitem__, name) for name in _RULES}
 PUBLIC |= {name: partial(_public, name) for name in PLACES}
 
-PROPERTIES: dict[str, tuple[Any, ...]] = {
-    "shape": (attributes.shape,),
-    "dtype": (attributes.dtype,),
-    "device": (attributes.device_of,),
-    "is_cpu": (attributes.is_cpu,),
-    "is_cuda": (attributes.is_cuda,),
-    "ndim": (attributes.ndim,),
-    "itemsize": (attributes.itemsize,),
-    "nbytes": (attributes.nbytes,),
-    "real": (attributes.conj,),
-    "requires_grad": (attributes.get_requires_grad, attributes.set_requires_grad),
-    "is_leaf": (inplace.is_leaf,),
-    "grad": (attributes.get_grad, attributes.set_grad, attributes.del_grad),
-    "grad_fn": (attributes.get_grad_fn,),
-    "retains_grad": (attributes.retains_grad,),
-    "output_nr": (attributes.output_nr,),
-    "_version": (attributes.version,),
-    "_base": (attributes.base,),
-    "data": (attributes.get_data, attributes.set_data),
+# By the functions that get, set and delete them, which are imported when one is first asked for.
+PROPERTIES: dict[str, str] = {
+    "shape": "attributes:shape",
+    "dtype": "attributes:dtype",
+    "device": "attributes:device_of",
+    "is_cpu": "attributes:is_cpu",
+    "is_cuda": "attributes:is_cuda",
+    "ndim": "attributes:ndim",
+    "itemsize": "attributes:itemsize",
+    "nbytes": "attributes:nbytes",
+    "real": "attributes:conj",
+    "requires_grad": "attributes:get_requires_grad attributes:set_requires_grad",
+    "is_leaf": "tensor:is_leaf",
+    "grad": "attributes:get_grad attributes:set_grad attributes:del_grad",
+    "grad_fn": "attributes:get_grad_fn",
+    "retains_grad": "attributes:retains_grad",
+    "output_nr": "attributes:output_nr",
+    "_version": "attributes:version",
+    "_base": "attributes:base",
+    "data": "attributes:get_data attributes:set_data",
+    "H": "transposing:H",
+    "T": "transposing:T",
+    "mH": "transposing:mT",
+    "mT": "transposing:mT",
 }
-
-
-# Of matrices, and made when they are first asked for.
-TURNED = {"H": "transposing:H", "T": "transposing:T", "mH": "transposing:mT", "mT": "transposing:mT"}
 
 
 class OnTheClass:
@@ -110,37 +110,37 @@ def _by_protocol(name: str) -> Any:
 
 METHODS_OF_ITS_OWN: dict[str, Any] = {
     "backward": tensor_backward,
-    "size": attributes.size,
-    "dim": attributes.ndim,
-    "ndimension": attributes.ndim,
-    "numel": attributes.numel,
-    "nelement": attributes.numel,
-    "stride": attributes.stride,
-    "is_contiguous": attributes.is_contiguous,
-    "requires_grad_": attributes.requires_grad_,
-    "retain_grad": attributes.retain_grad,
-    "detach": attributes.detach,
-    "detach_": attributes.detach_,
-    "clone": clone,
-    "conj": attributes.conj,
-    "get_device": attributes.get_device,
-    "data_ptr": attributes.data_ptr,
-    "_is_view": attributes.is_view,
-    "zero_": inplace.zero_,
-    "fill_": inplace.fill_,
-    "copy_": inplace.copy_,
-    "__setitem__": inplace.setitem,
-    "__repr__": attributes.describe,
-    "__str__": attributes.describe,
-    "__len__": attributes.length,
-    "__iter__": attributes.iterate,
-    "__contains__": attributes.contains,
     "__array_ufunc__": _by_protocol("__array_ufunc__"),
     "__array_function__": _by_protocol("__array_function__"),
     "__hash__": object.__hash__,
     "__pos__": lambda t: t,
 }
 IN_OTHER_FILES: dict[str, str] = {
+    "size": "attributes:size",
+    "dim": "attributes:ndim",
+    "ndimension": "attributes:ndim",
+    "numel": "attributes:numel",
+    "nelement": "attributes:numel",
+    "stride": "attributes:stride",
+    "is_contiguous": "attributes:is_contiguous",
+    "requires_grad_": "attributes:requires_grad_",
+    "retain_grad": "attributes:retain_grad",
+    "detach": "attributes:detach",
+    "detach_": "attributes:detach_",
+    "clone": "cloning:clone",
+    "conj": "attributes:conj",
+    "get_device": "attributes:get_device",
+    "data_ptr": "attributes:data_ptr",
+    "_is_view": "attributes:is_view",
+    "zero_": "inplace:zero_",
+    "fill_": "inplace:fill_",
+    "copy_": "inplace:copy_",
+    "__setitem__": "inplace:setitem",
+    "__repr__": "attributes:describe",
+    "__str__": "attributes:describe",
+    "__len__": "attributes:length",
+    "__iter__": "attributes:iterate",
+    "__contains__": "attributes:contains",
     "register_hook": "autograd.nodes:register_hook",
     "register_post_accumulate_grad_hook": "autograd.nodes:register_post_accumulate_grad_hook",
     "is_inference": "inference_tensors:is_inference",
@@ -198,17 +198,18 @@ def _compare(name: str) -> Any:
 
 
 def _in_place(name: str) -> Any:
-    function = inplace.in_place(OPCODES[name])
+    function = look_up("inplace:in_place")(OPCODES[name])
     function.__name__ = f"{name}_"
     function.__doc__ = f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
     return function
 
 
 def _written(name: str) -> Any:
-    function = _method(name)
+    function, written_by = _method(name), look_up("inplace:written_by")
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
-        return inplace.written_by(function, t, *others, **options)
+        result: Tensor = written_by(function, t, *others, **options)
+        return result
 
     operate.__name__, operate.__doc__ = f"{name}_", f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
     return operate
@@ -243,9 +244,11 @@ def _plainly(make_rule: Any, make_with_options: Any) -> Any:
 
 def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """In-place form of `tapegrad.clamp`."""
+    from tapegrad import inplace
+
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if attributes.dtype(t).kind in "iu":  # which have no infinity
+    if t.dtype.kind in "iu":  # which have no infinity
         return inplace.written_by(look_up("arithmetic:clamp"), t, min, max)
     infinite = (float("-inf"), float("inf"))
     result: Tensor = inplace.in_place(OPCODES["_clamp"])(
@@ -267,8 +270,8 @@ def _named(place: str) -> Any:
     return with_numpy_names(look_up(place))
 
 
-def _turned(place: str) -> Any:
-    return property(look_up(place))
+def _property(places: str) -> Any:
+    return property(*map(look_up, places.split()))
 
 
 def _where() -> Any:
@@ -334,7 +337,7 @@ def _on_demand() -> dict[str, Callable[[], Any]]:
         table[f"{name}_"] = table[f"__i{name}__"] = partial(_scaled_in_place, name)
     table |= {"subtract_": table["sub_"], "where": _where}
     table |= {name: partial(_named, place) for name, place in IN_OTHER_FILES.items()}
-    table |= {name: partial(_turned, place) for name, place in TURNED.items()}
+    table |= {name: partial(_property, places) for name, places in PROPERTIES.items()}
     return table | _operators()
 
 
@@ -354,7 +357,7 @@ def attach() -> None:
     table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide}
     table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
     table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"]}
-    table |= {name: property(*accessors) for name, accessors in PROPERTIES.items()} | ABSENT
+    table |= ABSENT
     table |= {name: Deferred(Tensor, name, make) for name, make in _on_demand().items() if name not in table}
     for name, attribute in table.items():
         setattr(Tensor, name, attribute)

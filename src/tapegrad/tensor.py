@@ -29,6 +29,7 @@ __all__ = [
     "array_of",
     "as_operand",
     "check_adjoint",
+    "is_leaf",
     "is_recording",
     "leave_row",
     "make",
@@ -278,6 +279,11 @@ def check_adjoint(size: int) -> None:
             f"a tensor of {size} elements cannot be differentiated: its gradient would take {8 * size / 2**40:.0f} TiB. "
             "Expand less of it, or work on detach()."
         )
+
+
+def is_leaf(t: Tensor) -> bool:
+    """Whether no recorded operation made this tensor."""
+    return t._row in (0, -1) or (t._meta is not None and t._meta.leaf is not None)
 
 
 def register_leaf(t: Tensor) -> None:

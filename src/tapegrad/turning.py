@@ -14,12 +14,12 @@ import numpy as np
 
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
-from tapegrad.inplace import check_graph, is_leaf, replace
+from tapegrad.inplace import check_graph, replace
 from tapegrad.rebasing import refresh
 from tapegrad.shaping import dropping, inserting
 from tapegrad.structural import axis
 from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import Tensor, is_recording, leave_row, promote
+from tapegrad.tensor import Tensor, is_leaf, is_recording, leave_row, promote
 from tapegrad.transposing import Reordering, swapped
 from tapegrad.views import Replay, record_view, version_of
 from tapegrad.watching import move_watch

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.nodes import leaf_at
-from tapegrad.autograd.recorded import recorded_sweep
 from tapegrad.autograd.rows import arguments_of, object_at, opcode_of, record_of
 from tapegrad.autograd.sweeping import reached_rows, sweep
 from tapegrad.engine import layout as at
@@ -96,6 +94,8 @@ def tensors_at(slots: Sequence[int], known: Iterable[Tensor] = ()) -> list[Tenso
 def _tensor_at(slot: int) -> Tensor:
     opcode, wide = opcode_of(slot)
     if opcode == at.LEAF:
+        from tapegrad.autograd.nodes import leaf_at
+
         return leaf_at(slot)
     data: Any = float(TAPE.columns["value"][slot])  # a scalar of another value would get another row
     if wide:
@@ -124,6 +124,8 @@ def pull(results: Sequence[Tensor], seeds: Sequence[Tensor], slots: Sequence[int
     with TAPE.claim():
         tops = [TAPE.slot(t._row) for t in results]
         if is_recording() or TAPE.anomalies:
+            from tapegrad.autograd.recorded import recorded_sweep
+
             found = recorded_sweep(tops, seeds, slots, accumulates=False, records=is_recording(), ends=True)[0]
         else:
             found = sweep(tops, [seed._data for seed in seeds], slots, True, ends=True) or {}

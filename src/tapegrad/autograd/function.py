@@ -12,11 +12,11 @@ from tapegrad.autograd.custom_rows import State, new_ctx, record_function, recor
 from tapegrad.autograd.nodes import Node, adopt
 from tapegrad.engine.layout import CLOCK
 from tapegrad.grad_mode import without_recording
-from tapegrad.inplace import is_leaf, replace
+from tapegrad.inplace import replace
 from tapegrad.modes import is_recording_on
 from tapegrad.structural import Context, Structural, apply
 from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, is_recording, make, meta_of
+from tapegrad.tensor import FLOATS, Tensor, is_leaf, is_recording, make, meta_of
 from tapegrad.views import alias, version_of, view
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]

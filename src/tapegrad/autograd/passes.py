@@ -19,9 +19,8 @@ from tapegrad.autograd.sweeping import check_used, release, sweep
 from tapegrad.casting import cast
 from tapegrad.engine.layout import LIMIT
 from tapegrad.frames import frames_of_package
-from tapegrad.inplace import is_leaf
 from tapegrad.tape import TAPE, Claim
-from tapegrad.tensor import Tensor, array_of, make, register_leaf
+from tapegrad.tensor import Tensor, array_of, is_leaf, make, register_leaf
 from tapegrad.watching import watch
 
 __all__ = ["backward", "grad"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad import tape as tapes
 from tapegrad.autograd.faults import explain
-from tapegrad.autograd.rows import Argument, object_at, opcode_of, record_of
+from tapegrad.autograd.rows import Argument, Record, object_at, opcode_of, record_of
 from tapegrad.autograd.visits import Visits
 from tapegrad.engine import layout as at
 from tapegrad.tape import TAPE, words_of

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.drivers.leaves import Call, plain
-from tapegrad.drivers.linear_tape import linear_tape
 from tapegrad.grad_mode import with_recording
 from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
 
@@ -147,6 +145,8 @@ def gradients_of(
     tracked = [k for k, t in enumerate(outputs) if t._row]
     if not tracked:
         return [wrap(np.zeros_like(array_of(t))) for t in inputs]
+    from tapegrad.autograd.passes import grad as tensor_grad
+
     found = tensor_grad(
         [outputs[k] for k in tracked],
         inputs,
@@ -191,6 +191,8 @@ class Derivative:
     """
 
     def __init__(self, leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False) -> None:
+        from tapegrad.drivers.linear_tape import linear_tape  # which gradients of one number need not
+
         self.leaves, self.outputs = list(leaves), list(outputs)
         self.input_sizes, self.output_sizes = sizes_of(leaves), sizes_of(outputs)
         self.inputs, self.results = sum(self.input_sizes), sum(self.output_sizes)

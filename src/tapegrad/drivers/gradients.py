@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.autograd.sweeping import sweep_towards
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.leaves import Argnums, Call, is_compiled, is_tracked, plain, recorder_of
@@ -235,11 +234,15 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
     if not output._row:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:
+        from tapegrad.autograd.passes import grad as tensor_grad
+
         return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
     found = None
     if output._row > 0 and not TAPE.anomalies:
         found = sweep_towards(output._row, leaves)
     if found is None:
+        from tapegrad.autograd.passes import grad as tensor_grad
+
         return list(tensor_grad(output, leaves, materialize_grads=True))
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
 

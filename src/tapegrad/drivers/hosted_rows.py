@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.autograd.rows import Argument, Record, as_float, object_at
 from tapegrad.engine import layout as at
 from tapegrad.grad_mode import with_recording, without_recording
@@ -68,6 +67,8 @@ class HostedRow:
 
     def push(self, dots: Matrix, count: int) -> None:
         """Write the tangents of the row, for the first `count` lanes."""
+        from tapegrad.autograd.passes import grad as tensor_grad
+
         seed, pulled = self._pulled()
         dots[self.place : self.place + self.size] = 0.0
         if not pulled:

@@ -12,9 +12,9 @@ from typing import Any
 
 from tapegrad.casting import cast
 from tapegrad.grad_mode import enable_grad, no_grad
-from tapegrad.inplace import is_leaf, zero_
+from tapegrad.inplace import zero_
 from tapegrad.optim.updating import gradient_of
-from tapegrad.tensor import FLOATS, Tensor, make
+from tapegrad.tensor import FLOATS, Tensor, is_leaf, make
 
 __all__ = ["Optimizer", "Parameters", "as_number", "check_not_negative", "evaluate", "required"]
 

@@ -13,7 +13,6 @@ from tapegrad.drivers.calling import refuse_written
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.leaves import is_compiled, recorder_of
 from tapegrad.escapes import Places, at_depth, pass_on, watched
-from tapegrad.joining import cat
 from tapegrad.tape import TAPE
 from tapegrad.tensor import Tensor, is_recording, make, register_leaf, wrap
 
@@ -76,7 +75,11 @@ def flat(value: Any, name: str) -> Tensor:
         parts.append(cast(t, FLOAT64).reshape(-1))
     if not parts:
         return wrap(np.empty(0))
-    return parts[0] if len(parts) == 1 else cat(parts)
+    if len(parts) == 1:
+        return parts[0]
+    from tapegrad.joining import cat
+
+    return cat(parts)
 
 
 def leaf_of(z: np.ndarray) -> Tensor:

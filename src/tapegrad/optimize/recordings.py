@@ -9,12 +9,10 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad as tensor_grad
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
-from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.tensor import Tensor, array_of
@@ -155,6 +153,8 @@ class ScipyFunction(Recordings[_Point]):
         output = scalar_output(made, "minimize")
         value = self._checked(float(output._data))
         if made.recording is None and output._row:
+            from tapegrad.autograd.passes import grad as tensor_grad
+
             # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
             found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))
         else:
@@ -236,6 +236,8 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
     def _matrix(self, made: Call, tensors: list[Tensor]) -> np.ndarray:
         if not self._keeps and made.recording is None and len(tensors) == 1 and not np.ndim(tensors[0]._data):
             return _vector(gradients(made, tensors[0])).reshape(1, -1)  # a linear tape would be swept once only
+        from tapegrad.drivers.jacobians import jacobian_matrix
+
         return np.ascontiguousarray(jacobian_matrix(derivative_of(made, tensors)))
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
