@@ -76,6 +76,12 @@ def circle(x):
 def f(x):
     return helper(x[0]) * x[1] + SHIFT * x[1]
 
+@numba.njit
+def determinant(x):
+    a = np.zeros((2, 2))
+    a[0, 0], a[1, 1] = x
+    return np.linalg.det(a)
+
 closed = made(2)
 
 @numba.njit
@@ -432,3 +438,21 @@ def test_functions_that_call_each_other_in_a_circle_are_kept_with_it(project: Pr
 
     assert run() == run()
     assert len(project.files()) == 2
+
+
+def test_what_is_kept_asks_python_for_the_cofactors_of_a_singular_matrix(project: Project) -> None:
+    code = f"""
+import sys
+sys.path.insert(0, {str(project.folder)!r})
+import numpy as np
+import tapegrad as tg
+from kept_model import determinant
+print(tg.grad(determinant)(np.array([2.0, 0.0])).tolist())
+from tapegrad.nopython.recorder import recorder
+print([sum(drive.stats.cache_hits.values()) for drive in recorder(determinant, 0)._drives.values()])
+"""
+
+    def run() -> list[str]:
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert [run(), run()] == [["[0.0, 2.0]", "[0]"], ["[0.0, 2.0]", "[1]"]]

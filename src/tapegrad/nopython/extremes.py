@@ -11,30 +11,10 @@ from numba.core import types
 from tapegrad.nopython.allocation import asarray
 from tapegrad.nopython.linking import overload
 from tapegrad.nopython.pieces import primals, with_row
-from tapegrad.nopython.rows import combined
+from tapegrad.nopython.rows import extent_row, extreme_row
 from tapegrad.nopython.variable import REAL, Variable, has_variables
 
-__all__ = ["EXTREMES", "EXTREME_METHODS", "shares"]
-
-
-def shares(values, z):
-    """What each element that is the extreme one has of it; one that is nan ties with others that are."""
-    raise NotImplementedError
-
-
-@overload(shares)
-def _shares(values, z):
-    def impl(values, z):
-        found = np.zeros_like(values)
-        count = 0.0
-        for place in np.ndindex(values.shape):
-            v = values[place]
-            if v == z or (v != v and z != z):
-                found[place] = 1.0
-                count += 1.0
-        return found / max(count, 1.0)
-
-    return impl
+__all__ = ["EXTREMES", "EXTREME_METHODS"]
 
 
 def _extreme(function: Callable[..., Any], method: str = "") -> Any:
@@ -55,9 +35,8 @@ def _extreme(function: Callable[..., Any], method: str = "") -> Any:
             return lambda tape, a: call(tape, asarray(a))
 
         def impl(tape, a):
-            values = primals(a)
-            z = function(values)
-            return with_row(z, combined(tape, a, shares(values, z)))
+            z = function(primals(a))
+            return with_row(z, extreme_row(tape, a, z))
 
         return impl
 
@@ -75,12 +54,7 @@ def _ptp(tape, a):
     if isinstance(a, (Variable, *REAL)) or not isinstance(a, types.Array):
         return lambda tape, a: ptp(tape, asarray(a))
 
-    def impl(tape, a):
-        values = primals(a)
-        weights = shares(values, np.max(values)) - shares(values, np.min(values))
-        return with_row(np.ptp(values), combined(tape, a, weights))
-
-    return impl
+    return lambda tape, a: with_row(np.ptp(primals(a)), extent_row(tape, a))
 
 
 EXTREMES: dict[Any, Any] = {

@@ -84,7 +84,7 @@ def _implementation(define: Any, args: tuple[types.Type, ...], kws: dict[str, ty
         function = define(*args, **kws)
     except Exception:  # some look at what types of others do not have
         return None
-    return None if function is None or isinstance(function, tuple) else numba.njit(function)
+    return None if function is None or isinstance(function, tuple) else numba.njit(function, no_cpython_wrapper=True)
 
 
 def _asked_with(literals: bool, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:

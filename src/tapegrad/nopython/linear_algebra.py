@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from tapegrad.nopython.cofactors import cofactors
 from tapegrad.nopython.curved_tape import CurvedTape, refuse_curvature
 from tapegrad.nopython.linking import overload, part, register_jitable
+from tapegrad.nopython.optional_arguments import left_away
 from tapegrad.nopython.pieces import end_row, primals, put, row, start_row, with_row
-from tapegrad.nopython.rows import combined, left_away
+from tapegrad.nopython.rows import combined, determinant_row, inverse_rows
 from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import has_variables, variable
 
@@ -29,25 +31,9 @@ def _inv(tape, a):
 
     def impl(tape, a):
         values = np.linalg.inv(primals(a))
-        out = np.empty(values.shape[::-1], variable).T  # columns one after another, as in `values`
-        for i in range(values.shape[0]):
-            for j in range(values.shape[1]):
-                out[i, j] = with_row(values[i, j], combined(tape, a, -np.outer(values[i, :], values[:, j])))
-        return out
+        return inverse_rows(tape, a, values)
 
     return impl
-
-
-@part
-def cofactors(a):
-    """The derivative of the determinant of a matrix, which may be singular, by its singular values."""
-    u, s, vt = np.linalg.svd(np.ascontiguousarray(a))
-    others = np.ones(s.size)
-    for k in range(s.size):
-        for j in range(s.size):
-            if j != k:
-                others[k] *= s[j]
-    return np.linalg.det(u) * np.linalg.det(vt) * np.ascontiguousarray(u * others) @ vt
 
 
 def det(tape, a):
@@ -63,7 +49,9 @@ def _det(tape, a):
     def impl(tape, a):
         values = primals(a)
         z = np.linalg.det(values)
-        return with_row(z, combined(tape, a, cofactors(values) if z == 0.0 else z * np.linalg.inv(values).T))
+        if z == 0.0:
+            return with_row(z, combined(tape, a, cofactors(values)))
+        return with_row(z, determinant_row(tape, a, z, np.linalg.inv(values)))
 
     return impl
 

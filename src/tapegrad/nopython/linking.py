@@ -23,6 +23,7 @@ from numba.core.codegen import JITCodeLibrary, RuntimeLinker
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
 __all__ = [
@@ -160,8 +161,14 @@ class LinkedCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline with another last step, and other names."""
 
     lowering: type[Any] = PartLowering
+    # Numba compiles its own functions anew for callers with and without a wrapper. There is none in either case, so with the
+    # option of the caller, what the user's function had Numba compile is found, not compiled again.
+    takes_over = False
 
     def _compile_bytecode(self) -> Any:
+        outer = ConfigStack.top_or_none()
+        if outer is not None and self.takes_over:
+            self.state.flags.no_cpython_wrapper = outer.no_cpython_wrapper
         identity = self.state.func_id
         identity.unique_id = _numbers.getrandbits(63)
         identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
@@ -180,6 +187,8 @@ class LinkedCompiler(CompilerBase):  # type: ignore[misc]
 class PartCompiler(LinkedCompiler):
     """For functions of ours that recordings call."""
 
+    takes_over = True
+
     def define_pipelines(self) -> list[Any]:
         pipeline = PassManager("tapegrad_part")
         pipeline.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
@@ -190,6 +199,7 @@ class DriveCompiler(PartCompiler):
     """For functions that Python calls, and which call recordings."""
 
     lowering = WholeLowering
+    takes_over = False
 
 
 def part(function: Any = None, **options: Any) -> Any:

@@ -7,8 +7,8 @@ from numba.core import types
 
 from tapegrad.nopython.allocation import asarray
 from tapegrad.nopython.linking import overload, register_jitable
+from tapegrad.nopython.optional_arguments import left_away
 from tapegrad.nopython.pieces import end_row, primal, primals, put, row, start_row, with_row
-from tapegrad.nopython.rows import left_away
 from tapegrad.nopython.variable import has_variables, variable
 
 __all__ = ["unwrap"]

@@ -13,18 +13,18 @@ from numba.core import types
 from numba.core.errors import TypingError
 
 from tapegrad.nopython.cardinal_sine import sinc
-from tapegrad.nopython.curved_tape import CurvedTape
 from tapegrad.nopython.extremes import EXTREME_METHODS, EXTREMES
 from tapegrad.nopython.interpolation import interp
 from tapegrad.nopython.linear_algebra import LINEAR_ALGEBRA
 from tapegrad.nopython.linking import overload
 from tapegrad.nopython.norms import norm
+from tapegrad.nopython.optional_arguments import left_away
 from tapegrad.nopython.phases import unwrap
-from tapegrad.nopython.pieces import end_row, primal, primals, put, put_second, row, start_row, with_row
+from tapegrad.nopython.pieces import primals, with_row
 from tapegrad.nopython.polynomials import POLYNOMIALS
 from tapegrad.nopython.quotients import QUOTIENTS
 from tapegrad.nopython.ranks import RANKS
-from tapegrad.nopython.rows import combined, left_away
+from tapegrad.nopython.rows import combined, product_row, product_rows, sum_rows
 from tapegrad.nopython.running import cumprod, cumsum
 from tapegrad.nopython.variable import has_variables, variable
 
@@ -49,31 +49,11 @@ def _sum(tape, a, axis=None):
         return everything
     if not isinstance(axis, types.Integer):
         raise TypingError("[tapegrad] np.sum of variables takes one axis; call it once for each axis")
-    if a.ndim == 2:
 
-        def two(tape, a, axis=None):
-            values = np.sum(primals(a), axis)
-            out = np.empty(values.shape, variable)
-            for k in range(values.size):
-                piece = a[:, k] if axis % 2 == 0 else a[k, :]
-                out[k] = with_row(values[k], combined(tape, piece, 1.0))
-            return out
+    def along(tape, a, axis=None):
+        return sum_rows(tape, a, axis, np.sum(primals(a), axis))
 
-        return two
-    if a.ndim == 3:
-
-        def three(tape, a, axis=None):
-            values = np.sum(primals(a), axis)
-            out = np.empty(values.shape, variable)
-            for j in range(values.shape[0]):
-                for k in range(values.shape[1]):
-                    which = axis % 3
-                    piece = a[:, j, k] if which == 0 else a[j, :, k] if which == 1 else a[j, k, :]
-                    out[j, k] = with_row(values[j, k], combined(tape, piece, 1.0))
-            return out
-
-        return three
-    raise TypingError("[tapegrad] np.sum along an axis takes arrays of at most three dimensions")
+    return along
 
 
 def mean(tape, a):
@@ -85,34 +65,6 @@ def _mean(tape, a):
     if not isinstance(a, types.Array) or not has_variables(a):
         return lambda tape, a: np.mean(a)
     return lambda tape, a: with_row(np.mean(primals(a)), combined(tape, a, 1.0 / a.size))
-
-
-def product_row(tape, a, b):
-    """The row of the inner product of two vectors."""
-    raise NotImplementedError
-
-
-@overload(product_row)
-def _product_row(tape, a, b):
-    curved = isinstance(tape, CurvedTape)
-
-    def impl(tape, a, b):
-        start = start_row(tape, 2 * a.size, a.size)
-        end = start
-        for k in range(a.size):
-            r = row(a[k])
-            if r != 0:
-                put(tape, end, r, primal(b[k]))
-                end += 1
-            r = row(b[k])
-            if r != 0:
-                put(tape, end, r, primal(a[k]))
-                end += 1
-            if curved and row(a[k]) != 0 and row(b[k]) != 0:
-                end = put_second(tape, end, row(a[k]), row(b[k]), 1.0)
-        return end_row(tape, start, end)
-
-    return impl
 
 
 def _product(name):
@@ -129,37 +81,8 @@ def _product(name):
             return lambda tape, a, b: function(a, b)
         if (a.ndim, b.ndim) == (1, 1):
             return lambda tape, a, b: with_row(function(primals(a), primals(b)), product_row(tape, a, b))
-        if (a.ndim, b.ndim) == (2, 1):
-
-            def matrix_vector(tape, a, b):
-                values = function(primals(a), primals(b))
-                out = np.empty(values.shape, variable)
-                for i in range(values.size):
-                    out[i] = with_row(values[i], product_row(tape, a[i, :], b))
-                return out
-
-            return matrix_vector
-        if (a.ndim, b.ndim) == (1, 2):
-
-            def vector_matrix(tape, a, b):
-                values = function(primals(a), primals(b))
-                out = np.empty(values.shape, variable)
-                for j in range(values.size):
-                    out[j] = with_row(values[j], product_row(tape, a, b[:, j]))
-                return out
-
-            return vector_matrix
-        if (a.ndim, b.ndim) == (2, 2):
-
-            def matrices(tape, a, b):
-                values = function(primals(a), primals(b))
-                out = np.empty(values.shape, variable)
-                for i in range(values.shape[0]):
-                    for j in range(values.shape[1]):
-                        out[i, j] = with_row(values[i, j], product_row(tape, a[i, :], b[:, j]))
-                return out
-
-            return matrices
+        if a.ndim in (1, 2) and b.ndim in (1, 2):
+            return lambda tape, a, b: product_rows(tape, a, b, function(primals(a), primals(b)))
         return None
 
     return call

@@ -6,7 +6,7 @@ import numpy as np
 from numba.core.errors import TypingError
 
 from tapegrad.nopython.linking import overload, part
-from tapegrad.nopython.rows import left_away
+from tapegrad.nopython.optional_arguments import left_away
 from tapegrad.nopython.twins import twin
 from tapegrad.nopython.variable import has_variables
 

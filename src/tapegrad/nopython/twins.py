@@ -19,7 +19,7 @@ from tapegrad.nopython.variable import has_variables, primal_type, variable
 __all__ = ["PIPELINES", "forget", "twin"]
 
 # Options of the user's decorator that the twin keeps. `fastmath` would turn the guards against 0 times infinity into nothing.
-KEPT = ("boundscheck", "error_model", "nogil", "_nrt")
+KEPT = ("boundscheck", "error_model", "nogil", "no_cpython_wrapper", "_nrt")
 
 
 class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]

@@ -6,22 +6,49 @@ that are compiled for each type and number of dimensions, they took a third of t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.np.arrayobj import _empty_nd_impl, load_item, make_array, populate_array, store_item
+from numba.np.arrayobj import get_itemsize, load_item, make_array, populate_array, store_item
 
 from tapegrad.nopython.variable import NO_ROW, make, primal_of, row_of, variable
 
-__all__ = ["copied", "copied_type", "taken_apart", "zeros"]
+__all__ = ["copied", "copied_type", "copy_in_order", "empty", "taken_apart", "zeros"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
 
+def empty(context: Any, builder: Any, kind: types.Array, shape: Sequence[Any]) -> Any:
+    """A new array without gaps. Numba's own does the same, but through a function that is compiled."""
+    made = make_array(kind)(context, builder)
+    itemsize = I64(get_itemsize(context, kind))
+    size, too_big = itemsize, ir.IntType(1)(0)
+    strides = {}
+    for axis in range(kind.ndim) if kind.layout == "F" else reversed(range(kind.ndim)):
+        strides[axis] = size
+        size, overflows = _product(builder, size, shape[axis])
+        too_big = builder.or_(too_big, overflows)
+    with builder.if_then(too_big, likely=False):
+        text = "array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."
+        context.call_conv.return_user_exc(builder, ValueError, (text,))
+    align = ir.IntType(32)(context.get_preferred_array_alignment(kind.dtype))
+    meminfo = context.nrt.meminfo_alloc_aligned(builder, size, align)
+    data = builder.bitcast(context.nrt.meminfo_data(builder, meminfo), context.get_data_type(kind.dtype).as_pointer())
+    sizes, steps = (cgutils.pack_array(builder, items, ty=I64) for items in (shape, [strides[k] for k in range(kind.ndim)]))
+    populate_array(made, data, sizes, steps, itemsize, meminfo)
+    return made
+
+
+def _product(builder: Any, a: Any, b: Any) -> tuple[Any, Any]:
+    both = builder.smul_with_overflow(a, b)
+    return builder.extract_value(both, 0), builder.extract_value(both, 1)
+
+
 def zeros(context: Any, builder: Any, kind: types.Array, shape: Any) -> Any:
     """An array of constants that are zero."""
-    made = _empty_nd_impl(context, builder, kind, shape)
+    made = empty(context, builder, kind, shape)
     cgutils.memset(builder, made.data, builder.mul(made.itemsize, made.nitems), 0)
     return made._getvalue()
 
@@ -35,8 +62,8 @@ def copied_type(kind: types.Array) -> types.Array:
 def _empty(context: Any, builder: Any, kind: types.Array, shape: Any) -> Any:
     """Where an array is not contiguous, every second place is left out: what asks for contiguous memory copies it."""
     if kind.layout != "A":
-        return _empty_nd_impl(context, builder, kind, shape)
-    whole = _empty_nd_impl(context, builder, kind.copy(layout="C"), [*shape[:-1], _twice(context, builder, shape[-1])])
+        return empty(context, builder, kind, shape)
+    whole = empty(context, builder, kind.copy(layout="C"), [*shape[:-1], _twice(context, builder, shape[-1])])
     made = make_array(kind)(context, builder)
     strides = cgutils.unpack_tuple(builder, whole.strides)
     strides[-1] = builder.mul(strides[-1], I64(2))
@@ -73,12 +100,23 @@ def copied(context: Any, builder: Any, kind: types.Array, array: Any, target_kin
     return target._getvalue()
 
 
+def copy_in_order(context: Any, builder: Any, kind: types.Array, target_kind: types.Array, array: Any) -> Any:
+    """A copy of an array in another memory order."""
+    source = make_array(kind)(context, builder, array)
+    shape = cgutils.unpack_tuple(builder, source.shape, kind.ndim)
+    target = empty(context, builder, target_kind, shape)
+    with cgutils.loop_nest(builder, shape, I64) as place:
+        value = load_item(context, builder, kind, _item(context, builder, kind, source, place))
+        store_item(context, builder, target_kind, value, _item(context, builder, target_kind, target, place))
+    return target
+
+
 def taken_apart(context: Any, builder: Any, kind: types.Array, array: Any) -> tuple[Any, Any]:
     """Arrays of the primals and of the rows of an array of variables."""
     source = make_array(kind)(context, builder, array)
     shape = cgutils.unpack_tuple(builder, source.shape, kind.ndim)
     kinds = [types.Array(dtype, kind.ndim, "C") for dtype in (types.float64, types.int32)]
-    made = [_empty_nd_impl(context, builder, own, shape) for own in kinds]
+    made = [empty(context, builder, own, shape) for own in kinds]
     with cgutils.loop_nest(builder, shape, I64) as place:
         value = load_item(context, builder, kind, _item(context, builder, kind, source, place))
         for own, target, part in zip(kinds, made, (primal_of, row_of), strict=True):
