@@ -26,7 +26,7 @@ class EngineBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel" or os.environ.get("TAPEGRAD_COMPILE", "0") not in ("", "0"):
             return
         source = Path(self.root, "src")
-        command = [sys.executable, "-m", "tapegrad.library_build", str(source / "tapegrad" / "compiled")]
+        command = [sys.executable, "-m", "tapegrad.library_build.build", str(source / "tapegrad" / "compiled")]
         modules = os.pathsep.join(
             filter(None, [str(source), os.environ.get("PYTHONPATH")])
         )  # installers set it for their environments

@@ -8,7 +8,7 @@ import numpy as np
 from engine_fixtures import central_difference
 
 import tapegrad as tg
-from tapegrad.rules import RULES, Rule
+from tapegrad.rules.table import RULES, Rule
 
 PUBLIC = [rule for rule in RULES if not rule.name.startswith("_")]
 STEP = 1e-3

@@ -387,10 +387,10 @@ def test_a_custom_function_runs_without_recording(looking: None) -> None:
 
 
 def test_notes_die_with_their_rows(looking: None) -> None:
-    from tapegrad.autograd import traces
+    from tapegrad.autograd import recording_stacks
 
     def entries() -> int:
-        return len(traces._traces.items())
+        return len(recording_stacks._traces.items())
 
     x = leaf([1.0])
     for _ in range(3000):

@@ -7,7 +7,7 @@ import pytest
 from engine_fixtures import leaf
 
 import tapegrad as tg
-from tapegrad.array_attributes import ABSENT
+from tapegrad.surface.array_attributes import ABSENT
 
 over = pytest.mark.parametrize
 

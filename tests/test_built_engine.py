@@ -12,7 +12,8 @@ import pytest
 from fresh_processes import PACKAGE, environment, run
 
 import tapegrad as tg
-from tapegrad import library, library_build
+from tapegrad.kernels import library
+from tapegrad.library_build import build
 
 FIRST = {
     "scalar": "x = tg.tensor(0.5, requires_grad=True); (x * x + x.sin()).backward(); print(x.grad.item())",
@@ -40,7 +41,7 @@ IMPORTS = "import numpy as np, tapegrad as tg\n"
 HEAVY = "\nimport sys; print([name for name in ('numba', 'llvmlite') if name in sys.modules])"
 
 TINY = """
-from tapegrad.jit import entry, kernel
+from tapegrad.compilation.jit import entry, kernel
 
 @entry("int64(int64,float64)")
 def scaled(n, x):
@@ -61,7 +62,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the library: a copy of what came with the package, or one made now."""
     folder = tmp_path_factory.mktemp("built")
     if library.why_compiled():
-        command = [sys.executable, "-m", "tapegrad.library_build", str(folder)]
+        command = [sys.executable, "-m", "tapegrad.library_build.build", str(folder)]
         subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
     else:
         for path in Path(library.FOLDER).glob("engine.*"):
@@ -256,7 +257,7 @@ def test_damaged_library_is_replaced_by_compiling(built: Path, tmp_path: Path, t
 
 
 def test_a_library_is_not_built_again_without_need(built: Path) -> None:
-    assert library.is_current(str(built), library_build.default_processor())
+    assert library.is_current(str(built), build.default_processor())
 
 
 def test_a_library_for_other_processors_is_built_again(built: Path) -> None:
@@ -264,9 +265,9 @@ def test_a_library_for_other_processors_is_built_again(built: Path) -> None:
 
 
 def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tmp_path: Path) -> None:
-    library_build.keep(tmp_path, {}, "engine.abi3.so", b"before")
+    build.keep(tmp_path, {}, "engine.abi3.so", b"before")
     with (tmp_path / "engine.abi3.so").open("rb") as loaded:
-        library_build.keep(tmp_path, {}, "engine.abi3.so", b"after.")
+        build.keep(tmp_path, {}, "engine.abi3.so", b"after.")
         assert loaded.read() == b"before"
 
 
@@ -275,8 +276,8 @@ def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """A small library, made and loaded."""
     folder = tmp_path_factory.mktemp("small")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(library_build, "_linker", library_build._linker if request.param == "linked" else lambda: None)
-        library_build.keep(folder, library.record_of_this("generic"), *library_build.linked(library_build.object_code(TINY, "")))
+        patch.setattr(build, "_linker", build._linker if request.param == "linked" else lambda: None)
+        build.keep(folder, library.record_of_this("generic"), *build.linked(build.object_code(TINY, "")))
     found = library.find(str(folder))
     assert found is not None
     assert found.path.endswith(".so" if request.param == "linked" else ".o")
@@ -295,24 +296,24 @@ def test_wrong_arguments_of_an_entry_raise(small: Any, arguments: tuple[Any, ...
 
 
 def test_entries_without_an_integer_result_are_refused() -> None:
-    text = 'from tapegrad.jit import entry\n@entry("float64(float64)")\ndef half(x):\n    return 0.5 * x\n'
+    text = 'from tapegrad.compilation.jit import entry\n@entry("float64(float64)")\ndef half(x):\n    return 0.5 * x\n'
     with pytest.raises(TypeError, match="half returns float64"):
-        library_build.object_code(text, "")
+        build.object_code(text, "")
 
 
 def test_code_that_needs_numba_is_refused() -> None:
     text = (
-        'from tapegrad.jit import entry\nimport numpy as np\n@entry("int64(int64)")\n'
+        'from tapegrad.compilation.jit import entry\nimport numpy as np\n@entry("int64(int64)")\n'
         "def size(n):\n    a = np.ones(n)\n    return len(np.append(a, a))\n"
     )
     with pytest.raises(RuntimeError, match="only Numba has"):
-        library_build.object_code(text, "")
+        build.object_code(text, "")
 
 
 def test_linker_that_fails_leaves_the_object_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     false = os.environ.get("FALSE", "/bin/false")
-    monkeypatch.setattr(library_build, "_linker", lambda: false)
-    assert library_build.linked(b"code") == ("engine.o", b"code")
+    monkeypatch.setattr(build, "_linker", lambda: false)
+    assert build.linked(b"code") == ("engine.o", b"code")
     assert "failed, so the object file is kept" in capsys.readouterr().err
 
 

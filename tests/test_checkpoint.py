@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.tape import TAPE
+from tapegrad.tape.tape import TAPE
 
 
 def leaf(*values: float) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad import __main__ as command_line
-from tapegrad import kernel_files, library
+from tapegrad.kernels import kernel_files, library
 
 
 def test_info_names_versions_engine_caches_and_dtype(capsys: pytest.CaptureFixture[str]) -> None:

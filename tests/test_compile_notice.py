@@ -4,14 +4,14 @@ import time
 
 import pytest
 
-from tapegrad import compile_notice
-from tapegrad.compile_notice import Notice
+from tapegrad.compilation import notice
+from tapegrad.compilation.notice import Notice
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Notice:
     """A notice that is due at once."""
-    monkeypatch.setattr(compile_notice, "PATIENCE", 0.0)
+    monkeypatch.setattr(notice, "PATIENCE", 0.0)
     return Notice()
 
 

@@ -14,9 +14,9 @@ import pytest
 from engine_fixtures import assert_values, leaf, live_rows, node_name, numbers
 
 import tapegrad as tg
-from tapegrad.elementwise import FORMS
-from tapegrad.forward import float_at_the_edge, scalar_forward
-from tapegrad.rules import RULES
+from tapegrad.ops.elementwise import FORMS, FUNCTIONS
+from tapegrad.recording.primal_values import float_at_the_edge, scalar_forward
+from tapegrad.rules.table import RULES
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -2.5, 1e-320, 1e308, -1e308, math.inf, -math.inf, math.nan]
 UNARY = [(opcode, rule.name) for opcode, rule in enumerate(RULES) if len(rule.args) == 1]
@@ -52,7 +52,7 @@ def points(opcode: int, k: int) -> list[float]:
 
 def compiled(name: str) -> Callable[..., tg.Tensor]:
     """The compiled operator behind a rule's method, whatever the method is called."""
-    return tg.elementwise.FUNCTIONS[name]
+    return FUNCTIONS[name]
 
 
 @pytest.mark.parametrize(("opcode", "name"), UNARY)

@@ -10,7 +10,8 @@ import pytest
 from engine_fixtures import assert_values, leaf, numbers
 
 import tapegrad as tg
-from tapegrad import copying, nn
+from tapegrad import nn
+from tapegrad.surface import copying
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 
@@ -133,8 +134,8 @@ def test_out_of_band_memory_may_begin_anywhere():
 
 
 PERMITTED = {
-    ("tapegrad.copying", "rebuild"),
-    ("tapegrad.tensor", "Tensor"),
+    ("tapegrad.surface.copying", "rebuild"),
+    ("tapegrad.tensors.tensor", "Tensor"),
     ("tapegrad.nn.parameter", "Parameter"),
     ("numpy", "ndarray"),
     ("numpy", "dtype"),
@@ -176,7 +177,7 @@ def test_unpickling_a_module_imports_its_layers_beside(protocol):
 
 
 class Forged:
-    """Pickles as a call of `tapegrad.copying.rebuild` with arguments of choice, and a state to set."""
+    """Pickles as a call of `tapegrad.surface.copying.rebuild` with arguments of choice, and a state to set."""
 
     def __init__(self, *parts: Any, state: Any = None) -> None:
         self.parts, self.state = parts, state

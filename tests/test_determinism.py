@@ -12,7 +12,7 @@ import pytest
 from repeatable_program import LARGE, bits
 
 import tapegrad as tg
-from tapegrad.buffers import release_buffers
+from tapegrad.arrays.memory_pool import release_buffers
 
 PROGRAM = str(Path(__file__).with_name("repeatable_program.py"))
 

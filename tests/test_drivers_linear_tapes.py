@@ -11,9 +11,9 @@ from rule_samples import call, columns, differentiable, names, operand, points
 
 import tapegrad as tg
 from tapegrad.drivers.derivatives import Derivative
-from tapegrad.drivers.linear_tape import linear_tape
 from tapegrad.engine import LANES
-from tapegrad.rules import RULES, Rule
+from tapegrad.linear.linear_tape import linear_tape
+from tapegrad.rules.table import RULES, Rule
 
 PUBLIC = [rule for rule in RULES if not rule.name.startswith("_")]
 POWERS = [2.0, 3.0, 0.5, -1.0]

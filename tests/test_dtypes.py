@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.dtypes import as_dtype, type_name
+from tapegrad.arrays.dtypes import as_dtype, type_name
 
 
 @pytest.mark.parametrize("name", ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tapegrad import forking
+from tapegrad.autograd import forking
 
 
 class Interrupted:

@@ -11,8 +11,8 @@ from engine_fixtures import leaf
 import tapegrad as tg
 from tapegrad.autograd import gradcheck, gradgradcheck
 from tapegrad.autograd.gradcheck import GradcheckError
-from tapegrad.structural import Structural, apply
-from tapegrad.tensor import array_of
+from tapegrad.recording.structural import Structural, apply
+from tapegrad.tensors.tensor import array_of
 
 over = pytest.mark.parametrize
 MODES = over("fast_mode", [False, True])

@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint
 
 import tapegrad as tg
 from tapegrad import optimize
-from tapegrad.tape import TAPE
+from tapegrad.tape.tape import TAPE
 
 A = np.array([[3.0, 1.0], [1.0, 2.0]])
 

@@ -9,8 +9,8 @@ from index_samples import ADVANCED, BASIC, EMPTY, INDEX_ERRORS, MASK, MATRIX
 from numerical import check_gradients
 
 import tapegrad as tg
-from tapegrad.index_keys import parse
-from tapegrad.indexing import index_put
+from tapegrad.ops.index_keys import parse
+from tapegrad.ops.indexing import index_put
 
 RNG = np.random.default_rng(4)
 

@@ -11,7 +11,7 @@ import pytest
 from interrupts import Stop, interrupt
 
 import tapegrad as tg
-from tapegrad import escapes
+from tapegrad.tensors import untracked_values
 
 PACKAGE = str(Path(tg.__file__).parent)
 MEMORY = importlib.import_module("tapegrad.nopython.column_memory")
@@ -141,7 +141,7 @@ CUBES_PRODUCT = np.array([12.0 * 0.5 + 1.0, 12.0 * 2.0 + 1.0])  # of the Hessian
 
 @pytest.mark.parametrize("error", [Stop, MemoryError])
 def test_second_partials_are_weighted_once(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("tapegrad.drivers.linear_tape")
+    module = importlib.import_module("tapegrad.linear.linear_tape")
     function = tg.optimize.scipy_fun(cubes)
     entry = module._entry
 
@@ -171,10 +171,10 @@ def test_points_are_recorded_again_when_second_derivatives_are_asked_for_after_a
 
 
 def test_results_are_plain_after_an_interrupt_at_any_place() -> None:
-    gradient, depth = tg.grad(cubes), escapes.depth()
+    gradient, depth = tg.grad(cubes), untracked_values.depth()
     k = 1
     while interrupt(lambda: gradient(X), k, PACKAGE):
-        assert escapes.depth() == depth
+        assert untracked_values.depth() == depth
         k += 1
     assert k > 50
     assert type(gradient(X)) is np.ndarray

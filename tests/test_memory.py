@@ -14,7 +14,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
-from tapegrad.autograd import working_memory
+from tapegrad.autograd import sweep_memory
 from tapegrad.engine import layout
 
 ROUNDS = 4000
@@ -369,7 +369,7 @@ def test_dropped_leaves_release_their_rows() -> None:
 @pytest.fixture
 def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What counts as a large graph has some thousand rows."""
-    monkeypatch.setattr(working_memory, "LARGEST_KEPT_BUFFER", 1000)
+    monkeypatch.setattr(sweep_memory, "LARGEST_KEPT_BUFFER", 1000)
 
 
 def long_chain(x: tg.Tensor, rows: int) -> tg.Tensor:
@@ -388,7 +388,7 @@ def test_small_passes_after_a_large_graph_ask_for_little_memory(small_buffers: N
         asked.append(length)
         return np.empty(length, dtype)
 
-    monkeypatch.setattr(tg.tape, "_allocate", allocate)
+    monkeypatch.setattr(tg.tape.tape, "_allocate", allocate)
     for _ in range(3):
         (x * 2.0).backward()
     assert sum(asked) < 10_000
@@ -398,14 +398,14 @@ def test_small_passes_beside_a_large_graph_use_the_memory_again(small_buffers: N
     x = leaf(1.0)
     alive = long_chain(x, 50_000)
     (x * 2.0).backward()
-    before = working_memory._pool[-1].offsets
+    before = sweep_memory._pool[-1].offsets
     (x * 2.0).backward()
-    assert working_memory._pool[-1].offsets is before
+    assert sweep_memory._pool[-1].offsets is before
     assert alive.requires_grad
 
 
 def test_handles_once_in_use_are_not_looked_through_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tg.tape, "HANDLES_A_ROW", 1)
+    monkeypatch.setattr(tg.tape.tape, "HANDLES_A_ROW", 1)
     tape = tg.tape.default_tape()
     x = leaf(1.0)
     many = [x * 1.0 for _ in range(20_000)]

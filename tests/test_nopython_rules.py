@@ -11,7 +11,7 @@ import pytest
 
 import tapegrad as tg
 from tapegrad.nopython.operations import RULE_OF
-from tapegrad.rules import RULES
+from tapegrad.rules.table import RULES
 
 DOMAINS = {rule.name: rule.domain for rule in RULES}
 ARITY = {rule.name: len(rule.args) for rule in RULES}

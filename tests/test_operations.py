@@ -16,8 +16,8 @@ from numerical import check_gradients
 from operation_case import Case, as_tuple
 
 import tapegrad as tg
-from tapegrad.public_names import FAMILIES
-from tapegrad.rules import RULES
+from tapegrad.rules.table import RULES
+from tapegrad.surface.public_names import FAMILIES
 
 CASES: list[Case] = [
     case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES

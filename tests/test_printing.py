@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tapegrad as tg
-from tapegrad.printing import format_tensor
+from tapegrad.surface.printing import format_tensor
 
 nan, inf = np.nan, np.inf
 

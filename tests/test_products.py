@@ -8,7 +8,7 @@ import pytest
 from numerical import check_gradients
 
 import tapegrad as tg
-from tapegrad.affine import linear
+from tapegrad.ops.affine import linear
 
 RNG = np.random.default_rng(1)
 

@@ -8,7 +8,7 @@ import pytest
 from engine_fixtures import leaf
 
 import tapegrad as tg
-from tapegrad.row_objects import RowObjects
+from tapegrad.tape.row_objects import RowObjects
 
 TAPE = tg.tape.default_tape()
 

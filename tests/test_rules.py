@@ -23,7 +23,7 @@ from rule_samples import (
 )
 
 import tapegrad as tg
-from tapegrad.rules import RULES
+from tapegrad.rules.table import RULES
 
 grad = tg.autograd.grad
 every_rule = pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))

@@ -12,7 +12,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
-from tapegrad import tape as tape_module
+from tapegrad.tape import tape as tape_module
 
 FULL = "(?i)tape is full.*rows"
 

@@ -8,7 +8,7 @@ OPERATIONS = 100_000
 def bytes_a_row() -> float:
     """Bytes in use in all columns over rows in use, for a chain of scalar operations."""
     tapegrad = load("tapegrad")
-    from tapegrad.tape import default_tape
+    from tapegrad.tape.tape import default_tape
 
     before = default_tape().memory()
     x = tapegrad.tensor(0.3, requires_grad=True)

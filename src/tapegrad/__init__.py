@@ -10,22 +10,25 @@ tensor([2., 4., 6.])
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from tapegrad import autograd, descriptors, dtypes, forking, surface, tape
+from tapegrad import autograd, tape
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.dtypes import *
+from tapegrad.autograd import forking as _forking
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
-from tapegrad.dtypes import *
 from tapegrad.errors import CompileError, ShapeError, TapeFullError
-from tapegrad.factories import *
-from tapegrad.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from tapegrad.modes import is_grad_enabled, is_inference_mode_enabled
-from tapegrad.public_names import FAMILIES as _FAMILIES
-from tapegrad.public_names import MORE as _MORE
-from tapegrad.tensor import Tensor
+from tapegrad.ops import compiled_operators as _compiled_operators
+from tapegrad.surface import tensor_methods as _tensor_methods
+from tapegrad.surface.public_names import FAMILIES as _FAMILIES
+from tapegrad.surface.public_names import MORE as _MORE
+from tapegrad.tensors.factories import *
+from tapegrad.tensors.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tapegrad.tensors.modes import is_grad_enabled, is_inference_mode_enabled
+from tapegrad.tensors.tensor import Tensor
 
 if _TYPE_CHECKING:
     from tapegrad import drivers, linalg, nn, optim, optimize, utils
     from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-    from tapegrad.devices import device
     from tapegrad.drivers import (
         check_grads,
         checkpoint,
@@ -41,15 +44,16 @@ if _TYPE_CHECKING:
         value_and_jacobian,
         vjp,
     )
+    from tapegrad.files.saving import load, save
     from tapegrad.nopython import free_tape_memory, njit_op, tape_memory
-    from tapegrad.random import *
-    from tapegrad.ranges import *
-    from tapegrad.saving import load, save
+    from tapegrad.tensors.devices import device
+    from tapegrad.tensors.random import *
+    from tapegrad.tensors.ranges import *
 
 __version__ = "0.1.0"
 
-surface.attach()
-_most = surface.PUBLIC | _places(_MORE)
+_tensor_methods.attach()
+_most = _tensor_methods.PUBLIC | _places(_MORE)
 __all__ = [_name for _name in (*globals(), *_most) if not _name.startswith("_")]
 _names = _NamesOnDemand(globals(), _most | _places(_FAMILIES))
 

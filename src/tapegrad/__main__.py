@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import tapegrad as tg
-from tapegrad import kernel_files, library
+from tapegrad.kernels import kernel_files, library
 
 __all__ = ["main"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.surface import PUBLIC
+from tapegrad.surface.tensor_methods import PUBLIC
 
 # What documentation promises for bad input.
 DOCUMENTED = (RuntimeError, TypeError, ValueError, IndexError, OverflowError)  # NotImplementedError is a RuntimeError

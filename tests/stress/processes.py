@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 import tapegrad as tg
+from tapegrad.recording import structural
 
 TAPE = tg.tape.default_tape()
 PATIENCE = 60  # seconds until a process counts as stuck
@@ -159,10 +160,10 @@ class Stop:
 
     def __init__(self, then: Callable[[], None]) -> None:
         self.then = then
-        self.op = tg.structural.Structural("StopBackward0", ((),), self.vjp)
+        self.op = structural.Structural("StopBackward0", ((),), self.vjp)
 
     def __call__(self, x: tg.Tensor) -> tg.Tensor:
-        return tg.structural.apply(self.op, (x,), x.detach().numpy().copy())
+        return structural.apply(self.op, (x,), x.detach().numpy().copy())
 
     def vjp(self, g: tg.Tensor, context: object) -> tuple[tg.Tensor]:
         self.then()

@@ -21,7 +21,7 @@ from driver_cases import CASES, GRADIENT, HESSIAN, ROWS, Case, X, long_sum
 from interrupts import interrupt
 
 import tapegrad as tg
-from tapegrad import escapes
+from tapegrad.tensors import untracked_values
 
 try:
     import _testcapi
@@ -62,7 +62,7 @@ class Held:
 
     def check(self) -> None:
         """The same object, and a new one, give the truth."""
-        assert escapes.depth() == 0
+        assert untracked_values.depth() == 0
         assert tg.is_grad_enabled()
         assert not tg.is_inference_mode_enabled()
         assert TAPE.recording_off == 0

@@ -19,8 +19,8 @@ from interrupts import Stop, interrupt
 
 import tapegrad as tg
 from tapegrad.engine import layout
-from tapegrad.entries import ENTRIES
-from tapegrad.tape import ROW_COLUMNS
+from tapegrad.kernels.entries import ENTRIES
+from tapegrad.tape.tape import ROW_COLUMNS
 
 try:
     import _testcapi
@@ -36,7 +36,7 @@ pytestmark = [
 
 PACKAGE = str(Path(tg.__file__).parent)
 TAPE = tg.tape.default_tape()
-SWEEPS = importlib.import_module("tapegrad.autograd.working_memory")
+SWEEPS = importlib.import_module("tapegrad.autograd.sweep_memory")
 
 Leaves = tuple[tg.Tensor, ...]
 Program = Callable[[Leaves], None]
@@ -250,7 +250,7 @@ def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     for name in ENTRIES:
         if name not in UNTOUCHED:
             monkeypatch.setattr(TAPE, name, guard.around(getattr(TAPE, name)))
-    monkeypatch.setattr(tg.tape, "_allocate", guard.around(tg.tape._allocate))
+    monkeypatch.setattr(tg.tape.tape, "_allocate", guard.around(tg.tape.tape._allocate))
     return guard
 
 
@@ -305,8 +305,8 @@ class Unable:
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Unable:
-    unable = Unable(tg.tape._allocate)
-    monkeypatch.setattr(tg.tape, "_allocate", unable)
+    unable = Unable(tg.tape.tape._allocate)
+    monkeypatch.setattr(tg.tape.tape, "_allocate", unable)
     return unable
 
 

@@ -12,7 +12,7 @@ import pytest
 from scenarios import LOOPS
 
 import tapegrad as tg
-from tapegrad.autograd.rows import arguments_of, opcode_of, record_of
+from tapegrad.autograd.decoded_rows import arguments_of, opcode_of, record_of
 from tapegrad.engine import layout
 
 TAPE = tg.tape.default_tape()

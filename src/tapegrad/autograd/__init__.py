@@ -6,15 +6,15 @@ from typing import Any as _Any
 from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
-from tapegrad.factories import Variable
-from tapegrad.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from tapegrad.modes import is_grad_enabled
+from tapegrad.tensors.factories import Variable
+from tapegrad.tensors.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tapegrad.tensors.modes import is_grad_enabled
 
 if _TYPE_CHECKING:
     from tapegrad.autograd import function, functional, graph
     from tapegrad.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+    from tapegrad.autograd.entry_points import backward, grad
     from tapegrad.autograd.function import Function
-    from tapegrad.autograd.passes import backward, grad
 
 __all__ = [
     "Function",
@@ -44,7 +44,7 @@ _names = _NamesOnDemand(
             "autograd.function": ". Function",
             "autograd.functional": ".",
             "autograd.graph": ".",
-            "autograd.passes": "backward grad",
+            "autograd.entry_points": "backward grad",
         }
     ),
 )

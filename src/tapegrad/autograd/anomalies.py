@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tapegrad.autograd.decoded_rows import Argument, arguments_of
+from tapegrad.autograd.recording_stacks import Trace, described, running
 from tapegrad.autograd.row_derivatives import Contributions
-from tapegrad.autograd.rows import Argument, arguments_of
-from tapegrad.autograd.traces import Trace, described, running
 from tapegrad.frames import frames_of_package
-from tapegrad.tensor import array_of
+from tapegrad.tensors.tensor import array_of
 
 __all__ = ["Settings", "observed"]
 

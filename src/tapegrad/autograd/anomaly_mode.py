@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 
 from tapegrad.autograd.anomalies import Settings
-from tapegrad.autograd.traces import keep_traces
-from tapegrad.locks import anomalies as _lock
-from tapegrad.routes import count
-from tapegrad.tape import TAPE
+from tapegrad.autograd.recording_stacks import keep_traces
+from tapegrad.tape.locks import anomalies as _lock
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.operator_dispatch import count
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 

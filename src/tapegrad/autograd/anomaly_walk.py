@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from tapegrad.autograd.handing_over import add_gradients, check_leaf
-from tapegrad.autograd.recorded import recorded_sweep
-from tapegrad.autograd.rows import object_at, opcode_of, record_of
-from tapegrad.autograd.sweeping import call_finished, release
+from tapegrad.autograd.decoded_rows import object_at, opcode_of, record_of
+from tapegrad.autograd.gradient_delivery import add_gradients, check_leaf
+from tapegrad.autograd.recorded_sweep import recorded_sweep
+from tapegrad.autograd.sweep import call_finished, release
 from tapegrad.engine import layout as at
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["walk"]
 
@@ -26,7 +26,7 @@ def walk(
     demand: bool = False,
     into: Sequence[tuple[Tensor, int]] = (),
 ) -> dict[int, np.ndarray]:
-    """A pass that is not recorded, row by row: arguments, results and effects are those of `tapegrad.autograd.sweeping.sweep`."""
+    """A pass that is not recorded, row by row: arguments, results and effects are those of `tapegrad.autograd.sweep.sweep`."""
     found, shown, finished = recorded_sweep(
         slots, seeds, requested, demand, accumulates=requested is None or bool(into), records=False
     )

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd.faults import explain, saved_record_of
-from tapegrad.autograd.nesting import call_nested
+from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at, opcode_of, record_of
+from tapegrad.autograd.messages import explain, saved_record_of
 from tapegrad.autograd.nodes import leaf_at, node_at
-from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, record_of
-from tapegrad.autograd.working_memory import Sweep
-from tapegrad.casting import cast
+from tapegrad.autograd.sweep_memory import Sweep
+from tapegrad.autograd.user_code import call_nested
 from tapegrad.engine import layout as at
-from tapegrad.inference_tensors import check_saved
-from tapegrad.packing import Packer, current_packer, pack, unpack
-from tapegrad.structural import Payload, Structural, sum_to, write_host_row
-from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import Tensor, is_recording, make
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import Payload, Structural, sum_to, write_host_row
+from tapegrad.tape.tape import TAPE, owner_of
+from tapegrad.tensors.inference_tensors import check_saved
+from tapegrad.tensors.saved_value_packing import Packer, current_packer, pack, unpack
+from tapegrad.tensors.tensor import Tensor, is_recording, make
 
 if TYPE_CHECKING:
     from tapegrad.autograd.function import FunctionCtx

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad
+from tapegrad.autograd.entry_points import grad
 from tapegrad.errors import GradcheckError
-from tapegrad.tensor import Tensor, array_of, promote, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, promote, wrap
 
 __all__ = ["Check", "outputs_of", "random_seeds", "sequence", "tracked_inputs"]
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.autograd.decoded_rows import opcode_of, record_of
 from tapegrad.autograd.nodes import AccumulateGrad, Node, node_at, node_of, output_number, outputs_of
-from tapegrad.autograd.rows import opcode_of, record_of
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, make, register_leaf
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, make, register_leaf
 
 __all__ = ["GradientEdge", "get_gradient_edge", "has_edges", "listed", "tensor_at"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapegrad.autograd.handing_over import check_leaf
-from tapegrad.autograd.rows import opcode_of, payload_at, record_of
-from tapegrad.autograd.sweeping import reached_rows
+from tapegrad.autograd.decoded_rows import opcode_of, payload_at, record_of
+from tapegrad.autograd.gradient_delivery import check_leaf
+from tapegrad.autograd.sweep import reached_rows
 from tapegrad.engine.layout import LEAF
-from tapegrad.tensor import ROWS_LEFT, Tensor
+from tapegrad.tensors.tensor import ROWS_LEFT, Tensor
 
 __all__ = ["rows_of_inputs"]
 

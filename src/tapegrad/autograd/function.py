@@ -11,13 +11,13 @@ import numpy as np
 from tapegrad.autograd.custom_rows import State, new_ctx, record_function, record_output, saved_tensors
 from tapegrad.autograd.nodes import Node, adopt
 from tapegrad.engine.layout import CLOCK
-from tapegrad.grad_mode import without_recording
-from tapegrad.inplace import replace
-from tapegrad.modes import is_recording_on
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, is_leaf, is_recording, make, meta_of
-from tapegrad.views import alias, version_of, view
+from tapegrad.ops.in_place import replace
+from tapegrad.ops.views import alias, version_of, view
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.grad_mode import without_recording
+from tapegrad.tensors.modes import is_recording_on
+from tapegrad.tensors.tensor import FLOATS, Tensor, is_leaf, is_recording, make, meta_of
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 

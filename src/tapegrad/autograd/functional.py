@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad
-from tapegrad.grad_mode import enable_grad
-from tapegrad.tensor import Tensor, array_of, make, wrap
+from tapegrad.autograd.entry_points import grad
+from tapegrad.tensors.grad_mode import enable_grad
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -224,7 +224,7 @@ def _rows(output: Tensor, leaves: tuple[Tensor, ...], create_graph: bool, strict
 def _block(output: Tensor, x: Tensor, rows: list[Tensor]) -> Tensor:
     shape = (*output.shape, *x.shape)
     if any(row.requires_grad for row in rows):
-        from tapegrad.joining import stack
+        from tapegrad.ops.joining import stack
 
         return stack(rows).reshape(shape)
     values = np.array([array_of(row) for row in rows], array_of(x).dtype)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.errors import GradcheckError
-from tapegrad.grad_mode import enable_grad
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.grad_mode import enable_grad
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -171,7 +171,7 @@ def gradgradcheck(
             "gradgradcheck: check_fwd_over_rev must be False; tapegrad has no forward-mode differentiation of Tensors"
         )
     from tapegrad.autograd.difference_checks import outputs_of, random_seeds, sequence
-    from tapegrad.autograd.passes import grad
+    from tapegrad.autograd.entry_points import grad
 
     arguments = sequence(inputs)
     if grad_outputs is None:

@@ -3,7 +3,7 @@
 from tapegrad.autograd.edges import GradientEdge, get_gradient_edge
 from tapegrad.autograd.nodes import Node, register_multi_grad_hook
 from tapegrad.autograd.saved_hooks import allow_mutation_on_saved_tensors, disable_saved_tensors_hooks, saved_tensors_hooks
-from tapegrad.autograd.versions import increment_version
+from tapegrad.autograd.written_versions import increment_version
 
 __all__ = [
     "GradientEdge",

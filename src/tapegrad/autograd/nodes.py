@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tapegrad.autograd.rows import arguments_of, name_of, object_at, opcode_of, origin, payload_at, record_of
+from tapegrad.autograd.decoded_rows import arguments_of, name_of, object_at, opcode_of, origin, payload_at, record_of
 from tapegrad.autograd.saved_hooks import saved_tensors_hooks
 from tapegrad.engine import layout as at
-from tapegrad.hooks import RemovableHandle, RowHooks, hooks_at, hooks_of, new_hooks, running
-from tapegrad.row_objects import RowObjects
-from tapegrad.structural import Payload
-from tapegrad.tape import TAPE
-from tapegrad.tensor import LeafLink, Tensor, make, meta_of
+from tapegrad.recording.structural import Payload
+from tapegrad.tape.row_objects import RowObjects
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.hooks import RemovableHandle, RowHooks, hooks_at, hooks_of, new_hooks, running
+from tapegrad.tensors.tensor import LeafLink, Tensor, make, meta_of
 
 __all__ = [
     "Node",
@@ -80,7 +80,7 @@ class Node:
         expected = self._count_outputs()
         if len(gradients) != expected:
             raise TypeError(f"expected {expected} arguments, got {len(gradients)} instead")
-        from tapegrad.autograd.recorded import apply_node
+        from tapegrad.autograd.recorded_sweep import apply_node
 
         with TAPE.claim():
             return apply_node(TAPE.slot(self._row), gradients)

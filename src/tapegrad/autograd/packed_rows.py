@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.faults import saved_record_of
+from tapegrad.autograd.decoded_rows import Argument, Record, name_of_rule, object_at
+from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.row_derivatives import apply_partials
-from tapegrad.autograd.rows import Argument, Record, name_of_rule, object_at
-from tapegrad.autograd.working_memory import Sweep
-from tapegrad.opcodes import USES
-from tapegrad.packing import Packer, pack, unpack
-from tapegrad.structural import Context, Payload, Structural, write_host_row
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, is_recording, make
+from tapegrad.autograd.sweep_memory import Sweep
+from tapegrad.kernels.opcodes import USES
+from tapegrad.recording.structural import Context, Payload, Structural, write_host_row
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.saved_value_packing import Packer, pack, unpack
+from tapegrad.tensors.tensor import Tensor, is_recording, make
 
 __all__ = ["PackingHooks"]
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.faults import saved_record_of
-from tapegrad.autograd.rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
-from tapegrad.autograd.working_memory import Sweep
-from tapegrad.casting import cast
-from tapegrad.elementwise import FUNCTIONS
+from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
+from tapegrad.autograd.messages import saved_record_of
+from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.engine import layout as at
-from tapegrad.opcodes import OPCODES, names_in
-from tapegrad.rules import RULES
-from tapegrad.structural import Context, Payload, strided_gather, strided_scatter, sum_to
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, array_of, make
+from tapegrad.kernels.opcodes import OPCODES, names_in
+from tapegrad.ops.elementwise import FUNCTIONS
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import Context, Payload, strided_gather, strided_scatter, sum_to
+from tapegrad.rules.table import RULES
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["Contributions", "apply_partials", "contributions", "dtype_of"]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tapegrad.autograd.packed_rows import PackingHooks
-from tapegrad.packing import enter, forbid, leave
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.saved_value_packing import enter, forbid, leave
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "saved_tensors_hooks"]
 

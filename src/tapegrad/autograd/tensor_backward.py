@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad import dtypes
-from tapegrad.autograd.sweeping import sweep_from
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor
+from tapegrad.arrays import dtypes
+from tapegrad.autograd.sweep import sweep_from
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["tensor_backward"]
 
@@ -27,6 +27,6 @@ def tensor_backward(
             if type(seed) is float or (seed.ndim == 0 and seed.dtype == dtypes.float64):
                 sweep_from(self._row, float(seed))
                 return
-    from tapegrad.autograd.passes import backward
+    from tapegrad.autograd.entry_points import backward
 
     backward(self, None if gradient is None else (gradient,), retain_graph, create_graph, inputs)

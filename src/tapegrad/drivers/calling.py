@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import escapes
 from tapegrad.drivers.containers import Node, flatten, refuse_computed_attributes, restore
 from tapegrad.drivers.leaves import Argnums, Call, check_argnums, is_compiled, is_tracked, plain_tree, recorder_of, tensor_like
-from tapegrad.grad_mode import with_recording
-from tapegrad.tensor import Tensor, is_recording, register_leaf
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.grad_mode import with_recording
+from tapegrad.tensors.tensor import Tensor, is_recording, register_leaf
 
 __all__ = ["call", "refuse_written"]
 
@@ -62,7 +62,7 @@ def call(
     record = recorder_of(f)
     made = Call()
     made.recording = None
-    made.inside = not cut and escapes.depth() > 0
+    made.inside = not cut and untracked_values.depth() > 0
     made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)
     if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
@@ -75,7 +75,7 @@ def call(
         if leaf._row < 0:
             register_leaf(leaf)  # here for all, since an operation that meets a new leaf has to be begun twice
             leaf._meta.leaf.of_call = True  # type: ignore[union-attr]
-    output, places = escapes.watched(record, arguments, kwargs)
+    output, places = untracked_values.watched(record, arguments, kwargs)
     made.aux = None
     if has_aux:
         if not isinstance(output, tuple) or len(output) != 2:

@@ -10,8 +10,8 @@ import numpy as np
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import Derivative, Outputs, Vector, derivative_of, gradients_of, joined, projected
 from tapegrad.drivers.leaves import Call
-from tapegrad.grad_mode import no_grad
-from tapegrad.tensor import array_of, wrap
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import array_of, wrap
 
 __all__ = ["check_grads"]
 

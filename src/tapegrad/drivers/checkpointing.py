@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad import random
-from tapegrad.autograd.boundaries import Mark, holds_value, pull, tensors_at
+from tapegrad.autograd.decoded_rows import arguments_of
 from tapegrad.autograd.function import Function
-from tapegrad.autograd.rows import arguments_of
+from tapegrad.autograd.subgraph import Mark, holds_value, pull, tensors_at
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.drivers.leaves import is_tracked, recorder_of
-from tapegrad.escapes import at_depth, depth
-from tapegrad.grad_mode import set_grad_enabled, with_recording
-from tapegrad.modes import is_recording_on
-from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors import random
+from tapegrad.tensors.grad_mode import set_grad_enabled, with_recording
+from tapegrad.tensors.modes import is_recording_on
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make
+from tapegrad.tensors.untracked_values import at_depth, depth
 
 __all__ = ["checkpoint"]
 

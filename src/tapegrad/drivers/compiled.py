@@ -15,7 +15,7 @@ from tapegrad.nopython.column_memory import give_back, take
 from tapegrad.nopython.derivatives import Recording, gradient
 from tapegrad.nopython.operation import holds_tensors, value_of
 from tapegrad.nopython.recorder import recorder
-from tapegrad.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["compiled_call", "compiled_gradient", "parts_of"]
 

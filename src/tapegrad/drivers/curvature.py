@@ -25,7 +25,7 @@ from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
 from tapegrad.drivers.leaves import Argnums, Call, copied
 from tapegrad.drivers.products import split
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["GaussNewton", "gauss_newton", "hessian", "hvp"]
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.drivers.leaves import Call, plain
-from tapegrad.grad_mode import with_recording
-from tapegrad.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
+from tapegrad.tensors.grad_mode import with_recording
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make, wrap
 
 __all__ = [
     "Derivative",
@@ -145,7 +145,7 @@ def gradients_of(
     tracked = [k for k, t in enumerate(outputs) if t._row]
     if not tracked:
         return [wrap(np.zeros_like(array_of(t))) for t in inputs]
-    from tapegrad.autograd.passes import grad as tensor_grad
+    from tapegrad.autograd.entry_points import grad as tensor_grad
 
     found = tensor_grad(
         [outputs[k] for k in tracked],
@@ -191,7 +191,7 @@ class Derivative:
     """
 
     def __init__(self, leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False) -> None:
-        from tapegrad.drivers.linear_tape import linear_tape  # which gradients of one number need not
+        from tapegrad.linear.linear_tape import linear_tape  # which gradients of one number need not
 
         self.leaves, self.outputs = list(leaves), list(outputs)
         self.input_sizes, self.output_sizes = sizes_of(leaves), sizes_of(outputs)

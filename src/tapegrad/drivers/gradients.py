@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.sweeping import sweep_towards
+from tapegrad.autograd.sweep import sweep_towards
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.leaves import Argnums, Call, is_compiled, is_tracked, plain, recorder_of
-from tapegrad.tape import TAPE
-from tapegrad.tensor import FLOATS, Tensor, array_of, make, wrap
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, wrap
 
 __all__ = ["elementwise_grad", "grad", "gradients", "scalar_output", "value_and_grad"]
 
@@ -234,14 +234,14 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
     if not output._row:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:
-        from tapegrad.autograd.passes import grad as tensor_grad
+        from tapegrad.autograd.entry_points import grad as tensor_grad
 
         return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
     found = None
     if output._row > 0 and not TAPE.anomalies:
         found = sweep_towards(output._row, leaves)
     if found is None:
-        from tapegrad.autograd.passes import grad as tensor_grad
+        from tapegrad.autograd.entry_points import grad as tensor_grad
 
         return list(tensor_grad(output, leaves, materialize_grads=True))
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]

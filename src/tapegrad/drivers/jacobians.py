@@ -12,7 +12,7 @@ from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import Derivative, Outputs, cut, derivative_of, gradients_of, sizes_of
 from tapegrad.drivers.leaves import Argnums, Call, finish
 from tapegrad.errors import CompileError, DerivativeOrderError
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["blocks", "jacobian", "tracked_rows", "value_and_jacobian"]
 
@@ -157,7 +157,7 @@ def _tracked_jacobian(made: Call, outputs: Outputs) -> Any:
 
 def tracked_rows(output: Tensor, leaves: Sequence[Tensor]) -> list[Any]:
     """Jacobians of one tensor by each leaf, recorded."""
-    from tapegrad.joining import stack
+    from tapegrad.ops.joining import stack
 
     shape = np.shape(output._data)
     rows = []

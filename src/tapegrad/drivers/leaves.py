@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.dtypes import as_dtype
+from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.drivers.containers import Structure, flatten, restore
-from tapegrad.dtypes import as_dtype
-from tapegrad.foreign_arrays import plain_array
-from tapegrad.number_entries import NumberEntries
-from tapegrad.tensor import FLOATS, Meta, Tensor, make
+from tapegrad.tensors.number_entries import NumberEntries
+from tapegrad.tensors.tensor import FLOATS, Meta, Tensor, make
 
 __all__ = [
     "Argnums",

@@ -10,8 +10,8 @@ import numpy as np
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import Derivative, Outputs, as_column, cut, derivative_of, gradients_of, sizes_of, vectors_like
 from tapegrad.drivers.leaves import Call, copied, finish
-from tapegrad.grad_mode import with_recording
-from tapegrad.tensor import Tensor, array_of, is_recording, wrap
+from tapegrad.tensors.grad_mode import with_recording
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = ["jvp", "linearize", "vjp"]
 

@@ -1,8 +1,8 @@
 """The compiled engine: recording, reclamation, planning and the reverse sweep.
 
-The modules of this folder are Numba source. They are not imported one by one: `tapegrad.kernels` joins them, in the order of
-`SOURCES`, with the functions made from the rule table into one file that is named by the hash of its content, so a cached
-kernel can never be older than what it was made from.
+The modules of this folder are Numba source. They are not imported one by one: `tapegrad.kernels.generated_text` joins them,
+in the order of `SOURCES`, with the functions made from the rule table into one file that is
+named by the hash of its content, so a cached kernel can never be older than what it was made from.
 """
 
 SOURCES = (

@@ -4,6 +4,7 @@ The first contribution is written, so nothing has to be cleared before. A row wh
 the sum of its elements, say) keeps it as one number for as long as that is the only one.
 """
 
+from tapegrad.compilation.jit import inline
 from tapegrad.engine.layout import (
     BAR,
     DELIVER,
@@ -21,7 +22,6 @@ from tapegrad.engine.layout import (
 )
 from tapegrad.engine.memory import bits_of, call4, call5, get, load_f32, load_f64, load_i64, load_u16, store_i64
 from tapegrad.engine.plan import record_of
-from tapegrad.jit import inline
 
 
 @inline

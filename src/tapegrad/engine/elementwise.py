@@ -5,6 +5,7 @@ float64, where it is not that already; the kernel made from the rule's text runs
 argument's adjoint. So each rule needs one loop only, and all shapes share this file.
 """
 
+from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.adjoints import adjoint_address, claim, contribute_uniform, fill, read_first, target_size, target_type
 from tapegrad.engine.layout import (
     ARGUMENTS,
@@ -55,7 +56,6 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.strided import flat_copy, read
-from tapegrad.jit import inline, kernel
 
 # How a block of an operand is had: where it stands, filled once for all, as a copy of contiguous or of strided elements.
 DIRECT, CONSTANT_BLOCK, FLAT, STRIDED = 1, 2, 3, 4

@@ -3,10 +3,10 @@
 A row lives for its handles; an anchor follows its row and lets it die. Both are tables of slots whose free entries are chained.
 """
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.layout import ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE, FULL, GONE, HANDLE, HANDLE_FREE, ROWS
 from tapegrad.engine.memory import get, load_i32, put, store_i32
 from tapegrad.engine.reference_counts import hold, unhold
-from tapegrad.jit import entry, inline
 
 
 @inline

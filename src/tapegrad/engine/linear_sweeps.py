@@ -3,6 +3,7 @@
 Adjoints must be zero before; tangents are written. Products are absolute-zero products, so a masked branch stays masked.
 """
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.lanes import LANES, add_scaled, set_scaled, set_two
 from tapegrad.engine.linear_layout import (
     CURVE_BYTES,
@@ -30,8 +31,7 @@ from tapegrad.engine.linear_layout import (
     SETS,
 )
 from tapegrad.engine.memory import f64, float_of, get, load_f64, load_i32, load_i64, store_f64
-from tapegrad.jit import entry, inline
-from tapegrad.special import mul0
+from tapegrad.rules.special import mul0
 
 
 @inline

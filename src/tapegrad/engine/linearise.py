@@ -4,6 +4,7 @@ The rows were planned as for a reverse sweep from the outputs to the inputs, so 
 their derivatives need was released or overwritten.
 """
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.elementwise import (
     AT,
     DESCRIPTION,
@@ -99,7 +100,6 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.owned import argument_count, argument_row
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.sweep import partials_of
-from tapegrad.jit import entry, inline
 
 
 @inline

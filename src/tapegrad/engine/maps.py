@@ -1,5 +1,6 @@
 """The reverse steps of strided linear maps (views, sums, broadcasting) and of concatenations."""
 
+from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.adjoints import (
     claim,
     contribute_uniform,
@@ -26,7 +27,6 @@ from tapegrad.engine.memory import call5, call9, float_of, get, load_i64, store_
 from tapegrad.engine.owned import argument_count, argument_row
 from tapegrad.engine.plan import wanted
 from tapegrad.engine.strided import flat_block, scaled_block
-from tapegrad.jit import inline, kernel
 
 
 @inline

@@ -8,6 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from tapegrad.compilation.jit import inline
 from tapegrad.engine.layout import (
     ARRAY_TYPE,
     DATA_AT,
@@ -20,7 +21,6 @@ from tapegrad.engine.layout import (
     TENSOR_TYPE,
 )
 from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, get, load_i64, release, retain, store_i64
-from tapegrad.jit import inline
 
 allocate = types.ExternalFunction("PyType_GenericAlloc", types.int64(types.int64, types.int64))
 is_subtype = types.ExternalFunction("PyType_IsSubtype", types.int32(types.int64, types.int64))

@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
     COLLECTED,
@@ -81,7 +82,6 @@ from tapegrad.engine.objects import (
     type_of,
 )
 from tapegrad.engine.record_scalars import record_scalars
-from tapegrad.jit import entry, inline, kernel
 
 
 @inline
@@ -313,7 +313,7 @@ def write_thunks(context, tape, table):
 
     def generate(context, builder, signature, arguments):
         word = ir.IntType(64)
-        home = ir.GlobalVariable(builder.module, word, "tapegrad.tape")
+        home = ir.GlobalVariable(builder.module, word, "tapegrad.tape.tape")
         home.linkage, home.initializer = "internal", ir.Constant(word, 0)
         builder.store(arguments[0], home)
 

@@ -7,6 +7,7 @@ that can make a sweep impossible (released or overwritten values) is found here,
 A row that works element by element hands its place on to an argument, so a chain of such rows needs one place.
 """
 
+from tapegrad.compilation.jit import always_inline, entry, inline
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
     ARGUMENTS,
@@ -95,7 +96,6 @@ from tapegrad.engine.owned import argument_count, argument_kind, argument_row, o
 from tapegrad.engine.places import bump, give_scalar, give_words, take_scalar, take_words
 from tapegrad.engine.rows import change_pins
 from tapegrad.engine.written import find_written
-from tapegrad.jit import always_inline, entry, inline
 
 
 @inline

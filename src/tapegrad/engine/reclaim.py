@@ -5,6 +5,7 @@ The order of rows never changes, so references always point downwards. Objects t
 consistent again: their destructors may run any Python code, and that code may record.
 """
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import move_anchors
 from tapegrad.engine.layout import (
     ARGUMENTS,
@@ -54,7 +55,6 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row, discard, saved_bytes
 from tapegrad.engine.reference_counts import hold
-from tapegrad.jit import entry, inline
 
 
 @inline

@@ -1,5 +1,6 @@
 """Recording elementwise operations on arrays: one wide row each, and what their partials will read is kept."""
 
+from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import take_handle
 from tapegrad.engine.layout import (
     ARGUMENTS,
@@ -39,7 +40,6 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, write_row
-from tapegrad.jit import entry, inline, kernel
 
 
 @inline

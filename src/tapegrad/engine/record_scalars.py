@@ -4,6 +4,7 @@ Every recording entry first makes sure that nothing can fail, then writes; a ref
 the tape as it was. An accepted row is answered with its handle.
 """
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import slot_of, take_handle
 from tapegrad.engine.layout import (
     CONSTANT,
@@ -39,7 +40,6 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.reference_counts import hold, note_unreferenced, unhold
 from tapegrad.engine.rows import refuse, write_row
-from tapegrad.jit import entry, inline
 
 
 @inline

@@ -1,5 +1,6 @@
 """Recording leaves, strided maps, joins, and operations whose derivative Python computes."""
 
+from tapegrad.compilation.jit import entry
 from tapegrad.engine.handles import slot_of, take_handle
 from tapegrad.engine.layout import (
     ARGUMENTS,
@@ -39,7 +40,6 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, write_row
-from tapegrad.jit import entry
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)")

@@ -1,5 +1,6 @@
 """Writing the record of a wide row: the words in the side column that say what a row of arrays is made of."""
 
+from tapegrad.compilation.jit import inline
 from tapegrad.engine.layout import (
     ARGUMENTS,
     ARRAY,
@@ -34,7 +35,6 @@ from tapegrad.engine.memory import (
     retain,
 )
 from tapegrad.engine.reference_counts import hold
-from tapegrad.jit import inline
 
 
 @inline

@@ -1,7 +1,7 @@
 """The one loop over a dimension that NumPy cannot do: a linear recurrence."""
 
+from tapegrad.compilation.jit import entry
 from tapegrad.engine.memory import f64
-from tapegrad.jit import entry
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)")

@@ -1,5 +1,6 @@
 """Writing rows. The interpreter lock is held throughout, so a row appears whole or not at all."""
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import (
     CLOCK,
@@ -24,7 +25,6 @@ from tapegrad.engine.layout import (
 )
 from tapegrad.engine.memory import get, load_i32, put, retain, store_f64, store_i32, store_u8, store_u16
 from tapegrad.engine.reference_counts import hold
-from tapegrad.jit import entry, inline
 
 
 @inline

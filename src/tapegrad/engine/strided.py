@@ -4,6 +4,7 @@
 C order starting at flat index `start`, so sums have one fixed order.
 """
 
+from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.layout import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64
 from tapegrad.engine.memory import (
     f32,
@@ -21,7 +22,6 @@ from tapegrad.engine.memory import (
     store_i64,
     u8,
 )
-from tapegrad.jit import inline, kernel
 
 
 @inline

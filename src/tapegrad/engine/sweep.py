@@ -4,6 +4,7 @@ It never recurses, allocates or raises. Rows that need Python are returned (`HOS
 by calling again.
 """
 
+from tapegrad.compilation.jit import always_inline, entry, inline, kernel
 from tapegrad.engine.adjoints import adjoint_address, claim, spread, target_size, target_type
 from tapegrad.engine.layout import (
     ADD,
@@ -101,7 +102,6 @@ from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.rows import change_pins
 from tapegrad.engine.strided import flat_block
 from tapegrad.engine.written import note_written
-from tapegrad.jit import always_inline, entry, inline, kernel
 
 
 @inline

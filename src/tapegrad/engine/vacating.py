@@ -8,6 +8,7 @@ Objects are released one at a time, when the tape is consistent: their destructo
 other tensors, and let other threads run. Rows do not move meanwhile.
 """
 
+from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import free_handle, slot_of
 from tapegrad.engine.layout import (
     ARGUMENTS,
@@ -44,7 +45,6 @@ from tapegrad.engine.memory import call2, get, load_i32, load_i64, load_u8, load
 from tapegrad.engine.owned import argument_count, argument_row, object_count, pop_object, saved_bytes
 from tapegrad.engine.reference_counts import hold, note_unreferenced, unhold
 from tapegrad.engine.rows import change_pins
-from tapegrad.jit import entry, inline, kernel
 
 
 @inline

@@ -1,5 +1,6 @@
 """Second partials weighted with adjoints: what the second derivative of one output adds, whatever the direction."""
 
+from tapegrad.compilation.jit import entry
 from tapegrad.engine.linear_layout import (
     CURVE_BYTES,
     CURVED_MAP,
@@ -15,8 +16,7 @@ from tapegrad.engine.linear_layout import (
     PROGRAM,
 )
 from tapegrad.engine.memory import f64, get, load_f64, load_i32, load_i64, store_f64
-from tapegrad.jit import entry
-from tapegrad.special import mul0
+from tapegrad.rules.special import mul0
 
 
 @entry("int64(int64,int64)")

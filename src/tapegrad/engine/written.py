@@ -1,8 +1,8 @@
 """Which memory was written in place, and when: what rows saved from it before is stale."""
 
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.layout import ARRAY_TYPE, CLOCK, FULL, WRITTEN, WRITTEN_CAPACITY, WRITTEN_COUNT
 from tapegrad.engine.memory import get, load_i64, owner, put, store_i64
-from tapegrad.jit import entry, inline
 
 
 @inline

@@ -18,8 +18,8 @@ if _TYPE_CHECKING:
     from tapegrad.linalg.matrix_norms import cond, matrix_norm, norm, vector_norm
     from tapegrad.linalg.solving import inv, solve, solve_triangular, tensorinv, tensorsolve
     from tapegrad.linalg.spectral import eigh, eigvalsh, svd, svdvals
-    from tapegrad.vectors import cross_along as cross
-    from tapegrad.vectors import vecdot
+    from tapegrad.ops.vectors import cross_along as cross
+    from tapegrad.ops.vectors import vecdot
 
 __all__ = [
     "LinAlgError",
@@ -64,10 +64,10 @@ _names = _NamesOnDemand(
             "linalg.matrix_norms": "cond matrix_norm norm vector_norm",
             "linalg.solving": "inv solve solve_triangular tensorinv tensorsolve",
             "linalg.spectral": "eigh eigvalsh svd svdvals",
-            "vectors": "vecdot",
+            "ops.vectors": "vecdot",
         }
     )
-    | {"cross": _partial(_look_up, "vectors:cross_along")},
+    | {"cross": _partial(_look_up, "ops.vectors:cross_along")},
 )
 
 

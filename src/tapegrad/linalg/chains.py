@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad import elementwise, products
-from tapegrad.cloning import clone
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array
 from tapegrad.linalg.solving import inv
-from tapegrad.shaping import reshape, unsqueeze
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops import elementwise, products
+from tapegrad.ops.cloning import clone
+from tapegrad.ops.shaping import reshape, unsqueeze
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["chain_matmul", "matmul", "matrix_power", "multi_dot"]
 

@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad import elementwise
-from tapegrad.arithmetic import where
-from tapegrad.joining import cat, stack
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.linalg.matrices import Array, decompose, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import inv
-from tapegrad.products import matmul
-from tapegrad.quiet import quiet
-from tapegrad.shaping import reshape, unsqueeze
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, wrap
-from tapegrad.transposing import mT
+from tapegrad.ops import elementwise
+from tapegrad.ops.arithmetic import where
+from tapegrad.ops.joining import cat, stack
+from tapegrad.ops.products import matmul
+from tapegrad.ops.shaping import reshape, unsqueeze
+from tapegrad.ops.transposing import mT
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["SlogDet", "det", "logdet", "slogdet"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad.joining import cat
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.linalg.matrices import Array, square
-from tapegrad.quiet import quiet
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, wrap
-from tapegrad.transposing import mT
+from tapegrad.ops.joining import cat
+from tapegrad.ops.transposing import mT
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["matrix_exp"]
 

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.errors import ShapeError
-from tapegrad.joining import cat
 from tapegrad.linalg.matrices import broadcast_batches, decompose, matrix, square, triangle
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, substitute
-from tapegrad.products import matmul
-from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tensor import Tensor, array_of, wrap
-from tapegrad.transposing import mT
+from tapegrad.ops.joining import cat
+from tapegrad.ops.products import matmul
+from tapegrad.ops.transposing import mT
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["QR", "cholesky", "cholesky_inverse", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr"]
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, decompose, matrix, square, tensor_operand
-from tapegrad.products import matmul
-from tapegrad.quiet import quiet
-from tapegrad.shaping import squeeze, unsqueeze
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, wrap
-from tapegrad.transposing import mT
+from tapegrad.ops.products import matmul
+from tapegrad.ops.shaping import squeeze, unsqueeze
+from tapegrad.ops.transposing import mT
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["Lstsq", "lstsq", "matrix_rank", "pinv", "pinverse"]
 

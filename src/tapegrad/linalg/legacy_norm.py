@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapegrad.casting import cast
-from tapegrad.norms import norm_of_elements
-from tapegrad.reductions import Dims
-from tapegrad.tensor import Tensor
+from tapegrad.ops.norms import norm_of_elements
+from tapegrad.ops.reductions import Dims
+from tapegrad.recording.casting import cast
+from tapegrad.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import elementwise
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import LinAlgError, ShapeError
-from tapegrad.quiet import quiet
-from tapegrad.structural import strided_gather, strided_scatter
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops import elementwise
+from tapegrad.recording.structural import strided_gather, strided_scatter
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
     "Array",

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad import elementwise
-from tapegrad.arithmetic import where
-from tapegrad.casting import cast
-from tapegrad.dtypes import as_dtype, promote_types, type_name
+from tapegrad.arrays.dtypes import as_dtype, promote_types, type_name
 from tapegrad.errors import ShapeError
-from tapegrad.extremes import amax, amin
 from tapegrad.linalg.matrices import square, tensor_operand
 from tapegrad.linalg.solving import inv
 from tapegrad.linalg.spectral import svdvals
-from tapegrad.norms import norm_of_elements
-from tapegrad.numpy_names import with_numpy_names
-from tapegrad.reductions import Dims
-from tapegrad.reductions import sum as sum_over
-from tapegrad.shaping import unsqueeze
-from tapegrad.structural import axis
-from tapegrad.tensor import Tensor, array_of, wrap
-from tapegrad.transposing import movedim
+from tapegrad.ops import elementwise
+from tapegrad.ops.arithmetic import where
+from tapegrad.ops.extremes import amax, amin
+from tapegrad.ops.norms import norm_of_elements
+from tapegrad.ops.reductions import Dims
+from tapegrad.ops.reductions import sum as sum_over
+from tapegrad.ops.shaping import unsqueeze
+from tapegrad.ops.transposing import movedim
+from tapegrad.recording.axis_names import with_numpy_names
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import axis
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

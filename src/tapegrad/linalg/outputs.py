@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tapegrad.structural import Context, Structural, apply, as_result, strided_gather
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, is_recording, make, meta_of
+from tapegrad.recording.structural import Context, Structural, apply, as_result, strided_gather
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of
 
 __all__ = ["ManyOutputs", "joint_outputs"]
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
-from tapegrad.products import matmul
-from tapegrad.quiet import quiet
-from tapegrad.shaping import reshape, unsqueeze
-from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tensor import Tensor, array_of
-from tapegrad.transposing import mT
+from tapegrad.ops.products import matmul
+from tapegrad.ops.shaping import reshape, unsqueeze
+from tapegrad.ops.transposing import mT
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
 
@@ -267,7 +267,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
     """
     a, b = tensor_operand(A, "linalg.tensorsolve"), tensor_operand(B, "linalg.tensorsolve", "B")
     if dims is not None:
-        from tapegrad.transposing import movedim
+        from tapegrad.ops.transposing import movedim
 
         A = movedim(A, list(dims), list(range(a.ndim - len(dims), a.ndim)))
         a = array_of(A)

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad import elementwise
 from tapegrad.linalg.matrices import Array, decompose, diagonal_matrix, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
-from tapegrad.products import matmul
-from tapegrad.shaping import unsqueeze
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, is_recording, wrap
-from tapegrad.transposing import mT
+from tapegrad.ops import elementwise
+from tapegrad.ops.products import matmul
+from tapegrad.ops.shaping import unsqueeze
+from tapegrad.ops.transposing import mT
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, is_recording, wrap
 
 __all__ = ["SVD", "Eigh", "LegacySVD", "eigh", "eigvalsh", "legacy_svd", "svd", "svdvals"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.factories import full
 from tapegrad.nn import functional
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.factories import full
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = [
     "CELU",

@@ -8,7 +8,7 @@ from typing import Any
 
 from tapegrad.autograd.function import Function
 from tapegrad.nn.hooks import Hooks
-from tapegrad.tensor import Tensor, is_recording
+from tapegrad.tensors.tensor import Tensor, is_recording
 
 __all__ = ["Passage"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.factories import empty
 from tapegrad.nn import functional, init
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.factories import empty
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 

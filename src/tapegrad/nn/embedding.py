@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from tapegrad.factories import empty
-from tapegrad.grad_mode import no_grad
 from tapegrad.nn import functional, init
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.factories import empty
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Embedding"]
 

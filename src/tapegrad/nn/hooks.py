@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tapegrad.hooks import RemovableHandle
+from tapegrad.tensors.hooks import RemovableHandle
 
 if TYPE_CHECKING:
     from tapegrad.nn.backward_hooks import Passage

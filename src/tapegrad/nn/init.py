@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import random
-from tapegrad.grad_mode import no_grad
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.tensors import random
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
     "calculate_gain",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tapegrad.factories import empty
 from tapegrad.nn import functional, init
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.factories import empty
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["Linear"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from tapegrad import dtypes
-from tapegrad.devices import CPU, check_device
-from tapegrad.dtypes import DType, as_dtype
-from tapegrad.hooks import RemovableHandle
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.dtypes import DType, as_dtype
 from tapegrad.nn.hooks import Hook, Hooks, call, register
 from tapegrad.nn.parameter import Parameter
 from tapegrad.nn.state import State
 from tapegrad.nn.tree import Tree
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.devices import CPU, check_device
+from tapegrad.tensors.hooks import RemovableHandle
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["Module", "laid_out"]
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from tapegrad import arithmetic, elementwise, normalising
-from tapegrad.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
-from tapegrad.inplace import in_place, written_by
-from tapegrad.joining import cat
-from tapegrad.opcodes import OPCODES
-from tapegrad.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
-from tapegrad.quiet import quiet
-from tapegrad.splitting import chunk
-from tapegrad.structural import Context, Structural, apply, axis
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.ops import arithmetic, elementwise, normalisation
+from tapegrad.ops.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
+from tapegrad.ops.in_place import in_place, written_by
+from tapegrad.ops.joining import cat
+from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
+from tapegrad.ops.splitting import chunk
+from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
     "celu",
@@ -168,12 +168,12 @@ def softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     dtype : dtype, optional
         Cast to it first.
     """
-    return normalising.softmax(input, dim, dtype)
+    return normalisation.softmax(input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """Logarithm of `softmax`, accurate where that is tiny; the same parameters."""
-    return normalising.log_softmax(input, dim, dtype)
+    return normalisation.log_softmax(input, dim, dtype)
 
 
 def softmin(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -184,4 +184,4 @@ def softmin(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     >>> tg.nn.functional.softmin(tg.tensor([0.0, 1000.0]), 0)
     tensor([1., 0.])
     """
-    return normalising.softmax(-input, dim, dtype)
+    return normalisation.softmax(-input, dim, dtype)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tapegrad import dtypes
-from tapegrad.factories import empty, ones, tensor, zeros
+from tapegrad.arrays import dtypes
 from tapegrad.nn import functional, init
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.factories import empty, ones, tensor, zeros
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = [
     "BatchNorm1d",

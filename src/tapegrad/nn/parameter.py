@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tapegrad.copying import deep_copy
-from tapegrad.factories import empty
-from tapegrad.inference_tensors import check_inference_flag
-from tapegrad.tensor import Tensor
+from tapegrad.surface.copying import deep_copy
+from tapegrad.tensors.factories import empty
+from tapegrad.tensors.inference_tensors import check_inference_flag
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["Parameter"]
 

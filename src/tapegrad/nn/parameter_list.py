@@ -6,10 +6,10 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["ParameterDict", "ParameterList"]
 

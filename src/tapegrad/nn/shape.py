@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.nn.module import Module
-from tapegrad.structural import axis
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.recording.structural import axis
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Flatten", "Identity", "Unflatten"]
 

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tapegrad.grad_mode import no_grad
 from tapegrad.nn.parameter import Parameter
 from tapegrad.nn.tree import joined
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from tapegrad.nn.module import Module

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numba.core import types
 
-from tapegrad.cardinal_sine import bound_of_series, recurrence, series
 from tapegrad.nopython.linking import overload, part
 from tapegrad.nopython.pieces import end_row, primal, put, put_second, row, start_row, with_row
 from tapegrad.nopython.variable import Variable, has_variables, variable
+from tapegrad.rules.cardinal_sine import bound_of_series, recurrence, series
 
 __all__ = ["sinc"]
 

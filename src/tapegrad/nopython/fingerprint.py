@@ -30,7 +30,7 @@ from tapegrad.nopython.overloads import constants_of
 
 __all__ = ["Fingerprint", "UnknownError", "fingerprint", "is_versioned", "type_text"]
 
-OWN = "rules.py", "special.py", "second_partials.py", "cardinal_sine.py", "jit.py"  # they go into recordings, too
+OWN = "rules/*.py", "kernels/second_partials.py", "compilation/jit.py"  # they go into recordings, too
 LARGEST = 1 << 20  # bytes of an array that is read
 
 
@@ -83,7 +83,7 @@ def _versions() -> str:
     ]
     package = Path(__file__).parent.parent
     own = hashlib.sha256()
-    for path in sorted([*(package / "nopython").glob("*.py"), *(package / name for name in OWN)]):
+    for path in sorted(path for files in ("nopython/*.py", *OWN) for path in package.glob(files)):
         own.update(path.name.encode() + path.read_bytes())
     return repr(
         (

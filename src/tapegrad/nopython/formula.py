@@ -18,9 +18,9 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.typing import signature
 
-from tapegrad import special
 from tapegrad.nopython.linking import part
-from tapegrad.rules import POWERS, RULES, Rule
+from tapegrad.rules import special
+from tapegrad.rules.table import POWERS, RULES, Rule
 
 __all__ = ["BY_NAME", "Writer", "constant_power", "pairs_of", "partial", "product", "second_text"]
 
@@ -31,7 +31,7 @@ Values = dict[str, Any]
 ARITHMETIC: dict[type, str] = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
 COMPARISONS: dict[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
-# Functions that compiled code gets from elsewhere than `math` or `tapegrad.special`.
+# Functions that compiled code gets from elsewhere than `math` or `tapegrad.rules.special`.
 # NumPy's remainder does not raise where the divisor is zero, whatever the user's decorator says of division.
 NUMPY: dict[str, Any] = {"ceil": np.ceil, "floor": np.floor, "remainder": np.remainder, "round": np.rint, "trunc": np.trunc}
 OPERATORS: dict[str, Any] = {"abs": abs}
@@ -53,7 +53,7 @@ def call(context: Any, builder: Any, function: Any, *args: Any) -> Any:
 
 @functools.cache
 def _special(name: str) -> Any:
-    """A function of `tapegrad.special`, with those that it calls compiled."""
+    """A function of `tapegrad.rules.special`, with those that it calls compiled."""
     function = getattr(special, name)
     called = [other for other in function.__code__.co_names if other in special.__all__]
     if not called:
@@ -146,7 +146,7 @@ def pairs_of(rule: Rule) -> list[tuple[int, int]]:
 @functools.cache
 def second_text(rule: Rule, i: int, j: int) -> str:
     """The second partial of a rule by two of its arguments; only recordings of second derivatives ask for it."""
-    from tapegrad.second_partials import second_partial
+    from tapegrad.kernels.second_partials import second_partial
 
     return second_partial(rule, i, j)
 

@@ -9,7 +9,7 @@ import contextlib
 import weakref
 from typing import Any
 
-from tapegrad.tape import TAPE
+from tapegrad.tape.tape import TAPE
 
 __all__ = ["IDLE", "KNOWN", "free_tape_memory", "tape_memory"]
 

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 
-from tapegrad.jit import always_inline
+from tapegrad.compilation.jit import always_inline
 from tapegrad.nopython import columns
 from tapegrad.nopython.sweep_entries import f64, i32, matrix, sweep_entry, tape_of, word
 

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays.dtypes import float64
 from tapegrad.autograd.function import Function
-from tapegrad.dtypes import float64
 from tapegrad.errors import DerivativeOrderError
-from tapegrad.factories import tensor
 from tapegrad.frames import is_inside_driver
-from tapegrad.modes import is_grad_enabled
 from tapegrad.nopython.derivatives import Recording, flatten
 from tapegrad.nopython.ownership import kept
 from tapegrad.nopython.recorder import recorder
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.factories import tensor
+from tapegrad.tensors.modes import is_grad_enabled
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["holds_tensors", "njit_op", "value_of"]
 

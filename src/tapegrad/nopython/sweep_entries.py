@@ -8,10 +8,10 @@ from typing import Any
 from numba import carray, types
 from numba.core.extending import intrinsic
 
+from tapegrad.compilation.jit import Lazy, always_inline, entry
 from tapegrad.engine import memory
-from tapegrad.jit import Lazy, always_inline, entry
 from tapegrad.nopython.columns import PAIRS, PARTIAL_COLUMN, ROW_COLUMN, ROWS
-from tapegrad.tape import TAPE
+from tapegrad.tape.tape import TAPE
 
 __all__ = ["PREFIX", "f64", "i32", "matrix", "sweep_entry", "tape_of", "word"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.optim.optimizer import Optimizer, Parameters, as_number, check_not_negative, evaluate
 from tapegrad.optim.updating import Rule, gradient_of, next_count, update, zeros_like
-from tapegrad.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["Adam"]
 

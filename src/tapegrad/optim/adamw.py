@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tapegrad.optim.adam import Adam
 from tapegrad.optim.optimizer import Parameters
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["AdamW"]
 

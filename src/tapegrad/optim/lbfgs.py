@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.grad_mode import enable_grad
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.optim.line_search import Trial, strong_wolfe
 from tapegrad.optim.optimizer import Optimizer, Parameters, as_number, check_not_negative
 from tapegrad.optim.updating import assign, gradient_of
-from tapegrad.quiet import quiet
-from tapegrad.tensor import Tensor, array_of, make
+from tapegrad.tensors.grad_mode import enable_grad
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["LBFGS"]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapegrad.quiet import quiet
+from tapegrad.arrays.floating_point_warnings import quiet
 
 __all__ = ["Trial", "strong_wolfe"]
 

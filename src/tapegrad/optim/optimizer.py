@@ -10,11 +10,11 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from tapegrad.casting import cast
-from tapegrad.grad_mode import enable_grad, no_grad
-from tapegrad.inplace import zero_
+from tapegrad.ops.in_place import zero_
 from tapegrad.optim.updating import gradient_of
-from tapegrad.tensor import FLOATS, Tensor, is_leaf, make
+from tapegrad.recording.casting import cast
+from tapegrad.tensors.grad_mode import enable_grad, no_grad
+from tapegrad.tensors.tensor import FLOATS, Tensor, is_leaf, make
 
 __all__ = ["Optimizer", "Parameters", "as_number", "check_not_negative", "evaluate", "required"]
 

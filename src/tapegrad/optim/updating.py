@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
-from tapegrad.quiet import IGNORING, enter, leave
-from tapegrad.rebasing import refresh
-from tapegrad.tape import TAPE, owner_of
-from tapegrad.tensor import Tensor, make, promote
-from tapegrad.views import check_memory, version_of
+from tapegrad.ops.view_rows import refresh
+from tapegrad.ops.views import check_memory, version_of
+from tapegrad.tape.tape import TAPE, owner_of
+from tapegrad.tensors.tensor import Tensor, make, promote
 
 __all__ = ["Rule", "assign", "gradient_of", "next_count", "update", "zeros_like"]
 

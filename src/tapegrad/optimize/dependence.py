@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.boundaries import Mark
-from tapegrad.casting import cast
+from tapegrad.autograd.subgraph import Mark
 from tapegrad.drivers.calling import refuse_written
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.leaves import is_compiled, recorder_of
-from tapegrad.escapes import Places, at_depth, pass_on, watched
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, is_recording, make, register_leaf, wrap
+from tapegrad.recording.casting import cast
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, is_recording, make, register_leaf, wrap
+from tapegrad.tensors.untracked_values import Places, at_depth, pass_on, watched
 
 __all__ = [
     "constants", "depends_on_tracked", "flat", "frozen", "leaf_of", "none_tracked", "recorded", "refuse_escapes", "tracked_in",
@@ -77,7 +77,7 @@ def flat(value: Any, name: str) -> Tensor:
         return wrap(np.empty(0))
     if len(parts) == 1:
         return parts[0]
-    from tapegrad.joining import cat
+    from tapegrad.ops.joining import cat
 
     return cat(parts)
 

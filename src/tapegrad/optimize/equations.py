@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.optimize.active_sets import Limits
 from tapegrad.optimize.dependence import leaf_of
 from tapegrad.optimize.linearised import Linearised, lengths, require_finite
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Determined", "Equations", "SquareEquations"]
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.boundaries import Mark
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.autograd.subgraph import Mark
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.errors import CompileError, LinAlgError
-from tapegrad.escapes import at_depth, depth, watched
-from tapegrad.grad_mode import with_recording
 from tapegrad.optimize.active_sets import AmbiguousError
 from tapegrad.optimize.dependence import leaf_of, refuse_escapes
 from tapegrad.optimize.equations import Determined, Equations
 from tapegrad.optimize.linearised import SingularError, lengths
 from tapegrad.optimize.neighbourhoods import Neighbourhood, Unsmooth
-from tapegrad.quiet import quiet
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.grad_mode import with_recording
+from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.untracked_values import at_depth, depth, watched
 
 __all__ = ["Recording"]
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.leaves import Call, is_compiled
-from tapegrad.escapes import at_depth
 from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
-from tapegrad.tensor import Tensor, is_recording
+from tapegrad.tensors.tensor import Tensor, is_recording
+from tapegrad.tensors.untracked_values import at_depth
 
 __all__ = ["curve_fit", "least_squares"]
 

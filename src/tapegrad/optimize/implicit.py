@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.boundaries import pull, tensors_at
+from tapegrad.autograd.decoded_rows import arguments_of
 from tapegrad.autograd.function import Function
-from tapegrad.autograd.rows import arguments_of
-from tapegrad.joining import stack
+from tapegrad.autograd.subgraph import pull, tensors_at
 from tapegrad.linalg.solving import solve
-from tapegrad.modes import is_recording_on
+from tapegrad.ops.joining import stack
 from tapegrad.optimize.dependence import older
 from tapegrad.optimize.equations import Determined, Equations
 from tapegrad.optimize.examining import Recording
-from tapegrad.tape import TAPE
-from tapegrad.tensor import Tensor, array_of, is_recording, make, wrap
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.modes import is_recording_on
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
 __all__ = ["implicit_solution"]
 

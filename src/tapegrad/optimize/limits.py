@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.optimize.constraints import Constraint
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["bounds_as_arrays", "refuse_tracked_limits"]
 

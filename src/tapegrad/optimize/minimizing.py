@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.escapes import at_depth
 from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
-from tapegrad.tensor import Tensor, is_recording
+from tapegrad.tensors.tensor import Tensor, is_recording
+from tapegrad.tensors.untracked_values import at_depth
 
 __all__ = ["minimize"]
 

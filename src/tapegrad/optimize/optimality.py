@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.passes import grad as tensor_grad
-from tapegrad.escapes import at_depth
-from tapegrad.joining import cat
+from tapegrad.autograd.entry_points import grad as tensor_grad
+from tapegrad.ops.joining import cat
 from tapegrad.optimize.active_sets import ActiveSet, AmbiguousError, Limits, Model, first_guess, fitted_multipliers
 from tapegrad.optimize.constraints import Constraint
 from tapegrad.optimize.dependence import flat, recorded
@@ -19,7 +18,8 @@ from tapegrad.optimize.limits import bounds_as_arrays
 from tapegrad.optimize.linearised import Linearised, SingularError
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction, VectorFunction
-from tapegrad.tensor import Tensor, wrap
+from tapegrad.tensors.tensor import Tensor, wrap
+from tapegrad.tensors.untracked_values import at_depth
 
 __all__ = ["implicit_minimum"]
 

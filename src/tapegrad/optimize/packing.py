@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.drivers.containers import Structure, flatten, refuse_computed_attributes, restore
 from tapegrad.drivers.derivatives import joined
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["AnyVector", "Packing", "as_arguments"]
 

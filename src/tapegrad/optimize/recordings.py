@@ -15,7 +15,7 @@ from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hes
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
 
@@ -153,7 +153,7 @@ class ScipyFunction(Recordings[_Point]):
         output = scalar_output(made, "minimize")
         value = self._checked(float(output._data))
         if made.recording is None and output._row:
-            from tapegrad.autograd.passes import grad as tensor_grad
+            from tapegrad.autograd.entry_points import grad as tensor_grad
 
             # The graph is walked again if products with the Hessian are wanted at this point, which not all points are.
             found: list[Any] = list(tensor_grad(output, made.leaves, retain_graph=True, materialize_grads=True))

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.escapes import at_depth
 from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.untracked_values import at_depth
 
 __all__ = ["root"]
 

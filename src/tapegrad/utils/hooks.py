@@ -1,5 +1,5 @@
 """The handle that registering a hook returns, under PyTorch's name."""
 
-from tapegrad.hooks import RemovableHandle
+from tapegrad.tensors.hooks import RemovableHandle
 
 __all__ = ["RemovableHandle"]

@@ -1,7 +1,5 @@
 """The modules' computations as functions."""
 
-from tapegrad.affine import linear
-from tapegrad.counting import one_hot
 from tapegrad.nn.functional.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -61,7 +59,9 @@ from tapegrad.nn.nonlinearities import (
     tanhshrink,
     threshold,
 )
-from tapegrad.padding import pad
+from tapegrad.ops.affine import linear
+from tapegrad.ops.counting import one_hot
+from tapegrad.ops.padding import pad
 
 __all__ = [
     "adaptive_avg_pool1d",

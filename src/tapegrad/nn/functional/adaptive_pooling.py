@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.bins import Bins, adaptive_bins, lengths
 from tapegrad.nn.functional.pooling import largest, means, operations
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from tapegrad import elementwise
 from tapegrad.nn.functional.dropping import dropout
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops import elementwise
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["scaled_dot_product_attention"]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import elementwise
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.classification import check_untracked
 from tapegrad.nn.functional.reducing import check_reduction, reduced_values
-from tapegrad.quiet import quiet
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops import elementwise
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits"]
 

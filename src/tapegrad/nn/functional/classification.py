@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad import elementwise
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction, reduced
-from tapegrad.normalising import log_softmax
-from tapegrad.quiet import quiet
-from tapegrad.selecting import put_along
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, is_recording, wrap
+from tapegrad.ops import elementwise
+from tapegrad.ops.normalisation import log_softmax
+from tapegrad.ops.selecting import put_along
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = ["check_untracked", "cross_entropy", "nll_loss"]
 

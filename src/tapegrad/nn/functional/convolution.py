@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.nn.functional.sliding import Windows, places_of
 from tapegrad.nn.functional.trilinear import Geometry, convolve, spread
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import type_name
-from tapegrad.random import rand
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.tensors.random import rand
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.grad_mode import no_grad
-from tapegrad.indexing import add_into
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops.indexing import add_into
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["embedding"]
 

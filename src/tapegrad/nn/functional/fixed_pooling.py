@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.bins import Bins, lengths, outer, sliding_bins
 from tapegrad.nn.functional.pooling import largest, means, operations
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 

@@ -11,8 +11,8 @@ from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.nn.functional.sliding import Windows, columns, places_of
 from tapegrad.nn.functional.sliding import fold as add_back
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["fold", "unfold"]
 

@@ -7,9 +7,9 @@ import warnings
 
 import numpy as np
 
-from tapegrad import elementwise
 from tapegrad.nn.functional.reducing import check_reduction, reduced
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops import elementwise
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["gaussian_nll_loss", "kl_div", "poisson_nll_loss"]
 

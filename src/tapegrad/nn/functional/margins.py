@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad import elementwise
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import reduced
 from tapegrad.nn.functional.similarity import cosine_similarity, pairwise_distance
-from tapegrad.selecting import gather
-from tapegrad.shaping import reshape
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops import elementwise
+from tapegrad.ops.selecting import gather
+from tapegrad.ops.shaping import reshape
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
     "cosine_embedding_loss",

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.dtypes import type_name
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.grad_mode import no_grad
-from tapegrad.joining import cat
 from tapegrad.nn.functional.fixed_pooling import avg_pool1d
 from tapegrad.nn.functional.standardising import Layout, mean_and_variance, operation, scaled, standardised
-from tapegrad.quiet import quiet
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops.joining import cat
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.bins import Bins, covering_bins, flat_places, outer, run_sums
 from tapegrad.nn.functional.sizes import Sizes
-from tapegrad.quiet import quiet
-from tapegrad.selecting import masked_fill, put_along
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops.selecting import masked_fill, put_along
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["largest", "means", "operations"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.reductions import add_reduce
-from tapegrad.tensor import Tensor
+from tapegrad.ops.reductions import add_reduce
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["check_reduction", "reduced", "reduced_values"]
 

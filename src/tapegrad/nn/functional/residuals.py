@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.reducing import check_reduction, reduced, reduced_values
-from tapegrad.quiet import quiet
-from tapegrad.recording import check_broadcast
-from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"]
 

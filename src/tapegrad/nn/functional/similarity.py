@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.recording import check_broadcast
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.quiet import quiet
-from tapegrad.reductions import add_reduce, count
-from tapegrad.structural import Context, Structural, apply, sum_to
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops.reductions import add_reduce, count
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["Layout", "mean_and_variance", "operation", "scaled", "standardised"]
 

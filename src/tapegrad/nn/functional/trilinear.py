@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.sliding import Windows, columns, fold, parts
-from tapegrad.quiet import quiet
-from tapegrad.structural import Context, Structural, apply
-from tapegrad.tensor import Tensor, array_of
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Geometry", "convolve", "correlate", "spread"]
 

@@ -9,10 +9,10 @@ from types import GeneratorType
 
 import numpy as np
 
-from tapegrad.grad_mode import no_grad
-from tapegrad.inplace import check_writable, overwrite
-from tapegrad.quiet import quiet
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops.in_place import check_writable, overwrite
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
 

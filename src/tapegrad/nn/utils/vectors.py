@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from tapegrad.errors import ShapeError
-from tapegrad.joining import cat
-from tapegrad.tensor import Tensor, array_of, wrap
+from tapegrad.ops.joining import cat
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tapegrad.grad_mode import no_grad
-from tapegrad.inplace import fill_
+from tapegrad.ops.in_place import fill_
 from tapegrad.optim.optimizer import Optimizer, as_number
-from tapegrad.tensor import Tensor
+from tapegrad.tensors.grad_mode import no_grad
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["LRScheduler", "LambdaLR", "rates", "set_rate"]
 

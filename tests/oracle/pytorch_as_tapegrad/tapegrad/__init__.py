@@ -50,7 +50,7 @@ class Package(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "tape":
-            return Internal("tapegrad.tape")
+            return Internal("tapegrad.tape.tape")
         found = getattr(self._module, name, None)
         # Functions of one tensor stand on both sides in tapegrad.
         return found if found is not None else getattr(torch.nn.functional, name)
@@ -64,15 +64,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds tapegrad's own modules: the rule table, which is text, as it is, and the others empty."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
-        if name == "tapegrad.rules":
-            return importlib.util.spec_from_file_location(name, SOURCE / "rules.py")
+        if name == "tapegrad.rules.table":
+            return importlib.util.spec_from_file_location(name, SOURCE / "rules" / "table.py")
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.startswith("tapegrad.") else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return Internal(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__name__ == "tapegrad.printing":
+        if module.__name__ == "tapegrad.surface.printing":
             module.format_tensor = _format_tensor
 
 

@@ -1,0 +1,145 @@
+"""Rows of the tape as Python values: what the recorded pass, host rows and error messages read."""
+
+from __future__ import annotations
+
+from _ctypes import PyObj_FromPtr
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.engine import layout as at
+from tapegrad.recording.structural import Payload
+from tapegrad.rules.table import RULES
+from tapegrad.tape.tape import TAPE
+
+__all__ = [
+    "Argument",
+    "Record",
+    "arguments_of",
+    "name_of",
+    "object_at",
+    "opcode_of",
+    "origin",
+    "payload_at",
+    "record_of",
+    "shape_of",
+]
+
+_FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
+
+
+class Argument(NamedTuple):
+    """One argument of a row: the slot it refers to (-1 if untracked), how its value was saved, and the value's word."""
+
+    slot: int
+    kind: int
+    saved: int
+
+
+class Record(NamedTuple):
+    """The record of a wide row."""
+
+    name: str
+    payload: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    result: int
+    scale: float
+    arguments: tuple[Argument, ...]
+    extra: tuple[int, ...]
+
+
+def opcode_of(slot: int) -> tuple[int, bool]:
+    """Opcode and whether the row is wide."""
+    code = int(TAPE.columns["opcode"][slot])
+    return code & ~at.WIDE, bool(code & at.WIDE)
+
+
+def object_at(address: int) -> Any:
+    """The Python object that a row owns."""
+    return PyObj_FromPtr(address)
+
+
+def payload_at(slot: int) -> Any:
+    """The payload of a leaf or host row, without decoding the rest."""
+    columns = TAPE.columns
+    return PyObj_FromPtr(int(columns["side"][int(columns["first"][slot]) + at.PAYLOAD]))
+
+
+def record_of(slot: int) -> Record:
+    """The record of a wide row, decoded."""
+    start = int(TAPE.columns["first"][slot])
+    side = TAPE.columns["side"]
+    words = side[start : start + int(side[start])].tolist()
+    count, rank = words[at.NAME] >> 32, words[at.DTYPE] >> 8
+    arguments = []
+    for k in range(count):
+        word, saved = words[at.ARGUMENTS + 2 * k : at.ARGUMENTS + 2 * k + 2]
+        reference = ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
+        arguments.append(Argument(reference, word >> 32, saved))
+    dimensions = at.ARGUMENTS + 2 * count
+    return Record(
+        TAPE.names[words[at.NAME] & 0xFFFFFFFF],
+        words[at.PAYLOAD],
+        _FLOAT_TYPES[words[at.DTYPE] & 255],
+        tuple(words[dimensions : dimensions + rank]),
+        words[at.RESULT],
+        float(np.array(words[at.SCALE], np.int64).view(np.float64)),
+        tuple(arguments),
+        tuple(words[dimensions + rank :]),
+    )
+
+
+def as_float(word: int) -> float:
+    """The float whose bits a word holds."""
+    return float(np.array(word, np.int64).view(np.float64))
+
+
+def arguments_of(slot: int) -> tuple[Argument, ...]:
+    """Arguments of any row; inputs only, not the extra tensors of structural rows."""
+    opcode, wide = opcode_of(slot)
+    if wide:
+        record = record_of(slot)
+        if opcode == at.HOST:
+            payload: Payload = object_at(record.payload)
+            return record.arguments[: payload.inputs]
+        return record.arguments
+    columns = TAPE.columns
+    found = []
+    for column in ("first", "second")[: max(1, len(RULES[opcode].args))]:
+        reference = int(columns[column][slot])
+        found.append(Argument(max(reference, -1), at.ROW if reference >= 0 else at.NUMBER, 0))
+    return tuple(found)
+
+
+def origin(slot: int) -> int:
+    """The row behind aliases: the same tensor with the value it had first."""
+    while True:
+        if opcode_of(slot) != (0, False):
+            return slot
+        slot = int(TAPE.columns["first"][slot])
+
+
+def shape_of(slot: int) -> tuple[int, ...]:
+    """Shape of a row's result."""
+    return record_of(slot).shape if opcode_of(slot)[1] else ()
+
+
+def name_of(slot: int) -> str:
+    """PyTorch's name of the node that a row stands for."""
+    opcode, _ = opcode_of(slot)
+    if opcode == at.LEAF:
+        return "AccumulateGrad"
+    if opcode >= at.STRUCTURAL:
+        return record_of(slot).name
+    return name_of_rule(opcode, lambda: [argument.slot < 0 and argument.kind == at.NUMBER for argument in arguments_of(slot)])
+
+
+def name_of_rule(opcode: int, numbers: Callable[[], Sequence[bool]]) -> str:
+    """PyTorch's name of the node of an elementwise operation; `numbers` tells which operands are plain numbers."""
+    names = RULES[opcode].node.split()
+    if len(names) == 1:
+        return names[0]
+    plain = numbers()
+    return names[2] if plain[-1] else names[1] if plain[0] else names[0]

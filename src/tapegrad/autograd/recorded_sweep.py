@@ -1,0 +1,175 @@
+"""The reverse pass that is itself recorded: the same rows and the same rules, walked in Python on `Tensor`s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial as partial_call
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.decoded_rows import Argument, opcode_of
+from tapegrad.autograd.gradient_delivery import check_shapes
+from tapegrad.autograd.pass_state import Finished, Visits
+from tapegrad.autograd.row_derivatives import Contributions, contributions, dtype_of
+from tapegrad.autograd.sweep import check_used
+from tapegrad.autograd.sweep_memory import Sweep, borrow
+from tapegrad.engine import layout as at
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import reshape_copy
+from tapegrad.tape.tape import TAPE, at_once
+from tapegrad.tensors.grad_mode import enable_grad, set_grad_enabled
+from tapegrad.tensors.retained_gradients import watchers_of
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_of
+
+__all__ = ["apply_node", "call_finished_recorded", "recorded_sweep", "replace_gradients"]
+
+_ADDRESS = TAPE.address
+
+
+def recorded_sweep(
+    slots: Sequence[int],
+    seeds: Sequence[Tensor],
+    requested: Sequence[int] | None,
+    demand: bool = False,
+    accumulates: bool = True,
+    records: bool = True,
+    ends: bool = False,
+) -> tuple[dict[int, Tensor], list[tuple[Tensor, Tensor]], list[Finished]]:
+    """Adjoints, as tracked tensors, of the requested rows or of all leaves that are reached.
+
+    With them come the tensors that retain their gradients, and those; and the leaves whose hooks are to be called at the end.
+
+    Parameters
+    ----------
+    slots, seeds : sequence
+        Roots and what is given to them. The caller has pinned the tape.
+    requested : sequence of int or None
+        Rows whose adjoints are wanted; None wants all leaves.
+    demand : bool
+        Raise, before anything runs, if a requested row is not reached.
+    accumulates : bool
+        Whether leaves get what is contributed to them.
+    records : bool
+        Whether the pass is recorded, if this thread records; else it only walks as a recorded one does.
+    ends : bool
+        Whether the pass ends at the requested rows, as a part of another one.
+    """
+    state = borrow()
+    if requested is not None:
+        state.request(requested, max(slots), ends)
+    state.plan(slots)
+    low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
+    reached = np.flatnonzero(state.offsets[low : top + 1] != at.UNSEEN)[::-1] + low
+    present = set(reached.tolist())
+    TAPE.clear(_ADDRESS, state.address, low)
+    if requested is not None and demand:
+        check_used(requested, present.__contains__)
+    state.accumulates = accumulates
+    state.seen = Visits(present.__contains__)
+    adjoints: dict[int, Tensor] = {}
+    found: dict[int, Tensor] = {}
+    shown: list[tuple[Tensor, Tensor]] = []
+    with set_grad_enabled(records):
+        for slot, seed in zip(slots, seeds, strict=True):
+            if slot in present:
+                _add(adjoints, slot, seed)
+        for slot in reached.tolist():
+            g = adjoints.pop(slot, None)
+            if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
+                _step(state, slot, g, adjoints, found, shown)
+    return found, shown, state.seen.finished
+
+
+def call_finished_recorded(finished: list[Finished]) -> None:
+    """The hooks of leaves after a recorded pass, which are recorded too."""
+    if finished:
+        from tapegrad.autograd.hooked_rows import call_finished
+
+        with enable_grad():
+            call_finished(finished)
+
+
+def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
+    before = adjoints.get(slot)
+    adjoints[slot] = contribution if before is None else before + contribution
+
+
+def _step(
+    state: Sweep,
+    slot: int,
+    g: Tensor | None,
+    adjoints: dict[int, Tensor],
+    found: dict[int, Tensor],
+    shown: list[tuple[Tensor, Tensor]],
+) -> None:
+    marks = state.marks
+    opcode, _ = opcode_of(slot)
+    flags = int(TAPE.columns["flags"][slot])
+    if g is not None and type(g._data) is not float and not is_recording():
+        g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
+
+    def show(g: Tensor) -> None:
+        if flags & at.WATCHED and not state.ends_at(slot):
+            shown.extend((t, g) for t in watchers_of(slot))
+        if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
+            found[slot] = g
+
+    def wanted(argument: Argument) -> bool:
+        return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
+
+    runs = opcode != at.LEAF and (marks is None or bool(marks[slot] & at.ON_PATH))
+
+    def send() -> Contributions:
+        if flags & at.HOOKED:
+            from tapegrad.autograd.hooked_rows import stop_recorded
+
+            return stop_recorded(state, slot, g, show, wanted, runs)
+        if g is None:
+            return []
+        show(g)
+        return contributions(state, slot, (g,), wanted) if runs else []
+
+    for argument, c in _observed(slot, send) if TAPE.anomalies else send():
+        _add(adjoints, argument.slot, _fit(argument.slot, c))
+
+
+def _observed(slot: int, send: Callable[[], Contributions]) -> Contributions:
+    from tapegrad.autograd.anomalies import observed
+
+    return observed(slot, send)
+
+
+def apply_node(slot: int, gradients: Sequence[Tensor | None]) -> Any:
+    """What a row sends to its arguments for the gradients of its outputs: one tensor, or a tuple with None where there is none."""
+    with enable_grad():
+        sent = contributions(borrow(), slot, gradients, lambda argument: argument.slot >= 0)
+        results = tuple(c for _, c in sent)
+    return results[0] if len(results) == 1 else results
+
+
+def replace_gradients(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
+    """Let each tensor's gradient be a new one that is larger by `g`, the old one keeping its value: all of them at once."""
+    fresh: dict[int, tuple[Any, Tensor]] = {}
+    for t, g in pairs:
+        meta = meta_of(t)
+        before = fresh[id(t)][1] if id(t) in fresh else meta.grad
+        if before is not None:
+            check_shapes(before._data, g._data)
+        fresh[id(t)] = (meta, own_copy(g) if before is None else before + g)
+    at_once(*(partial_call(setattr, meta, "grad", grad) for meta, grad in fresh.values()))
+
+
+def own_copy(g: Tensor) -> Tensor:
+    """A recorded copy: a gradient never shares memory with a seed or another gradient."""
+    return reshape_copy(g, "CopyBackwards", array_of(g).copy())
+
+
+def _fit(slot: int, c: Tensor) -> Tensor:
+    """A contribution in the dtype of its row."""
+    dtype = dtype_of(slot)
+    return (
+        c
+        if (type(c._data) is float and dtype == np.float64) or (type(c._data) is not float and c._data.dtype == dtype)
+        else cast(c, dtype)
+    )

@@ -1,0 +1,80 @@
+"""The walk of a plain pass over its planned rows: stops for Python, and steps whose derivative is Python."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.autograd.decoded_rows import as_float, object_at, shape_of
+from tapegrad.autograd.messages import explain, saved_record_of
+from tapegrad.autograd.pass_state import Finished
+from tapegrad.autograd.sweep_memory import Sweep
+from tapegrad.engine import layout as at
+from tapegrad.recording.structural import Context, Payload
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.grad_mode import without_recording
+from tapegrad.tensors.tensor import make
+
+__all__ = ["resume", "run"]
+
+_ADDRESS = TAPE.address
+
+
+def run(state: Sweep, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
+    """Walk the planned rows; requested rows' adjoints are copied to `captured`. Leaves with hooks to call at the end."""
+    return resume(state, TAPE.run(_ADDRESS, state.address, int(releases)), releases, captured)
+
+
+def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
+    """Go on with a walk that stopped at a row for Python; leaves with hooks to call at the end."""
+    words = state.words
+    while status != at.DONE:
+        slot = words[at.CURRENT]
+        if status == at.FREED_ROW:
+            raise explain(status, slot)
+        if status == at.WATCHED_ROW:
+            if TAPE.columns["flags"][slot] & at.HOOKED:
+                from tapegrad.autograd.hooked_rows import stop_plain
+
+                stop_plain(state, slot, captured)
+            else:
+                state.show(slot, captured)
+        else:
+            _host(state, slot)
+            words[at.CURRENT] = slot - 1
+        status = TAPE.run(_ADDRESS, state.address, int(releases))
+    seen, state.seen = state.seen, None
+    return [] if seen is None else seen.finished
+
+
+def _host(state: Sweep, slot: int) -> None:
+    """The step of a row whose derivative is Python."""
+    record = saved_record_of(slot)
+    payload: Payload = object_at(record.payload)
+    adjoint = state.adjoint_of(record, slot)
+    g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
+    if payload.runs_itself:
+        g = make(g._data if type(g._data) is float else g._data.copy(), 0)  # it may be kept
+        for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
+            state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
+        return
+    values = [
+        make(object_at(a.saved), 0) if a.kind == at.ARRAY else make(as_float(a.saved), 0) if a.kind == at.NUMBER else None
+        for a in record.arguments
+    ]
+    needs = tuple(bool(TAPE.wants(_ADDRESS, state.address, a.slot)) for a in record.arguments[: payload.inputs])
+    result = make(object_at(record.result), 0) if record.result else None
+    if result is None and not record.shape and record.dtype.itemsize == 8:
+        result = make(float(TAPE.columns["value"][slot]), 0)
+    context = Context(
+        tuple(values[: payload.inputs]),
+        result,
+        tuple(values[payload.inputs :]),
+        payload.attrs,
+        needs,
+        payload.shapes[: payload.inputs],
+        payload.dtypes[: payload.inputs],
+    )
+    cotangents = without_recording(payload.op.vjp, g, context)
+    for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
+        if wanted and cotangent is not None:
+            state.contribute(argument.slot, cotangent, shape, payload.op.name)

@@ -1,0 +1,248 @@
+"""Working memory of a reverse pass: its plan, the adjoints, and the leaves that it reaches."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from tapegrad.autograd.decoded_rows import Argument, Record, object_at, opcode_of, record_of
+from tapegrad.autograd.messages import explain
+from tapegrad.autograd.pass_state import Visits
+from tapegrad.engine import layout as at
+from tapegrad.tape import tape as tapes
+from tapegrad.tape.tape import TAPE, words_of
+from tapegrad.tensors.retained_gradients import watchers_of
+from tapegrad.tensors.tensor import FLOATS, Tensor
+
+__all__ = ["Sweep", "borrow"]
+
+_ADDRESS = TAPE.address
+LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
+MOST_WAITING = 64  # passes that wait to release objects before lost claims are looked for
+_pool: list[Sweep] = []
+
+
+class Sweep:
+    """Working memory of a pass; kept for the next one. A pass inside another one, or in another thread, has its own."""
+
+    def __init__(self) -> None:
+        self.header = np.zeros(at.SWEEP_WORDS, np.int64)
+        self.address = self.header.ctypes.data
+        self.words = words_of(self.header)
+        self.fixed = [
+            np.empty(2 * at.FREE_CAPACITY, np.int64),
+            np.empty(at.STACK_CAPACITY, np.int64),
+            np.empty(6 * at.BLOCK, np.float64),
+            np.zeros(2048, np.int64),
+        ]
+        for word, array in zip((at.FREE, at.STACK, at.SCRATCH, at.WORK), self.fixed, strict=True):
+            self.header[word] = array.ctypes.data
+        self.header[at.KERNELS] = TAPE.kernel_table.ctypes.data
+        self.offsets = np.empty(0, np.int64)
+        self.bar = np.empty(0)
+        self.reached = np.empty((0, at.LEAF_WORDS), np.int64)
+        self.leaf_words = words_of(np.empty(0, np.int64))
+        self.trash = np.empty(0, np.int64)
+        self.marks: np.ndarray | None = None
+        self.targets: list[np.ndarray] = []
+        self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
+        self.accumulates = True  # whether leaves get what is contributed to them
+        self.ends = False  # whether the pass ends at the requested rows, and another one goes on from there
+        self.seen: Visits | None = None
+        TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
+
+    def __del__(self) -> None:
+        if not hasattr(self, "words"):
+            return  # an exception came before it had any
+        # Lost in an exception: what it freed is released all the same.
+        self.abandon()
+        if self.words[at.TRASH_COUNT]:
+            TAPE.waiting.append(partial(self.drop_trash))
+            TAPE.release_waiting()
+
+    def drop_trash(self) -> None:
+        """Release what the rows of the pass had saved."""
+        TAPE.drop_trash(self.address)
+
+    def settle(self) -> None:
+        """The same at the end of a pass; then the memory is ready for another one."""
+        TAPE.drop_trash(self.address)
+        _pool.append(self)
+
+    def reset(self) -> None:
+        """Make ready for a pass over the tape as it is now."""
+        header = self.header
+        rows = int(TAPE.header[at.ROWS])
+        if len(self.offsets) < rows:
+            self.offsets = tapes._allocate(min(2 * rows + 1024, int(TAPE.header[at.CAPACITY])), np.int64)
+            self.offsets.fill(at.UNSEEN)
+            header[at.OFFSET], header[at.OFFSET_CAPACITY] = self.offsets.ctypes.data, len(self.offsets)
+        leaves = int(TAPE.header[at.LEAVES])
+        if header[at.REACHED_CAPACITY] < leaves:
+            self.reached = np.empty((2 * leaves + 16, at.LEAF_WORDS), np.int64)
+            self.leaf_words = words_of(self.reached.reshape(-1))
+            header[at.REACHED], header[at.REACHED_CAPACITY] = self.reached.ctypes.data, len(self.reached)
+        if 2 * (TAPE.header[at.WRITTEN_COUNT] + leaves) >= TAPE.header[at.WRITTEN_CAPACITY]:
+            TAPE.make_room_for_written(leaves)
+        self.marks = None
+        self.ends = False
+        header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
+        header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0
+        header[at.TOP] = header[at.STOPPED_AT] = -1
+
+    def request(self, slots: Sequence[int], top: int, ends: bool = False) -> None:
+        """Restrict the pass to the paths that lead to these rows, and on request let it end there."""
+        self.marks = np.zeros(max(top, *slots) + 1, np.uint8)
+        self.marks[list(slots)] = at.REQUESTED
+        self.header[at.MARKS] = self.marks.ctypes.data
+        self.header[at.PATH_LOW] = min(slots)
+        TAPE.mark_paths(_ADDRESS, self.address, top)
+        if ends:
+            self.ends = True
+            self.marks[list(slots)] = at.REQUESTED
+
+    def ends_at(self, slot: int) -> bool:
+        """Whether what happens to the gradient of a row is the business of another pass, which this one is a part of."""
+        return self.ends and self.marks is not None and bool(self.marks[slot] & at.REQUESTED)
+
+    def plan(self, slots: Sequence[int]) -> None:
+        """Plan the pass from the rows `slots`.
+
+        Raises
+        ------
+        RuntimeError
+            If values that it needs were released or overwritten; the tape is unchanged.
+        """
+        for slot in slots:
+            TAPE.add_root(_ADDRESS, self.address, slot)
+        status = TAPE.plan(_ADDRESS, self.address)
+        if status != at.DONE:
+            stopped = int(self.header[at.STOPPED_AT])
+            TAPE.clear(_ADDRESS, self.address, 0)
+            raise explain(status, stopped)
+        self.header[at.STOPPED_AT] = -1
+        self.header[at.CURRENT] = self.header[at.TOP]
+
+    def adjoint(self, slot: int) -> np.ndarray:
+        """The adjoint of a row as an array on the buffer."""
+        if opcode_of(slot)[1]:
+            return self.adjoint_of(record_of(slot), slot)
+        place = int(self.offsets[slot]) >> 2
+        return self.bar[place : place + 1].reshape(())
+
+    def adjoint_of(self, record: Record, slot: int) -> np.ndarray:
+        """The same for a row whose record is known."""
+        place = int(self.offsets[slot]) >> 2
+        size = math.prod(record.shape)
+        words = (size + 1) // 2 if record.dtype.itemsize == 4 else size
+        return self.bar[place : place + words].view(record.dtype)[:size].reshape(record.shape)
+
+    def allocate(self) -> None:
+        """Memory for the planned adjoints and for the objects that the pass will release."""
+        header = self.header
+        peak, objects = int(header[at.PEAK]), int(header[at.SAVED_COUNT])
+        if len(self.bar) < peak:
+            self.bar = tapes._allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
+            header[at.BAR], header[at.BAR_CAPACITY] = self.bar.ctypes.data, len(self.bar)
+        if len(self.trash) < objects:
+            self.trash = np.empty(2 * objects + 64, np.int64)
+            header[at.TRASH], header[at.TRASH_CAPACITY] = self.trash.ctypes.data, len(self.trash)
+
+    def aim(self, k: int, array: np.ndarray, mode: int) -> None:
+        """Let the adjoint of the k-th leaf go to an array; a big one is computed there at once."""
+        if mode == at.WRITE and array.size > at.BLOCK:
+            TAPE.place_leaf(self.address, k, id(array))
+        else:
+            words = self.leaf_words
+            words[at.LEAF_WORDS * k + at.LEAF_TARGET] = id(array)
+            words[at.LEAF_WORDS * k + at.LEAF_MODE] = mode
+
+    def leaves(self) -> list[list[int]]:
+        """Words of the leaves that are reached."""
+        found: list[list[int]] = self.reached[: int(self.header[at.REACHED_COUNT])].tolist()
+        return found
+
+    def visits(self) -> Visits:
+        """What this pass remembers."""
+        if self.seen is None:
+            self.seen = Visits(lambda slot: bool(self.offsets[slot] != at.UNSEEN))
+        return self.seen
+
+    def show(self, slot: int, captured: dict[int, np.ndarray]) -> None:
+        """Take the adjoint of a row for those who want it."""
+        adjoint = self.adjoint(slot)
+        if self.marks is not None and slot < len(self.marks) and self.marks[slot] & at.REQUESTED:
+            captured[slot] = adjoint.copy()
+        if TAPE.columns["flags"][slot] & at.WATCHED and not self.ends_at(slot):
+            self.shown.extend((t, adjoint.copy()) for t in watchers_of(slot))
+
+    def is_wanted(self, argument: Argument) -> bool:
+        """Whether this pass needs the adjoint of an argument."""
+        return bool(TAPE.wants(_ADDRESS, self.address, argument.slot))
+
+    def contribute(self, slot: int, cotangent: Tensor, shape: tuple[int, ...], name: str) -> None:
+        """Add to the adjoint of a row.
+
+        Raises
+        ------
+        RuntimeError
+            If the shape is another one.
+        """
+        data = cotangent._data
+        if type(data) is not float and data.dtype not in FLOATS:
+            data = data.astype(np.float64)
+        if np.shape(data) != shape or TAPE.add_to_adjoint(_ADDRESS, self.address, slot, id(data)) < 0:
+            raise RuntimeError(
+                f"Function {name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
+                f"shape compatible with {list(shape)}"
+            )
+
+    def leaf_adjoint(self, slot: int) -> np.ndarray:
+        """The adjoint of a leaf, which may stand in an array of its own."""
+        count = int(self.header[at.REACHED_COUNT])
+        k = int(np.flatnonzero(self.reached[:count, at.LEAF_SLOT] == slot)[0])
+        if self.reached[k, at.LEAF_MODE] == at.IN_PLACE:
+            target: np.ndarray = object_at(int(self.reached[k, at.LEAF_TARGET]))
+            return target
+        return self.adjoint(slot)
+
+    def abandon(self) -> bool:
+        """Let rows move again though the pass is not over; whether it had kept them from it."""
+        pinned = bool(self.words[at.PINNED])
+        self.words[at.PINNED] = 0
+        return pinned
+
+    def finish(self) -> None:
+        """Give big buffers back; then the memory is ready for another pass."""
+        words = self.words
+        self.targets.clear()
+        self.shown.clear()
+        if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
+            self.bar = np.empty(0)
+            words[at.BAR_CAPACITY] = 0
+        # Filling it takes as long as a pass over its rows, so it is kept while there are as many.
+        if words[at.OFFSET_CAPACITY] > max(LARGEST_KEPT_BUFFER, 4 * TAPE.rows):
+            self.offsets = np.empty(0, np.int64)
+            words[at.OFFSET_CAPACITY] = 0
+        if not words[at.TRASH_COUNT]:
+            _pool.append(self)
+            return
+        # Another thread's pass may have just read where these objects are.
+        TAPE.waiting.append(partial(self.settle))
+        if len(TAPE.waiting) > MOST_WAITING:
+            TAPE.count_pins()
+        TAPE.release_waiting()
+
+
+def borrow() -> Sweep:
+    """Working memory that no other pass uses now."""
+    try:
+        state = _pool.pop()
+    except IndexError:
+        state = Sweep()
+    state.reset()
+    return state

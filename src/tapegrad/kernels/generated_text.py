@@ -1,0 +1,244 @@
+"""From rule text to compiled code: one generated text, and one more for linear tapes.
+
+It holds the project's scalar functions, the loops made from the rule table and the engine's sources, so whatever is compiled, with
+the package or where it is used, was compiled from exactly what the text says.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tapegrad.engine import LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
+from tapegrad.kernels.opcodes import (
+    COMPILED_PRIMALS,
+    HAS_EXACT,
+    HAS_SCALAR,
+    MATH,
+    OPCODES,
+    calls_in,
+    compiled_forms,
+    is_quick,
+    names_in,
+    partial_texts,
+)
+from tapegrad.kernels.second_partials import second_partials, second_texts
+from tapegrad.rules.table import POWERS, RULES
+
+__all__ = ["linear_source", "source"]
+
+PACKAGE = Path(__file__).parent.parent
+
+HEADER = """import math
+from math import {math}
+
+import numpy as np
+from numpy import ceil, floor, trunc
+
+from tapegrad.compilation.jit import always_inline, entry, inline, kernel
+
+round = np.rint
+"""
+
+REMAINDER = """
+@inline
+def remainder(x, y):
+    return x % y
+"""
+
+
+def _branches(cases: list[tuple[int, list[str]]], subject: str) -> Iterator[str]:
+    for k, (number, body) in enumerate(cases):
+        yield f"    {'if' if k == 0 else 'elif'} {subject} == {number}:"
+        yield from (f"        {line}" for line in body)
+
+
+def _scalar_cases(inlined: bool) -> list[tuple[int, list[str]]]:
+    """Bodies computing both partials of a plain row; a costly one is skipped where its operand is a constant."""
+    cases = []
+    for opcode, rule in enumerate(RULES):
+        if len(rule.args) > 2 or inlined != is_quick(rule):
+            continue
+        texts = [text or "nan" for text in (*rule.partials, "0.0")[:2]]
+        body = []
+        for result, have, text in zip(("dx", "dy"), ("has_x", "has_y"), texts, strict=False):
+            body.append(f"{result} = ({text}) if {have} else 0.0" if calls_in(text) - {"where", "mul0"} else f"{result} = {text}")
+        cases.append((opcode, body))
+    return cases
+
+
+def _scalar_partials() -> str:
+    """Partials of plain rows. Pure arithmetic is inlined into the sweep; the rest is one call away.
+
+    All of it inlined made the sweep's compilation take minutes instead of a second, and saved nothing where a partial
+    costs twenty times the call.
+    """
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,float64,float64,float64,int64)")',
+            "def scalar_partials(opcode, has_x, has_y, x, y, z, out):",
+            "    nan, dx, dy = math.nan, 0.0, 0.0",
+            *_branches(_scalar_cases(inlined=False), "opcode"),
+            "    store_f64(out, dx)",
+            "    store_f64(out + 8, dy)",
+            "",
+            "@always_inline",
+            "def partials(sweep, opcode, has_x, has_y, x, y, z):",
+            *_branches([(opcode, [*body, "return dx, dy"]) for opcode, body in _scalar_cases(inlined=True)], "opcode"),
+            "    scratch = get(sweep, SCRATCH)",
+            "    call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, has_x, has_y, x, y, z, scratch)",
+            "    return load_f64(scratch), load_f64(scratch + 8)",
+            "",
+        ]
+    )
+
+
+def _loop(names: set[str], value: str) -> list[str]:
+    reads = [f"{name} = {name}s[j]" for name in ("x", "y", "w", "z") if name in names]
+    return ["for j in range(n):", *(f"    {line}" for line in reads), f"    out[j] = {value}"]
+
+
+def _partial_block() -> str:
+    """One loop over a contiguous block for each distinct partial."""
+    cases = []
+    for number, text in enumerate(partial_texts()):
+        value = "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})"
+        cases.append((number, _loop(names_in(text), value)))
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
+            "def partial_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            "    xs, ys, ws, zs, gs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(g_at, n), f64(out_at, n)",
+            *_branches(cases, "number"),
+            "",
+        ]
+    )
+
+
+def _operators() -> str:
+    """What the compiled operators need of the table: which rules have one, their values on scalars, and the exact powers."""
+    compiled = [(opcode, rule) for opcode, rule in enumerate(RULES) if compiled_forms(rule)]
+    operators = tuple((opcode, len(rule.args)) for opcode, rule in enumerate(RULES) if len(rule.args) < 3 and rule.name != "_alias")
+    return "\n".join(
+        [
+            f"OPERATORS = {operators}",
+            f"RULE_COUNT, HAS_SCALAR, HAS_EXACT = {len(RULES)}, {HAS_SCALAR}, {HAS_EXACT}",
+            "",
+            '@kernel("float64(int64,float64,float64)")',
+            "def primal(opcode, x, y):",
+            *_branches([(opcode, [f"return {rule.primal}"]) for opcode, rule in compiled], "opcode"),
+            "    return math.nan",
+            "",
+            "@inline",
+            "def product_of_power(opcode, y):",
+            f"    if opcode == {OPCODES['pow']}:",
+            *(f"        {line}" for y, name in POWERS.items() for line in (f"if y == {y}:", f"    return {OPCODES[name]}")),
+            "    return -1",
+            "",
+        ]
+    )
+
+
+def _primal_block() -> str:
+    """Forward loops for the functions that NumPy lacks."""
+    cases = []
+    for opcode, rule in enumerate(RULES):
+        if rule.name in COMPILED_PRIMALS:
+            cases.append((opcode, _loop(names_in(rule.primal), rule.primal)))
+    return "\n".join(
+        [
+            '@entry("int64(int64,int64,int64,int64,int64)")',
+            "def primal_block(opcode, n, x_at, y_at, out_at):",
+            "    xs, ys, out = f64(x_at, n), f64(y_at, n), f64(out_at, n)",
+            *_branches(cases, "opcode"),
+            "    return 0",
+            "",
+        ]
+    )
+
+
+def _body(path: Path) -> str:
+    """A source module without its imports from the package: in the joined file those names are defined above."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kept = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("tapegrad", "__future__")):
+            continue
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            continue
+        kept.append(node)
+    return ast.unparse(ast.Module(kept, []))
+
+
+def source() -> str:
+    """Text of the generated file."""
+    folder = PACKAGE
+    special = ast.parse(_body(folder / "rules" / "special.py"))
+    for node in special.body:
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list.append(ast.Name("inline"))
+    parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
+    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:2]]
+    parts += [_scalar_partials(), _partial_block(), _primal_block(), _operators()]
+    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[2:]]
+    return "\n\n".join(parts) + "\n"
+
+
+def _second_partials() -> str:
+    """Second partials: of plain rows all three at once, of arrays one loop for each distinct expression."""
+    scalars = []
+    for opcode, rule in enumerate(RULES):
+        texts = [second_partials().get((opcode, pair), "0.0") for pair in range(3)]
+        if len(rule.args) < 3 and set(texts) != {"0.0"}:
+            scalars.append((opcode, [f"{name} = {text}" for name, text in zip(("xx", "xy", "yy"), texts, strict=True)]))
+    blocks = [(number, _loop(names_in(text), text)) for number, text in enumerate(second_texts())]
+    return "\n".join(
+        [
+            '@kernel("void(int64,int64,int64,float64,float64,float64,int64)")',
+            "def second_scalar(opcode, has_x, has_y, x, y, z, out):",
+            "    xx, xy, yy = 0.0, 0.0, 0.0",
+            *_branches(scalars, "opcode"),
+            "    store_f64(out, xx)",
+            "    store_f64(out + 8, xy)",
+            "    store_f64(out + 16, yy)",
+            "",
+            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
+            "def second_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            "    xs, ys, ws, zs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(out_at, n)",
+            *_branches(blocks, "number"),
+            "",
+        ]
+    )
+
+
+def _in_lanes(names: Sequence[str], lanes: int) -> str:
+    """Source modules for so many lanes: each function once more, under a name of its own."""
+    tree = ast.parse("\n".join(_body(PACKAGE / "engine" / f"{name}.py") for name in names))
+    own = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+    class Renaming(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+            if node.name in own:
+                node.name = f"{node.name}_{lanes}"
+            self.generic_visit(node)
+            return node
+
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            if node.id == "LANES":
+                return ast.Constant(lanes)
+            return ast.Name(f"{node.id}_{lanes}" if node.id in own else node.id, node.ctx)
+
+    kept = [node for node in tree.body if not isinstance(node, ast.Assign)]
+    return ast.unparse(ast.fix_missing_locations(Renaming().visit(ast.Module(kept, []))))
+
+
+def linear_source() -> str:
+    """Text of the second generated file: the first one's, and the sweeps over linear tapes.
+
+    Apart from the first, because few processes need it and its text changes what the first one is named by.
+    """
+    folder = PACKAGE / "engine"
+    parts = [source(), _second_partials(), *(_body(folder / f"{name}.py") for name in LINEAR_SOURCES)]
+    parts += [_in_lanes(LANE_SOURCES, lanes) for lanes in LANES]
+    return "\n\n".join(parts) + "\n"

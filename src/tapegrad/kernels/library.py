@@ -1,0 +1,241 @@
+"""The engine as a library that was built with the package: found, checked and loaded without a compiler.
+
+A record beside the library says what it was built from and for, has its hash, and the tables that are derived from the rules.
+Nothing of it is run before all of that holds; else the engine is compiled on this machine (`tapegrad.kernels.kernel_files`).
+
+What every process imports is kept small here: `json`, `pathlib` and `platform` would take longer than the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays import numpy_api
+from tapegrad.compilation.jit import Lazy
+from tapegrad.compilation.notice import notice
+
+__all__ = ["FOLDER", "FORMAT", "MODULE", "RECORD", "find", "is_current", "record_of_this", "sources_digest", "why_compiled"]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDER = os.path.join(PACKAGE, "compiled")
+RECORD = "engine.txt"
+FORMAT = "1"  # of the record, and of what the library exports
+MODULE = "tapegrad_engine"  # the name that ``PyInit_`` is followed by
+TABLES = ("rules", "second_partials")
+
+# What the code is made from, besides the modules of `engine`.
+SOURCES = (
+    "compilation/jit.py", "kernels/generated_text.py", "kernels/opcodes.py", "kernels/second_partials.py", "library_build/build.py",
+    "library_build/glue.py", "nopython/columns.py", "nopython/lane_sweeps.py", "nopython/sweep.py", "nopython/sweep_entries.py",
+    "rules/special.py", "rules/table.py",
+)  # fmt: skip
+
+# What NumPy calls the features that code for a family of processors uses. Its newer versions name the levels as well.
+FEATURES: dict[str, tuple[str, ...]] = {
+    "generic": (),
+    "x86-64-v2": ("SSE", "SSE2", "SSE3", "SSSE3", "SSE41", "SSE42", "POPCNT"),
+    "x86-64-v3": ("SSE", "SSE2", "SSE3", "SSSE3", "SSE41", "SSE42", "POPCNT", "AVX", "F16C", "FMA3", "AVX2"),
+}
+LEVELS = {"X86_V2": "x86-64-v2", "X86_V3": "x86-64-v3", "X86_V4": "x86-64-v3"}
+
+
+class NotUsableError(Exception):
+    """A library that is not called: why, and whether that is to be said."""
+
+    def __init__(self, reason: str, is_wrong: bool = False) -> None:
+        super().__init__(reason)
+        self.is_wrong = is_wrong
+
+
+_said: set[str] = set()  # folders whose library was said to be wrong
+
+
+def available_features() -> set[str]:
+    """Features of this processor, in NumPy's names."""
+    found = {name for name, has in getattr(numpy_api.core(), "__cpu_features__", {}).items() if has}
+    return found.union(*(FEATURES[LEVELS[name]] for name in found & LEVELS.keys()))
+
+
+def _sha256() -> Any:
+    """The hash function; Python's own implementation where none is loaded, as OpenSSL's takes longer to load than that to run."""
+    if "hashlib" not in sys.modules:
+        for name in ("_sha2", "_sha256"):  # since Python 3.12, and before
+            with contextlib.suppress(ImportError):
+                return importlib.import_module(name).sha256
+    from hashlib import sha256
+
+    return sha256
+
+
+def sources_digest() -> str:
+    """Hash of all that the engine's code is made from."""
+    sha256 = _sha256()
+    digest = sha256()
+    names = [*SOURCES, *(f"engine/{name}" for name in os.listdir(f"{PACKAGE}/engine") if name.endswith(".py"))]
+    for name in sorted(names):
+        digest.update(name.encode() + b"\0" + sha256(_content(os.path.join(PACKAGE, name))).digest())
+    return digest.hexdigest()
+
+
+def record_of_this(processor: str) -> dict[str, str]:
+    """What a record says of these sources, this platform and Python, and a family of processors."""
+    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+    return {
+        "format": FORMAT,
+        "platform": f"{sys.implementation.name} {sys.platform} {machine}",
+        "processor": processor,
+        "object header": str(object.__basicsize__),
+        "sources": sources_digest(),
+    }
+
+
+def find(folder: str = FOLDER) -> SimpleNamespace | None:
+    """The built engine: entries, kernels, and the tables `rules` and `second_partials`; None if there is none that may be used.
+
+    Warns
+    -----
+    RuntimeWarning
+        Once, if there is one that is damaged or was made for something else.
+    """
+    try:
+        return _load(folder)
+    except NotUsableError as reason:
+        notice.reason = str(reason)
+        if reason.is_wrong and folder not in _said:
+            _said.add(folder)
+            warnings.warn(
+                f"the compiled engine in {folder} is not used: {reason}. It is compiled on this machine instead; to get rid of "
+                "this, install tapegrad again",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return None
+
+
+def why_compiled(folder: str = FOLDER) -> str:
+    """Why the library of a folder is not used; empty if it is."""
+    try:
+        _whole(folder, _checked(folder))
+    except NotUsableError as reason:
+        return str(reason)
+    return ""
+
+
+def is_current(folder: str, processor: str) -> bool:
+    """Whether a folder holds a whole library of these sources, for these processors."""
+    try:
+        record = _record(os.path.join(folder, RECORD))
+        _whole(folder, record)
+    except NotUsableError:
+        return False
+    return record_of_this(processor).items() <= record.items()
+
+
+def _load(folder: str) -> SimpleNamespace:
+    record = _checked(folder)
+    path, content = _whole(folder, record)
+    try:
+        tables = {name: np.array(record[name].split(), np.int64).reshape(len(_rules()), -1) for name in TABLES}
+        module = _object(content) if path.endswith(".o") else _extension(path)
+    except (ImportError, KeyError, ValueError) as error:
+        raise NotUsableError(f"{path} cannot be loaded: {error}", is_wrong=True) from error
+    return SimpleNamespace(module=module, path=path, **tables, **_functions(module))
+
+
+def _rules() -> Any:
+    from tapegrad.rules.table import RULES
+
+    return RULES
+
+
+def _checked(folder: str) -> dict[str, str]:
+    """The record of a library that was built for this process."""
+    if os.environ.get("TAPEGRAD_COMPILE", "0") not in ("", "0"):
+        raise NotUsableError("TAPEGRAD_COMPILE is set")
+    record = _record(os.path.join(folder, RECORD))
+    processor = record.get("processor", "")
+    here = record_of_this(processor)
+    for name in ("format", "platform", "object header"):
+        if record.get(name) != here[name]:
+            raise NotUsableError(f"its {name} is {record.get(name)!r}, and {here[name]!r} is wanted here", is_wrong=True)
+    lacking = set(FEATURES.get(processor, ())) - available_features()
+    if lacking or processor not in FEATURES:
+        raise NotUsableError(f"it is for processors of the family {processor!r}, and this one lacks {sorted(lacking)}")
+    if not numpy_api.has_known_arrays():
+        raise NotUsableError(f"NumPy {np.__version__} lays arrays out in another way than the engine reads them")
+    if record.get("sources") != here["sources"]:
+        raise NotUsableError("the sources were changed since it was built")
+    return record
+
+
+def _record(path: str) -> dict[str, str]:
+    """A line a word: its name, a colon and its value."""
+    if not os.path.exists(path):
+        raise NotUsableError("the package was installed without a built one")
+    try:
+        return dict(line.split(": ", 1) for line in _content(path).decode().splitlines())
+    except ValueError as error:
+        raise NotUsableError(f"{path} is damaged", is_wrong=True) from error
+
+
+def _content(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise NotUsableError(f"{path} cannot be read: {error}", is_wrong=True) from error
+
+
+def _whole(folder: str, record: dict[str, str]) -> tuple[str, bytes]:
+    """The library that a record tells of, if it is the very one, and the record itself is whole."""
+    sha256 = _sha256()
+    path = os.path.join(folder, os.path.basename(record.get("file", "")) or "engine")
+    content = _content(path)
+    if sha256(content).hexdigest() != record.get("sha256"):
+        raise NotUsableError(f"{path} is damaged: it has not the hash that was recorded", is_wrong=True)
+    said = "\n".join(f"{name}: {value}" for name, value in record.items() if name != "record")
+    if sha256(said.encode()).hexdigest() != record.get("record"):
+        raise NotUsableError(f"{os.path.join(folder, RECORD)} is damaged: it has not the hash that it gives", is_wrong=True)
+    return path, content
+
+
+def _extension(path: str) -> Any:
+    from importlib.machinery import ExtensionFileLoader
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(MODULE, path, loader=ExtensionFileLoader(MODULE, path))
+    if spec is None or spec.loader is None:  # pragma: no cover - a loader was given
+        raise ImportError(f"no loader for {path}")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _object(content: bytes) -> Any:
+    """Where there was no linker: the object file, which llvmlite links in memory. It is never freed, as tensors outlive modules."""
+    import ctypes
+
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    code = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(code))
+    code.add_object_file(llvm.ObjectFileRef.from_data(content))
+    code.finalize_object()
+    return ctypes.PYFUNCTYPE(ctypes.py_object)(code.get_function_address(f"PyInit_{MODULE}"))()
+
+
+def _functions(module: Any) -> dict[str, Lazy]:
+    """Entries by their builtin functions, kernels by their addresses."""
+    names = enumerate(module.__doc__.split())
+    return {name: Lazy.of(getattr(module, name, None) or module.address(k)) for k, name in names}

@@ -1,0 +1,123 @@
+"""What the rule table is to compiled code: numbers of operations, the values that their partials use, and which forms they have."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.engine.layout import UNIT
+from tapegrad.rules.table import RULES, Rule
+
+__all__ = [
+    "COMPILED_PRIMALS", "HAS_EXACT", "HAS_SCALAR", "MATH", "OPCODES", "USES", "calls_in", "compiled_forms", "is_quick", "names_in",
+    "partial_texts", "rule_table",
+]  # fmt: skip
+
+OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
+
+BITS = {"x": 1, "y": 2, "w": 4, "z": 8}
+
+# What rule text may call besides the arithmetic operators, and how compiled code has it.
+MATH = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "copysign",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "fmod",
+    "hypot",
+    "lgamma",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "pow",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
+# Compiling regular expressions would take longer than all else here.
+_SPACES = str.maketrans(dict.fromkeys("()+-*/<>=!.,", " "))
+
+
+def names_in(text: str) -> set[str]:
+    """Names that an expression uses."""
+    return {word for word in text.translate(_SPACES).split() if word.isidentifier()}
+
+
+def calls_in(text: str) -> set[str]:
+    """Functions that an expression calls."""
+    return names_in(" ".join(piece.translate(_SPACES).rpartition(" ")[2] for piece in text.split("(")[:-1]))
+
+
+def _bits(text: str | None) -> int:
+    return 0 if text is None else sum(BITS.get(name, 0) for name in names_in(text))
+
+
+USES: tuple[tuple[int, ...], ...] = tuple(tuple(_bits(text) for text in rule.partials) for rule in RULES)
+
+
+def partial_texts() -> list[str]:
+    """The distinct partials that need a loop: many rules share one (``-1.0``, ``y``, …)."""
+    texts = {text for rule in RULES for text in rule.partials if text is not None and text != "1.0"}
+    return sorted(texts)
+
+
+QUICK = frozenset(["cos", "cosh", "exp", "log", "sin", "sinh", "sqrt"])  # one call of the C library each
+
+
+def is_quick(rule: Rule) -> bool:
+    """Whether the partials of a scalar are a part of the sweep, and not a call away in a kernel that is loaded for them."""
+    return len(rule.args) < 3 and all(calls_in(text or "nan") <= QUICK for text in rule.partials)
+
+
+# Functions whose compiled form is not what the `math` module gives, or too long to be compiled for scalars alone.
+NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
+
+# Functions that round as NumPy's do, whoever compiles them.
+EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
+
+HAS_SCALAR, HAS_EXACT = 1 << 16, 1 << 17
+
+
+def compiled_forms(rule: Rule) -> int:
+    """Whether operators compute the rule's value on scalars in compiled code, and whether the same code serves arrays."""
+    if len(rule.args) > 2 or rule.name == "_alias" or names_in(rule.primal) & NOT_COMPILED:
+        return 0
+    return HAS_SCALAR | (HAS_EXACT if calls_in(rule.primal) <= EXACT else 0)
+
+
+def rule_table() -> np.ndarray:
+    """What the engine knows of a rule: four words each.
+
+    The values that its partials use (four bits each) and which compiled forms its value has; then the number of each partial's
+    loop.
+    """
+    number: dict[str | None, int] = {text: k for k, text in enumerate(partial_texts())}
+    number |= {None: -1, "1.0": UNIT}
+    table = np.zeros((len(RULES), 4), np.int64)
+    for opcode, rule in enumerate(RULES):
+        table[opcode, 0] = compiled_forms(rule)
+        for k, text in enumerate(rule.partials):
+            table[opcode, 0] |= USES[opcode][k] << (4 * k)
+            table[opcode, 1 + k] = number[text]
+    return table
+
+
+def _needs_compiled_primal(rule: Rule) -> bool:
+    """Whether NumPy has no ufuncs for the functions in a rule's primal."""
+    return bool(names_in(rule.primal) & {"erf", "erfc", "lgamma", "digamma", "polygamma"})
+
+
+COMPILED_PRIMALS: frozenset[str] = frozenset(rule.name for rule in RULES if _needs_compiled_primal(rule))

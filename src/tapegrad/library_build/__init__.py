@@ -1,0 +1,1 @@
+"""Builds the engine's library when the package is built: ``python -m tapegrad.library_build FOLDER``."""

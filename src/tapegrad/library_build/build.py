@@ -1,0 +1,178 @@
+"""Builds the engine's library: what Numba makes of all its functions, linked into one extension module.
+
+Numba is needed here and not where the library is used. Each function is compiled by `numba.cfunc` from the text that is compiled
+where there is no library; their LLVM code is linked with that of `glue`, all but the module's initialisation becomes
+internal, and the whole is optimised once. Where there is no linker, the object file itself is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tapegrad.compilation import jit
+from tapegrad.compilation.jit import Lazy
+from tapegrad.kernels import library
+from tapegrad.kernels.generated_text import linear_source
+from tapegrad.kernels.opcodes import rule_table
+from tapegrad.kernels.second_partials import second_table
+from tapegrad.library_build.glue import Function, glue
+
+__all__ = ["build", "default_processor", "linked", "object_code", "record_text"]
+
+# Helpers of Numba that no library may need: what they do, it cannot.
+FOREIGN = re.compile(r"\b(numba|NRT|_ZN)")
+
+
+def default_processor() -> str:
+    """The family of processors that wheels are built for."""
+    return "x86-64-v3" if platform.machine() in ("x86_64", "AMD64") else "generic"
+
+
+def object_code(text: str, processor: str) -> bytes:
+    """Position-independent machine code of all entries and kernels that a text defines, and of the module around them.
+
+    Parameters
+    ----------
+    text : str
+        As `tapegrad.kernels.generated_text` makes it.
+    processor : str
+        A family of processors, as LLVM names it. Numba compiles for the one that the environment variable `NUMBA_CPU_NAME` says.
+
+    Raises
+    ------
+    RuntimeError
+        If the code needs what only Numba has.
+    TypeError
+        If an entry does not return int64.
+    """
+    return _optimised(*_compiled(text), processor)
+
+
+def _compiled(text: str) -> tuple[list[Function], list[str]]:
+    """All entries and kernels, and their LLVM code."""
+    import numba
+
+    jit.takes_all_passes = True
+    space: dict[str, Any] = {"__name__": "tapegrad_library"}
+    exec(compile(text, "<tapegrad engine>", "exec"), space)
+    space |= _sweeps_over_recordings()
+    functions, codes = [], []
+    for name, lazy in space.items():
+        if isinstance(lazy, Lazy):
+            made: Any = numba.cfunc(lazy.signature, error_model="numpy")(lazy.function)
+            functions.append(Function(name, lazy.signature, made.native_name, lazy.is_entry, lazy.nogil))
+            codes.append(made.inspect_llvm())
+    return functions, codes
+
+
+def _sweeps_over_recordings() -> dict[str, Lazy]:
+    """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
+    from tapegrad.nopython import lane_sweeps, sweep, sweep_entries
+
+    found = [lazy for module in (lane_sweeps, sweep) for lazy in vars(module).values() if isinstance(lazy, Lazy)]
+    return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
+
+
+def _optimised(functions: list[Function], codes: list[str], processor: str) -> bytes:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    triple = llvm.Target.from_default_triple()
+    machine = triple.create_target_machine(cpu=processor, opt=3, reloc="pic", codemodel="default")
+    whole = llvm.parse_assembly(codes[0])
+    for code in (*codes[1:], glue(functions)):
+        whole.link_in(llvm.parse_assembly(code))
+    for thing in (*whole.functions, *whole.global_variables):
+        if not thing.is_declaration and thing.name != f"PyInit_{library.MODULE}":
+            thing.linkage = "internal"
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
+    passes.getModulePassManager().run(whole, passes)
+    needed = [f.name for f in whole.functions if f.is_declaration and not f.name.startswith("llvm.")]
+    if any(map(FOREIGN.search, needed)):
+        raise RuntimeError(f"the engine's code needs {' '.join(filter(FOREIGN.search, needed))}, which only Numba has")
+    return bytes(machine.emit_object(whole))
+
+
+def _linker() -> str | None:
+    """The C compiler that links: what the environment says, what Python was built with, or the system's."""
+    if os.name != "posix":
+        return None
+    if "CC" in os.environ:
+        return shutil.which(shlex.split(os.environ["CC"])[0])
+    own = shlex.split(sysconfig.get_config_var("CC") or "cc")[0]
+    return shutil.which(own) or shutil.which("cc")
+
+
+def linked(code: bytes) -> tuple[str, bytes]:
+    """The library's name and content: an extension module, or the object file itself where nothing links."""
+    options = ["-shared", "-s", "-Wl,-z,now"] if sys.platform != "darwin" else ["-bundle", "-undefined", "dynamic_lookup"]
+    found = _linker()
+    if found:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            (place / "engine.o").write_bytes(code)
+            command = [found, *options, "-o", "engine.abi3.so", "engine.o", "-lm"]
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                return "engine.abi3.so", (place / "engine.abi3.so").read_bytes()
+            print(f"tapegrad: {' '.join(command)} failed, so the object file is kept: {done.stderr}", file=sys.stderr)
+    return "engine.o", code
+
+
+def build(folder: Path, processor: str) -> Path:
+    """Write library and record into a folder.
+
+    Parameters
+    ----------
+    folder : Path
+    processor : str
+        A family of processors, as LLVM names it.
+
+    Returns
+    -------
+    Path
+        The folder. What is there already is kept if it is of the same sources, for the same processors, and whole.
+
+    Raises
+    ------
+    RuntimeError
+        If Numba was imported for another processor, or the code needs what only Numba has.
+    """
+    if library.is_current(str(folder), processor):
+        return folder
+    if "numba" in sys.modules and os.environ.get("NUMBA_CPU_NAME") != processor:
+        raise RuntimeError("Numba was imported before; it compiles for this machine then. Build in a process of its own.")
+    os.environ |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
+    record = library.record_of_this(processor)  # before they are compiled: an edit meanwhile is noticed
+    keep(folder, record, *linked(object_code(linear_source(), processor)))
+    return folder
+
+
+def keep(folder: Path, record: dict[str, str], name: str, content: bytes) -> None:
+    """Write a library and its record into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / library.RECORD).unlink(missing_ok=True)  # a library is used with its own record only
+    (folder / name).unlink(missing_ok=True)  # processes that have loaded it go on with the file that was
+    (folder / name).write_bytes(content)
+    (folder / library.RECORD).write_text(record_text(record, name, content))
+
+
+def record_text(record: dict[str, str], name: str, content: bytes) -> str:
+    """The record of a library, with hashes of both and the tables that every process would else derive from the rules' text."""
+    tables = dict(zip(library.TABLES, (rule_table(), second_table()), strict=True))
+    record = record | {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
+    record |= {table: " ".join(map(str, words.ravel())) for table, words in tables.items()}
+    text = "\n".join(f"{name}: {value}" for name, value in record.items())
+    return f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n"

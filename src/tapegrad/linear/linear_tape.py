@@ -1,0 +1,292 @@
+"""Linear tapes: the derivative of recorded rows at one point as plain numbers, and the compiled sweeps over it.
+
+The tape itself is not needed any more once a linear tape is written, so a product can be taken at any time and any number of times.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.autograd.decoded_rows import object_at
+from tapegrad.autograd.messages import saved_record_of
+from tapegrad.autograd.sweep_memory import Sweep, borrow
+from tapegrad.engine import LANES
+from tapegrad.engine import layout as at
+from tapegrad.engine import linear_layout as lin
+from tapegrad.kernels.entries import KERNEL_WORDS
+from tapegrad.linear.hosted_rows import HostedRow
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.grad_mode import with_recording
+from tapegrad.tensors.tensor import Tensor, register_leaf
+
+__all__ = ["LinearTape", "linear_tape"]
+
+_ADDRESS = TAPE.address
+MOST_PLACES = 2**31 - 1  # places are int32
+NEEDED = ("partial_block", "gather_block", "scalar_partials")  # kernels of the engine that evaluate partials
+Matrix = np.ndarray
+ONE, SOME, MANY = LANES
+FLOAT64 = np.dtype(np.float64)
+
+
+@functools.cache
+def _module() -> Any:
+    """What holds the sweeps: a built engine has them, else they are compiled apart from the rest."""
+    TAPE.load()
+    if hasattr(TAPE.kernels, "linearise"):
+        return TAPE.kernels
+    from tapegrad.kernels import kernel_files
+
+    return kernel_files.load_linear()
+
+
+@functools.cache
+def _entry(name: str) -> Any:
+    return getattr(_module(), name).get()
+
+
+@functools.cache
+def _second_words() -> tuple[int, int, int]:
+    """Addresses of the table of second partials and of the kernels that evaluate them."""
+    return _module().second_partials.ctypes.data, _entry("second_scalar"), _entry("second_block")
+
+
+@functools.cache
+def _load_needed() -> None:
+    """Load the kernels of the engine that evaluate partials."""
+    for name in NEEDED:
+        TAPE.kernel_table[KERNEL_WORDS[name]] = getattr(TAPE.kernels, name).get()
+
+
+def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False) -> LinearTape | None:
+    """The linear tape from leaves to outputs.
+
+    Parameters
+    ----------
+    leaves, outputs : sequence of Tensor
+    second : bool
+        Whether second partials are wanted. There is one output then.
+
+    Returns
+    -------
+    LinearTape or None
+        None if a row between them is one that the compiled sweeps cannot take.
+
+    Raises
+    ------
+    RuntimeError
+        If values that a derivative needs were released or overwritten.
+    """
+    if TAPE.anomalies or any(t._meta is not None and t._meta.left for t in leaves):
+        return None  # anomalies are looked for row by row; a leaf that has left a row may have more than one
+    for t in (*leaves, *outputs):
+        if t._row < 0:
+            register_leaf(t)
+    sizes = [_size(t) for t in leaves]
+    tape = LinearTape(sum(sizes), second)
+    if not any(t._row for t in outputs):
+        tape.outputs = [(-1, _size(t)) for t in outputs]
+        tape.places = tape.inputs
+        return tape
+    TAPE.load()
+    with TAPE.claim():
+        inputs, tops = [TAPE.slot(t._row) for t in leaves], [TAPE.slot(t._row) if t._row else -1 for t in outputs]
+        state = borrow()
+        tracked = [slot for slot in tops if slot >= 0]
+        state.request(inputs, max(tracked))
+        state.plan(tracked)
+        try:
+            done = tape.write(state, inputs, sizes)
+            if done:
+                tape.outputs = [(tape.place(slot), _size(t)) for slot, t in zip(tops, outputs, strict=True)]
+        finally:
+            TAPE.clear(_ADDRESS, state.address, int(state.header[at.LOW]))
+        state.finish()
+    tape.forget_rows()
+    return tape if done else None
+
+
+def _size(t: Tensor) -> int:
+    return 1 if type(t._data) is float else int(t._data.size)
+
+
+class LinearTape:
+    """Entries of a linear tape, and the products that they give.
+
+    Attributes
+    ----------
+    inputs : int
+        Number of elements of all leaves; they have the first places.
+    places : int
+        Number of all places.
+    outputs : list of (int, int)
+        First place and number of elements of each output; place -1 for one that depends on no leaf.
+    """
+
+    def __init__(self, inputs: int, second: bool) -> None:
+        self.inputs, self.places, self.second = inputs, inputs, second
+        self.outputs: list[tuple[int, int]] = []
+        self.header = np.zeros(lin.LINEAR_WORDS, np.int64)
+        self.address = self.header.ctypes.data
+        self.memory: list[np.ndarray] = []
+        self.hosts: dict[int, HostedRow] = {}
+        self._row_places = np.empty(0, np.int64)
+        self._low = 0
+        self._weighed = False
+
+    def write(self, state: Sweep, slots: Sequence[int], sizes: Sequence[int]) -> bool:
+        """Write the rows of a planned pass; False if there is one that cannot be."""
+        header = self.header
+        if self.second:
+            header[lin.WITH_SECOND] = 1
+            header[lin.SECOND_TABLE], header[lin.SECOND_SCALAR], header[lin.SECOND_BLOCK] = _second_words()
+        if _entry("measure_linear")(_ADDRESS, state.address, self.address) or self.inputs + header[lin.PLACES] > MOST_PLACES:
+            return False
+        self._low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
+        entries = int(header[lin.ENTRIES])
+        self._row_places = np.full(top + 1 - self._low, -1, np.int64)
+        place = 0
+        for slot, size in zip(slots, sizes, strict=True):
+            if slot >= self._low and state.offsets[slot] != at.UNSEEN:
+                self._row_places[slot - self._low] = place
+            place += size
+        self.memory = [
+            np.empty(lin.ENTRY_BYTES * entries // 8 + 1, np.int64),
+            np.empty(lin.CURVE_BYTES * entries // 8 + 1 if self.second else 1),
+            np.empty(int(header[lin.PROGRAM_WORDS]) + 1, np.int64),
+            large_empty((int(header[lin.FACTOR_COUNT]) + 1,), FLOAT64),
+        ]
+        for word, array in zip((lin.ENTRY, lin.CURVES, lin.PROGRAM, lin.FACTORS), self.memory, strict=True):
+            header[word] = array.ctypes.data
+        header[lin.PLACE_OF] = self._row_places.ctypes.data - 8 * self._low
+        header[lin.PLACES] = self.inputs
+        _load_needed()
+        _entry("linearise")(_ADDRESS, state.address, self.address)
+        self.places = int(header[lin.PLACES])
+        return self._add_hosts()
+
+    def _add_hosts(self) -> bool:
+        """Keep what the rows need whose derivative is Python; False if one of them runs itself."""
+        entries = self.memory[0][: lin.ENTRY_BYTES // 8 * int(self.header[lin.ENTRIES])].reshape(-1, lin.ENTRY_BYTES // 8)
+        for number in np.flatnonzero(entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).tolist():
+            slot = int(entries[number, 1])
+            record = saved_record_of(slot)
+            if object_at(record.payload).runs_itself:
+                return False
+            # Its values are differentiated in `push`, which those of inference mode cannot be.
+            self.hosts[number] = with_recording(HostedRow, slot, record, self.place)
+        return True
+
+    def place(self, slot: int) -> int:
+        """First place of a row; -1 if it depends on no input."""
+        number = slot - self._low
+        return int(self._row_places[number]) if 0 <= number < len(self._row_places) else -1
+
+    def forget_rows(self) -> None:
+        """Drop what leads from rows to places."""
+        self._row_places = np.empty(0, np.int64)
+
+    def push(self, tangents: Matrix) -> Matrix:
+        """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
+
+        def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
+            dots = self._directions(lanes, columns)
+            self._push(lanes, dots, columns.shape[1])
+            self._read_outputs(dots, out)
+
+        return _in_blocks(tangents, sum(size for _, size in self.outputs), sweep)
+
+    def pull(self, cotangents: Matrix) -> Matrix:
+        """Products of the transposed Jacobian with the columns of a matrix of shape (results, k)."""
+
+        def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
+            bars = self._zeros(lanes)
+            self._seed(bars, columns)
+            self._pull(lanes, bars, columns.shape[1])
+            out[...] = bars[: self.inputs, : out.shape[1]]
+
+        return _in_blocks(cotangents, self.inputs, sweep)
+
+    def curve(self, tangents: Matrix) -> Matrix:
+        """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
+        if not self._weighed:
+            bars = self._zeros(1)
+            self._seed(bars, np.ones((1, 1)))
+            self._pull(1, bars, 1)
+            weigh, address, place = _entry("weigh"), self.address, bars.ctypes.data
+            # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
+            # without memory for its arguments the call does not begin.
+            self._weighed = True
+            try:
+                weigh(address, place)
+            except MemoryError:
+                self._weighed = False
+                raise
+
+        def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
+            dots, bars = self._directions(lanes, columns), self._zeros(lanes)
+            self._push(lanes, dots, columns.shape[1])
+            _entry(f"curve_lanes_{lanes}")(self.address, dots.ctypes.data, bars.ctypes.data)
+            out[...] = bars[: self.inputs, : out.shape[1]]
+
+        return _in_blocks(tangents, self.inputs, sweep)
+
+    def _push(self, lanes: int, dots: Matrix, count: int) -> None:
+        """Sweep forwards, with the steps that Python makes in between for so many of the lanes."""
+        run, at = _entry(f"push_lanes_{lanes}"), 0
+        while (at := run(self.address, dots.ctypes.data, at)) != lin.FINISHED:
+            self.hosts[at].push(dots, count)
+            at += 1
+
+    def _pull(self, lanes: int, bars: Matrix, count: int) -> None:
+        """The same backwards."""
+        run, at = _entry(f"pull_lanes_{lanes}"), int(self.header[lin.ENTRIES]) - 1
+        while (at := run(self.address, bars.ctypes.data, at)) != lin.FINISHED:
+            self.hosts[at].pull(bars, count)
+            at -= 1
+
+    def _fresh(self, lanes: int) -> Matrix:
+        return large_empty((self.places, lanes), FLOAT64)
+
+    def _directions(self, lanes: int, columns: Matrix) -> Matrix:
+        dots = self._fresh(lanes)
+        dots[: self.inputs, : columns.shape[1]] = columns
+        dots[: self.inputs, columns.shape[1] :] = 0.0
+        return dots
+
+    def _zeros(self, lanes: int) -> Matrix:
+        zeros = self._fresh(lanes)
+        zeros.fill(0.0)
+        return zeros
+
+    def _seed(self, bars: Matrix, columns: Matrix) -> None:
+        done = 0
+        for place, size in self.outputs:
+            if place >= 0:
+                bars[place : place + size, : columns.shape[1]] += columns[done : done + size]
+            done += size
+
+    def _read_outputs(self, dots: Matrix, out: Matrix) -> None:
+        done = 0
+        for place, size in self.outputs:
+            out[done : done + size] = dots[place : place + size, : out.shape[1]] if place >= 0 else 0.0
+            done += size
+
+
+def _in_blocks(columns: Matrix, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
+    """Sweep over all columns, several lanes at once."""
+    count = columns.shape[1]
+    results = np.empty((rows, count))
+    start = 0
+    while start < count:
+        rest = count - start
+        lanes = ONE if rest == 1 else MANY if rest > MANY // 2 else SOME
+        stop = min(start + lanes, count)
+        sweep(lanes, columns[:, start:stop], results[:, start:stop])
+        start = stop
+    return results

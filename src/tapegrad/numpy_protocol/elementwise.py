@@ -1,0 +1,53 @@
+"""Functions of one element at a time with NumPy's names and arguments, made of the package's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tapegrad.numpy_protocol.functions import as_tensors, one, real
+from tapegrad.surface import functions as tg
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["ELEMENTWISE", "cbrt", "modf"]
+
+
+def cbrt(x: Any) -> Any:
+    """The real cube root."""
+    x = real(x)
+    sign = tg.copysign(tg.ones_like(x), x.detach())
+    return sign * (sign * x) ** (1 / 3)
+
+
+def modf(x: Any) -> tuple[Tensor, Tensor]:
+    """The part after the point, which has the derivative of the whole, and the part before it."""
+    x = real(x)
+    whole = tg.trunc(x.detach())
+    infinite = tg.isinf(whole)
+    return tg.where(infinite, tg.copysign(tg.zeros_like(whole), whole), x - whole), whole
+
+
+def _fix(x: Any) -> Any:
+    return tg.trunc(one(x))
+
+
+def _sinc(x: Any) -> Any:
+    return tg.sinc(real(x))
+
+
+def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if not len(condlist):
+        raise ValueError("select with an empty condition list is not possible")
+    conditions = [one(condition) for condition in condlist]
+    for k, condition in enumerate(conditions):
+        if condition.dtype.kind != "b":
+            raise TypeError(f"invalid entry {k} in condlist: should be boolean ndarray")
+    result, *choices = as_tensors(default, *choicelist)
+    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
+        result = tg.where(condition, choice, result)
+    return result
+
+
+ELEMENTWISE: dict[str, Callable[..., Any]] = {"fix": _fix, "select": _select, "sinc": _sinc}

@@ -1,0 +1,399 @@
+"""Functions of tensors with NumPy's names, arguments and defaults, made of the package's own.
+
+Each has the name of the NumPy function that it answers for. Arguments that have no counterpart are left out of the signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.reductions import count
+from tapegrad.recording.structural import axes as axes_of
+from tapegrad.surface import functions as tg
+from tapegrad.tensors.tensor import Tensor, as_operand
+
+__all__ = ["COUNTERPARTS", "NotCovered", "as_tensors", "every", "named", "one", "real"]
+
+Axis = int | Sequence[int] | None
+
+
+class NotCovered(Exception):  # noqa: N818 - it never reaches a user
+    """A NumPy function, or an argument of it, that has no counterpart."""
+
+
+def named(name: str) -> Callable[..., Any]:
+    """A function of the package, as ``"sum"`` or ``"linalg.inv"``."""
+    found: Any = tg
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise NotCovered
+    return found
+
+
+def as_tensors(*values: Any) -> list[Any]:
+    """Arrays and lists as tensors; tensors and numbers as they are."""
+    return [x if isinstance(x, (Tensor, bool, int, float)) else as_operand(np.asarray(x)) for x in values]
+
+
+def one(x: Any) -> Tensor:
+    """An operand as a tensor."""
+    return x if isinstance(x, Tensor) else as_operand(x if isinstance(x, np.ndarray) else np.asarray(x))
+
+
+def real(x: Any) -> Tensor:
+    """Integers as floats, as NumPy's means take them."""
+    x = one(x)
+    return x if x.dtype.kind == "f" else x.to(np.float64)
+
+
+def every(x: Tensor, axis: Axis) -> tuple[int, ...]:
+    """The axes of a reduction."""
+    return tuple(range(x.ndim)) if axis is None else axes_of(axis, x.ndim)
+
+
+# Reductions
+
+
+def _sum(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return _added(tg.sum, one(a), axis, dtype, keepdims)
+
+
+def _mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return _added(tg.mean, real(a), axis, dtype, keepdims)
+
+
+def _nansum(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return _added(tg.nansum, one(a), axis, dtype, keepdims)
+
+
+def _nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    return _added(tg.nanmean, real(a), axis, dtype, keepdims)
+
+
+def _added(function: Any, x: Tensor, axis: Axis, dtype: Any, keepdims: bool) -> Any:
+    if axis == ():
+        return x.clone() if dtype is None else x.to(dtype)
+    return function(x, axis, keepdims, dtype=dtype)
+
+
+def _prod(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
+    x = one(a)
+    x = x if dtype is None else x.to(dtype)
+    if axis is None and not keepdims:
+        return tg.prod(x)
+    for k in sorted(every(x, axis), reverse=True):
+        x = tg.prod(x, k, keepdims)
+    return x
+
+
+def _var(a: Any, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
+    return _spread(tg.var, a, axis, dtype, ddof if correction is None else correction, keepdims)
+
+
+def _std(a: Any, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
+    return _spread(tg.std, a, axis, dtype, ddof if correction is None else correction, keepdims)
+
+
+def _spread(function: Any, a: Any, axis: Axis, dtype: Any, correction: float, keepdims: bool) -> Any:
+    x = real(a) if dtype is None else one(a).to(dtype)
+    if axis == ():
+        raise NotCovered("it reduces at least one axis")
+    return function(x, axis, correction=correction, keepdim=keepdims)
+
+
+def _max(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    return _extreme(tg.amax, one(a), axis, keepdims)
+
+
+def _min(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    return _extreme(tg.amin, one(a), axis, keepdims)
+
+
+def _extreme(function: Any, x: Tensor, axis: Axis, keepdims: bool) -> Any:
+    if 0 in x.shape and count(x.shape, every(x, axis)) == 0:
+        raise ValueError("zero-size array to reduction operation which has no identity")
+    return x.clone() if axis == () else function(x, axis, keepdims)
+
+
+def _ptp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
+    return _max(a, axis, keepdims=keepdims) - _min(a, axis, keepdims=keepdims)
+
+
+def _cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    return _along(tg.cumsum, a, axis, dtype=dtype)
+
+
+def _cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    return _along(tg.cumprod, a, axis, dtype=dtype)
+
+
+def _along(function: Any, a: Any, axis: int | None, **options: Any) -> Any:
+    x = one(a)
+    return function(x.reshape(-1), 0, **options) if axis is None else function(x, axis, **options)
+
+
+def _sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
+    return _along(tg.sort, a, axis, stable=True)[0]
+
+
+def _average(a: Any, axis: int | None = None, weights: Any = None, *, keepdims: bool = False) -> Any:
+    if weights is None:
+        return _mean(a, axis, keepdims=keepdims)
+    x, w = one(a), one(weights)
+    if w.shape != x.shape:
+        if axis is None or w.shape != (x.shape[axis],):
+            raise TypeError("average(): weights must have the shape of a, or of its axis")
+        w = w.reshape(*(x.shape[axis] if k == axis % x.ndim else 1 for k in range(x.ndim)))
+    return _sum(x * w, axis, keepdims=keepdims) / _sum(w * tg.ones_like(x), axis, keepdims=keepdims)
+
+
+def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    return tg.sum(tg.diagonal(one(a), offset, axis1, axis2), -1, dtype=dtype)
+
+
+# Elementwise
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    low, high = (x if x is None else as_tensors(x)[0] for x in (low, high))
+    return one(a).clone() if low is None and high is None else tg.clamp(one(a), low, high)
+
+
+def _round(a: Any, decimals: int = 0) -> Any:
+    x = one(a)
+    return tg.round(x) if decimals == 0 else tg.round(x * 10.0**decimals) / 10.0**decimals
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None and y is None:
+        return tg.nonzero(one(condition), as_tuple=True)
+    return tg.where(one(condition), *as_tensors(x, y))
+
+
+def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    return named("nan_to_num")(one(x), nan, posinf, neginf)
+
+
+def _real_part(val: Any) -> Any:
+    return one(val)
+
+
+# Shapes
+
+
+def _shaped(a: Any) -> tuple[int, ...]:
+    return tuple(one(a).shape)
+
+
+def _size(a: Any, axis: Axis = None) -> int:
+    x = one(a)
+    return count(x.shape, every(x, axis))
+
+
+def _reshape(a: Any, /, shape: Any) -> Any:
+    return one(a).reshape(shape)
+
+
+def _ravel(a: Any) -> Any:
+    return one(a).reshape(-1)
+
+
+def _transpose(a: Any, axes: Any = None) -> Any:
+    x = one(a)
+    return x.permute(*(range(x.ndim)[::-1] if axes is None else axes))
+
+
+def _matrix_transpose(x: Any, /) -> Any:
+    return one(x).mT
+
+
+def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    return one(a).transpose(axis1, axis2)
+
+
+def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
+    return one(a).movedim(source, destination)
+
+
+def _squeeze(a: Any, axis: Axis = None) -> Any:
+    x = one(a)
+    if axis is None:
+        return x.squeeze()
+    axes = axes_of(axis, x.ndim)
+    if any(x.shape[k] != 1 for k in axes):
+        raise ValueError(
+            f"cannot select an axis to squeeze out which has size not equal to one: axis {axis} of shape {list(x.shape)}"
+        )
+    return x.squeeze(axes)
+
+
+def _expand_dims(a: Any, axis: Any) -> Any:
+    x = one(a)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    for k in sorted(axes_of(axes, x.ndim + len(axes))):
+        x = x.unsqueeze(k)
+    return x
+
+
+def _broadcast_to(array: Any, shape: Any) -> Any:
+    return tg.broadcast_to(one(array), (shape,) if isinstance(shape, int) else tuple(shape))
+
+
+def _broadcast_arrays(*args: Any) -> Any:
+    return tg.broadcast_tensors(*map(one, args))
+
+
+def _copy(a: Any) -> Any:
+    return one(a).clone()
+
+
+def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    if isinstance(dst, Tensor) or isinstance(where, Tensor):
+        raise NotCovered("write into a Tensor with t.copy_(...) or t[mask] = ...")
+    np.copyto(dst, np.asarray(src), casting=casting, where=where)
+
+
+def _astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
+    return one(x).to(dtype, copy=copy)
+
+
+def _diag(v: Any, k: int = 0) -> Any:
+    return tg.diag(one(v), k)
+
+
+def _diagflat(v: Any, k: int = 0) -> Any:
+    return tg.diagflat(one(v), k)
+
+
+def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    return tg.diagonal(one(a), offset, axis1, axis2)
+
+
+def _tril(m: Any, k: int = 0) -> Any:
+    return tg.tril(one(m), k)
+
+
+def _triu(m: Any, k: int = 0) -> Any:
+    return tg.triu(one(m), k)
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Any:
+    x = one(a)
+    value = one(fill_value).to(x.dtype if dtype is None else dtype)
+    return _broadcast_to(value, x.shape if shape is None else shape).clone()
+
+
+# Rearranging
+
+
+def _flip(m: Any, axis: Axis = None) -> Any:
+    x = one(m)
+    return x.flip(*every(x, axis)) if x.ndim else x.clone()
+
+
+def _fliplr(m: Any) -> Any:
+    return _flip(m, 1)
+
+
+def _flipud(m: Any) -> Any:
+    return _flip(m, 0)
+
+
+def _roll(a: Any, shift: Any, axis: Axis = None) -> Any:
+    return tg.roll(one(a), shift, axis)
+
+
+def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    return tg.rot90(one(m), k, axes)
+
+
+def _tile(A: Any, reps: Any) -> Any:
+    return tg.tile(one(A), (reps,) if isinstance(reps, int) else tuple(reps))
+
+
+def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
+    return tg.repeat_interleave(one(a), repeats if isinstance(repeats, (int, Tensor)) else one(repeats), axis)
+
+
+def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
+    x, index = one(a), one(indices)
+    if axis is None:
+        return x.reshape(-1)[index]
+    return x[(*[slice(None)] * (axis % max(1, x.ndim)), index)]
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
+    return tg.take_along_dim(one(arr), one(indices), axis)
+
+
+def _compress(condition: Any, a: Any, axis: int | None = None) -> Any:
+    return _take(a, tg.nonzero(one(condition)).reshape(-1), axis)
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+    x = one(a)
+    for _ in range(n):
+        x = tg.narrow(x, axis, 1, x.shape[axis] - 1) - tg.narrow(x, axis, 0, x.shape[axis] - 1)
+    return x
+
+
+def _concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Any:
+    parts = [one(x).reshape(-1) if axis is None else one(x) for x in arrays]
+    joined = tg.cat(parts, axis or 0)
+    return joined if dtype is None else joined.to(dtype)
+
+
+def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
+    joined = tg.stack([one(x) for x in arrays], axis)
+    return joined if dtype is None else joined.to(dtype)
+
+
+def _hstack(tup: Any) -> Any:
+    return tg.hstack([one(x) for x in tup])
+
+
+def _vstack(tup: Any) -> Any:
+    return tg.vstack([one(x) for x in tup])
+
+
+def _dstack(tup: Any) -> Any:
+    return tg.dstack([one(x) for x in tup])
+
+
+def _column_stack(tup: Any) -> Any:
+    return tg.column_stack([one(x) for x in tup])
+
+
+def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+    return _concatenate((arr, values), axis)
+
+
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    x = one(ary)
+    if isinstance(indices_or_sections, int) and x.shape[axis] % indices_or_sections:
+        raise ValueError("array split does not result in an equal division")
+    return _array_split(x, indices_or_sections, axis)
+
+
+def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    sections = indices_or_sections if isinstance(indices_or_sections, int) else [int(k) for k in indices_or_sections]
+    return list(tg.tensor_split(one(ary), sections, axis))
+
+
+def _meshgrid(*xi: Any, indexing: str = "xy") -> Any:
+    return tg.meshgrid(*(one(x).reshape(-1) for x in xi), indexing=indexing)
+
+
+_NAMES = (
+    "append array_split astype average broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto "
+    "cumprod cumsum diag diagflat diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose max "
+    "mean meshgrid min moveaxis nan_to_num nanmean nansum prod ptp ravel repeat reshape roll rot90 round size sort split "
+    "squeeze stack std sum swapaxes take take_along_axis tile trace transpose tril triu var vstack where"
+)
+COUNTERPARTS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
+COUNTERPARTS |= {"amax": _max, "amin": _min, "around": _round, "permute_dims": _transpose, "real": _real_part, "shape": _shaped}

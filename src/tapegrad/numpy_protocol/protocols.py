@@ -1,0 +1,347 @@
+"""NumPy's functions on tensors: what ``np.sin(t)``, ``array + t`` and ``np.concatenate([t, u])`` mean.
+
+NumPy hands its calls over by two protocols, one for ufuncs and one for its other functions. Both look into tables: from ufuncs to
+operators or names of the package, and from functions to those of `functions` and its
+neighbours, which take NumPy's arguments. What is in no table raises: a tensor is not turned into an array behind the caller's back,
+since that would lose its gradient.
+
+The module is imported by the first such call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.deferred import look_up
+from tapegrad.frames import is_inside_driver
+from tapegrad.numpy_protocol.functions import NotCovered, as_tensors, named, one
+from tapegrad.ops.elementwise import deliver_to
+from tapegrad.surface import functions as tg
+from tapegrad.surface.tensor_methods import OnTheClass
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make
+
+__all__ = ["array_function", "array_ufunc"]
+
+
+def _elementwise(name: str) -> Callable[[Any], Any]:
+    """A function of another file, which its first call imports."""
+
+    def call(x: Any) -> Any:
+        return look_up(f"numpy_protocol.elementwise:{name}")(x)
+
+    return call
+
+
+OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.divide: operator.truediv,
+    np.floor_divide: operator.floordiv, np.remainder: operator.mod, np.power: operator.pow, np.matmul: operator.matmul,
+    np.less: operator.lt, np.less_equal: operator.le, np.greater: operator.gt, np.greater_equal: operator.ge,
+    np.equal: operator.eq, np.not_equal: operator.ne,
+}  # fmt: skip
+
+# Ufuncs by the names of what they are here. Another library's ufunc may have one of these names and mean something else.
+_SAME_NAME = (
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor ceil copysign cos cosh deg2rad exp "
+    "exp2 expm1 floor fmax fmin fmod gcd heaviside hypot isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp logaddexp2 "
+    "logical_and logical_not logical_or logical_xor maximum minimum nextafter rad2deg reciprocal sign signbit sin sinh sqrt square "
+    "tan tanh trunc"
+)
+UFUNCS: dict[Any, str] = {getattr(np, name): name for name in _SAME_NAME.split()}
+UFUNCS |= {
+    np.degrees: "rad2deg", np.fabs: "abs", np.float_power: "float_power", np.invert: "bitwise_not", np.radians: "deg2rad",
+    np.left_shift: "bitwise_left_shift", np.right_shift: "bitwise_right_shift", np.rint: "round", np.vecdot: "linalg.vecdot",
+}  # fmt: skip
+TENSORS_ONLY = frozenset(["fmax", "fmin", "heaviside", "logaddexp2"])  # functions that take no numbers
+UNARY: dict[Any, Callable[[Any], Any]] = {
+    np.absolute: operator.abs, np.cbrt: _elementwise("cbrt"), np.conjugate: operator.pos, np.modf: _elementwise("modf"),
+    np.negative: operator.neg, np.positive: operator.pos,
+}  # fmt: skip
+REDUCTIONS: dict[Any, Any] = {
+    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min, np.logical_and: np.all, np.logical_or: np.any,
+}  # fmt: skip
+ACCUMULATIONS: dict[Any, Any] = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+# What depends on values only by steps, or not at all: NumPy computes it, and arrays in the result become untracked tensors.
+_OF_VALUES = (
+    "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast count_nonzero digitize "
+    "empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj may_share_memory ndim nonzero ones_like "
+    "result_type searchsorted shares_memory zeros_like"
+)
+# What shows, stores or converts arrays: of untracked tensors only, as `numpy.asarray`. SciPy converts what the functions that it
+# minimises return by `numpy.atleast_1d`, and needs arrays from then on.
+_OF_ARRAYS = "array2string array_repr array_str atleast_1d atleast_2d atleast_3d save savetxt savez savez_compressed"
+
+
+def _found(name: str) -> Any:
+    place: Any = np
+    for part in name.split("."):
+        place = getattr(place, part, None)
+    return place
+
+
+def _on(convert: Callable[[Tensor], Any], function: Any) -> Callable[..., Any]:
+    """A NumPy function of tensors converted to arrays."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return convert(value)
+        nested = isinstance(value, (list, tuple)) and any(isinstance(x, (Tensor, list, tuple)) for x in value)
+        return list(map(changed, value)) if nested else value
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*map(changed, args), **{name: changed(value) for name, value in kwargs.items()})
+
+    return call
+
+
+def _giving_tensors(function: Any) -> Callable[..., Any]:
+    """A function whose results are tensors instead of arrays."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        return tuple(_as_result(x) for x in result) if isinstance(result, tuple) else _as_result(result)
+
+    return call
+
+
+def _as_result(value: Any) -> Any:
+    return one(value) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+class Entry(NamedTuple):
+    """What answers for a NumPy function, and which arguments it takes."""
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+    positional: float  # how many of them can be given by position
+
+
+@functools.cache
+def _entry(function: Callable[..., Any]) -> Entry:
+    parameters = inspect.signature(function).parameters.values()
+    many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return Entry(function, tuple(p.name for p in parameters), float("inf") if many else places)
+
+
+# By the names that NumPy has for them. The common ones come first: a table is imported when those before it have not answered.
+TABLES = (
+    "numpy_protocol.functions:COUNTERPARTS",
+    "numpy_protocol.products:PRODUCTS",
+    "numpy_protocol.rearranging:REARRANGING",
+    "numpy_protocol.elementwise:ELEMENTWISE",
+    "numpy_protocol.statistics:STATISTICS",
+    "numpy_protocol.sampled_functions:SAMPLED",
+    "numpy_protocol.polynomials:POLYNOMIALS",
+)  # fmt: skip
+_read: set[str] = set()
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # of the tables that were read
+
+
+def function_for(function: Any) -> Callable[..., Any]:
+    """What the tables have for a NumPy function.
+
+    Raises
+    ------
+    NotCovered
+        If none has it.
+    """
+    for place in TABLES:
+        if place not in _read:
+            FUNCTIONS.update({_found(name): own for name, own in look_up(place).items() if _found(name)})
+            _read.add(place)
+        if function in FUNCTIONS:
+            return FUNCTIONS[function]
+    raise NotCovered
+
+
+VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array_of, _found(name))) for name in _OF_VALUES.split()}
+VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
+
+# Arguments spelt out as NumPy would take them by itself.
+NEUTRAL = (
+    ("casting", "same_kind"),
+    ("order", "C"),
+    ("order", "K"),
+    ("where", True),
+    ("overwrite_input", False),
+    ("writeable", False),
+    ("sorted", True),
+)
+
+# Functions of the package that have the name of one of NumPy's and mean something else.
+_OTHERWISE = "cross load max median min nanmedian nonzero put save select sort split std take transpose unique var"
+OTHERWISE = frozenset(_OTHERWISE.split())
+
+FAMILIAR = frozenset([Tensor, np.ndarray, np.float64, float, int])
+_Float64 = np.float64
+_float64 = np.dtype(np.float64)
+
+
+def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """NumPy's protocol for ufuncs; also how ``array + tensor`` arrives here.
+
+    Raises
+    ------
+    TypeError
+        If the ufunc, its method or one of the arguments is not covered.
+    RuntimeError
+        If ``out=`` is given and something is tracked.
+    """
+    if method == "__call__" and not kwargs:
+        operate = OPERATORS.get(ufunc)
+        x, y = inputs if len(inputs) == 2 else (None, None)
+        if operate is not None and not (_is_foreign(x) or _is_foreign(y)):
+            return operate(x if isinstance(x, Tensor) else _plain(x), y if isinstance(y, Tensor) else _plain(y))
+    if any(map(_is_foreign, inputs)):
+        return NotImplemented
+    out = kwargs.pop("out", (None,))
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    if getattr(np, ufunc.__name__, None) is ufunc:
+        name = f"numpy.{name}"
+    try:
+        if method not in _METHODS:
+            raise NotCovered
+        if len(out) > 1 and any(place is not None for place in out):
+            raise NotCovered("out= of several results")
+        result = _METHODS[method](ufunc, *inputs, **kwargs)
+    except NotCovered as why:
+        raise TypeError(_advice(name, str(why))) from None
+    return _deliver(out[0] if len(out) == 1 else None, result)
+
+
+def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """NumPy's protocol for functions that are not ufuncs.
+
+    Raises
+    ------
+    TypeError
+        If the function or one of the arguments is not covered.
+    RuntimeError
+        If ``out=`` is given and something is tracked.
+    """
+    if not all(issubclass(kind, (Tensor, np.ndarray)) for kind in types):
+        return NotImplemented
+    kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
+    out = kwargs.pop("out", None)
+    try:
+        result = _call(function, *args, **kwargs)
+    except NotCovered as why:
+        raise TypeError(_advice(f"{function.__module__}.{function.__name__}", str(why))) from None
+    return _deliver(out, result)
+
+
+def _is_foreign(x: Any) -> bool:
+    """Whether an operand is of another library that takes part in the protocol: it is asked next."""
+    kind = type(x)
+    return kind not in FAMILIAR and hasattr(kind, "__array_ufunc__") and not isinstance(x, (Tensor, np.ndarray, np.generic))
+
+
+def _plain(x: Any) -> Any:
+    """An operand that is no tensor as one that Python's operators hand on to the tensor and not back to NumPy."""
+    kind = type(x)
+    if kind is np.ndarray and x.dtype is _float64 and x.ndim:
+        return make(x.copy(), 0)  # the caller may write into it before the derivative is taken
+    if kind is _Float64:
+        return float(x)
+    if kind is float or kind is int or kind is bool:
+        return x
+    return as_operand(x if isinstance(x, (np.generic, np.ndarray)) else np.asarray(x))
+
+
+def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What the tables have for a NumPy function, called with NumPy's arguments."""
+    if function in VALUES:
+        return VALUES[function](*args, **kwargs)
+    entry = _entry(function_for(function))
+    if len(args) > entry.positional:
+        raise NotCovered("fewer of its arguments than given can be given by position")
+    check_arguments(entry.names, kwargs)
+    return entry.function(*args, **{name: value for name, value in kwargs.items() if name in entry.names})
+
+
+def check_arguments(known: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+    """Raise if a keyword argument that is not known says anything but what NumPy does anyhow."""
+    for name, value in kwargs.items():
+        neutral = value is None or name == "subok" or (isinstance(value, (bool, str)) and (name, value) in NEUTRAL)
+        if name not in known and not neutral:
+            raise NotCovered(f"its argument {name!r} has no counterpart")
+
+
+def _apply(ufunc: Any, *inputs: Any, **kwargs: Any) -> Any:
+    check_arguments((), kwargs)
+    if ufunc is np.divmod:
+        return _apply(np.floor_divide, *inputs), _apply(np.remainder, *inputs)
+    if ufunc in OPERATORS:
+        return OPERATORS[ufunc](*(x if isinstance(x, Tensor) else _plain(x) for x in inputs))
+    if ufunc in UNARY:
+        return UNARY[ufunc](as_tensors(*inputs)[0])
+    if ufunc not in UFUNCS:
+        raise NotCovered
+    operands = as_tensors(*inputs)
+    if UFUNCS[ufunc] in TENSORS_ONLY:
+        kind = next(x.dtype for x in operands if isinstance(x, Tensor))
+        operands = [x if isinstance(x, Tensor) else tg.full((), x, kind if kind.kind == "f" else None) for x in operands]
+    return named(UFUNCS[ufunc])(*operands)
+
+
+def _reduce(ufunc: Any, x: Any, axis: Any = 0, **kwargs: Any) -> Any:
+    if ufunc not in REDUCTIONS:
+        raise NotCovered
+    return _call(REDUCTIONS[ufunc], x, axis=axis, **kwargs)
+
+
+def _accumulate(ufunc: Any, x: Any, axis: int = 0, **kwargs: Any) -> Any:
+    if ufunc not in ACCUMULATIONS:
+        raise NotCovered
+    return _call(ACCUMULATIONS[ufunc], x, axis=axis, **kwargs)
+
+
+def _outer(ufunc: Any, x: Any, y: Any, **kwargs: Any) -> Any:
+    x, y = (x if isinstance(x, Tensor) else as_operand(np.asarray(x)) for x in (x, y))
+    return _apply(ufunc, x.reshape(*x.shape, *[1] * y.ndim), y, **kwargs)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {"__call__": _apply, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
+
+
+def _deliver(out: Any, result: Any) -> Any:
+    """The result, written into what was given as ``out=``."""
+    if out is None:
+        return result
+    if isinstance(out, Tensor):
+        return deliver_to(out, as_operand(result))
+    if not isinstance(result, Tensor):
+        raise TypeError("out= cannot hold a result that is no tensor")
+    if result._row:
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad, and "
+            "an array cannot be tracked. Leave out=... away (write x = x + t for x += t)"
+            + ("." if is_inside_driver() else ", or use t.detach().")
+        )
+    np.copyto(out, array_of(result), casting="same_kind")
+    return out
+
+
+def _advice(name: str, why: str) -> str:
+    short = name.removeprefix("numpy.")
+    found: Any = tg
+    for part in short.split("."):
+        found = getattr(found, part, None)
+    known = callable(found) and short not in OTHERWISE
+    refusal = f"{name} is not covered for Tensors{': ' + why if why else ''}."
+    if is_inside_driver():
+        instead = f"tg.{short}, or " if known else ""
+        return f"{refusal} It is called on what is being differentiated: write it with {instead}functions that have derivatives."
+    here = f"Use tg.{short}, or call" if known else "Call"
+    return f"{refusal} {here} t.detach().numpy() to work on the values alone, without gradients."
+
+
+for _protocol in (array_ufunc, array_function):
+    setattr(Tensor, f"__{_protocol.__name__}__", OnTheClass(_protocol))

@@ -1,0 +1,1 @@
+"""The operations on tensors, each with its derivative."""

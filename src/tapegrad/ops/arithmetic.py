@@ -1,0 +1,386 @@
+"""Named forms of rules that take keywords: ``add(x, y, alpha=2)``, ``div(x, y, rounding_mode="floor")``, ``softplus(x, beta)``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.ops.elementwise import FUNCTIONS
+from tapegrad.ops.searching import nonzero
+from tapegrad.ops.undifferentiable import floored_quotient
+from tapegrad.recording.apply_rule import apply_rule, check_broadcast
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+
+__all__ = [
+    "add",
+    "addcdiv",
+    "addcmul",
+    "clamp",
+    "clip",
+    "div",
+    "float_power",
+    "leaky_relu",
+    "logit",
+    "round",
+    "rsub",
+    "softplus",
+    "sub",
+    "where",
+]
+
+_plain = FUNCTIONS
+
+
+def scaled(y: Any, alpha: Any) -> Any:
+    """``alpha * y`` for a factor that must be a number: a tracked one would lose its gradient where it is 1.
+
+    Raises
+    ------
+    TypeError
+        If `alpha` is not a number or an untracked tensor without dimensions.
+    """
+    factor = plain_number("add", "alpha", alpha)
+    return y if factor == 1 else _plain["mul"](as_operand(y), factor)
+
+
+def add(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+    """Sum ``x + alpha * other``.
+
+    Parameters
+    ----------
+    x, other : Tensor or number
+        Broadcast.
+    alpha : number
+        Factor of `other`.
+    out : Tensor, optional
+        Receives the result; nothing may be tracked then.
+
+    Examples
+    --------
+    >>> tg.add(tg.tensor([1.0, 2.0]), 1, alpha=10)
+    tensor([11., 12.])
+    """
+    return _plain["add"](x, scaled(other, alpha), out=out)
+
+
+def sub(x: Any, other: Any, *, alpha: float = 1, out: Tensor | None = None) -> Tensor:
+    """Difference ``x - alpha * other``.
+
+    Examples
+    --------
+    >>> tg.sub(tg.tensor([1.0, 2.0]), 1)
+    tensor([0., 1.])
+    """
+    return _plain["sub"](x, scaled(other, alpha), out=out)
+
+
+def rsub(x: Any, other: Any, *, alpha: float = 1) -> Tensor:
+    """Difference ``other - alpha * x``."""
+    return _plain["sub"](other, scaled(x, alpha))
+
+
+def div(x: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """Quotient ``x / other``, optionally rounded.
+
+    Parameters
+    ----------
+    rounding_mode : {None, "trunc", "floor"}
+        A rounded quotient has derivative 0.
+
+    Raises
+    ------
+    RuntimeError
+        For another rounding mode, and for division of integers by zero if the quotient is rounded.
+
+    Examples
+    --------
+    >>> tg.div(tg.tensor([7.0, -7.0]), 2.0, rounding_mode="floor")
+    tensor([ 3., -4.])
+    """
+    if rounding_mode is None:
+        return _plain["div"](x, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+    operands = as_operand(x), as_operand(other)
+    if rounding_mode == "floor":
+        return apply(_ROUNDED_DIV, operands, floored_quotient(x, other))
+    dtype = dtypes.result_type(x, other)
+    if dtype.kind == "f":
+        rounded = _plain["trunc"](_plain["div"](*(t.detach() for t in operands)))
+        return apply(_ROUNDED_DIV, operands, array_of(rounded))
+    floor = floored_quotient(x, other)
+    a, b = (array_of(t).astype(dtype) for t in operands)
+    return wrap(floor + ((a % b != 0) & ((a < 0) != (b < 0))).astype(dtype))
+
+
+_ROUNDED_DIV = Structural(
+    "DivBackward2", ((),), lambda g, ctx: [wrap(np.zeros(s, d)) for s, d in zip(ctx.shapes, ctx.dtypes, strict=True)]
+)
+
+
+def round(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """Nearest number with so many decimals, halves to even; the derivative is 0.
+
+    Parameters
+    ----------
+    x : Tensor
+    decimals : int
+        May be negative.
+
+    Examples
+    --------
+    >>> tg.round(tg.tensor([2.5, 1.26]))
+    tensor([2., 1.])
+    >>> tg.round(tg.tensor([2.5, 1.26]), decimals=1)
+    tensor([2.5000, 1.3000])
+    """
+    if decimals == 0:
+        return _plain["round"](x)
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise NotImplementedError(f"\"round_vml_cpu\" not implemented for '{dtypes.type_name(data.dtype)}' with decimals")
+    with quiet():
+        return apply(_ROUND, (x,), np.round(data, decimals))
+
+
+_ROUND = Structural("RoundBackward1", ((),), lambda g, ctx: (wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0])),))
+
+
+def float_power(x: Any, exponent: Any) -> Tensor:
+    """Power ``x ** exponent`` in float64.
+
+    Parameters
+    ----------
+    x, exponent : Tensor or number
+        One of them a tensor; broadcast.
+
+    Examples
+    --------
+    >>> tg.float_power(tg.tensor([2, 3]), -1)
+    tensor([0.5000, 0.3333])
+    """
+    x, exponent = (cast(operand, dtypes.float64) if isinstance(operand, Tensor) else float(operand) for operand in (x, exponent))
+    return _plain["pow"](x, exponent)
+
+
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
+    """Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`.
+
+    Parameters
+    ----------
+    x : Tensor
+    eps : number, optional
+        Limit `x` to the interval from `eps` to ``1 - eps`` first.
+
+    Examples
+    --------
+    >>> tg.logit(tg.tensor([0.5, 1.0]), eps=0.1)
+    tensor([0.0000, 2.1972])
+    """
+    return _plain["logit"](x if eps is None else clamp(x, eps, 1.0 - eps))
+
+
+def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, value: float) -> Tensor:
+    for place, t in ((1, tensor1), (2, tensor2)):
+        if not isinstance(t, Tensor):
+            name = "addcmul" if op is _ADDCMUL else "addcdiv"
+            raise TypeError(f"{name}(): argument 'tensor{place}' (position {place + 1}) must be Tensor, not {type(t).__name__}")
+    dtype = dtypes.result_type(x, tensor1, tensor2)
+    with quiet():
+        a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
+        check_broadcast(a, b, c)
+        return apply(op, (x, tensor1, tensor2), np.asarray(a + dtype.type(value) * combine(b, c), dtype), value)
+
+
+def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """Sum ``x + value * tensor1 * tensor2``.
+
+    Parameters
+    ----------
+    x, tensor1, tensor2 : Tensor
+        Broadcast.
+    value : number
+
+    Examples
+    --------
+    >>> tg.addcmul(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.tensor(2.0), value=10)
+    tensor([61., 82.])
+    """
+    value = plain_number("addcmul", "value", value)
+    return _fused(_ADDCMUL, np.multiply, x, tensor1, tensor2, value)
+
+
+def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """Sum ``x + value * tensor1 / tensor2``.
+
+    Parameters
+    ----------
+    x, tensor1, tensor2 : Tensor
+        Broadcast.
+    value : number
+
+    Raises
+    ------
+    RuntimeError
+        If `tensor1` and `tensor2` are of integers.
+
+    Examples
+    --------
+    >>> tg.addcdiv(tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0]), tg.tensor(2.0), value=10)
+    tensor([16., 22.])
+    """
+    value = plain_number("addcdiv", "value", value)
+    if dtypes.result_type(tensor1, tensor2).kind != "f":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported. Convert a tensor, or add trunc(tensor1 / tensor2)."
+        )
+    return _fused(_ADDCDIV, np.divide, x, tensor1, tensor2, value)
+
+
+def _addcmul_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    _, b, c = ctx.inputs
+    x_shape, b_shape, c_shape = ctx.shapes
+    return (
+        sum_to(g, x_shape) if ctx.needs[0] else None,
+        sum_to(_plain["_mul0"](g * ctx.attrs, c), b_shape) if ctx.needs[1] else None,
+        sum_to(_plain["_mul0"](g * ctx.attrs, b), c_shape) if ctx.needs[2] else None,
+    )
+
+
+def _addcdiv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    _, b, c = ctx.inputs
+    x_shape, b_shape, c_shape = ctx.shapes
+    return (
+        sum_to(g, x_shape) if ctx.needs[0] else None,
+        sum_to(_plain["_mul0"](g * ctx.attrs, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
+        sum_to(_plain["_mul0"](g * -ctx.attrs, (b / c) / c), c_shape) if ctx.needs[2] else None,
+    )
+
+
+_ADDCMUL = Structural("AddcmulBackward0", ((), (2,), (1,)), _addcmul_vjp)
+_ADDCDIV = Structural("AddcdivBackward0", ((), (2,), (1, 2)), _addcdiv_vjp)
+
+
+def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """``log(1 + exp(beta * x)) / beta``, linear where ``beta * x`` exceeds `threshold`.
+
+    Examples
+    --------
+    >>> tg.softplus(tg.tensor([0.0, 30.0]))
+    tensor([ 0.6931, 30.0000])
+    """
+    beta, threshold = _float("softplus", "beta", beta), _float("softplus", "threshold", threshold)
+    if threshold != 20.0:
+        scaled = x * beta
+        low = _plain["log1p"](_plain["exp"](_plain["minimum"](scaled, threshold)))
+        return where(scaled > threshold, x, low / beta)
+    return _plain["softplus"](x) if beta == 1.0 else _plain["softplus"](x * beta) / beta
+
+
+def leaky_relu(x: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """``x`` where positive, else ``negative_slope * x``; the derivative at 0 is the slope."""
+    return _plain["_leaky_relu"](x, _float("leaky_relu", "negative_slope", negative_slope))
+
+
+def plain_number(function: str, name: str, value: Any) -> bool | int | float:
+    """An argument that must be a number, or an untracked tensor of one element without dimensions.
+
+    Raises
+    ------
+    OverflowError
+        If it is an integer that does not fit in int64.
+    TypeError
+        If it is anything else; a tracked tensor would lose its gradient.
+    """
+    if isinstance(value, Tensor) and not value._row and np.ndim(value._data) == 0:
+        value = value.item()
+    if isinstance(value, np.number):
+        value = value.item()
+    if not isinstance(value, (int, float)):
+        tracked = " that requires grad" if isinstance(value, Tensor) and value._row else ""
+        raise TypeError(f"{function}(): argument '{name}' must be a number, not {type(value).__name__}{tracked}")
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise OverflowError(f"{function}(): argument '{name}' is too big to convert to int64; write it as a float")
+    return value
+
+
+def _float(function: str, name: str, value: Any) -> float:
+    return float(plain_number(function, name, value))
+
+
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+    """`input` where the condition holds, else `other`; the indices where it holds, if neither is given.
+
+    A gradient that the condition masks is exactly zero, whatever the masked branch computed (nan included).
+
+    Parameters
+    ----------
+    condition : Tensor of bool
+    input, other : Tensor or number, optional
+        Broadcast with the condition.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        The tuple is ``nonzero(condition, as_tuple=True)``.
+
+    Raises
+    ------
+    RuntimeError
+        If the condition is not bool.
+    TypeError
+        If only one of the others is given.
+
+    Examples
+    --------
+    >>> x = tg.tensor([0.0, 2.0], requires_grad=True)
+    >>> tg.where(x > 0, tg.log(x), 0.0).sum().backward()
+    >>> x.grad
+    tensor([0.0000, 0.5000])
+    """
+    mask = as_operand(condition)
+    if input is None or other is None:
+        if input is not None or other is not None:
+            raise TypeError("where() takes a condition alone, or a condition and two values to choose from")
+        return nonzero(mask, as_tuple=True)
+    if type(mask._data) is float or mask._data.dtype not in (dtypes.bool, dtypes.uint8):
+        kind = "Double" if type(mask._data) is float else dtypes.type_name(mask._data.dtype)
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
+    return apply_rule(OPCODES["where"], mask, input, other)
+
+
+def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Limit values to an interval; the derivative is 1 at its bounds.
+
+    Parameters
+    ----------
+    min, max : number or Tensor, optional
+        Bounds; None is no bound. Where they cross, the result is `max`.
+
+    Raises
+    ------
+    RuntimeError
+        If neither is given.
+
+    Examples
+    --------
+    >>> tg.clamp(tg.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+    dtype = as_operand(x).dtype
+    infinite = dtype.kind == "f"
+    low = (-np.inf if infinite else int(np.iinfo(dtype).min)) if min is None else min
+    high = (np.inf if infinite else int(np.iinfo(dtype).max)) if max is None else max
+    return _plain["_clamp"](x, low, high)
+
+
+clip = clamp

@@ -1,0 +1,141 @@
+"""Compiled operators as attributes of `Tensor`: method descriptors around the C functions of `tapegrad.engine`.
+
+Nothing here happens at import: the engine is loaded when the first row is recorded, and then the Python forms of the operators
+give way to descriptors. A Python form costs half a microsecond a scalar, a descriptor a quarter of that; it calls the Python form
+itself for all but the common cases.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from itertools import count
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays import numpy_api
+from tapegrad.compilation.jit import Lazy
+from tapegrad.engine import layout as at
+from tapegrad.ops.elementwise import FORMS, FUNCTIONS, REFLECTED, use_compiled
+from tapegrad.recording.primal_values import forward
+from tapegrad.rules.table import RULES
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.modes import is_recording_on
+from tapegrad.tensors.operator_dispatch import operand_type
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["install"]
+
+METH_NOARGS, METH_O = 0x0004, 0x0008
+
+# Backward passes after which operators are compiled, where the engine was not built: their Python forms do the same, and a process
+# with few passes is done before the seconds that compiling takes.
+WORTHWHILE = 32
+
+
+class _MethodDefinition(ctypes.Structure):
+    """The C API's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
+_kept: list[Any] = []  # memory that the interpreter and the compiled code point to
+
+
+def _outlive_the_modules() -> None:
+    """Keep everything that a tensor's destructor needs: tensors may die after the interpreter has cleared all modules."""
+    _kept.extend([TAPE, *(value for value in vars(TAPE.kernels).values() if isinstance(value, Lazy))])
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
+
+
+def _descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
+    """A method of `Tensor` that calls a C function by address."""
+    definition = _MethodDefinition(name.encode(), function, flags, doc.encode() if doc else None)
+    _kept.append(definition)
+    return _new_method(Tensor, ctypes.addressof(definition))
+
+
+def _offset(slot: str) -> int:
+    """Where a slot stands in a tensor, found by looking: in which word its value's address appears."""
+    t, mark = object.__new__(Tensor), object()
+    t._row = 0
+    setattr(t, slot, mark)
+    try:
+        for place in range(object.__basicsize__, Tensor.__basicsize__, 8):
+            if ctypes.c_int64.from_address(id(t) + place).value == id(mark):
+                return place
+    finally:
+        t._row = 0
+    raise RuntimeError(f"the slot {slot} was not found in the memory of a Tensor; this Python lays objects out in an unknown way")
+
+
+def _prepare_header() -> None:
+    """Tell the compiled operators where everything is."""
+    header, kernels = TAPE.header, TAPE.kernels
+    header[at.TENSOR_TYPE], header[at.INT_TYPE] = operand_type(TAPE.inferring), id(int)
+    header[at.DATA_AT], header[at.ROW_AT], header[at.META_AT] = _offset("_data"), _offset("_row"), _offset("_meta")
+    header[at.NONE], header[at.TRUE], header[at.IS_RECORDING] = id(None), id(True), id(is_recording_on)
+    header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
+    fallbacks = np.zeros((len(RULES), 2), np.int64)
+    for opcode in range(len(RULES)):
+        fallbacks[opcode] = id(FORMS[opcode]), id(REFLECTED.get(opcode))
+    loops = np.array([numpy_api.inner_loop(f) if isinstance(f, np.ufunc) else (0, 0) for f in forward], np.int64)
+    _kept.extend([fallbacks, loops])
+    header[at.FALLBACKS], header[at.LOOPS] = fallbacks.ctypes.data, loops.ctypes.data
+    header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
+
+
+def _use_operators(table: np.ndarray) -> None:
+    """Put the compiled operators in the place of their Python forms."""
+    header, kernels = TAPE.header, TAPE.kernels
+    TAPE.need("scalar_partials")
+    header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
+    plain: dict[Callable[..., Any], Any] = {}
+    for opcode, rule in enumerate(RULES):
+        for form, function in zip((FORMS[opcode], REFLECTED.get(opcode)), table[2 * opcode : 2 * opcode + 2], strict=True):
+            if function and form is not None:
+                flags = METH_NOARGS if len(rule.args) == 1 else METH_O
+                plain[form] = _descriptor(rule.name, int(function), flags, FUNCTIONS[rule.name].__doc__)
+        if FORMS[opcode] in plain:
+            use_compiled(opcode, plain[FORMS[opcode]])
+    for name, attribute in list(vars(Tensor).items()):
+        if callable(attribute) and attribute in plain:
+            setattr(Tensor, name, plain[attribute])
+
+
+def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
+    """The entry ``start`` where it is compiled here, which sees the passes go by."""
+    start, passes = TAPE.kernels.start.get(), count(1)
+
+    def start_pass(*arguments: Any) -> Any:
+        if next(passes) % WORTHWHILE == 0:  # again, if it was interrupted
+            _use_operators(table)
+            TAPE.start = start
+        return start(*arguments)
+
+    return start_pass
+
+
+def install() -> None:
+    """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
+    _prepare_header()
+    table = np.zeros(2 * len(RULES) + 1, np.int64)
+    TAPE.operators(TAPE.address, table.ctypes.data)
+    _kept.append(table)
+    _outlive_the_modules()
+    if isinstance(TAPE.kernels, ModuleType):  # of the generated text
+        TAPE.start = _after_some_passes(table)
+    else:
+        _use_operators(table)
+    Tensor.__del__ = _descriptor("__del__", int(table[-1]), METH_NOARGS, None)  # type: ignore[method-assign]
+
+
+TAPE.on_load.append(install)

@@ -1,0 +1,235 @@
+"""Elementwise functions and operators in their Python form: made from the rule table, one function a rule.
+
+Python forms take operands of any kind. Values come from NumPy, and the row is recorded by one compiled call; what is neither a
+float64 scalar nor an array of one dtype takes `tapegrad.recording.apply_rule.apply_rule`. Once rows have been recorded, the
+compiled operators of `tapegrad.ops.compiled_operators` take the common cases (scalars, small arrays) before a Python form
+sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.recording.apply_rule import apply_rule, check_broadcast
+from tapegrad.recording.parameter_names import names_of, with_names
+from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_forward
+from tapegrad.rules.table import POWERS, RULES, Rule
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.inference_tensors import InferenceTensor
+from tapegrad.tensors.tensor import Tensor, as_operand, is_recording, make
+
+__all__ = ["FORMS", "FUNCTIONS", "METHODS", "REFLECTED", "use_compiled"]
+
+_array = np.array
+_T = TAPE
+_ADDRESS = TAPE.address
+ndarray, float64 = np.ndarray, np.float64
+F64, F32 = dtypes.float64, dtypes.float32
+
+Form = Callable[..., Tensor]
+
+
+def _unary(opcode: int) -> Form:
+    scalar, array = scalar_forward[opcode], forward[opcode]
+    is_ufunc = isinstance(array, np.ufunc)
+
+    def form(x: Tensor) -> Tensor:
+        try:
+            handle, a = x._row, x._data  # masked arrays have `_data` too
+        except AttributeError:
+            return form(as_operand(x))
+        if type(a) is float:
+            if handle and (not _T.recording_off or is_recording()):
+                return apply_rule(opcode, x)
+            return make(_value(scalar, opcode, a), 0)
+        token = enter(IGNORING)
+        try:
+            z = array(a, out=large_empty(a.shape, F64)) if is_ufunc and a.size > SMALL and a.dtype is F64 else array(a)
+        finally:
+            leave(token)
+        if type(z) is not ndarray or z.dtype is not a.dtype:
+            return apply_rule(opcode, x)
+        if not handle or (_T.recording_off and not is_recording()):
+            return make(z, 0)
+        if type(x) is InferenceTensor:
+            return apply_rule(opcode, x)
+        row = _T.array1(_ADDRESS, opcode, handle, id(a), id(z), 0)
+        return make(z, row) if row >= 0 else apply_rule(opcode, x)
+
+    return form
+
+
+def _value(scalar: Callable[..., float], opcode: int, *floats: float) -> float:
+    try:
+        return scalar(*floats)
+    except (ArithmeticError, ValueError):
+        return float_at_the_edge(opcode, *floats)
+
+
+def _binary(opcode: int, exchanged: bool = False) -> Form:
+    """``op(x, y)`` for a tensor `x`; ``op(y, x)`` if exchanged."""
+    scalar, array = scalar_forward[opcode], forward[opcode]
+    is_ufunc = isinstance(array, np.ufunc)
+    powers = {y: FORMS[OPCODES[name]] for y, name in POWERS.items()} if RULES[opcode].name == "pow" and not exchanged else {}
+
+    def general(x: Any, y: Any) -> Tensor:
+        return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
+
+    if None in RULES[opcode].partials:
+        return general  # looks whether an operand is tracked that has no derivative
+
+    def value(a: Any, b: Any) -> Any:
+        shaped = b if type(a) is float else a
+        shared = is_ufunc and shaped.size > SMALL and shaped.dtype is F64
+        if shared and (type(a) is float or type(b) is float or a.shape == b.shape):
+            return array(a, b, out=large_empty(shaped.shape, F64))
+        # NumPy takes twice as long over a Python float as over a 0-d array.
+        if type(b) is float and a.dtype is F64:
+            return array(a, _array(b))
+        if type(a) is float and b.dtype is F64:
+            return array(_array(a), b)
+        return array(a, b)
+
+    def form(x: Tensor, y: Any) -> Tensor:
+        a, x_handle = x._data, x._row
+        kind = type(y)
+        doubles = type(a) is float or a.dtype is F64
+        if kind is float64 and doubles:
+            y, kind = float(y), float
+        if kind is Tensor or kind is InferenceTensor:
+            b, y_handle = y._data, y._row
+        elif kind is ndarray and doubles and y.dtype is F64 and y.ndim:
+            # The row may keep its operand, and the caller may write into the array before a derivative is taken.
+            b, y_handle = (y.copy("K") if is_recording() else y), 0
+        elif (kind is float or kind is int) and (type(a) is float or a.dtype is F64 or a.dtype is F32):
+            if y in powers:
+                return powers[y](x)
+            b, y_handle = float(y), 0
+        else:
+            return general(x, y)
+        if exchanged:
+            a, b, x_handle, y_handle = b, a, y_handle, x_handle
+        if type(a) is float and type(b) is float:
+            if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
+                return general(x, y)
+            return make(_value(scalar, opcode, a, b), 0)
+        token = enter(IGNORING)
+        try:
+            z = value(a, b)
+        except ValueError:
+            check_broadcast(a, b)
+            raise
+        finally:
+            leave(token)
+        if type(z) is not ndarray:
+            return general(x, y)
+        if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
+            if kind is InferenceTensor or type(x) is InferenceTensor:
+                return general(x, y)
+            row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
+            return make(z, row) if row >= 0 else general(x, y)
+        same = type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype and z.dtype is a.dtype
+        return make(z, 0) if same else general(x, y)
+
+    return form
+
+
+def _ternary(opcode: int) -> Form:
+    def form(x: Any, y: Any, w: Any) -> Tensor:
+        return apply_rule(opcode, x, y, w)
+
+    return form
+
+
+FORMS: dict[int, Form] = {}
+for _opcode, _rule in sorted(enumerate(RULES), key=lambda item: len(item[1].args)):  # powers need the rules of one argument
+    FORMS[_opcode] = (_unary, _binary, _ternary)[len(_rule.args) - 1](_opcode)
+REFLECTED: dict[int, Form] = {opcode: _binary(opcode, True) for opcode, rule in enumerate(RULES) if len(rule.args) == 2}
+
+
+def deliver_to(out: Tensor, result: Tensor) -> Tensor:
+    """Write a result into the tensor given as ``out=``.
+
+    Raises
+    ------
+    RuntimeError
+        If the result or `out` is tracked.
+    """
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+    if result._row or (out._row and is_recording()):
+        raise RuntimeError(
+            "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad. "
+            "Leave out=... away, or work under no_grad()."
+        )
+    from tapegrad.ops.in_place import copy_  # which few processes need
+
+    return copy_(out, result)
+
+
+_switches: dict[int, Callable[[Form], None]] = {}
+
+
+def use_compiled(opcode: int, operator: Form) -> None:
+    """Let the public function of a rule call the compiled operator when its first operand is a tensor."""
+    _switches[opcode](operator)
+
+
+def _public_unary(opcode: int) -> Form:
+    form = operator = FORMS[opcode]
+
+    def function(x: Any) -> Tensor:
+        return operator(x) if type(x) is Tensor else form(x)
+
+    def switch(compiled: Form) -> None:
+        nonlocal operator
+        operator = compiled
+
+    _switches[opcode] = switch
+    return function
+
+
+def _public_binary(opcode: int) -> Form:
+    operator = FORMS[opcode]
+
+    def function(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
+        result = operator(x, y) if isinstance(x, Tensor) else apply_rule(opcode, x, y)
+        return result if out is None else deliver_to(out, result)
+
+    def switch(compiled: Form) -> None:
+        nonlocal operator
+        operator = compiled
+
+    _switches[opcode] = switch
+    return function
+
+
+def _public(opcode: int, rule: Rule) -> Form:
+    function: Any = FORMS[opcode] if len(rule.args) == 3 else (_public_unary, _public_binary)[len(rule.args) - 1](opcode)
+    if len(rule.args) > 1:
+        function = with_names(function, names_of(rule.name))
+    function.__name__ = function.__qualname__ = rule.name
+    function.__doc__ = (
+        f"{rule.doc}\n\nElementwise; arguments broadcast.\n\nParameters\n----------\n"
+        f"{', '.join(rule.args)} : Tensor{' or number' if len(rule.args) > 1 else ''}\n    Any shape.\n\n"
+        "Returns\n-------\nTensor\n    Of the broadcast shape and promoted dtype."
+    )
+    return function
+
+
+METHODS: dict[str, Form] = {rule.name: FORMS[opcode] for opcode, rule in enumerate(RULES)}
+FUNCTIONS: dict[str, Form] = {rule.name: _public(opcode, rule) for opcode, rule in enumerate(RULES)}
+
+
+def __getattr__(name: str) -> Form:
+    try:
+        return FUNCTIONS[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

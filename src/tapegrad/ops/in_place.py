@@ -1,0 +1,392 @@
+"""Writing in place: the tensor object stays, its row changes, its version grows.
+
+Order of events: compute, check, note that the memory is written (values saved from it before become stale), record, write. A
+failure at any point leaves the data unwritten and the graph as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.engine.layout import CLOCK
+from tapegrad.errors import ShapeError
+from tapegrad.kernels.opcodes import OPCODES, USES
+from tapegrad.ops.index_keys import parse
+from tapegrad.ops.indexing import index_put, read, select_again
+from tapegrad.ops.shaping import expanded, reshape
+from tapegrad.ops.view_rows import refresh
+from tapegrad.ops.views import Replay, check_memory, is_strided, version_of, view
+from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
+from tapegrad.recording.casting import cast
+from tapegrad.recording.parameter_names import bound, names_of
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.rules.table import RULES
+from tapegrad.tape.tape import TAPE, owner_of
+from tapegrad.tensors.inference_tensors import check_inference_write
+from tapegrad.tensors.nested_sequences import array_from_nested
+from tapegrad.tensors.retained_gradients import move_watch
+from tapegrad.tensors.saved_value_packing import current_packer
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_leaf, is_recording, make
+
+__all__ = [
+    "check_graph",
+    "check_writable",
+    "copy_",
+    "fill_",
+    "fit",
+    "in_place",
+    "overwrite",
+    "replace",
+    "setitem",
+    "take_row",
+    "written_by",
+    "zero_",
+]
+
+_ADDRESS = TAPE.address
+
+
+def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
+    """Raise unless `t` may be written now.
+
+    Parameters
+    ----------
+    tracked : bool
+        Whether the new value is tracked.
+    repeats : bool
+        Whether elements may share memory, since all of them get one untracked value.
+
+    Raises
+    ------
+    RuntimeError
+        For leaves that require grad and their views while recording, read-only or expanded memory, and views that may not be
+        written; for inference tensors outside inference mode.
+    """
+    check_graph(t, tracked)
+    if type(t._data) is not float:
+        check_memory(t._data, repeats)
+
+
+def check_graph(t: Tensor, tracked: bool) -> None:
+    """The part of `check_writable` that does not concern the memory."""
+    check_inference_write(t)
+    meta = t._meta
+    if is_recording():
+        base = meta.base if meta is not None else None
+        if is_leaf(t) and t._row:
+            raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. {_instead(t)}")
+        if meta is not None and base is not None and (tracked or base._row):
+            if meta.one_of_many:
+                raise RuntimeError(
+                    f"Output {meta.output_nr} of {meta.one_of_many} is a view and is being modified inplace. This view is the "
+                    "output of a function that returns multiple views. Such functions do not allow the output views to be "
+                    "modified inplace. Write to a clone() instead."
+                )
+            if meta.made_without_grad:
+                raise RuntimeError(
+                    f"A view was created in {meta.made_without_grad} mode and is being modified inplace "
+                    f"{'with grad mode enabled' if meta.made_without_grad == 'no_grad' else 'in normal mode'}. "
+                    "Take the view with grad mode enabled, or write under no_grad()."
+                )
+        if base is not None and (base._row or t._row) and is_leaf(base):  # the leaf is the base, or itself a view of it
+            raise RuntimeError(
+                f"a view of a leaf Variable that requires grad is being used in an in-place operation. {_instead(base)}"
+            )
+
+
+def _instead(leaf: Tensor) -> str:
+    """What to do; the variable of a driver must not be changed unseen."""
+    link = leaf._meta.leaf if leaf._meta is not None else None
+    if hasattr(link, "of_call"):
+        return "It is the argument of a function that is being differentiated: write into a copy of it, x.clone() or np.copy(x)."
+    return "Do it under no_grad(), or on a clone()."
+
+
+def fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
+    """The new value in the target's dtype.
+
+    Raises
+    ------
+    RuntimeError
+        If the shape differs or the dtype is of a higher kind.
+    """
+    target = t._data
+    shape = () if type(target) is float else target.shape
+    own = dtypes.float64 if type(target) is float else target.dtype
+    if np.shape(z) != shape:
+        raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(np.shape(z))}")
+    if not dtypes.can_cast(dtype, own):
+        raise RuntimeError(
+            f"result type {dtypes.type_name(dtype)} can't be cast to the desired output type {dtypes.type_name(own)}"
+        )
+    if type(z) is float or z.dtype == own:
+        return z
+    with quiet():  # beyond float32 is inf, as in PyTorch
+        return z.astype(own)
+
+
+def replace(t: Tensor, row: int) -> None:
+    """Let `t` (or its family of views) go on from a new row; 0 is untracked."""
+    meta = t._meta
+    base = meta.base if meta is not None else None
+    if base is None:
+        t._row, before = row, t._row
+        if meta is not None and meta.retained and row:
+            move_watch(t, before)
+        if before > 0:
+            TAPE.drop(_ADDRESS, before)
+        refresh(t)
+        return
+    assert meta is not None
+    written = make(t._data, row)
+    mask = np.zeros(base._data.shape, bool)
+    if is_strided(meta.replay, mask.shape):
+        meta.replay(mask)[...] = True
+    else:
+        mask.reshape(-1)[meta.replay(np.arange(mask.size).reshape(mask.shape))] = True
+    result = apply(_COPY_SLICES, (base, written), base._data, (meta.replay, mask))
+    base._row, result._row = result._row, base._row
+    if base._meta is not None and base._meta.retained and base._row > 0:
+        move_watch(base, result._row)
+    refresh(base)
+
+
+def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    replay, mask = ctx.attrs
+    return (
+        apply_rule(OPCODES["where"], make(mask, 0), 0.0, g) if ctx.needs[0] else None,
+        _part(g, replay) if ctx.needs[1] else None,
+    )
+
+
+def _part(g: Tensor, replay: Replay) -> Tensor:
+    return view(g, "AsStridedBackward0", replay) if is_strided(replay, array_of(g).shape) else select_again(g, replay)
+
+
+_COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp)
+
+
+def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
+    """Write a computed value into `t`.
+
+    Parameters
+    ----------
+    z : ndarray or float
+        New value, of the target's shape and dtype.
+    row_of : callable or None
+        Records the row of the new value and gives its handle; None leaves the graph alone.
+    """
+    counter = version_of(t)
+    counter.note(int(TAPE.header[CLOCK]))
+    if type(t._data) is float:
+        row = row_of() if row_of is not None else None
+        if t._row > 0:
+            TAPE.mark_overwritten(_ADDRESS, t._row)
+        t._data = float(z)
+    else:
+        TAPE.note_written(t._data)
+        TAPE.versions[owner_of(t._data)] = counter
+        row = row_of() if row_of is not None else None
+        with quiet():
+            np.copyto(t._data, z, casting="same_kind")
+    if row is not None:
+        replace(t, row)
+    else:
+        # A view of a view starts from the base after any write, so that gradients with respect to views do not depend on
+        # whether the write was recorded.
+        refresh(t if t._meta is None or t._meta.base is None else t._meta.base, recorded=False)
+    return t
+
+
+def in_place(opcode: int) -> Callable[..., Tensor]:
+    """In-place form of an elementwise rule."""
+    name, wanted = RULES[opcode].name, len(RULES[opcode].args) - 1
+    names = names_of(name)[1:]
+
+    def function(t: Tensor, *others: Any, **named: Any) -> Tensor:
+        if named:
+            others = bound(f"{name}_", names, others, named)
+        if len(others) != wanted:  # NumPy would take one more for the place of the result
+            raise TypeError(f"{name}_() takes {wanted} operand(s) besides the tensor, but got {len(others)}")
+        operands = (t, *(as_operand(other) for other in others))
+        check_broadcast(*(o._data for o in operands))
+        dtype = result_dtype(opcode, (t, *others))
+        value = apply_rule(opcode, *(make(o._data, 0) for o in operands))
+        z = fit(t, value._data, dtype)
+        tracked = is_recording() and any(o._row for o in operands)
+        check_writable(t, tracked)
+        if not tracked:
+            return overwrite(t, z, None)
+        if _dtype(t) not in FLOATS:
+            raise RuntimeError(f"{name}_: cannot record a result of dtype {_dtype(t)}; only float32 and float64 are tracked")
+        if TAPE.packers and current_packer() is not None:
+            # What is packed must be there before the memory is written.
+            made = cast(apply_rule(opcode, *operands), z.dtype if type(z) is not float else dtypes.float64)
+            return overwrite(t, z, lambda: take_row(made))
+        # The derivative may need the value that is overwritten, so it is kept apart, as a copy or as a row of its own.
+        if type(t._data) is float:
+            data = tuple(o._data if type(o._data) is float else float(o._data.item()) for o in operands)
+            if t._row:
+                operands = (make(t._data, record(OPCODES["_alias"], (t,), (t._data,), t._data)), *operands[1:])
+            return overwrite(t, z, lambda: record(opcode, operands, data, z))
+        copied = t._data.copy() if _reads_first(opcode, operands) else t._data
+        return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
+
+    return function
+
+
+def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **options: Any) -> Tensor:
+    """Write into `t` what a function gives for it: the in-place form of an operation that is no rule.
+
+    Parameters
+    ----------
+    function : callable
+        Gives a tensor with memory of its own.
+    *others, **options
+        Its further arguments.
+    """
+    before = t
+    if is_recording() and any(isinstance(o, Tensor) and o._row for o in (t, *others)):
+        # The derivative may need the value that is overwritten, so the function is given another tensor with it.
+        kept = t._data if type(t._data) is float else t._data.copy()
+        before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
+    result = function(*(before if o is t else o for o in (t, *others)), **options)
+    if t._row and not result._row and is_recording():
+        return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
+    z = fit(t, result._data, _dtype(result))
+    if result._row and _dtype(result) != _dtype(t):
+        result = cast(result, _dtype(t))
+    check_writable(t, bool(result._row))
+    return overwrite(t, z, (lambda: take_row(result)) if result._row else None)
+
+
+def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:
+    """Whether a wanted partial uses the first operand's value."""
+    return any(o._row and uses & 1 for o, uses in zip(operands, USES[opcode], strict=True))
+
+
+def plain(t: Tensor) -> Any:
+    """An operand's data, a float if it is an untracked number."""
+    data = t._data
+    if type(data) is float or (t._row and data.dtype != dtypes.float64):
+        return data
+    if data.ndim:
+        return data.astype(dtypes.float32) if data.dtype == dtypes.float16 else data
+    return float(data.item())
+
+
+def _nothing(ctx: Context) -> Tensor:
+    """Cotangent of what was overwritten."""
+    return make(np.zeros(ctx.shapes[0], ctx.dtypes[0]), 0)
+
+
+_ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),))
+_FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),))
+_FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())))
+_COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])))
+
+
+def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray, repeats: bool = False) -> Tensor:
+    """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
+    shape = () if type(t._data) is float else t._data.shape
+    own = dtypes.float64 if type(t._data) is float else t._data.dtype
+    try:
+        with quiet():
+            z = np.broadcast_to(values, shape).astype(own)
+    except ValueError:
+        check_broadcast(t._data, values)
+        whole = list(np.broadcast_shapes(shape, values.shape))
+        raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
+    tracked = is_recording() and any(o._row for o in (t, *sources))
+    check_writable(t, tracked, repeats and not tracked)
+    if not tracked:
+        return overwrite(t, z, None)
+    return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
+
+
+def take_row(result: Tensor) -> int:
+    """The handle of a result whose tensor is not needed."""
+    row, result._row = result._row, 0
+    return row
+
+
+def zero_(t: Tensor) -> Tensor:
+    """Set every element to zero, in place; returns the tensor."""
+    return _assign(t, _ZERO, (), np.zeros(()), repeats=True)
+
+
+def fill_(t: Tensor, value: Any) -> Tensor:
+    """Set every element to a number or 0-d tensor, in place; returns the tensor.
+
+    Raises
+    ------
+    RuntimeError
+        If `value` has dimensions.
+    """
+    source = _source(t, value)
+    if np.ndim(source._data):
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {np.ndim(source._data)} dimensions.")
+    if is_number(value):
+        return _assign(t, _FILL, (), array_of(source), repeats=True)
+    return _assign(t, _FILL_TENSOR, (source,), array_of(source))
+
+
+def copy_(t: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of `other`, broadcast and cast, into the tensor; returns it. `non_blocking` is of no effect."""
+    given = as_operand(other)
+    return _assign(t, _COPY, (given,), array_of(given))
+
+
+def setitem(t: Tensor, key: Any, value: Any) -> None:
+    """``t[key] = value``, recorded; the gradient of what was there is cut, the value's is summed to its shape."""
+    parsed = parse(key, () if type(t._data) is float else t._data.shape)
+    source = _source(t, value)
+    tracked = is_recording() and (t._row != 0 or source._row != 0)
+    if parsed.advanced is None:
+        target = read(t, parsed.basic, parsed.node, None)
+        stripped = _stripped(source, target)
+        try:
+            copy_(target, stripped)
+        except ShapeError:
+            expanded(np.shape(stripped._data), np.shape(target._data))
+            raise
+        return
+    check_writable(t, tracked)
+    if not dtypes.can_cast(_dtype(source), _dtype(t)) and _dtype(t).kind != "b" and not is_number(value):
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {dtypes.type_name(_dtype(t))} for the destination "
+            f"and {dtypes.type_name(_dtype(source))} for the source."
+        )
+    result = index_put(t, key, source)
+    overwrite(t, result._data, (lambda: take_row(result)) if tracked else None)
+
+
+def _source(t: Tensor, value: Any) -> Tensor:
+    """What is assigned to `t`; a number that an integer dtype cannot hold is refused, not wrapped round."""
+    if is_number(value) and _dtype(t).kind in "iu":
+        return make(array_from_nested(value, _dtype(t)), 0)
+    return as_operand(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain number, which takes the dtype of what it is assigned to."""
+    return isinstance(value, (bool, int, float))
+
+
+def _dtype(t: Tensor) -> np.dtype[Any]:
+    return dtypes.float64 if type(t._data) is float else t._data.dtype
+
+
+def _stripped(source: Tensor, target: Tensor) -> Tensor:
+    """Without leading axes of length 1 beyond the target's rank, as assignment allows them."""
+    rank = 0 if type(target._data) is float else target._data.ndim
+    shape = () if type(source._data) is float else source._data.shape
+    extra = len(shape) - rank
+    if extra > 0 and all(n == 1 for n in shape[:extra]):
+        return reshape(source, shape[extra:])
+    return source

@@ -1,0 +1,339 @@
+"""Several tensors put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import get_default_dtype
+from tapegrad.arrays.sizes import check_count
+from tapegrad.errors import ShapeError
+from tapegrad.ops.indexing import getitem
+from tapegrad.ops.shaping import reshape, unsqueeze
+from tapegrad.recording.casting import cast, common_dtype
+from tapegrad.recording.structural import Context, Structural, apply, axis, join
+from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
+from tapegrad.tensors.tensor import Tensor, array_of, make
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "cat",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dstack",
+    "hstack",
+    "row_stack",
+    "stack",
+    "vstack",
+]
+
+Array = np.ndarray[Any, Any]
+EMPTY = (0,)
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors joined along an existing dimension.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        All of one shape, apart from dimension `dim`. Tensors of shape ``(0,)`` fit to any other.
+    dim : int
+        Where they are joined.
+
+    Returns
+    -------
+    Tensor
+        Integers do not widen floats: ``float32`` with ``int64`` gives ``float32``.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to join.
+    ShapeError
+        If the shapes differ elsewhere than in `dim`.
+
+    Examples
+    --------
+    >>> tg.cat([tg.tensor([1.0, 2.0]), tg.tensor([3.0])])
+    tensor([1., 2., 3.])
+    """
+    inputs = _tensors(tensors, "cat")
+    if not inputs:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    arrays = [array_of(x) for x in inputs]
+    # Shape (0,) is the empty list that a loop starts with: it fits to every shape.
+    shape = next((array.shape for array in arrays if array.shape != EMPTY), EMPTY)
+    position = axis(dim, len(shape))
+    for k, array in enumerate(arrays):
+        if array.ndim == 0:
+            raise ShapeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated; use stack")
+        if array.shape == shape or array.shape == EMPTY:
+            continue
+        if array.ndim != len(shape):
+            raise ShapeError(f"Tensors must have same number of dimensions: got {len(shape)} and {array.ndim}")
+        _check_sizes(shape, array.shape, position, k)
+    inputs, arrays = _same_dtype(inputs, arrays)
+    joined = [array for array in arrays if array.ndim == len(shape)]
+    # NumPy does not notice when the sum of the sizes wraps round.
+    check_count([sum([array.size for array in joined])], "cat()")
+    return join("CatBackward0", inputs, position, np.concatenate(joined, position))
+
+
+def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The same as `cat`."""
+    return cat(tensors, dim)
+
+
+def concatenate(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """The same as `cat`."""
+    return cat(tensors, dim)
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new dimension.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+    dim : int
+        Position of the new dimension in the result.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    ShapeError
+        If there is nothing to join, or the shapes differ.
+
+    Examples
+    --------
+    >>> tg.stack([tg.tensor(1.0), tg.tensor(2.0)])
+    tensor([1., 2.])
+    """
+    inputs = _tensors(tensors, "stack")
+    if not inputs:
+        raise ShapeError("stack expects a non-empty TensorList")
+    arrays = [array_of(x) for x in inputs]
+    shape = arrays[0].shape
+    position = axis(dim, len(shape) + 1)
+    for k, array in enumerate(arrays):
+        if array.shape != shape:
+            raise ShapeError(
+                f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and {list(array.shape)} at entry {k}"
+            )
+    inputs, arrays = _same_dtype(inputs, arrays)
+    if len(shape) == MAX_DIMENSIONS:
+        raise ShapeError(f"stack of tensors with {len(shape)} dimensions: a tensor has at most {MAX_DIMENSIONS}")
+    check_count((len(inputs), *shape), "stack()")
+    result = np.array(arrays) if position == 0 else np.stack(arrays, position)
+    return join("StackBackward0", inputs, position, result)
+
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side: `cat` along dimension 1, or 0 for vectors and numbers.
+
+    Examples
+    --------
+    >>> tg.hstack((tg.tensor([1.0, 2.0]), tg.tensor(3.0)))
+    tensor([1., 2., 3.])
+    """
+    inputs = _raised(tensors, "hstack", _one)
+    return cat(inputs, 0 if array_of(inputs[0]).ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors one above the other: `cat` along dimension 0, vectors counting as rows.
+
+    Examples
+    --------
+    >>> tg.vstack((tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])))
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    return cat(_raised(tensors, "vstack", _two), 0)
+
+
+def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The same as `vstack`."""
+    return vstack(tensors)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors one behind the other: `cat` along dimension 2 of what `atleast_3d` makes of them.
+
+    Examples
+    --------
+    >>> tg.dstack((tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])))
+    tensor([[[1., 3.],
+             [2., 4.]]])
+    """
+    return cat(_raised(tensors, "dstack", _three), 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side, vectors and numbers counting as columns.
+
+    Examples
+    --------
+    >>> tg.column_stack((tg.tensor([1.0, 2.0]), tg.tensor([3.0, 4.0])))
+    tensor([[1., 3.],
+            [2., 4.]])
+    """
+    return cat(_raised(tensors, "column_stack", _column), 1)
+
+
+def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with a dimension of size one where they have none, as views.
+
+    Parameters
+    ----------
+    *tensors : Tensor, or a sequence of them
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        One for each that was given; those of enough dimensions are returned themselves.
+
+    Examples
+    --------
+    >>> tg.atleast_1d(tg.tensor(1.0))
+    tensor([1.])
+    """
+    return _each(tensors, "atleast_1d", _one)
+
+
+def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with dimensions of size one put in front until they have two, as views.
+
+    Parameters and results are those of `atleast_1d`.
+    """
+    return _each(tensors, "atleast_2d", _two)
+
+
+def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with dimensions of size one added until they have three, as views.
+
+    Vectors become ``(1, n, 1)``, matrices ``(m, n, 1)``.
+
+    Parameters and results are those of `atleast_1d`.
+    """
+    return _each(tensors, "atleast_3d", _three)
+
+
+def _one(x: Tensor) -> Tensor:
+    return x if array_of(x).ndim else reshape(x, (1,))
+
+
+def _two(x: Tensor) -> Tensor:
+    ndim = array_of(x).ndim
+    return x if ndim > 1 else unsqueeze(x, 0) if ndim else reshape(x, (1, 1))
+
+
+def _three(x: Tensor) -> Tensor:
+    ndim = array_of(x).ndim
+    if ndim > 2:
+        return x
+    return unsqueeze(_two(x), -1) if ndim else reshape(x, (1, 1, 1))
+
+
+def _column(x: Tensor) -> Tensor:
+    return x if array_of(x).ndim > 1 else reshape(x, (array_of(x).size, 1))
+
+
+def _raised(tensors: Sequence[Tensor], name: str, raise_rank: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    inputs = [raise_rank(x) for x in _tensors(tensors, name)]
+    if not inputs:
+        raise ShapeError(f"{name} expects a non-empty TensorList")
+    return inputs
+
+
+def _each(tensors: tuple[Any, ...], name: str, raise_rank: Callable[[Tensor], Tensor]) -> Tensor | tuple[Tensor, ...]:
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return raise_rank(tensors[0])
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    return tuple(raise_rank(x) for x in _tensors(given, name))
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """The matrix of zeros that has the given ones as blocks along its diagonal.
+
+    Parameters
+    ----------
+    *tensors : Tensor, of at most two dimensions
+        Vectors count as rows, 0-d tensors as matrices of one element.
+
+    Returns
+    -------
+    Tensor of two dimensions
+
+    Raises
+    ------
+    ShapeError
+        If one has more than two dimensions.
+
+    Examples
+    --------
+    >>> tg.block_diag(tg.tensor([[1.0, 2.0]]), tg.tensor(3.0))
+    tensor([[1., 2., 0.],
+            [0., 0., 3.]])
+    """
+    inputs = _tensors(tensors, "block_diag")
+    for k, x in enumerate(inputs):
+        if array_of(x).ndim > 2:
+            raise ShapeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {k} has {array_of(x).ndim} dimensions"
+            )
+    if not inputs:
+        return make(np.zeros((1, 0), get_default_dtype()), 0)
+    inputs, arrays = _same_dtype([_two(x) for x in inputs], [array_of(_two(x)) for x in inputs])
+    corners = np.cumsum([(0, 0), *(array.shape for array in arrays)], 0).tolist()
+    result = np.zeros(corners[-1], arrays[0].dtype)
+    blocks = tuple((slice(top, bottom), slice(left, right)) for (top, left), (bottom, right) in pairwise(corners))
+    for block, array in zip(blocks, arrays, strict=True):
+        result[block] = array
+    return apply(_BLOCK_DIAG, inputs, result, blocks)
+
+
+def _block_diag_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return tuple(getitem(g, block) if wanted else None for block, wanted in zip(ctx.attrs, ctx.needs, strict=True))
+
+
+_BLOCK_DIAG = Structural("BlockDiagBackward0", ((),), _block_diag_vjp)
+
+
+def _tensors(tensors: Sequence[Tensor], name: str) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    inputs = list(tensors)
+    for k, x in enumerate(inputs):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{name}(): expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
+    return inputs
+
+
+def _check_sizes(first: tuple[int, ...], other: tuple[int, ...], position: int, number: int) -> None:
+    for k, (wanted, size) in enumerate(zip(first, other, strict=True)):
+        if wanted != size and k != position:
+            raise ShapeError(
+                f"Sizes of tensors must match except in dimension {position}. Expected size {wanted} but got size "
+                f"{size} for tensor number {number} in the list."
+            )
+
+
+def _same_dtype(inputs: list[Tensor], arrays: list[Array]) -> tuple[list[Tensor], list[Array]]:
+    dtype = arrays[0].dtype
+    if all(array.dtype == dtype for array in arrays):
+        return inputs, arrays
+    dtype = common_dtype(arrays)
+    inputs = [cast(x, dtype) for x in inputs]
+    return inputs, [array_of(x) for x in inputs]

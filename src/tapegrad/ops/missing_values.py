@@ -1,0 +1,190 @@
+"""Sums, means and choices that leave nan out, and nan replaced by numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import result_type, type_name
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops import elementwise
+from tapegrad.ops.reductions import Dims, add_reduce, reduced, restore, sum
+from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+__all__ = ["fmax", "fmin", "nan_to_num", "nanmean", "nansum"]
+
+Array = np.ndarray[Any, Any]
+
+
+def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Sum of the elements that are not nan, of all of them or along dimensions; 0 where there are none.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int or sequence of int, optional
+        What to sum over; everything by default.
+    keepdim : bool
+        Keep the summed dimensions, with size one.
+    dtype : dtype, optional
+        Cast to it first. Integers and bools are summed as ``int64`` unless it is given.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> tg.nansum(tg.tensor([1.0, np.nan, 2.0]))
+    tensor(3.)
+    """
+    if dtype is not None:
+        x = cast(x, dtype)
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        return sum(x, dim, keepdim)
+    removed = reduced(dim, data.ndim)
+    present = ~np.isnan(data)
+    with quiet():
+        result = add_reduce(np.where(present, data, data.dtype.type(0)), removed, None, None, keepdim)
+    return apply(_NANSUM, (x,), result, (removed, keepdim), (wrap(present),))
+
+
+def _nansum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    removed, keepdim = ctx.attrs
+    (present,) = ctx.extra
+    return (elementwise._mul0(restore(g, removed, keepdim, ctx.shapes[0]), cast(present, ctx.dtypes[0])),)
+
+
+_NANSUM = Structural("NansumBackward0", ((),), _nansum_vjp)
+
+
+def nanmean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    """Mean of the elements that are not nan, of all of them or along dimensions; nan where there are none.
+
+    Parameters
+    ----------
+    x : Tensor, of a floating point dtype
+    dim : int or sequence of int, optional
+        What to average over; everything by default.
+    keepdim : bool
+        Keep the averaged dimensions, with size one.
+    dtype : dtype, optional
+        Cast to it first.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.nanmean(tg.tensor([1.0, np.nan, 2.0]))
+    tensor(1.5000)
+    """
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise RuntimeError(
+            f"nanmean(): expected input to have floating point or complex dtype but got {type_name(data.dtype)}; convert it"
+        )
+    total = nansum(x, dim, keepdim, dtype=dtype)
+    present = add_reduce(~np.isnan(data), reduced(dim, data.ndim), np.int64, None, keepdim)
+    return total / wrap(np.asarray(present, total.dtype))
+
+
+def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """A copy with numbers in place of nan and of the infinities; what was replaced gets no gradient.
+
+    Parameters
+    ----------
+    x : Tensor
+    nan : number, optional
+        In place of nan; 0 by default.
+    posinf, neginf : number, optional
+        In place of the infinities; the largest and the smallest number of the dtype by default.
+
+    Returns
+    -------
+    Tensor
+
+    Examples
+    --------
+    >>> tg.nan_to_num(tg.tensor([1.0, np.nan, np.inf]), posinf=9.0)
+    tensor([1., 0., 9.])
+    """
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        return wrap(data.copy())
+    with quiet():
+        result = np.nan_to_num(data, True, 0.0 if nan is None else nan, posinf, neginf)
+    return apply(_NAN_TO_NUM, (x,), result, None, (wrap(np.isfinite(data)),))
+
+
+def _nan_to_num_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (elementwise._mul0(g, cast(ctx.extra[0], ctx.dtypes[0])),)
+
+
+_NAN_TO_NUM = Structural("NanToNumBackward0", ((),), _nan_to_num_vjp)
+
+
+def fmax(x: Tensor, other: Tensor) -> Tensor:
+    """The larger of two values, and the other one where one is nan; where they tie, `x` gets the gradient.
+
+    Parameters
+    ----------
+    x, other : Tensor
+        Broadcast.
+
+    Examples
+    --------
+    >>> tg.fmax(tg.tensor([1.0, np.nan]), tg.tensor([2.0, 3.0]))
+    tensor([2., 3.])
+    """
+    return _chosen(_FMAX, np.greater_equal, x, other)
+
+
+def fmin(x: Tensor, other: Tensor) -> Tensor:
+    """The smaller of two values, and the other one where one is nan; where they tie, `x` gets the gradient.
+
+    Parameters
+    ----------
+    x, other : Tensor
+        Broadcast.
+
+    Examples
+    --------
+    >>> tg.fmin(tg.tensor([1.0, np.nan]), tg.tensor([2.0, 3.0]))
+    tensor([1., 3.])
+    """
+    return _chosen(_FMIN, np.less_equal, x, other)
+
+
+def _chosen(op: Structural, compare: Any, x: Tensor, other: Any) -> Tensor:
+    y = as_operand(other)
+    dtype = result_type(x, other)
+    with quiet():
+        a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
+    check_broadcast(a, b)
+    first = compare(a, b) | (b != b)
+    return apply(op, (x, y), np.where(first, a, b), None, (wrap(np.asarray(first)),))
+
+
+def _chosen_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    (first,) = ctx.extra
+    return tuple(sum_to(elementwise.where(mask, g, 0.0), shape) for mask, shape in zip((first, ~first), ctx.shapes, strict=True))
+
+
+_FMAX = Structural("FmaxBackward0", ((), ()), _chosen_vjp)
+_FMIN = Structural("FminBackward0", ((), ()), _chosen_vjp)

@@ -1,0 +1,159 @@
+"""Sums of exponentials that do not overflow: logsumexp, softmax and its logarithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import get_default_dtype, type_name
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops import elementwise
+from tapegrad.ops.reductions import add_reduce, reduced, restore, sum
+from tapegrad.recording.casting import cast
+from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+__all__ = ["log_softmax", "logsumexp", "softmax"]
+
+Array = np.ndarray[Any, Any]
+
+
+def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials along dimensions, without overflow.
+
+    Parameters
+    ----------
+    x : Tensor
+        Integers are converted to the default dtype.
+    dim : int or sequence of int
+    keepdim : bool
+        Keep the dimensions, with size one.
+
+    Returns
+    -------
+    Tensor
+        ``-inf`` where all elements are ``-inf``, with zero derivative.
+
+    Examples
+    --------
+    >>> tg.logsumexp(tg.tensor([1000.0, 1000.0]), 0)
+    tensor(1000.6931)
+    """
+    if dim is None:
+        raise TypeError("logsumexp(): argument 'dim' must be int or tuple of ints, not None")
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        x = cast(x, get_default_dtype())
+        data = array_of(x)
+    removed = reduced(dim, data.ndim)
+    with quiet():
+        top = _finite_maximum(data, removed)
+        total = add_reduce(np.exp(data - top), removed, None, None, True)
+        result = np.log(total) + top
+    if not keepdim:
+        result = result.reshape([extent for k, extent in enumerate(data.shape) if k not in removed])
+    return apply(_LOGSUMEXP, (x,), result, (removed, keepdim))
+
+
+def _finite_maximum(data: Array, removed: tuple[int, ...]) -> Array:
+    top = np.asarray(np.max(data, removed, keepdims=True, initial=-np.inf))
+    # inf - inf would be nan where the exponentials are plainly 0 or inf
+    return np.where(np.isinf(top), 0.0, top).astype(data.dtype, copy=False)
+
+
+def _logsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    removed, keepdim = ctx.attrs
+    x = ctx.inputs[0]
+    shape = ctx.shapes[0]
+    g = restore(g, removed, keepdim, shape)
+    z = restore(ctx.result, removed, keepdim, shape)
+    value = array_of(z)
+    if not np.isinf(value).any():
+        return (elementwise._mul0(g, elementwise.exp(x - z)),)
+    # All weights are 0 below -inf; under inf the infinite elements share the gradient.
+    data = array_of(x)
+    finite = wrap(~np.isinf(value))
+    top = (data == np.inf) & (value == np.inf)
+    share = wrap((top / np.maximum(add_reduce(top, removed, None, None, True), 1)).astype(data.dtype, copy=False))
+    weights = elementwise.where(finite, elementwise.exp(x - elementwise.where(finite, z, np.inf)), share)
+    return (elementwise._mul0(g, weights),)
+
+
+def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Exponentials along a dimension, scaled to sum to one.
+
+    Parameters
+    ----------
+    x : Tensor, of a floating point dtype
+    dim : int
+    dtype : dtype, optional
+        Cast to it first.
+
+    Returns
+    -------
+    Tensor, of the shape of `x`
+
+    Raises
+    ------
+    NotImplementedError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.softmax(tg.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    x, data, removed = _prepared(x, dim, dtype, "softmax")
+    with quiet():
+        result = np.exp(data - np.max(data, removed, keepdims=True, initial=-np.inf))
+        result /= add_reduce(result, removed, None, None, True)
+    return apply(_SOFTMAX, (x,), result, removed)
+
+
+def _softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    z = ctx.result
+    weighted = elementwise._mul0(g, z)
+    return (weighted - elementwise._mul0(z, sum(weighted, ctx.attrs, True)),)
+
+
+def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
+    """Logarithm of `softmax`, accurate where that is tiny; the same parameters and errors.
+
+    Examples
+    --------
+    >>> tg.log_softmax(tg.tensor([0.0, -1000.0]), 0)
+    tensor([    0., -1000.])
+    """
+    x, data, removed = _prepared(x, dim, dtype, "log_softmax")
+    with quiet():
+        shifted = data - np.max(data, removed, keepdims=True, initial=-np.inf)
+        result = shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
+    return apply(_LOG_SOFTMAX, (x,), result, removed)
+
+
+def _log_softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (g - elementwise._mul0(elementwise.exp(ctx.result), sum(g, ctx.attrs, True)),)
+
+
+def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[Tensor, Array, tuple[int, ...]]:
+    if dtype is not None:
+        x = cast(x, dtype)
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{type_name(data.dtype)}'. Convert the tensor to a floating point dtype."
+        )
+    if dim is None:
+        raise TypeError(f"{name}(): argument 'dim' must be int, not None")
+    position = axis(dim, data.ndim)
+    return x, data, (position,) if data.ndim else ()
+
+
+_LOGSUMEXP = Structural("LogsumexpBackward0", ((0, "z"),), _logsumexp_vjp)
+_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp)
+_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp)

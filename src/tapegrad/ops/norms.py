@@ -1,0 +1,156 @@
+"""Vector norms, and the distance that is the norm of a difference.
+
+Every derivative is taken as zero where the norm is zero, in all orders, as PyTorch does in the first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops import elementwise
+from tapegrad.ops.arithmetic import plain_number
+from tapegrad.ops.reductions import Dims, add_reduce, count, reduced, restore
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["dist", "norm_of_elements"]
+
+Array = np.ndarray[Any, Any]
+
+
+def norm_of_elements(x: Tensor, p: float | str | None, dim: Dims, keepdim: bool) -> Tensor:
+    """Vector norm of the elements, of all of them or along dimensions; `legacy_norm` says more.
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not a floating point one, or the order is not known.
+    """
+    return _norm(_NORM, x, _order(p), dim, keepdim)
+
+
+def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """Norm of the difference of two tensors.
+
+    Parameters
+    ----------
+    x, other : Tensor, of floating point dtypes
+        Broadcast.
+    p : number
+        The order, as in `norm`.
+
+    Returns
+    -------
+    Tensor, shape ()
+
+    Raises
+    ------
+    RuntimeError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.dist(tg.tensor([1.0, 2.0]), tg.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    return _norm(_DIST, elementwise.sub(x, other), plain_number("dist", "p", p), None, False)
+
+
+def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> Tensor:
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{type_name(data.dtype)}. Convert the tensor or give dtype=."
+        )
+    removed = reduced(dim, data.ndim)
+    if count(data.shape, removed) == 0 and (math.isinf(order) or order < 0):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {order} norm on an empty tensor because the operation does not have an identity"
+        )
+    with quiet():
+        result = _value(data, order, removed, keepdim)
+    return apply(op, (x,), result, (order, removed, keepdim))
+
+
+def _order(p: Any) -> float:
+    if p is None or p == "fro":
+        return 2.0
+    try:
+        if isinstance(p, Tensor):
+            raise TypeError
+        return float(p)
+    except (TypeError, ValueError):
+        raise RuntimeError(f"norm: Order {p} not supported. Use a number or 'fro'.") from None
+
+
+def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
+    magnitude = data if order == 2.0 else np.abs(data)
+    if order == 1.0:
+        return add_reduce(magnitude, removed, None, None, keepdim)
+    if order == np.inf:
+        return np.max(magnitude, removed, keepdims=keepdim)
+    if order == -np.inf:
+        return np.min(magnitude, removed, keepdims=keepdim)
+    if order == 0.0:
+        return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
+    total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
+    limits = np.finfo(data.dtype)
+    if order < 0.0 or np.all((total >= limits.tiny) & (total <= limits.max)):
+        return _root(total, order)
+    # Some sum overflowed or underflowed; dividing by the largest magnitude brings it into range.
+    magnitude = np.abs(data)
+    largest = np.max(magnitude, removed, keepdims=True, initial=0.0)
+    scale = np.where((largest > 0.0) & (largest <= limits.max), largest, 1.0).astype(data.dtype)
+    scaled = _root(_power_sum(magnitude / scale, order, removed, keepdim), order)
+    return scaled * scale.reshape(np.shape(scaled))
+
+
+def _power_sum(magnitude: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:
+    powers = magnitude * magnitude if order == 2.0 else magnitude**order
+    return add_reduce(powers, removed, None, None, keepdim)
+
+
+def _root(total: Array, order: float) -> Array:
+    return np.sqrt(total) if order == 2.0 else total ** (1.0 / order)
+
+
+def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    order, removed, keepdim = ctx.attrs
+    shape = ctx.shapes[0]
+    x = ctx.inputs[0]
+    g = restore(g, removed, keepdim, shape)
+    if order == 0.0:
+        return (wrap(np.zeros(shape, ctx.dtypes[0])),)
+    if order == 1.0:
+        return (elementwise._mul0(g, elementwise.sign(x)),)
+    z = restore(ctx.result, removed, keepdim, shape)
+    value = array_of(z)
+    if math.isinf(order):
+        data = array_of(x)
+        magnitude = np.abs(data)
+        chosen = (magnitude == value) | ((data != data) & (value != value))
+        share = np.sign(data) * chosen / add_reduce(chosen, removed, None, None, True)
+        return (elementwise._mul0(g, wrap(np.asarray(share, data.dtype))),)
+    zero = value == 0.0
+    if zero.any():
+        # Cut the cotangent where the norm is zero and divide by one there instead.
+        g = elementwise._mul0(g, wrap((~zero).astype(value.dtype)))
+        z = z + wrap(zero.astype(value.dtype))
+    if order == 2.0:
+        return (elementwise._mul0(g / z, x),)
+    ratio = elementwise.pow(elementwise.abs(x) / z, order - 1.0)
+    return (elementwise._mul0(g, elementwise._mul0(elementwise.sign(x), ratio)),)
+
+
+_NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp)
+_DIST = Structural("DistBackward0", ((0, "z"),), _norm_vjp)

@@ -1,0 +1,282 @@
+"""Medians, modes and quantiles: elements chosen by their rank.
+
+The gradient goes to the elements that were chosen. `median` and `nanmedian` of a whole tensor name no index; there, equal
+elements share it evenly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.ops import elementwise
+from tapegrad.ops.extremes import ValuesIndices, pick_along, pick_only, require_elements, share_evenly, to_the_picked
+from tapegrad.ops.reductions import reduced
+from tapegrad.ops.selecting import gather
+from tapegrad.ops.shaping import reshape
+from tapegrad.ops.transposing import movedim
+from tapegrad.recording.structural import Structural, apply, axis
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
+
+__all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
+
+Array = np.ndarray[Any, Any]
+
+
+def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | ValuesIndices:
+    """The middle element by size, the lower one of two; of all elements or along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int, optional
+    keepdim : bool
+        Keep the dimension, with size one.
+
+    Returns
+    -------
+    Tensor or ValuesIndices
+        ``(values, indices)`` along a dimension. nan where an element is nan, and if there are none.
+
+    Raises
+    ------
+    IndexError
+        If the dimension is out of range or has size zero.
+
+    Examples
+    --------
+    >>> tg.median(tg.tensor([4.0, 1.0, 3.0, 2.0]))
+    tensor(2.)
+    >>> tg.median(tg.tensor([[5.0, 1.0, 3.0]]), 1).indices
+    tensor([2])
+    """
+    if dim is None:
+        return _middle(_MEDIAN, x, False)
+    return _middle_along(_MEDIAN_ALONG, "median", x, dim, keepdim, False)
+
+
+def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | ValuesIndices:
+    """The `median` of the elements that are not nan; nan where all are.
+
+    Examples
+    --------
+    >>> tg.nanmedian(tg.tensor([4.0, np.nan, 3.0, 2.0]))
+    tensor(3.)
+    """
+    if dim is None:
+        return _middle(_NANMEDIAN, x, True)
+    return _middle_along(_NANMEDIAN_ALONG, "nanmedian", x, dim, keepdim, True)
+
+
+def _refuse_bools(data: Array, name: str) -> None:
+    if data.dtype.kind == "b":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'; convert the tensor to an integer dtype")
+
+
+def _middle_rank(ordered: Array, position: int, leaves_nan_out: bool) -> Array:
+    """Where the median stands among elements in ascending order, nan last; `position` is kept, with size one."""
+    size = ordered.shape[position]
+    present = size - np.count_nonzero(np.isnan(ordered), position, keepdims=True) if ordered.dtype.kind == "f" else np.array(size)
+    middle = np.maximum(present - 1, 0) // 2
+    shape = tuple(1 if k == position else extent for k, extent in enumerate(ordered.shape))
+    chosen = middle if leaves_nan_out else np.where(present < size, present, middle)
+    return np.broadcast_to(chosen, shape)
+
+
+def _middle(op: Structural, x: Tensor, leaves_nan_out: bool) -> Tensor:
+    data = array_of(x)
+    _refuse_bools(data, "median")
+    if not data.size:
+        nothing = np.nan if data.dtype.kind == "f" else np.iinfo(data.dtype).min
+        return apply(op, (x,), np.asarray(nothing, data.dtype), (reduced(None, data.ndim), False))
+    ordered = np.sort(data, None)
+    result = ordered[_middle_rank(ordered, 0, leaves_nan_out)[0]]
+    return apply(op, (x,), result, (reduced(None, data.ndim), False))
+
+
+def _middle_along(op: Structural, name: str, x: Tensor, dim: int, keepdim: bool, leaves_nan_out: bool) -> ValuesIndices:
+    data = array_of(x)
+    _refuse_bools(data, "median")
+    position = axis(dim, data.ndim)
+    if data.ndim == 0:
+        return pick_only(op, x)
+    require_elements(data, (position,), False, name)
+    order = np.argsort(data, position, kind="stable")
+    rank = _middle_rank(np.take_along_axis(data, order, position), position, leaves_nan_out)
+    return pick_along(op, x, position, np.take_along_axis(order, rank, position), keepdim)
+
+
+_MEDIAN = Structural("MedianBackward0", ((0, "z"),), share_evenly)
+_NANMEDIAN = Structural("NanmedianBackward0", ((0, "z"),), share_evenly)
+_MEDIAN_ALONG = Structural("MedianBackward1", ((),), to_the_picked)
+_NANMEDIAN_ALONG = Structural("NanmedianBackward1", ((),), to_the_picked)
+
+
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """The most frequent element along a dimension, the smallest of several; and the last index where it stands.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int
+    keepdim : bool
+        Keep the dimension, with size one.
+
+    Returns
+    -------
+    ValuesIndices
+
+    Raises
+    ------
+    IndexError
+        If the dimension is out of range or has size zero.
+
+    Examples
+    --------
+    >>> tg.mode(tg.tensor([1.0, 2.0, 2.0, 1.0, 3.0]))
+    ValuesIndices(values=tensor(1.), indices=tensor(3))
+    """
+    data = array_of(x)
+    position = axis(dim, data.ndim)
+    if data.ndim == 0:
+        return pick_only(_MODE, x)
+    require_elements(data, (position,), False, "mode")
+    order = np.moveaxis(np.argsort(data, position, kind="stable"), position, -1)
+    ordered = np.take_along_axis(np.moveaxis(data, position, -1), order, -1)
+    places = np.arange(ordered.shape[-1])
+    begins = np.ones(ordered.shape, bool)
+    begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    run = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
+    last = np.take_along_axis(order, np.argmax(run, -1, keepdims=True), -1)
+    return pick_along(_MODE, x, position, np.ascontiguousarray(np.moveaxis(last, -1, position)), keepdim)
+
+
+_MODE = Structural("ModeBackward0", ((),), to_the_picked)
+
+
+def quantile(
+    x: Tensor, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """Quantiles of the elements, of all of them or along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor, of a floating point dtype
+    q : float or Tensor, shape () or (k,)
+        Between 0 and 1; a tensor is of the dtype of `x`.
+    dim : int, optional
+        Along which dimension; over the flattened tensor if none is given.
+    keepdim : bool
+        Keep the dimensions, with size one.
+    interpolation : {"linear", "lower", "higher", "midpoint", "nearest"}
+        What to take where a quantile falls between two elements.
+
+    Returns
+    -------
+    Tensor
+        With a dimension of size ``k`` in front if `q` has one. nan where an element is nan.
+
+    Raises
+    ------
+    RuntimeError
+        If the tensor is empty or not of a floating point dtype, or `q` is out of range, of another dtype or of more than
+        one dimension.
+
+    Notes
+    -----
+    Differentiable with respect to `q` too where the interpolation is linear.
+
+    Examples
+    --------
+    >>> tg.quantile(tg.tensor([0.0, 1.0, 4.0]), 0.75)
+    tensor(2.5000)
+    """
+    return _quantile("quantile", x, q, dim, keepdim, interpolation, False)
+
+
+def nanquantile(
+    x: Tensor, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """The `quantile` of the elements that are not nan; nan where all are.
+
+    Examples
+    --------
+    >>> tg.nanquantile(tg.tensor([0.0, np.nan, 4.0]), 0.5)
+    tensor(2.)
+    """
+    return _quantile("nanquantile", x, q, dim, keepdim, interpolation, True)
+
+
+def _checked(name: str, data: Array, q: float | Tensor, interpolation: str) -> Tensor:
+    """The wanted quantiles as a tensor."""
+    if not data.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if data.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype, got {type_name(data.dtype)}")
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if not isinstance(q, Tensor):
+        if not 0.0 <= q <= 1.0:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        return wrap(np.asarray(q, data.dtype))
+    values = array_of(q)
+    if values.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor, got {values.ndim} dimensions")
+    if values.dtype != data.dtype:
+        raise RuntimeError(
+            f"{name}() q tensor must be same dtype as the input tensor, got {type_name(values.dtype)} and {type_name(data.dtype)}"
+        )
+    if not np.all((values >= 0.0) & (values <= 1.0)):
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1], got {values.tolist()}")
+    return q
+
+
+def _quantile(
+    name: str, x: Tensor, q: float | Tensor, dim: int | None, keepdim: bool, interpolation: str, leaves_nan_out: bool
+) -> Tensor:
+    data = array_of(x)
+    wanted = _checked(name, data, q, interpolation)
+    if dim is None:
+        kept = (1,) * data.ndim
+        rows = reshape(x, (-1,))
+    else:
+        position = axis(dim, data.ndim)
+        kept = tuple(1 if k == position else extent for k, extent in enumerate(data.shape))
+        rows = movedim(x, position, -1) if data.ndim else reshape(x, (1,))
+    found = _interpolated(rows, reshape(wanted, (-1,)), interpolation, leaves_nan_out)
+    result = movedim(found, -1, 0)
+    shape = kept if keepdim else () if dim is None else tuple(n for k, n in enumerate(data.shape) if k != position)
+    return reshape(result, (*array_of(wanted).shape, *shape))
+
+
+def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_out: bool) -> Tensor:
+    """Quantiles of every row, in its place: ``(..., n)`` and ``(k,)`` give ``(..., k)``."""
+    data = array_of(rows)
+    size = data.shape[-1]
+    order = np.argsort(data, -1, kind="stable")
+    missing = np.count_nonzero(np.isnan(data), -1, keepdims=True)
+    last = np.maximum(size - missing - 1, 0) if leaves_nan_out else np.full_like(missing, size - 1)
+    ranks = wanted * wrap(last.astype(data.dtype))
+    exact = array_of(ranks)
+    if not leaves_nan_out:
+        exact = np.where(missing > 0, size - 1.0, exact)  # nan stands last
+    if interpolation == "lower":
+        exact = np.floor(exact)
+    elif interpolation == "higher":
+        exact = np.ceil(exact)
+    elif interpolation == "nearest":
+        exact = np.round(exact)
+    below = np.floor(exact)
+    low = gather(rows, -1, wrap(np.take_along_axis(order, below.astype(np.int64), -1)))
+    if interpolation not in ("linear", "midpoint"):
+        return low
+    high = gather(rows, -1, wrap(np.take_along_axis(order, np.ceil(exact).astype(np.int64), -1)))
+    if interpolation == "midpoint":
+        return elementwise.lerp(low, high, 0.5)
+    if wanted.requires_grad:
+        return elementwise.lerp(low, high, ranks - wrap(array_of(ranks) + (below - exact).astype(data.dtype)))
+    return elementwise.lerp(low, high, wrap((exact - below).astype(data.dtype)))

@@ -1,0 +1,281 @@
+"""Nonlinearities made of straight lines (and one of a parabola) between kinks.
+
+They cost nothing until they are called, where a rule is compiled for everyone. At a kink the derivative is the one of the side that
+the value is taken from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops import elementwise
+from tapegrad.ops.arithmetic import plain_number
+from tapegrad.ops.in_place import written_by
+from tapegrad.ops.shaping import reshape
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.random import rand_like
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
+
+__all__ = ["hardshrink", "hardsigmoid", "hardswish", "hardtanh", "prelu", "relu6", "rrelu", "softshrink", "threshold"]
+
+Array = np.ndarray[Any, Any]
+
+
+def floating(x: Tensor, name: str) -> Array:
+    """The data of an operand that must be of a floating point dtype."""
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(data.dtype)}'; convert the tensor to a float dtype")
+    return data
+
+
+def _lines(node: str, slope: Callable[..., Array]) -> Structural:
+    """A function made of straight lines; ``slope(x, *attrs)`` is the derivative on arrays."""
+
+    def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+        x = array_of(ctx.inputs[0])
+        return (elementwise._mul0(g, wrap(np.asarray(slope(x, *ctx.attrs), x.dtype))),)
+
+    return Structural(node, ((0,),), vjp)
+
+
+def curve(node: str, slope: Callable[..., Tensor]) -> Structural:
+    """A function whose derivative is ``slope(x, *attrs)``, on tensors."""
+    return Structural(node, ((0,),), lambda g, ctx: (elementwise._mul0(g, slope(ctx.inputs[0], *ctx.attrs)),))
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """The identity between two bounds, constant outside; the derivative at the bounds is 0.
+
+    Parameters
+    ----------
+    input : Tensor
+    min_val, max_val : number
+        The bounds.
+    inplace : bool
+        Write the result into `input`.
+
+    Raises
+    ------
+    ValueError
+        If the bounds cross.
+
+    Examples
+    --------
+    >>> tg.nn.functional.hardtanh(tg.tensor([-3.0, 0.5, 2.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    if min_val > max_val:
+        raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
+    if inplace:
+        return written_by(hardtanh, input, min_val, max_val)
+    data = array_of(input)
+    with quiet():
+        bounds = data.dtype.type(min_val), data.dtype.type(max_val)
+    return apply(_HARDTANH, (input,), np.clip(data, *bounds), bounds)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x`` limited to the interval from 0 to 6; the derivative at its ends is 0.
+
+    Examples
+    --------
+    >>> tg.nn.functional.relu6(tg.tensor([-3.0, 0.5, 8.0]))
+    tensor([0.0000, 0.5000, 6.0000])
+    """
+    return hardtanh(input, 0, 6, inplace)
+
+
+_HARDTANH = _lines("HardtanhBackward0", lambda x, low, high: ~((x <= low) | (x >= high)))
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """``x`` where it exceeds a threshold, else `value`.
+
+    Examples
+    --------
+    >>> tg.threshold(tg.tensor([0.5, 2.0]), 1.0, -1.0)
+    tensor([-1.,  2.])
+    """
+    if inplace:
+        return written_by(_threshold, input, threshold, value)
+    return _threshold(input, threshold, value)
+
+
+def _threshold(x: Tensor, limit: float, value: float) -> Tensor:
+    limit, value = plain_number("threshold", "threshold", limit), plain_number("threshold", "value", value)
+    data = array_of(x)
+    with quiet():
+        result = np.where(data <= limit, data.dtype.type(value), data)
+    return apply(_THRESHOLD, (x,), result, (limit,))
+
+
+_THRESHOLD = _lines("ThresholdBackward0", lambda x, limit: ~(x <= limit))
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``x`` where it is further than `lambd` from 0, else 0.
+
+    Raises
+    ------
+    NotImplementedError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.hardshrink(tg.tensor([-2.0, 0.3, 1.0]))
+    tensor([-2.,  0.,  1.])
+    """
+    lambd = plain_number("hardshrink", "lambd", lambd)
+    data = floating(input, "hardshrink_cpu")
+    with quiet():
+        result = np.where((data >= -lambd) & (data <= lambd), data.dtype.type(0), data)
+    return apply(_HARDSHRINK, (input,), result, (lambd,))
+
+
+_HARDSHRINK = _lines("HardshrinkBackward0", lambda x, lambd: ~((x >= -lambd) & (x <= lambd)))
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """``x`` moved towards 0 by `lambd`, and 0 where it is no further away than that.
+
+    Raises
+    ------
+    RuntimeError
+        If `lambd` is negative.
+    NotImplementedError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.nn.functional.softshrink(tg.tensor([-2.0, 0.3, 1.0]))
+    tensor([-1.5000,  0.0000,  0.5000])
+    """
+    data = floating(input, "softshrink_check")
+    if not lambd >= 0:
+        raise RuntimeError(f"lambda must be in range [0, {np.finfo(data.dtype).max:g}], but found {lambd}")
+    with quiet():
+        shrunk = data - np.copysign(data.dtype.type(lambd), data)
+    return apply(_SOFTSHRINK, (input,), np.where(np.abs(data) <= lambd, data.dtype.type(0), shrunk), (lambd,))
+
+
+_SOFTSHRINK = _lines("SoftshrinkBackward0", lambda x, lambd: ~(np.abs(x) <= lambd))
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """A straight line from 0 at -3 to 1 at 3, constant outside; the derivative at the ends is 0.
+
+    Examples
+    --------
+    >>> tg.nn.functional.hardsigmoid(tg.tensor([-4.0, 0.0, 1.5]))
+    tensor([0.0000, 0.5000, 0.7500])
+    """
+    if inplace:
+        return written_by(hardsigmoid, input)
+    data = floating(input, "hardsigmoid_cpu")
+    return apply(_HARDSIGMOID, (input,), np.clip(data + 3, 0, 6) / 6, ())
+
+
+_HARDSIGMOID = _lines("HardsigmoidBackward0", lambda x: np.where((x > -3) & (x < 3), 1 / 6, 0.0))
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """``x * hardsigmoid(x)``; the derivative is 0 at -3 and 1 at 3.
+
+    Examples
+    --------
+    >>> tg.nn.functional.hardswish(tg.tensor([1.0, 4.0]))
+    tensor([0.6667, 4.0000])
+    """
+    if inplace:
+        return written_by(hardswish, input)
+    data = floating(input, "hardswish_cpu")
+    with quiet():
+        return apply(_HARDSWISH, (input,), data * np.clip(data + 3, 0, 6) / 6, ())
+
+
+def _hardswish_slope(x: Tensor) -> Tensor:
+    data = array_of(x)
+    return elementwise.where(wrap(data <= -3), 0.0, elementwise.where(wrap(data < 3), x / 3.0 + 0.5, 1.0))
+
+
+_HARDSWISH = curve("HardswishBackward0", _hardswish_slope)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """``x`` where positive, else ``weight * x``; the derivative at 0 is the weight.
+
+    Parameters
+    ----------
+    input : Tensor
+    weight : Tensor, of one element or of shape (c,)
+        One for all elements, or one for each index of dimension 1.
+
+    Raises
+    ------
+    RuntimeError
+        If there are neither one nor ``c`` weights, or the dtypes differ.
+
+    Examples
+    --------
+    >>> tg.prelu(tg.tensor([[-1.0, -1.0]]), tg.tensor([0.5, 0.25]))
+    tensor([[-0.5000, -0.2500]])
+    """
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}")
+    data, weights = array_of(input), array_of(weight)
+    if data.dtype != weights.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {type_name(data.dtype)} and {type_name(weights.dtype)}")
+    channels = data.shape[1] if data.ndim > 1 else 1
+    if weights.size not in (1, channels) or weights.ndim > 1:
+        raise RuntimeError(
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{weights.size} and channel size = {channels}."
+        )
+    if weights.ndim:
+        weight = reshape(weight, () if data.ndim == 0 else (-1,) if data.ndim == 1 else (1, -1) + (1,) * (data.ndim - 2))
+    return elementwise._leaky_relu(input, weight)
+
+
+def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Tensor:
+    """``x`` where positive, else ``x`` times a slope: the middle of the two, or random ones between them in training.
+
+    Parameters
+    ----------
+    input : Tensor
+    lower, upper : number
+        The least and the greatest slope.
+    training : bool
+        Draw a slope for every element.
+    inplace : bool
+        Write the result into `input`.
+
+    Examples
+    --------
+    >>> tg.rrelu(tg.tensor([-24.0, 2.0]))
+    tensor([-5.5000,  2.0000])
+    """
+    if inplace:
+        return written_by(rrelu, input, lower, upper, training)
+    lower, upper = plain_number("rrelu", "lower", lower), plain_number("rrelu", "upper", upper)
+    data = floating(input, "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")
+    if training:
+        slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower
+    else:
+        slopes = np.full((), 0.5 * (lower + upper))
+    with quiet():
+        slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
+        result = data * slopes
+    return apply(_RRELU, (input,), result, None, (wrap(slopes),))
+
+
+def _rrelu_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (elementwise._mul0(g, ctx.extra[0]),)
+
+
+_RRELU = Structural("RreluWithNoiseBackward0", ((),), _rrelu_vjp)

@@ -1,0 +1,301 @@
+"""Copies with elements replaced, or added to, at places that index tensors and masks name.
+
+Where a place is named several times, the last value stays and it alone receives a gradient; what is added is summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import type_name
+from tapegrad.errors import ShapeError
+from tapegrad.ops.index_keys import Key, parse
+from tapegrad.ops.indexing import accumulate as sum_into
+from tapegrad.ops.indexing import adding, getitem, place, placing
+from tapegrad.ops.selecting import common_shape, flat_places, mesh, places_along
+from tapegrad.ops.shaping import expand, reshape
+from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+
+__all__ = [
+    "index_put",
+    "masked_scatter",
+    "put",
+    "scatter",
+    "scatter_add",
+]
+
+Array = np.ndarray[Any, Any]
+
+_SCATTER = placing("ScatterBackward0")
+_SCATTER_NUMBER = placing("ScatterBackward1")
+_SCATTER_ADD = adding("ScatterAddBackward0")
+_INDEX_PUT_ADD = adding("IndexPutBackward0")
+_MASKED_SCATTER = placing("MaskedScatterBackward0")
+_PUT = placing("PutBackward0")
+_PUT_ADD = adding("PutBackward0")
+
+
+def scatter(x: Tensor, dim: int, index: Tensor, src: Tensor | float, *, reduce: str | None = None) -> Tensor:
+    """A copy of `x` with elements replaced: ``result[index[i][j]][j] = src[i][j]`` for ``dim=0``.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int
+    index : Tensor of int32 or int64
+        Of the rank of `x`; not larger than `src`, nor than `x` in the other dimensions.
+    src : Tensor or number
+        The values.
+    reduce : {None, "add", "multiply"}
+        Add to what is there, or multiply it; products have no derivative.
+
+    Returns
+    -------
+    Tensor, of the shape and dtype of `x`
+        Where an index is repeated, the last value stays, and it alone receives a gradient.
+
+    Raises
+    ------
+    RuntimeError
+        If an index is out of range or negative, or shapes or dtypes do not fit together.
+
+    Examples
+    --------
+    >>> tg.scatter(tg.zeros(3), 0, tg.tensor([2, 0]), tg.tensor([5.0, 7.0]))
+    tensor([7., 0., 5.])
+    """
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError(f"reduce argument must be either add or multiply, got {reduce!r}")
+    if reduce == "add" or isinstance(src, Tensor):
+        values = src if isinstance(src, Tensor) else wrap(np.full(array_of(index).shape, src, array_of(x).dtype))
+        op: Any = _SCATTER_ADD if reduce == "add" else _SCATTER
+    else:
+        values, op = as_operand(float(src) if array_of(x).dtype.kind == "f" else src), _SCATTER_NUMBER
+    if reduce == "multiply":
+        op = _SCATTER_PRODUCT
+    return _scattered(op, x, dim, index, values, isinstance(src, Tensor) or reduce == "add")
+
+
+def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """A copy of `x` with elements added: ``result[index[i][j]][j] += src[i][j]`` for ``dim=0``; the transpose of `gather`.
+
+    Parameters, result and errors are those of `scatter`; of repeated indices all values are added.
+
+    Examples
+    --------
+    >>> tg.scatter_add(tg.zeros(2), 0, tg.tensor([1, 1, 0]), tg.tensor([1.0, 2.0, 4.0]))
+    tensor([4., 3.])
+    """
+    if not isinstance(src, Tensor):
+        raise TypeError(f"scatter_add(): argument 'src' (position 3) must be Tensor, not {type(src).__name__}")
+    return _scattered(_SCATTER_ADD, x, dim, index, src, True)
+
+
+def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, by_element: bool) -> Tensor:
+    places = places_along(index, "scatter()")
+    shape = array_of(x).shape
+    position = axis(dim, len(shape))
+    if by_element and array_of(src).dtype != array_of(x).dtype:
+        raise RuntimeError(
+            f"scatter(): Expected self.dtype to be equal to src.dtype, got {type_name(array_of(x).dtype)} and "
+            f"{type_name(array_of(src).dtype)}"
+        )
+    if not places.size:
+        places = places.reshape((0,) * max(len(shape), 1))
+    if max(places.ndim, 1) != max(len(shape), 1):
+        raise ShapeError(f"Index tensor must have the same number of dimensions as self tensor, got {places.ndim} and {len(shape)}")
+    if by_element and places.size and max(array_of(src).ndim, 1) != max(len(shape), 1):
+        raise ShapeError(
+            f"Index tensor must have the same number of dimensions as src tensor, got {places.ndim} and {array_of(src).ndim}"
+        )
+    if not shape or (not places.ndim) or (by_element and not array_of(src).ndim):
+        # a 0-d tensor counts as one of size one
+        row = reshape(src, (-1,)) if by_element else src
+        return reshape(_scattered(op, reshape(x, (-1,)), 0, wrap(places.reshape(-1)), row, by_element), shape)
+    limits = array_of(src).shape if by_element else places.shape
+    if any(
+        n > m or (n > extent and k != position) for k, (n, m, extent) in enumerate(zip(places.shape, limits, shape, strict=True))
+    ):
+        also = f" and to be no larger size than src {list(limits)}" if by_element else ""
+        raise ShapeError(
+            f"Expected index {list(places.shape)} to be no larger than self {list(shape)} apart from dimension {position}{also}"
+        )
+    check_bounds(places, position, shape[position], RuntimeError)
+    if by_element and limits != places.shape:
+        src = getitem(src, tuple(slice(0, n) for n in places.shape))
+    key = mesh(places, position)
+    if op is _SCATTER_ADD:
+        return sum_into(x, key, src, op)
+    if op is _SCATTER_PRODUCT:
+        result = array_of(x).copy()
+        np.multiply.at(result, key, array_of(src))
+        return apply(op, (x, src), result)
+    return place(x, Key(None, "", key), src, op)
+
+
+def _no_product_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    raise NotImplementedError("the derivative for 'scatter' with reduce='multiply' is not implemented")
+
+
+_SCATTER_PRODUCT = Structural("ScatterBackward2", ((),), _no_product_vjp)
+
+
+def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of `x` with the elements ``x[indices]`` replaced by `values`, or with the values added to them.
+
+    Parameters
+    ----------
+    x : Tensor
+    indices : sequence of Tensor
+        Index tensors and masks, as in ``x[indices]``.
+    values : Tensor
+        Broadcasts to the shape of ``x[indices]``.
+    accumulate : bool
+        Add; of repeated places all values are added. Else the last stays.
+
+    Returns
+    -------
+    Tensor, of the shape and dtype of `x`
+
+    Raises
+    ------
+    TypeError
+        If `indices` is not a sequence of tensors.
+    IndexError, RuntimeError
+        As for ``x[indices] = values``.
+
+    Examples
+    --------
+    >>> tg.index_put(tg.zeros(2), (tg.tensor([1, 1]),), tg.tensor([1.0, 2.0]), accumulate=True)
+    tensor([0., 3.])
+    """
+    if not isinstance(indices, (tuple, list)):
+        raise TypeError(f"index_put(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}")
+    for k, part in enumerate(indices):
+        if not isinstance(part, Tensor):
+            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(part).__name__}")
+    if not isinstance(values, Tensor):
+        raise TypeError(f"index_put(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}")
+    data = array_of(x)
+    if array_of(values).dtype != data.dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {type_name(data.dtype)} for the destination and "
+            f"{type_name(array_of(values).dtype)} for the source."
+        )
+    key = parse(tuple(indices), data.shape)
+    if not accumulate or key.advanced is None:
+        return place(x, key, values)
+    wanted = array_of(getitem(wrap(data), tuple(indices))).shape
+    try:
+        terms = expand(values, wanted)
+    except ShapeError:
+        raise ShapeError(
+            f"shape mismatch: value tensor of shape {list(array_of(values).shape)} cannot be broadcast to indexing result of "
+            f"shape {list(wanted)}"
+        ) from None
+    return sum_into(x, key.advanced, terms, _INDEX_PUT_ADD)
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """A copy of `x` in which the elements where `mask` holds are those of `source`, one after the other; `x` and `mask` broadcast.
+
+    Parameters
+    ----------
+    x : Tensor
+    mask : Tensor of bool
+    source : Tensor
+        Of at least as many elements as `mask` has true ones.
+
+    Returns
+    -------
+    Tensor, of the dtype of `x`
+
+    Raises
+    ------
+    RuntimeError
+        If `mask` is not of bools, `source` is too small, dtypes differ or shapes do not broadcast.
+
+    Examples
+    --------
+    >>> tg.masked_scatter(tg.zeros(3), tg.tensor([True, False, True]), tg.tensor([5.0, 7.0]))
+    tensor([5., 0., 7.])
+    """
+    chosen, data = array_of(mask), array_of(x)
+    if chosen.dtype != np.bool_:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(chosen.dtype)}")
+    if data.dtype != array_of(source).dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {type_name(data.dtype)} and "
+            f"{type_name(array_of(source).dtype)}"
+        )
+    common = common_shape(data.shape, chosen.shape)
+    if common != data.shape:
+        x = expand(x, common)
+    chosen = np.broadcast_to(chosen, common)
+    count = int(np.count_nonzero(chosen))
+    if count > array_of(source).size:
+        raise RuntimeError(f"Number of elements of source < number of ones in mask: {array_of(source).size} < {count}")
+    values = getitem(reshape(source, (-1,)), slice(0, count))
+    if not common:
+        return reshape(place(reshape(x, (1,)), Key(None, "", (chosen.reshape(1),)), values, _MASKED_SCATTER), ())
+    return place(x, Key(None, "", (chosen,)), values, _MASKED_SCATTER)
+
+
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of `x` with elements replaced, or added to, that `index` counts in the flattened tensor.
+
+    Parameters
+    ----------
+    x : Tensor
+    index : Tensor of int64
+        Negative ones count from the end.
+    source : Tensor
+        Of as many elements as `index`.
+    accumulate : bool
+        Add; of repeated indices all values are added. Else the last stays.
+
+    Returns
+    -------
+    Tensor, of the shape and dtype of `x`
+
+    Raises
+    ------
+    RuntimeError, IndexError
+        If an index is out of range, or sizes or dtypes differ.
+
+    Examples
+    --------
+    >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]).put(tg.tensor([-1]), tg.tensor([9.0]))
+    tensor([[1., 2.],
+            [3., 9.]])
+    """
+    data, values = array_of(x), array_of(source)
+    if array_of(index).dtype != np.int64:
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {type_name(array_of(index).dtype)}")
+    if values.dtype != data.dtype:
+        raise RuntimeError(
+            "put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{type_name(data.dtype)} and source.dtype = {type_name(values.dtype)}"
+        )
+    if values.size != array_of(index).size:
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{values.size}, index.numel() = {array_of(index).size}"
+        )
+    places = flat_places(index, data.size).reshape(-1)
+    row = reshape(source, (-1,))
+    if not data.ndim:
+        return reshape(put(reshape(x, (1,)), wrap(places), row, accumulate), ())
+    key = np.unravel_index(places, data.shape) if data.size else (places,) * data.ndim
+    return sum_into(x, key, row, _PUT_ADD) if accumulate else place(x, Key(None, "", key), row, _PUT)
+
+
+def check_bounds(places: Array, position: int, extent: int, error: type[Exception], name: str = "", negative: bool = False) -> None:
+    """Raise unless all indices lie within a dimension; negative ones may count from its end."""
+    wrong = places[(places < (-extent if negative else 0)) | (places >= extent)]
+    if wrong.size:
+        raise error(f"{name}index {wrong.flat[0]} is out of bounds for dimension {position} with size {extent}")

@@ -1,0 +1,180 @@
+"""Elements in order, and the first ones of an order: sort, topk, kthvalue.
+
+nan counts as larger than everything. Each value carries its gradient back to the place that the index beside it names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.ops.extremes import ValuesIndices, pick_along, to_the_picked
+from tapegrad.recording.structural import Structural, axis
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
+
+__all__ = ["argsort", "kthvalue", "msort", "sort", "topk"]
+
+Array = np.ndarray[Any, Any]
+
+
+def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> ValuesIndices:
+    """The elements in order along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+    dim : int
+    descending : bool
+        Begin with the largest.
+    stable : bool, optional
+        Whether equal elements keep their order; they always do.
+
+    Returns
+    -------
+    values, indices : Tensor
+        ``(values, indices)``; the indices are untracked.
+
+    Raises
+    ------
+    IndexError
+        If `dim` is out of range.
+
+    Examples
+    --------
+    >>> tg.sort(tg.tensor([3.0, 1.0, 2.0])).values
+    tensor([1., 2., 3.])
+    >>> tg.sort(tg.tensor([3.0, 1.0, 2.0]), descending=True).indices
+    tensor([0, 2, 1])
+    """
+    position = axis(dim, array_of(x).ndim)
+    op = _SORT if stable is None else _STABLE_SORT
+    return pick_along(op, x, position, _order(array_of(x), position, descending), True)
+
+
+def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The indices that put the elements in order along a dimension: ``sort(x, dim, descending).indices``.
+
+    Examples
+    --------
+    >>> tg.argsort(tg.tensor([3.0, 1.0, 2.0]))
+    tensor([1, 2, 0])
+    """
+    if untracked_values.decisions_in_use:
+        untracked_values.compared(x)
+    return wrap(_order(array_of(x), axis(dim, array_of(x).ndim), descending))
+
+
+def msort(x: Tensor) -> Tensor:
+    """The elements in order along the first dimension: ``sort(x, 0).values``."""
+    return sort(x, 0).values
+
+
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    """The `k` largest or smallest elements along a dimension.
+
+    Parameters
+    ----------
+    x : Tensor
+    k : int
+    dim : int
+    largest : bool
+        Whether the largest are wanted.
+    sorted : bool
+        Whether they are to come in order, largest (or smallest) first; they always do.
+
+    Returns
+    -------
+    values, indices : Tensor
+        ``(values, indices)``; the indices are untracked. Which ones of several equal elements are chosen is not specified.
+
+    Raises
+    ------
+    RuntimeError
+        If `k` is negative or larger than the dimension.
+
+    Examples
+    --------
+    >>> tg.topk(tg.tensor([3.0, 1.0, 2.0]), 2).values
+    tensor([3., 2.])
+    """
+    data = array_of(x)
+    position = axis(dim, data.ndim)
+    if not 0 <= k <= (data.shape[position] if data.ndim else 1):
+        raise RuntimeError(f"selected index k out of range: k is {k} and dimension {position} of {list(data.shape)} is shorter")
+    return pick_along(_TOPK, x, position, _first(data, position, k, largest), True)
+
+
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """The `k`-th smallest element along a dimension, counted from one.
+
+    Parameters
+    ----------
+    x : Tensor
+    k : int
+    dim : int
+    keepdim : bool
+        Keep the dimension, with size one.
+
+    Returns
+    -------
+    values, indices : Tensor
+        ``(values, indices)``; the indices are untracked.
+
+    Raises
+    ------
+    RuntimeError
+        If `k` is not positive or larger than the dimension.
+    IndexError
+        If the dimension is empty.
+
+    Examples
+    --------
+    >>> tg.kthvalue(tg.tensor([3.0, 1.0, 2.0]), 2).values
+    tensor(2.)
+    """
+    data = array_of(x)
+    position = axis(dim, data.ndim)
+    extent = data.shape[position] if data.ndim else 1
+    if not extent:
+        raise IndexError(f"kthvalue(): Expected reduction dim {position} to have non-zero size.")
+    if not 1 <= k <= extent:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}: {k} of {extent}")
+    if not data.ndim:
+        return pick_along(_KTHVALUE, x, 0, np.zeros((), np.int64), True)
+    where = np.take(_order(data, position, False), [k - 1], position)
+    return pick_along(_KTHVALUE, x, position, where, keepdim)
+
+
+def _order(data: Array, position: int, descending: bool) -> Array:
+    """The indices that sort an array along a dimension, equal elements keeping their order."""
+    if not data.ndim:
+        return np.zeros((), np.int64)
+    if not descending:
+        return np.argsort(data, position, "stable").astype(np.int64, copy=False)
+    # Sorted backwards twice, so that equal elements stay in order.
+    backwards = np.flip(np.argsort(np.flip(data, position), position, "stable"), position)
+    return data.shape[position] - 1 - backwards.astype(np.int64, copy=False)
+
+
+def _first(data: Array, position: int, k: int, largest: bool) -> Array:
+    """The first `k` indices of an order."""
+    if not data.ndim:
+        return np.zeros((), np.int64)
+    extent = data.shape[position]
+    if extent < MANY or 8 * k > extent or not data.size:
+        return np.take(_order(data, position, largest), range(k), position)
+    split = np.argpartition(data, extent - k if largest else k - 1, position)
+    chosen = np.sort(np.take(split, range(extent - k, extent) if largest else range(k), position), position)
+    among = _order(np.take_along_axis(data, chosen, position), position, largest)
+    return np.take_along_axis(chosen, among, position).astype(np.int64, copy=False)
+
+
+MANY = 64  # elements from which choosing some is faster than sorting all
+
+
+_SORT = Structural("SortBackward0", ((),), to_the_picked)
+_STABLE_SORT = Structural("SortBackward1", ((),), to_the_picked)
+_TOPK = Structural("TopkBackward0", ((),), to_the_picked)
+_KTHVALUE = Structural("KthvalueBackward0", ((),), to_the_picked)

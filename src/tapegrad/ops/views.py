@@ -1,0 +1,230 @@
+"""Views: tensors on the memory of another one, and what happens to them when that memory is written.
+
+A view is a strided linear map of its base, read off by taking the same view of the base's array. The base knows its views
+(weakly); when one of the family is written in place, the others get new rows at once, so no operator has to look whether its
+operand is still up to date.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
+from tapegrad.tensors.modes import is_inference_mode_enabled
+from tapegrad.tensors.tensor import Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+
+__all__ = [
+    "Replay",
+    "alias",
+    "check_memory",
+    "is_strided",
+    "record_view",
+    "separate",
+    "split_views",
+    "version_of",
+    "view",
+]
+
+_ADDRESS = TAPE.address
+Take = Callable[[Any], Any]
+HUGE = 1 << 30  # elements
+
+
+class Replay:
+    """How a view is taken from its base: a chain, so that a view of a view costs no more than a view."""
+
+    __slots__ = ("before", "take")
+
+    def __init__(self, before: Replay | None, take: Take) -> None:
+        self.before, self.take = before, take
+
+    def __call__(self, array: np.ndarray) -> np.ndarray:
+        """The view of an array of the base's shape."""
+        takes = []
+        step: Replay | None = self
+        while step is not None:
+            takes.append(step.take)
+            step = step.before
+        for take in reversed(takes):
+            array = take(array)
+        return array
+
+
+def check_memory(data: np.ndarray, repeats: bool = False) -> None:
+    """Raise unless the elements of an array may be written.
+
+    Parameters
+    ----------
+    repeats : bool
+        Whether they may share memory: all of them get one value.
+
+    Raises
+    ------
+    RuntimeError
+        If elements share memory, or the memory is read-only.
+    """
+    if not repeats and not data.flags.c_contiguous and _overlaps(data):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
+    if not data.flags.writeable:
+        raise RuntimeError("the tensor's memory is read-only (it came from a read-only array); clone() it before writing")
+
+
+def _overlaps(data: np.ndarray) -> bool:
+    """Whether two elements of an array share bytes."""
+    reach = 0
+    for stride, extent in sorted((abs(s), n) for s, n in zip(data.strides, data.shape, strict=True) if n > 1):
+        if stride == 0:
+            return True
+        if stride < reach + data.itemsize:  # so it seems, but the places may also lie between each other
+            places = np.zeros(data.shape, np.int64)
+            for d, n in enumerate(data.shape):
+                places += np.arange(n).reshape(-1, *(1,) * (data.ndim - d - 1)) * data.strides[d]
+            return bool(np.diff(np.sort(places, axis=None)).min() < data.itemsize)
+        reach += stride * (extent - 1)
+    return False
+
+
+def version_of(t: Tensor) -> VersionCounter:
+    """The version counter of a tensor's memory."""
+    meta = meta_of(t)
+    if meta.version is None:
+        meta.version = VersionCounter()
+    return meta.version
+
+
+def record_view(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
+    """Row of the view `z` of `x`."""
+    a = promote(x)
+    # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
+    base = a if a.flags.c_contiguous else _stand_in(a.shape, a.size)
+    taken = z if base is a else take(base)
+    number = TAPE.name_number(name)
+
+    def attempt() -> Any:
+        return TAPE.view_row(_ADDRESS, number, x._row, id(a), id(base), id(taken), id(z))
+
+    row = int(attempt())
+    return row if row > 0 else retry(attempt, (x,))
+
+
+def _stand_in(shape: tuple[int, ...], size: int) -> np.ndarray:
+    """An array of a shape, in C order, whose elements are never looked at."""
+    if size < HUGE:
+        return np.empty(shape, np.int8)
+    # An expanded tensor may have more elements than there is memory: all of them stand for one byte then.
+    steps = [size]
+    for extent in shape:
+        steps.append(steps[-1] // extent)
+    return np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, steps[1:], writeable=False)
+
+
+def view(x: Tensor, name: str, take: Take) -> Tensor:
+    """A view of `x`.
+
+    Parameters
+    ----------
+    name : str
+        Node name.
+    take : callable
+        Takes the NumPy view of an array of x's shape.
+    """
+    z = take(promote(x))
+    recording = is_recording()
+    row = record_view(x, name, take, z) if x._row and recording else 0
+    t = make_like(x, z, row)
+    if type(t) is InferenceTensor:
+        return t
+    own = _adopt(t, x, take, recording)
+    if x._meta is not None and x._meta.one_of_many:
+        own.one_of_many = name.removesuffix("Backward0")
+    return t
+
+
+def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
+    """Make `t` known as a view of x (or of what x is a view of); its meta.
+
+    A view may be written only where what it is a view of may be.
+    """
+    own, theirs = meta_of(t), meta_of(x)
+    own.made_without_grad = theirs.made_without_grad or ("" if recording else _mode())
+    own.version = version_of(x)
+    if theirs.base is None:
+        own.base, own.replay = x, Replay(None, take)
+    else:
+        own.base, own.replay = theirs.base, Replay(theirs.replay, take)
+    family = meta_of(own.base)
+    if family.views is None:
+        family.views = []
+    family.views.append(weakref.ref(t))
+    count = len(family.views)
+    if count & (count - 1) == 0 and count >= 8:  # at powers of two, so that dead entries cost a constant each
+        family.views = [link for link in family.views if link() is not None]
+    return own
+
+
+def _mode() -> str:
+    """The mode of this thread, which does not record."""
+    return "inference" if is_inference_mode_enabled() else "no_grad"
+
+
+def alias(x: Tensor, shares_version: bool) -> Tensor:
+    """An untracked tensor on the same memory: `detach` shares the version counter, `data` does not."""
+    t = make_like(x, promote(x), 0)
+    if shares_version:
+        meta_of(t).version = version_of(x)
+    return t
+
+
+def split_views(x: Tensor, name: str, takes: Sequence[Take]) -> tuple[Tensor, ...]:
+    """Views that are the outputs of one operation: they share its node."""
+    recording = is_recording()
+    node = _identity(x, name) if x._row and recording else x
+    if node is not x:
+        TAPE.number_output(TAPE.address, node._row, len(takes))
+    outputs = []
+    for number, take in enumerate(takes):
+        z = take(promote(x))
+        row = record_view(node, name, take, z) if node._row and node is not x else 0
+        t = make_like(x, z, row)
+        outputs.append(t)
+        if row > 0:
+            TAPE.number_output(TAPE.address, row, number)
+        if type(t) is InferenceTensor:
+            continue
+        meta = _adopt(t, x, take, recording)
+        meta.output_nr, meta.one_of_many = number, name.removesuffix("Backward0")
+    return tuple(outputs)
+
+
+def _identity(x: Tensor, name: str) -> Tensor:
+    """The row that stands for a multi-output operation: the whole of `x`."""
+    a = promote(x)
+    return make(a, record_view(x, name, lambda array: array[...], a[...]))
+
+
+def is_strided(replay: Take, shape: tuple[int, ...]) -> bool:
+    """Whether the view is one in an array of `shape` in C order too, and not only in the order that its base has in memory."""
+    whole = np.empty(shape, np.int8)
+    part = replay(whole)
+    return not part.size or np.may_share_memory(part, whole)
+
+
+def separate(t: Tensor) -> None:
+    """Cut a tensor that gets other memory off the family of views on its old memory."""
+    meta = t._meta
+    if meta is None:
+        return
+    meta.base = meta.replay = meta.version = None
+    for link in meta.views or ():
+        view_of_it = link()
+        if view_of_it is not None and view_of_it._meta is not None:
+            view_of_it._meta.base = view_of_it._meta.replay = None
+    meta.views = None

@@ -1,0 +1,228 @@
+"""Elementwise operations on operands of any kind: promotion, value, row.
+
+The operators in `tapegrad.ops.elementwise` take short cuts for the common cases; this is the way that is always right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.sizes import check_count
+from tapegrad.engine.layout import UNSUPPORTED
+from tapegrad.errors import ShapeError
+from tapegrad.kernels.opcodes import USES, is_quick
+from tapegrad.recording.casting import cast
+from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_forward
+from tapegrad.rules.table import RULES
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
+from tapegrad.tensors.operator_dispatch import usual_entry
+from tapegrad.tensors.saved_value_packing import current_packer
+from tapegrad.tensors.tensor import FLOATS, Tensor, as_operand, is_recording, make, retry
+
+__all__ = ["apply_rule", "check_broadcast", "record", "result_dtype"]
+
+_ADDRESS = TAPE.address
+
+# Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
+KEEPS_INTEGERS = frozenset(
+    [
+        "_alias",
+        "_mul0",
+        "add",
+        "sub",
+        "mul",
+        "pow",
+        "neg",
+        "abs",
+        "sign",
+        "square",
+        "relu",
+        "maximum",
+        "minimum",
+        "_clamp",
+        "clamp_max",
+        "clamp_min",
+        "where",
+        "fmod",
+        "remainder",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+    ]
+)
+
+
+def check_broadcast(*operands: Any) -> None:
+    """Raise PyTorch's error if shapes do not broadcast.
+
+    Raises
+    ------
+    ShapeError
+        Names the sizes and the dimension.
+    """
+    shape: tuple[int, ...] = ()
+    for operand in operands:
+        other = np.shape(operand)
+        rank = max(len(shape), len(other))
+        a, b = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
+        for d in range(rank - 1, -1, -1):
+            if a[d] != b[d] and a[d] != 1 and b[d] != 1:
+                raise ShapeError(
+                    f"The size of tensor a ({a[d]}) must match the size of tensor b ({b[d]}) at non-singleton dimension {d}: "
+                    f"shapes {list(shape)} and {list(other)} do not broadcast. Reshape or unsqueeze one of them."
+                )
+        shape = tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
+    check_count(shape, "broadcasting")
+
+
+def _operand_data(t: Tensor, dtype: np.dtype[Any]) -> Any:
+    """Data of an operand for a computation in `dtype`: a float for 0-d (so that it does not widen), else an array."""
+    a = t._data
+    if type(a) is float:
+        return a
+    if a.ndim == 0 and (a.dtype == dtypes.float64 or (not t._row and dtype.kind == "f")):
+        return float(a.item())
+    keeps = a.dtype == dtype or (a.dtype in FLOATS and (a.ndim or t._row))
+    if keeps:
+        return a
+    with quiet():
+        return a.astype(dtype)
+
+
+def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
+    """Dtype of an elementwise result by PyTorch's promotion rules."""
+    name = RULES[opcode].name
+    counted = operands[1:] if name == "where" else operands
+    dtype = dtypes.result_type(*counted)
+    if dtype.kind != "f" and name not in KEEPS_INTEGERS:
+        return dtypes.get_default_dtype()
+    return dtype
+
+
+def apply_rule(opcode: int, *values: Any) -> Tensor:
+    """Compute and record an elementwise rule for operands of any kind.
+
+    Parameters
+    ----------
+    opcode : int
+        Number of the rule.
+    *values : Tensor, number or array
+        Operands.
+
+    Raises
+    ------
+    ShapeError
+        If shapes do not broadcast.
+    TypeError
+        If an operand is neither tensor, number nor array.
+    """
+    operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
+    dtype = result_dtype(
+        opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True))
+    )
+    data = tuple(_operand_data(t, dtype) for t in operands)
+    # A tracked float32 scalar has a float32 adjoint, which plain rows do not know.
+    plain = dtype == dtypes.float64 and all(not t._row or type(t._data) is float or t._data.dtype == dtype for t in operands)
+    if plain:
+        data = tuple(float(a) if type(a) is not float and a.ndim == 0 else a for a in data)
+    z: Any
+    if plain and all(type(a) is float for a in data):
+        try:
+            z = scalar_forward[opcode](*data)
+        except (ArithmeticError, ValueError):
+            z = float_at_the_edge(opcode, *data)
+    else:
+        check_broadcast(*data)
+        token = enter(IGNORING)
+        try:
+            arrays = (np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
+            z = np.asarray(forward[opcode](*arrays))
+            if z.dtype != dtype:
+                z = z.astype(dtype)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        finally:
+            leave(token)
+    tracked = any(t._row for t in operands) and is_recording()
+    numbers = [not isinstance(value, Tensor) for value in values] if TAPE.packers else None
+    row = record(opcode, operands, data, z, 0, numbers) if tracked else 0
+    return make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
+
+
+def record(
+    opcode: int,
+    operands: tuple[Tensor, ...],
+    data: tuple[Any, ...],
+    z: Any,
+    in_place: int = 0,
+    numbers: Sequence[bool] | None = None,
+) -> int:
+    """Write the row of an elementwise operation whose value is known; its handle.
+
+    Parameters
+    ----------
+    data : tuple
+        What the operands are in the computation: floats or arrays.
+    in_place : int
+        1 if `z` overwrites the first operand.
+    numbers : sequence of bool, optional
+        Which operands are plain numbers. By default, untracked floats.
+    """
+    for t, text in zip(operands, RULES[opcode].partials, strict=True):
+        if text is None and t._row:
+            raise NotImplementedError(
+                f"the derivative for '{RULES[opcode].name}' is not implemented with respect to argument "
+                f"{operands.index(t)}; detach() it."
+            )
+    if InferenceTensor in map(type, operands):
+        _check_saved(opcode, operands)
+    if type(z) is float:
+        # A tracked float32 scalar has a float32 adjoint, which rows of float64 scalars do not know.
+        operands = tuple(
+            cast(t, dtypes.float64) if t._row and type(t._data) is not float and t._data.dtype != dtypes.float64 else t
+            for t in operands
+        )
+    if TAPE.packers and RULES[opcode].name != "_alias" and (packer := current_packer()) is not None:
+        if numbers is None:
+            numbers = [type(a) is float and not t._row for t, a in zip(operands, data, strict=True)]
+        packed = packer.record_rule(opcode, operands, data, z, numbers)
+        if packed is not None:
+            return packed
+    if type(z) is float and len(operands) < 3:
+        return retry(lambda: _scalar_row(opcode, operands, data, z), operands)
+
+    def attempt() -> Any:
+        words = [word for t, a in zip(operands, data, strict=True) for word in (t._row, id(a))]
+        return usual_entry(("array1", "array2", "array3")[len(operands) - 1])(_ADDRESS, opcode, *words, id(z), in_place)
+
+    row = retry(attempt, operands)
+    if row == UNSUPPORTED:
+        raise RuntimeError(f"{RULES[opcode].name}: cannot record a result of dtype {z.dtype}; only float32 and float64 are tracked")
+    return row
+
+
+def _check_saved(opcode: int, operands: tuple[Tensor, ...]) -> None:
+    uses = 0
+    for t, bits in zip(operands, USES[opcode], strict=True):
+        uses |= bits if t._row else 0
+    check_saved(t for k, t in enumerate(operands) if uses >> k & 1)
+
+
+_seen: set[int] = set()  # rules of which a scalar's row was recorded here
+
+
+def _scalar_row(opcode: int, operands: tuple[Tensor, ...], data: tuple[float, ...], z: float) -> Any:
+    if opcode not in _seen:
+        if not is_quick(RULES[opcode]):
+            TAPE.need("scalar_partials")
+        _seen.add(opcode)
+    count = len(operands)
+    y_handle, y = (operands[1]._row, data[1]) if count == 2 else (0, 0.0)
+    return TAPE.scalar_row(_ADDRESS, opcode, count, operands[0]._row, data[0], y_handle, y, z)

@@ -1,0 +1,16 @@
+"""The package's functions by their names, for files that are made of them: each is looked up when it is first used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.deferred import NamesOnDemand, places
+from tapegrad.surface.public_names import MORE
+from tapegrad.surface.tensor_methods import PUBLIC
+from tapegrad.tensors.factories import *  # noqa: F403
+
+_names = NamesOnDemand(globals(), PUBLIC | places(MORE))
+
+
+def __getattr__(name: str) -> Any:
+    return _names.get(name)

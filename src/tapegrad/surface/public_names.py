@@ -1,0 +1,142 @@
+"""The table of names: which file defines which function of the package and method of `Tensor`.
+
+The files are imported when one of their names is first asked for, so that a process pays for what it uses. What a file has here is
+what its ``__all__`` names. Functions that are not here are rows of the rule table.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ALIASES", "FAMILIES", "FILES", "IN_PLACE_VIEWS", "MORE", "NOT_METHODS",
+    "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES",
+]  # fmt: skip
+
+FILES: dict[str, str] = {
+    "ops.affine": "addbmm addmm addmv addr baddbmm",
+    "ops.arithmetic": "add addcdiv addcmul clamp clip div float_power leaky_relu logit round rsub softplus sub where",
+    "ops.comparing": (
+        "allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq equal gcd ge greater "
+        "greater_equal gt isclose isfinite isinf isnan isneginf isposinf isreal lcm le less less_equal logical_and logical_not "
+        "logical_or logical_xor lt ne not_equal signbit"
+    ),
+    "ops.counting": "bincount unique unique_consecutive",
+    "ops.diagonals": "diag diag_embed diagflat diagonal",
+    "ops.differences": "cumulative_trapezoid diff trapezoid trapz",
+    "ops.extremes": "MinMax ValuesIndices amax amin aminmax argmax argmin max min",
+    "ops.grids": "broadcast_shapes broadcast_tensors cartesian_prod combinations meshgrid",
+    "ops.indexing": "getitem",
+    "ops.joining": (
+        "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack hstack row_stack stack vstack"
+    ),
+    "ops.missing_values": "fmax fmin nan_to_num nanmean nansum",
+    "ops.moments": "std std_mean var var_mean",
+    "ops.normalisation": "log_softmax logsumexp softmax",
+    "ops.norms": "dist",
+    "ops.order_statistics": "median mode nanmedian nanquantile quantile",
+    "ops.products": "bmm dot ger matmul mm mv outer",
+    "ops.rearranging": "flip fliplr flipud roll rot90",
+    "ops.reductions": "all any count_nonzero mean prod sum",
+    "ops.running_extremes": "cummax cummin",
+    "ops.scans": "cumprod cumsum logcumsumexp",
+    "ops.scattering": "index_put masked_scatter put scatter scatter_add",
+    "ops.searching": "argwhere bucketize isin nonzero searchsorted",
+    "ops.selecting": "gather index_select masked_fill masked_select take take_along_dim",
+    "ops.shaping": (
+        "broadcast_to contiguous expand expand_as flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as"
+    ),
+    "ops.slice_writing": "index_add index_copy index_fill",
+    "ops.sorting": "argsort kthvalue msort sort topk",
+    "ops.splitting": "chunk dsplit hsplit split split_with_sizes tensor_split unbind vsplit",
+    "ops.subviews": "as_strided narrow narrow_copy select select_scatter slice_scatter",
+    "ops.tensor_products": "einsum inner kron tensordot",
+    "ops.tiling": "repeat_interleave tile",
+    "ops.transcendental": "erfinv logaddexp2 sinc",
+    "ops.transposing": "adjoint moveaxis movedim permute swapaxes swapdims t transpose",
+    "ops.triangles": "tril triu",
+    "ops.undifferentiable": "floor_divide heaviside",
+    "ops.vectors": "cross trace vdot",
+}  # fmt: skip
+
+# Names that are defined under others, or in files that are not the package's own surface.
+OTHERS: dict[str, str] = {
+    "celu": "ops.activations:celu", "chain_matmul": "linalg.chains:chain_matmul",
+    "cholesky": "linalg.factorisations:legacy_cholesky",
+    "cholesky_inverse": "linalg.factorisations:cholesky_inverse", "cholesky_solve": "linalg.factorisations:cholesky_solve",
+    "clone": "ops.cloning:clone", "det": "linalg.determinants:det", "divide": "ops.arithmetic:div",
+    "hardshrink": "ops.piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
+    "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
+    "norm": "linalg.legacy_norm:legacy_norm",
+    "pinverse": "linalg.least_squares:pinverse", "prelu": "ops.piecewise:prelu", "qr": "linalg.factorisations:legacy_qr",
+    "rrelu": "ops.piecewise:rrelu", "selu": "ops.activations:selu", "slogdet": "linalg.determinants:slogdet",
+    "subtract": "ops.arithmetic:sub", "svd": "linalg.spectral:legacy_svd", "threshold": "ops.piecewise:threshold",
+    "true_divide": "ops.arithmetic:div",
+}  # fmt: skip
+
+PLACES: dict[str, str] = {name: f"{file}:{name}" for file, names in FILES.items() for name in names.split()} | OTHERS
+
+# Functions of tensors among others, which look at their operands themselves.
+UNCHECKED = frozenset(
+    [
+        *FILES["ops.joining"].split(), *FILES["ops.comparing"].split(), *FILES["ops.arithmetic"].split(),
+        *FILES["ops.grids"].split(),
+        "bucketize", "chain_matmul", "clone", "divide", "einsum", "isin", "searchsorted", "subtract", "true_divide",
+    ]
+) - {"combinations"}  # fmt: skip
+
+# Functions of the package that are no methods of a tensor.
+NOT_METHODS = frozenset(
+    [
+        *FILES["ops.joining"].split(), *FILES["ops.grids"].split(),
+        "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum",
+        "MinMax", "ValuesIndices",
+        "getitem", "isin", "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean",
+        "where",
+    ]
+)  # fmt: skip
+
+# PyTorch's other names for rules.
+ALIASES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg",
+    "positive": "_alias",
+    "subtract": "sub", "true_divide": "div", "sgn": "sign", "special_expit": "sigmoid", "expit": "sigmoid",
+}  # fmt: skip
+
+# Operations besides the rules that have an in-place form.
+WRITTEN = (
+    "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "erfinv", "float_power", "floor_divide", "gcd", "ge", "greater",
+    "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "sinc", "true_divide",
+)  # fmt: skip
+
+# Operations whose result, a copy, is written into the tensor.
+WRITTEN_COPIES = (
+    "addbmm", "addmm", "addmv", "addr", "baddbmm", "index_add", "index_copy", "index_fill", "index_put", "masked_fill",
+    "masked_scatter", "put", "scatter", "scatter_add", "tril", "triu",
+)  # fmt: skip
+
+# Views that the tensor itself can become.
+IN_PLACE_VIEWS = ("squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_")
+
+# What else the package has, a dot being the file itself: what ``from tapegrad import *`` gives, and what it does not, as it stands
+# for whole families.
+MORE = {
+    "autograd.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled",
+    "tensors.devices": "device",
+    "linalg": ".",
+    "tensors.random": ". manual_seed normal rand rand_like randint randint_like randn randn_like randperm",
+    "tensors.ranges": "arange eye linspace tril_indices triu_indices",
+    "utils": ".",
+}
+FAMILIES = {
+    "drivers": (
+        ". check_grads checkpoint elementwise_grad gauss_newton grad hessian hvp jacobian jvp linearize value_and_grad "
+        "value_and_jacobian vjp"
+    ),
+    "nopython": "free_tape_memory njit_op tape_memory",
+    "files.saving": "load save",
+    "nn": ".",
+    "optim": ".",
+    "optimize": ".",
+}

@@ -1,0 +1,363 @@
+"""What `Tensor` and the package have of the table of names: functions, methods, operators and attributes.
+
+Methods are attached here and not written in the class, so each operation stands in one place and the class stays what the
+operations need of it. What the table names is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tapegrad.autograd.tensor_backward import tensor_backward
+from tapegrad.deferred import Deferred, look_up
+from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.ops.elementwise import FUNCTIONS, METHODS, REFLECTED
+from tapegrad.recording.axis_names import numpy_names, renamed, with_numpy_names
+from tapegrad.rules.table import RULES
+from tapegrad.surface.array_attributes import ABSENT
+from tapegrad.surface.public_names import ALIASES, IN_PLACE_VIEWS, NOT_METHODS, PLACES, UNCHECKED, WRITTEN, WRITTEN_COPIES
+from tapegrad.tensors import factories
+from tapegrad.tensors.tensor import Tensor, as_operand
+
+__all__ = ["PUBLIC", "attach"]
+
+
+def _of_tensors(name: str, function: Any) -> Any:
+    """The function form of a method: it must be given a tensor first."""
+    names = numpy_names(function)
+
+    @functools.wraps(function)
+    def call(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(input, Tensor):
+            raise TypeError(
+                f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}. Use tg.tensor(...)."
+            )
+        if names and kwargs:
+            kwargs = renamed(name, kwargs, names)
+        return function(input, *args, **kwargs)
+
+    return call
+
+
+def _public(name: str) -> Any:
+    """What the package has under a name of the table."""
+    function = look_up(PLACES[name])
+    of_any = name in UNCHECKED or isinstance(function, type)
+    made = with_numpy_names(function) if of_any else _of_tensors(name, function)
+    if made is not function:
+        made.__module__, made.__qualname__ = "tapegrad", name  # where a pickle of it looks
+    return made
+
+
+_RULES = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
+_RULES |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.startswith("_")}
+PUBLIC: dict[str, Callable[[], Any]] = {name: partial(_RULES.__getitem__, name) for name in _RULES}
+PUBLIC |= {name: partial(_public, name) for name in PLACES}
+
+# By the functions that get, set and delete them, which are imported when one is first asked for.
+PROPERTIES: dict[str, str] = {
+    "shape": "surface.attributes:shape",
+    "dtype": "surface.attributes:dtype",
+    "device": "surface.attributes:device_of",
+    "is_cpu": "surface.attributes:is_cpu",
+    "is_cuda": "surface.attributes:is_cuda",
+    "ndim": "surface.attributes:ndim",
+    "itemsize": "surface.attributes:itemsize",
+    "nbytes": "surface.attributes:nbytes",
+    "real": "surface.attributes:conj",
+    "requires_grad": "surface.attributes:get_requires_grad surface.attributes:set_requires_grad",
+    "is_leaf": "tensors.tensor:is_leaf",
+    "grad": "surface.attributes:get_grad surface.attributes:set_grad surface.attributes:del_grad",
+    "grad_fn": "surface.attributes:get_grad_fn",
+    "retains_grad": "surface.attributes:retains_grad",
+    "output_nr": "surface.attributes:output_nr",
+    "_version": "surface.attributes:version",
+    "_base": "surface.attributes:base",
+    "data": "surface.attributes:get_data surface.attributes:set_data",
+    "H": "ops.transposing:H",
+    "T": "ops.transposing:T",
+    "mH": "ops.transposing:mT",
+    "mT": "ops.transposing:mT",
+}
+
+
+class OnTheClass:
+    """A method that is found on the class, where NumPy looks for its protocols, and is None on a tensor.
+
+    Masked arrays ask the tensor. They would compute with its data alone, and None tells them to leave the operation to us.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __get__(self, t: Any, owner: Any) -> Any:
+        return self.function if t is None else None
+
+
+def _by_protocol(name: str) -> Any:
+    """One of NumPy's protocols, which the first call loads."""
+
+    def protocol(t: Tensor, *args: Any, **kwargs: Any) -> Any:
+        importlib.import_module("tapegrad.numpy_protocol.protocols")
+        return getattr(Tensor, name)(t, *args, **kwargs)
+
+    return OnTheClass(protocol)
+
+
+METHODS_OF_ITS_OWN: dict[str, Any] = {
+    "backward": tensor_backward,
+    "__array_ufunc__": _by_protocol("__array_ufunc__"),
+    "__array_function__": _by_protocol("__array_function__"),
+    "__hash__": object.__hash__,
+    "__pos__": lambda t: t,
+}
+IN_OTHER_FILES: dict[str, str] = {
+    "size": "surface.attributes:size",
+    "dim": "surface.attributes:ndim",
+    "ndimension": "surface.attributes:ndim",
+    "numel": "surface.attributes:numel",
+    "nelement": "surface.attributes:numel",
+    "stride": "surface.attributes:stride",
+    "is_contiguous": "surface.attributes:is_contiguous",
+    "requires_grad_": "surface.attributes:requires_grad_",
+    "retain_grad": "surface.attributes:retain_grad",
+    "detach": "surface.attributes:detach",
+    "detach_": "surface.attributes:detach_",
+    "clone": "ops.cloning:clone",
+    "conj": "surface.attributes:conj",
+    "get_device": "surface.attributes:get_device",
+    "data_ptr": "surface.attributes:data_ptr",
+    "_is_view": "surface.attributes:is_view",
+    "zero_": "ops.in_place:zero_",
+    "fill_": "ops.in_place:fill_",
+    "copy_": "ops.in_place:copy_",
+    "__setitem__": "ops.in_place:setitem",
+    "__repr__": "surface.attributes:describe",
+    "__str__": "surface.attributes:describe",
+    "__len__": "surface.attributes:length",
+    "__iter__": "surface.attributes:iterate",
+    "__contains__": "surface.attributes:contains",
+    "register_hook": "autograd.nodes:register_hook",
+    "register_post_accumulate_grad_hook": "autograd.nodes:register_post_accumulate_grad_hook",
+    "is_inference": "tensors.inference_tensors:is_inference",
+    "item": "surface.conversions:item",
+    "tolist": "surface.conversions:tolist",
+    "numpy": "surface.conversions:numpy",
+    "to": "surface.conversions:to",
+    "cpu": "surface.conversions:to_cpu",
+    "type": "surface.conversions:to",
+    "float": "surface.conversions:to_float",
+    "double": "surface.conversions:to_double",
+    "long": "surface.conversions:to_long",
+    "int": "surface.conversions:to_int",
+    "bool": "surface.conversions:to_bool",
+    "repeat": "ops.tiling:repeat",
+    "storage_offset": "ops.subviews:storage_offset",
+    "unfold": "ops.subviews:unfold",
+    "fill_diagonal_": "ops.diagonals:fill_diagonal_",
+    "__getitem__": "ops.indexing:getitem",
+    "__format__": "surface.conversions:as_format",
+    "__bool__": "surface.conversions:as_bool",
+    "__float__": "surface.conversions:as_float",
+    "__int__": "surface.conversions:as_int",
+    "__index__": "surface.conversions:as_index",
+    "__array__": "surface.conversions:as_array",
+    "__copy__": "surface.copying:shallow_copy",
+    "__deepcopy__": "surface.copying:deep_copy",
+    "__reduce_ex__": "surface.copying:reduce",
+    "__setstate__": "surface.copying:set_state",
+}
+
+IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
+
+
+BITWISE = {
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+
+_divided = REFLECTED[OPCODES["div"]]
+
+
+def _reciprocal_divide(x: Tensor, y: Any) -> Any:
+    return FUNCTIONS["mul"](FUNCTIONS["reciprocal"](x), y) if isinstance(y, (int, float)) else _divided(x, y)
+
+
+def _compare(name: str) -> Any:
+    function = look_up(f"ops.comparing:{name}")
+
+    def operate(x: Tensor, y: Any) -> Any:
+        if isinstance(y, (Tensor, int, float)) or hasattr(y, "__array__"):
+            return function(x, y)
+        return NotImplemented
+
+    return operate
+
+
+def _in_place(name: str) -> Any:
+    function = look_up("ops.in_place:in_place")(OPCODES[name])
+    function.__name__ = f"{name}_"
+    function.__doc__ = f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
+    return function
+
+
+def _written(name: str) -> Any:
+    function, written_by = _method(name), look_up("ops.in_place:written_by")
+
+    def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
+        result: Tensor = written_by(function, t, *others, **options)
+        return result
+
+    operate.__name__, operate.__doc__ = f"{name}_", f"In-place form of `tapegrad.{name}`: writes into the tensor and returns it."
+    return operate
+
+
+def _scaled_in_place(name: str) -> Any:
+    function, scaled = _in_place(name), look_up("ops.arithmetic:scaled")
+
+    def operate(t: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+        result: Tensor = function(t, scaled(other, alpha))
+        return result
+
+    operate.__name__, operate.__doc__ = function.__name__, function.__doc__
+    return operate
+
+
+def _written_copy(name: str) -> Any:
+    return look_up("ops.in_place_copies:writes")(f"{name}_", _method(name))
+
+
+def _plainly(make_rule: Any, make_with_options: Any) -> Any:
+    """The in-place form of a rule, which is the quicker one, unless options ask for more than the rule."""
+    rule, with_options = make_rule(), make_with_options()
+
+    def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
+        result: Tensor = with_options(t, *others, **options) if options else rule(t, *others)
+        return result
+
+    operate.__name__, operate.__doc__ = rule.__name__, rule.__doc__
+    return operate
+
+
+def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place form of `tapegrad.clamp`."""
+    from tapegrad.ops import in_place
+
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if t.dtype.kind in "iu":  # which have no infinity
+        return in_place.written_by(look_up("ops.arithmetic:clamp"), t, min, max)
+    infinite = (float("-inf"), float("inf"))
+    result: Tensor = in_place.in_place(OPCODES["_clamp"])(
+        t, infinite[0] if min is None else min, infinite[1] if max is None else max
+    )
+    return result
+
+
+def _exchanged(name: str, made_of: Callable[[Any], Any] = lambda value: value) -> Any:
+    function = _method(name)
+
+    def operate(x: Tensor, y: Any) -> Any:
+        return function(made_of(y), x)
+
+    return operate
+
+
+def _named(place: str) -> Any:
+    return with_numpy_names(look_up(place))
+
+
+def _property(places: str) -> Any:
+    return property(*map(look_up, places.split()))
+
+
+def _where() -> Any:
+    function = look_up("ops.arithmetic:where")
+
+    def where(self: Tensor, condition: Any, other: Any) -> Any:
+        """The tensor where the condition holds, else `other`."""
+        return function(condition, self, other)
+
+    return where
+
+
+def _polygamma(self: Tensor, n: int) -> Any:
+    """Derivative of order `n` of `tapegrad.digamma`."""
+    return FUNCTIONS["polygamma"](n, self)
+
+
+def _like_new(name: str) -> Any:
+    def make_new(t: Tensor, *given: Any, dtype: Any = None, **options: Any) -> Tensor:
+        made: Tensor = getattr(factories, name)(*given, dtype=t.dtype if dtype is None else dtype, **options)
+        return made
+
+    make_new.__doc__ = f"Like `tapegrad.{name}`, with this tensor's dtype unless another is given."
+    return make_new
+
+
+def _method(name: str) -> Any:
+    """The method of a public function, which skips the look at its first operand that functions need."""
+    function = PUBLIC[name]()
+    return with_numpy_names(getattr(function, "__wrapped__", function))
+
+
+def _operators() -> dict[str, Callable[[], Any]]:
+    """Operators that are no rules."""
+    made: dict[str, Callable[[], Any]] = {f"__{name}__": partial(_compare, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+    for operator, name in BITWISE.items():
+        made[f"__{operator}__"] = partial(_method, name)
+        made[f"__r{operator}__"] = partial(_exchanged, name)
+        made[f"__i{operator}__"] = partial(_written, name)
+    return made | {
+        "__invert__": partial(_method, "bitwise_not"),
+        "__floordiv__": partial(_method, "floor_divide"),
+        "__rfloordiv__": partial(_exchanged, "floor_divide"),
+        "__ifloordiv__": partial(_written, "floor_divide"),
+        "__matmul__": partial(_method, "matmul"),
+        "__rmatmul__": partial(_exchanged, "matmul", as_operand),
+    }
+
+
+def _on_demand() -> dict[str, Callable[[], Any]]:
+    """Attributes of `Tensor` by what makes them when they are first asked for."""
+    table: dict[str, Callable[[], Any]] = {name: partial(_method, name) for name in PLACES if name not in NOT_METHODS}
+    table |= {f"{name}_": partial(_in_place, name) for name in IN_PLACE_RULES}
+    table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
+    table |= {f"__i{name}__": table[f"{name}_"] for name in ("div", "pow", "mul", "remainder")}
+    table["__itruediv__"], table["__imod__"] = table.pop("__idiv__"), table.pop("__iremainder__")
+    rules = {name: table[f"{name}_"] for name in ("div", "round")}
+    table |= {f"{name}_": partial(_written, name) for name in WRITTEN}
+    table |= {f"{name}_": partial(_plainly, rule, partial(_written, name)) for name, rule in rules.items()}
+    table |= {f"{name}_": partial(_written_copy, name) for name in WRITTEN_COPIES}
+    table |= {name: partial(_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
+    for name in ("add", "sub"):
+        table[f"{name}_"] = table[f"__i{name}__"] = partial(_scaled_in_place, name)
+    table |= {"subtract_": table["sub_"], "where": _where}
+    table |= {name: partial(_named, place) for name, place in IN_OTHER_FILES.items()}
+    table |= {name: partial(_property, places) for name, places in PROPERTIES.items()}
+    return table | _operators()
+
+
+def attach() -> None:
+    """Give `Tensor` its methods, operators and properties."""
+    table: dict[str, Any] = {}
+    for rule in RULES:
+        if not rule.name.startswith("_") and rule.name not in PLACES and rule.name not in NOT_METHODS:
+            table[rule.name] = METHODS[rule.name] if len(rule.args) == 1 else _method(rule.name)
+    table |= {alias: _method(alias) for alias in ALIASES if alias in _RULES and alias not in PLACES}
+    table |= {"__init__": factories.initialise, "clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
+    table |= {name: with_numpy_names(function) for name, function in METHODS_OF_ITS_OWN.items()}
+    table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
+    for operation in ("add", "sub", "mul", "pow"):
+        table[f"__{operation}__"] = METHODS[operation]
+        table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
+    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide}
+    table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
+    table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"]}
+    table |= ABSENT
+    table |= {name: Deferred(Tensor, name, make) for name, make in _on_demand().items() if name not in table}
+    for name, attribute in table.items():
+        setattr(Tensor, name, attribute)
