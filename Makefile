@@ -35,7 +35,7 @@ oracle: $(VENV)/oracle.stamp
 
 # Compiled functions of packages that people use; installs the packages.
 packages: $(VENV)/packages.stamp
-	$(BIN)/python -m pytest tests/test_nopython_packages.py
+	$(BIN)/python -m pytest tests/nopython/test_nopython_packages.py
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check

@@ -28,7 +28,7 @@ FILES = {
     "test": "tests/**/*.py",
     "stress": "tests/**/*.py",
     "oracle": "tests/oracle/**/*.py",
-    "packages": "tests/test_nopython_packages.py",
+    "packages": "tests/nopython/test_nopython_packages.py",
     "bench": "asv_bench/benchmarks/*.py",
     "table": "asv_bench/ratios.py",
     "scripts": "asv_bench/scripts/*.py",
@@ -40,7 +40,7 @@ NOT_IN_CI = {
     "oracle": "the marks and the page of compatibility",
     "packages": "the same functions where the packages are installed",
     "table": "asv_bench/benchmarks/workloads.py, which make bench runs",
-    "scripts": "tests/test_optimisation_scripts.py",
+    "scripts": "tests/optimize/test_optimisation_scripts.py",
     "clean": "nothing",
 }
 PEERS = {"torch", "jax", "autograd", "casadi", "aesara", "pytensor"}
@@ -99,7 +99,9 @@ def test_what_a_target_runs_imports_what_its_extra_installs(target: str) -> None
     assert paths
     lacking = {str(path.relative_to(ROOT)): lack for path in paths if (lack := missing(path, EXTRAS.get(target)))}
     # The tests of packages are left out where those are not installed.
-    assert {path: lack for path, lack in lacking.items() if target == "packages" or path != "tests/test_nopython_packages.py"} == {}
+    assert {
+        path: lack for path, lack in lacking.items() if target == "packages" or path != "tests/nopython/test_nopython_packages.py"
+    } == {}
 
 
 def test_the_package_imports_its_dependencies_only() -> None:

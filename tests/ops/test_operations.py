@@ -20,7 +20,7 @@ from tapegrad.rules.table import RULES
 from tapegrad.surface.public_names import FAMILIES
 
 CASES: list[Case] = [
-    case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
+    case for path in sorted(Path(__file__).parents[1].glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
 ]
 DIFFERENTIABLE = [case for case in CASES if case.order]
 EXPANDABLE = [case for case in CASES if case.expands and any(a.ndim and a.shape[0] > 1 for a in case.arrays)]

@@ -14,7 +14,7 @@ from repeatable_program import LARGE, bits
 import tapegrad as tg
 from tapegrad.arrays.memory_pool import release_buffers
 
-PROGRAM = str(Path(__file__).with_name("repeatable_program.py"))
+PROGRAM = str(Path(__file__).parents[1] / "repeatable_program.py")
 
 
 @pytest.fixture(scope="module")

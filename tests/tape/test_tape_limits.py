@@ -186,7 +186,7 @@ def test_tape_grows_again_when_there_is_memory_again() -> None:
 
 def assert_process_succeeds(code: str) -> None:
     """Run in a process of its own, whose columns are still small."""
-    folders = [str(Path(__file__).parent), str(Path(tg.__file__).parents[1])]
+    folders = [*map(str, Path(__file__).parents[:2]), str(Path(tg.__file__).parents[1])]
     code = f"import sys; sys.path[:0] = {folders!r}\n{code}"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

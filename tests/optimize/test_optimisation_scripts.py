@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parent.parent / "asv_bench" / "scripts"
+FOLDER = Path(__file__).parents[2] / "asv_bench" / "scripts"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run")
 # Loops that are slow in Python; there the compiled forms are compared.
 LOOPS = {"heat", "hidden_markov"}

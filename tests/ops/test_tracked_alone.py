@@ -13,7 +13,7 @@ from operation_case import Case, as_tuple
 import tapegrad as tg
 
 CASES: list[Case] = [
-    case for path in sorted(Path(__file__).parent.glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
+    case for path in sorted(Path(__file__).parents[1].glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
 ]
 SEVERAL = [case for case in CASES if case.order and sum(array.dtype.kind == "f" for array in case.arrays) > 1]
 
