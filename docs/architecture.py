@@ -1,0 +1,184 @@
+"""Draws architecture.svg: the rooms of the package from the ground up, and which of them import which.
+
+    python docs/architecture.py
+
+Reads the imports of all modules, whether at module level or inside of functions; nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+SOURCE = DOCS.parent / "src"
+FIGURE = DOCS / "architecture.svg"
+
+# From the ground up: a room imports those before it only. The ground are files in no room, the roof is the package itself.
+ROOMS = (
+    "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
+    "surface", "numpy_protocol", "linear", "nopython", "library_build", "drivers", "optimize", "nn", "optim", "files", "utils",
+    "roof",
+)  # fmt: skip
+ROOF = ("", "__main__")
+
+# The floors of the figure.
+FLOORS = (
+    ("ground",),
+    ("rules", "compilation", "arrays"),
+    ("engine",),
+    ("kernels",),
+    ("tape",),
+    ("tensors",),
+    ("recording",),
+    ("ops",),
+    ("optim", "autograd", "linalg"),
+    ("surface", "linear", "nopython"),
+    ("numpy_protocol", "nn", "drivers", "library_build"),
+    ("files", "utils", "optimize"),
+)
+WIDTH, HEIGHT, BOX, LINE, MARGIN = 900, 74, 168, 34, 16
+
+
+def modules(source: Path = SOURCE) -> dict[str, Path]:
+    """All modules of the package, by their names without that of the package."""
+    found = {}
+    for path in sorted((source / "tapegrad").rglob("*.py")):
+        if "__pycache__" not in path.parts:
+            parts = path.relative_to(source).with_suffix("").parts[1:]
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        elif not _is_for_types(child):
+            yield from _statements(child)
+
+
+def imports(source: Path = SOURCE) -> dict[str, set[str]]:
+    """For each module those that it imports, also inside of functions; imports for type checkers are left out."""
+    known = modules(source)
+    found: dict[str, set[str]] = {}
+    for name, path in known.items():
+        found[name] = set()
+        for node in _statements(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            else:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                names = [one if one.removeprefix("tapegrad.") in known else str(node.module) for one in names]
+            found[name].update(one.removeprefix("tapegrad").lstrip(".") for one in names if one.partition(".")[0] == "tapegrad")
+        found[name] &= known.keys() - {name}
+    return found
+
+
+def room(module: str) -> str:
+    """The room of a module."""
+    head = module.partition(".")[0]
+    if module in ROOF:
+        return "roof"
+    return head if head in ROOMS else "ground"
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Modules that import each other in a circle, one list a circle (Tarjan's strongly connected components)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for other in sorted(graph[module]):
+            if other not in number:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], number[other])
+        if low[module] == number[module]:
+            place = stack.index(module)
+            if len(stack) - place > 1:
+                found.append(sorted(stack[place:]))
+            del stack[place:]
+
+    for module in sorted(graph):
+        if module not in number:
+            visit(module)
+    return found
+
+
+def arrows(graph: dict[str, set[str]]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+    """For each pair of rooms the imports from the first into the second."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for module, others in graph.items():
+        for other in sorted(others):
+            pair = room(module), room(other)
+            if pair[0] != pair[1]:
+                found.setdefault(pair, []).append((module, other))
+    return found
+
+
+def shown(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The arrows of the figure: those that do not follow from others."""
+    direct: dict[str, set[str]] = {}
+    for upper, lower in pairs:
+        direct.setdefault(upper, set()).add(lower)
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        left = list(direct.get(start, ()))
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += direct.get(one, ())
+        return found
+
+    return {(a, b) for a, b in pairs if not any(b in reached(other) for other in direct[a] - {b})}
+
+
+def drawing(graph: dict[str, set[str]]) -> str:
+    """The figure as SVG."""
+    counts: dict[str, int] = {}
+    for module in graph:
+        counts[room(module)] = counts.get(room(module), 0) + 1
+    places: dict[str, tuple[float, float]] = {}
+    height = MARGIN * 2 + LINE + HEIGHT * (len(FLOORS) - 1)
+    for floor, names in enumerate(FLOORS):
+        for k, name in enumerate(names):
+            places[name] = WIDTH * (k + 1) / (len(names) + 1), height - MARGIN - LINE / 2 - HEIGHT * floor
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="14">',
+        '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">',
+        '<path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>',
+        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+    ]
+    pairs = {pair for pair in arrows(graph) if "roof" not in pair}
+    for upper, lower in sorted(shown(pairs)):
+        (x, y), (u, v) = places[upper], places[lower]
+        if v > y:
+            y, v = y + LINE / 2, v - LINE / 2
+        parts.append(
+            f'<path d="M{x:.0f} {y:.0f}C{x:.0f} {(y + v) / 2:.0f} {u:.0f} {(y + v) / 2:.0f} {u:.0f} {v:.0f}" fill="none" '
+            'stroke="#99a" marker-end="url(#tip)"/>'
+        )
+    for name, (x, y) in places.items():
+        many = counts.get(name, 0)
+        parts.append(
+            f'<rect x="{x - BOX / 2:.0f}" y="{y - LINE / 2:.0f}" width="{BOX}" height="{LINE}" rx="5" fill="#eef3fb" '
+            f'stroke="#557"/><text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{name} <tspan fill="#778">{many}</tspan></text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+if __name__ == "__main__":
+    FIGURE.write_text(drawing(imports()), encoding="utf-8")

@@ -1,0 +1,63 @@
+"""The rooms of the package: imports run downwards only, without circles, and the figure shows them as they are."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATH = Path(__file__).parents[1] / "docs" / "architecture.py"
+
+
+@pytest.fixture(scope="module")
+def architecture() -> Any:
+    spec = importlib.util.spec_from_file_location("architecture", PATH)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
+    return module
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Two modules in a circle, one of whose imports is hidden in a function, and an import that is for types only."""
+    folder = tmp_path / "tapegrad"
+    (folder / "tape").mkdir(parents=True)
+    (folder / "ops").mkdir()
+    (folder / "tape" / "a.py").write_text("def f():\n    from tapegrad.ops import b\n    return b\n")
+    (folder / "ops" / "b.py").write_text("from tapegrad.tape.a import f\nfrom tapegrad.ops import c\n")
+    (folder / "ops" / "c.py").write_text("if TYPE_CHECKING:\n    from tapegrad.ops.b import f\n")
+    return tmp_path
+
+
+def test_hidden_imports_are_found(architecture: Any, package: Path) -> None:
+    assert architecture.imports(package) == {"ops.b": {"tape.a", "ops.c"}, "ops.c": set(), "tape.a": {"ops.b"}}
+
+
+def test_circles_are_found(architecture: Any, package: Path) -> None:
+    assert architecture.circles(architecture.imports(package)) == [["ops.b", "tape.a"]]
+
+
+def test_no_modules_import_each_other_in_a_circle(architecture: Any) -> None:
+    assert architecture.circles(architecture.imports()) == []
+
+
+def test_every_folder_is_a_room(architecture: Any) -> None:
+    folders = {name.partition(".")[0] for name in architecture.modules() if "." in name}
+    assert folders - set(architecture.ROOMS) == set()
+
+
+def test_rooms_import_lower_ones_only(architecture: Any) -> None:
+    floor = architecture.ROOMS.index
+    found = architecture.arrows(architecture.imports())
+    assert {pair: names for pair, names in found.items() if floor(pair[0]) < floor(pair[1])} == {}
+
+
+def test_figure_shows_every_room(architecture: Any) -> None:
+    assert sorted(name for floor in architecture.FLOORS for name in floor) == sorted(set(architecture.ROOMS) - {"roof"})
+
+
+def test_figure_is_as_the_imports_are(architecture: Any) -> None:
+    assert architecture.FIGURE.read_text(encoding="utf-8") == architecture.drawing(architecture.imports()), (
+        "python docs/architecture.py draws it anew"
+    )
