@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
+from tapegrad.autograd.host_rows import context_of
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES, names_in
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Payload, strided_gather, strided_scatter, sum_to
+from tapegrad.recording.structural import Payload, strided_gather, strided_scatter, sum_to
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, make
@@ -182,20 +183,7 @@ def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argum
     payload: Payload = object_at(record.payload)
     inputs = record.arguments[: payload.inputs]
     needs = tuple(wanted(argument) for argument in inputs)
-    result: Tensor | None = None
-    if record.result:
-        result = make(object_at(record.result), TAPE.new_handle(slot))
-    elif not record.shape and record.dtype == np.float64:
-        result = make(float(TAPE.columns["value"][slot]), TAPE.new_handle(slot))
-    context = Context(
-        tuple(_operand(argument) for argument in inputs),
-        result,
-        tuple(t for argument in record.arguments[payload.inputs :] if (t := _operand(argument)) is not None),
-        payload.attrs,
-        needs,
-        payload.shapes[: payload.inputs],
-        payload.dtypes[: payload.inputs],
-    )
+    context = context_of(slot, record, needs, _operand, lambda value: make(value, TAPE.new_handle(slot)))
     cotangents = payload.op.vjp(g, context)
     return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
 

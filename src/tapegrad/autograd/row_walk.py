@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import as_float, object_at, shape_of
+from tapegrad.autograd.decoded_rows import Argument, as_float, object_at, shape_of
+from tapegrad.autograd.host_rows import context_of
 from tapegrad.autograd.messages import explain, saved_record_of
 from tapegrad.autograd.pass_state import Finished
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.engine import layout as at
-from tapegrad.recording.structural import Context, Payload
+from tapegrad.recording.structural import Payload
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
-from tapegrad.tensors.tensor import make
+from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["resume", "run"]
 
@@ -57,24 +60,18 @@ def _host(state: Sweep, slot: int) -> None:
         for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
             state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
         return
-    values = [
-        make(object_at(a.saved), 0) if a.kind == at.ARRAY else make(as_float(a.saved), 0) if a.kind == at.NUMBER else None
-        for a in record.arguments
-    ]
     needs = tuple(bool(TAPE.wants(_ADDRESS, state.address, a.slot)) for a in record.arguments[: payload.inputs])
-    result = make(object_at(record.result), 0) if record.result else None
-    if result is None and not record.shape and record.dtype.itemsize == 8:
-        result = make(float(TAPE.columns["value"][slot]), 0)
-    context = Context(
-        tuple(values[: payload.inputs]),
-        result,
-        tuple(values[payload.inputs :]),
-        payload.attrs,
-        needs,
-        payload.shapes[: payload.inputs],
-        payload.dtypes[: payload.inputs],
-    )
-    cotangents = without_recording(payload.op.vjp, g, context)
+    cotangents = without_recording(payload.op.vjp, g, context_of(slot, record, needs, _saved, _untracked))
     for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
         if wanted and cotangent is not None:
             state.contribute(argument.slot, cotangent, shape, payload.op.name)
+
+
+def _saved(argument: Argument) -> Tensor | None:
+    if argument.kind == at.ARRAY:
+        return make(object_at(argument.saved), 0)
+    return make(as_float(argument.saved), 0) if argument.kind == at.NUMBER else None
+
+
+def _untracked(value: Any) -> Tensor:
+    return make(value, 0)

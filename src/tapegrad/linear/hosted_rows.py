@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at
+from tapegrad.autograd.host_rows import context_of
 from tapegrad.engine import layout as at
-from tapegrad.recording.structural import Context, Payload
-from tapegrad.tape.tape import TAPE
+from tapegrad.recording.structural import Payload
 from tapegrad.tensors.grad_mode import with_recording, without_recording
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
@@ -38,21 +39,7 @@ class HostedRow:
         self.place, self.size = place_of(slot), int(np.prod(record.shape, dtype=np.int64))
         own = record.arguments[: payload.inputs]
         self.inputs = [place_of(a.slot) if a.slot >= 0 else -1 for a in own]
-        self.shapes, self.dtypes = payload.shapes[: payload.inputs], payload.dtypes[: payload.inputs]
-        values = [_value(a) for a in record.arguments]
-        result = make(object_at(record.result).copy(), 0) if record.result else None
-        if result is None and not record.shape and record.dtype.itemsize == 8:
-            result = make(float(TAPE.columns["value"][slot]), 0)
-        needs = tuple(place >= 0 for place in self.inputs)
-        self.context = Context(
-            tuple(values[: payload.inputs]),
-            result,
-            tuple(t for t in values[payload.inputs :] if t is not None),
-            payload.attrs,
-            needs,
-            self.shapes,
-            self.dtypes,
-        )
+        self.context = context_of(slot, record, tuple(place >= 0 for place in self.inputs), _value, _copied)
         self._transposed: tuple[Tensor, list[tuple[int, Tensor]]] | None = None
 
     def pull(self, bars: Matrix, count: int) -> None:
@@ -108,3 +95,7 @@ def _value(argument: Argument) -> Tensor | None:
     if argument.kind == at.ARRAY:
         return _tensor(object_at(argument.saved).copy())
     return make(as_float(argument.saved), 0) if argument.kind == at.NUMBER else None
+
+
+def _copied(value: Any) -> Tensor:
+    return make(value if type(value) is float else value.copy(), 0)
