@@ -5,21 +5,7 @@ the sum of its elements, say) keeps it as one number for as long as that is the 
 """
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import (
-    BAR,
-    DELIVER,
-    DTYPE,
-    FILL_BLOCK,
-    FLOAT64,
-    KERNELS,
-    LEAF,
-    OFFSET,
-    OPCODE,
-    SIZE,
-    UNIFORM,
-    UNWRITTEN,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import bits_of, call4, call5, get, load_f32, load_f64, load_i64, load_u16, store_i64
 from tapegrad.engine.plan import record_of
 

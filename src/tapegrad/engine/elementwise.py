@@ -7,32 +7,7 @@ argument's adjoint. So each rule needs one loop only, and all shapes share this 
 
 from tapegrad.compilation.jit import inline, kernel
 from tapegrad.engine.adjoints import adjoint_address, claim, contribute_uniform, fill, read_first, target_size, target_type
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    ARRAY,
-    BLOCK,
-    CURRENT,
-    DELIVER,
-    DTYPE,
-    FLOAT32,
-    FLOAT64,
-    GATHER_BLOCK,
-    KERNELS,
-    NUMBER,
-    OPCODE,
-    PARTIAL_BLOCK,
-    RESULT,
-    ROW,
-    RULES,
-    SCATTER_BLOCK,
-    SCRATCH,
-    SIZE,
-    UNIFORM,
-    UNIT,
-    VALUE,
-    WIDE,
-    WORK,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,

@@ -7,7 +7,7 @@ the two would leave the engine with memory that nobody keeps.
 from numba import types
 
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.layout import FULL, WRITTEN, WRITTEN_CAPACITY, WRITTEN_COUNT
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_data, get, load_i32, load_i64, load_u8, put, store_i32, store_i64, store_u8
 from tapegrad.engine.objects import clear_error
 from tapegrad.engine.written import find_written

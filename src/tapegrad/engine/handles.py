@@ -4,7 +4,7 @@ A row lives for its handles; an anchor follows its row and lets it die. Both are
 """
 
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.layout import ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE, FULL, GONE, HANDLE, HANDLE_FREE, ROWS
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import get, load_i32, put, store_i32
 from tapegrad.engine.reference_counts import hold, unhold
 

@@ -5,31 +5,7 @@ Adjoints must be zero before; tangents are written. Products are absolute-zero p
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.lanes import LANES, add_scaled, set_scaled, set_two
-from tapegrad.engine.linear_layout import (
-    CURVE_BYTES,
-    CURVED_MAP,
-    CURVED_PLAIN,
-    CURVES,
-    ENTRIES,
-    ENTRY,
-    ENTRY_BYTES,
-    FACTORS,
-    FINISHED,
-    HOSTED,
-    MAP,
-    MAP_CLEAR,
-    MAP_DIMENSIONS,
-    MAP_FACTOR,
-    MAP_KIND,
-    MAP_RANK,
-    MAP_ROW,
-    MAP_SIZE,
-    MAP_X,
-    MAP_Z,
-    NUMBER_FACTOR,
-    PROGRAM,
-    SETS,
-)
+from tapegrad.engine.linear_layout import *
 from tapegrad.engine.memory import f64, float_of, get, load_f64, load_i32, load_i64, store_f64
 from tapegrad.rules.special import mul0
 

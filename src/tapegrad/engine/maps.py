@@ -9,20 +9,7 @@ from tapegrad.engine.adjoints import (
     target_size,
     target_type,
 )
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    BLOCK,
-    DELIVER,
-    DTYPE,
-    FLOAT64,
-    GATHER_BLOCK,
-    KERNELS,
-    SCALE,
-    SCATTER_BLOCK,
-    SCRATCH,
-    SIZE,
-    WORK,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import call5, call9, float_of, get, load_i64, store_f64, store_i64
 from tapegrad.engine.owned import argument_count, argument_row
 from tapegrad.engine.plan import wanted

@@ -5,7 +5,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import FLOAT_TYPE
+from tapegrad.engine.layout import *
 
 # Size of the interpreter's object header: 16 bytes, more in debug and free-threaded builds.
 OBJECT = object.__basicsize__

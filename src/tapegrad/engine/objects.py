@@ -9,17 +9,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import (
-    ARRAY_TYPE,
-    DATA_AT,
-    FLOAT64,
-    FLOAT_TYPE,
-    META_AT,
-    NEW_ARRAY,
-    NONE,
-    ROW_AT,
-    TENSOR_TYPE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, get, load_i64, release, retain, store_i64
 
 allocate = types.ExternalFunction("PyType_GenericAlloc", types.int64(types.int64, types.int64))

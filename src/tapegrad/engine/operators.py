@@ -11,34 +11,7 @@ from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import slot_of
-from tapegrad.engine.layout import (
-    COLLECTED,
-    DATA_AT,
-    ELEMENTWISE_ROW,
-    FALLBACKS,
-    FINALIZE,
-    FIRST,
-    FLOAT64,
-    FLOAT_TYPE,
-    GIVE_BACK,
-    INT_TYPE,
-    IS_RECORDING,
-    LARGEST_BLOCK,
-    LEAF,
-    LOOPS,
-    NONE,
-    OPCODE,
-    OPERATE,
-    PRIMAL,
-    RECORDING_OFF,
-    ROW_AT,
-    RULES,
-    SCALARS_READY,
-    TRUE,
-    UNREGISTERED,
-    UNSUPPORTED,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     OBJECT,
     array_data,

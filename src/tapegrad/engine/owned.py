@@ -1,7 +1,7 @@
 """What a wide row's record refers to, and the objects that it owns."""
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import ARGUMENTS, ARRAY, NAME, PAYLOAD, RESULT
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_size, array_type_number, get, item_bytes, put
 
 

@@ -1,7 +1,7 @@
 """Places in the buffer of adjoints: taken when the first contribution is due, given back when the row is consumed."""
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import FREE, FREE_CAPACITY, FREE_COUNT, PEAK, STACK, STACK_CAPACITY, STACK_COUNT
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import get, load_i64, put, store_i64
 
 

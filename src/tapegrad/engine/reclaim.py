@@ -7,38 +7,7 @@ consistent again: their destructors may run any Python code, and that code may r
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import move_anchors
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    CONSTANT,
-    CONSTANTS,
-    CUT,
-    DEAD,
-    FIRST,
-    FLAGS,
-    FREED,
-    HANDLE,
-    HANDLE_CAPACITY,
-    HELD,
-    LEAF,
-    LEAVES,
-    LENGTH,
-    MOVES,
-    NO_ROW,
-    OPCODE,
-    OVERWRITTEN,
-    OVERWRITTEN_ROWS,
-    PIN_CLOCK,
-    PINS,
-    ROWS,
-    SAVED_BYTES,
-    SECOND,
-    SIDE,
-    SIDE_ROWS,
-    UNREFERENCED_HIGH,
-    UNREFERENCED_LOW,
-    VALUE,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     get,
     load_f64,

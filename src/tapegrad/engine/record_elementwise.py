@@ -2,26 +2,7 @@
 
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import take_handle
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    ARRAY_TYPE,
-    ELEMENTWISE_ROW,
-    FLOAT32,
-    FLOAT64,
-    FULL,
-    NEW_LEAF,
-    NOTHING,
-    NUMBER,
-    RESULT,
-    ROW,
-    RULES,
-    SAVED_BYTES,
-    SAVED_LIMIT,
-    SIDE,
-    STALE,
-    UNSUPPORTED,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_rank,
     array_size,

@@ -6,25 +6,7 @@ the tape as it was. An accepted row is answered with its handle.
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import slot_of, take_handle
-from tapegrad.engine.layout import (
-    CONSTANT,
-    CONSTANTS,
-    DTYPE,
-    FIRST,
-    FLAGS,
-    FLOAT64,
-    FULL,
-    HANDLE,
-    HELD,
-    NEW_LEAF,
-    OPCODE,
-    OVERWRITTEN,
-    ROWS,
-    SIDE,
-    UNSUPPORTED,
-    VALUE,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     bits_of,
     float_value,

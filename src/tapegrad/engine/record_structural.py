@@ -2,25 +2,7 @@
 
 from tapegrad.compilation.jit import entry
 from tapegrad.engine.handles import slot_of, take_handle
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    FULL,
-    GATHER,
-    HOST,
-    JOIN,
-    LEAF,
-    LEAVES,
-    NEW_LEAF,
-    NOTHING,
-    NUMBER,
-    RESULT,
-    SAVED_BYTES,
-    SAVED_LIMIT,
-    SCALE,
-    SCATTER,
-    SIDE,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,

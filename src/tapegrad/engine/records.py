@@ -1,23 +1,7 @@
 """Writing the record of a wide row: the words in the side column that say what a row of arrays is made of."""
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    ARRAY,
-    CLOCK,
-    DTYPE,
-    FLOAT64,
-    LENGTH,
-    NAME,
-    PAYLOAD,
-    RESULT,
-    SAVED_BYTES,
-    SCALE,
-    SERIAL,
-    SIDE,
-    SIDE_ROWS,
-    SIZE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
     array_dimensions,

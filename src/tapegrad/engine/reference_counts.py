@@ -1,7 +1,7 @@
 """How many handles and rows refer to each row."""
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import HELD, UNREFERENCED_HIGH, UNREFERENCED_LOW
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import get, load_i32, put, store_i32
 
 

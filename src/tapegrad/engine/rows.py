@@ -2,27 +2,7 @@
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import slot_of
-from tapegrad.engine.layout import (
-    CLOCK,
-    CONSTANT_CAPACITY,
-    CONSTANTS,
-    FIRST,
-    FLAGS,
-    HANDLE_FREE,
-    HELD,
-    LIMIT,
-    OPCODE,
-    PAYLOAD,
-    PIN_CLOCK,
-    PINS,
-    ROWS,
-    SECOND,
-    SIDE,
-    SIDE_CAPACITY,
-    SIDE_ROWS,
-    VALUE,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import get, load_i32, put, retain, store_f64, store_i32, store_u8, store_u16
 from tapegrad.engine.reference_counts import hold
 

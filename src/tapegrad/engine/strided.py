@@ -5,7 +5,7 @@ C order starting at flat index `start`, so sums have one fixed order.
 """
 
 from tapegrad.compilation.jit import inline, kernel
-from tapegrad.engine.layout import FLOAT32, FLOAT64, INT8, INT16, INT32, INT64
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     f32,
     f64,

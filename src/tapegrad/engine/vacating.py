@@ -10,37 +10,7 @@ other tensors, and let other threads run. Rows do not move meanwhile.
 
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.engine.handles import free_handle, slot_of
-from tapegrad.engine.layout import (
-    ARGUMENTS,
-    CONSTANTS,
-    CUT,
-    FIRST,
-    FLAGS,
-    FREED,
-    GIVE_BACK,
-    HANDLE,
-    HELD,
-    LEAF,
-    LEAST_ROWS,
-    LEAVES,
-    LIMIT,
-    NO_ROW,
-    OPCODE,
-    OVERWRITTEN,
-    OVERWRITTEN_ROWS,
-    PINS,
-    RELEASING,
-    ROWS,
-    SAVED_BYTES,
-    SECOND,
-    SIDE,
-    SIDE_ROWS,
-    UNREFERENCED_HIGH,
-    UNREFERENCED_LOW,
-    VACANT,
-    VALUE,
-    WIDE,
-)
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import call2, get, load_i32, load_i64, load_u8, load_u16, put, release, store_i32, store_i64, store_u8
 from tapegrad.engine.owned import argument_count, argument_row, object_count, pop_object, saved_bytes
 from tapegrad.engine.reference_counts import hold, note_unreferenced, unhold

@@ -1,20 +1,7 @@
 """Second partials weighted with adjoints: what the second derivative of one output adds, whatever the direction."""
 
 from tapegrad.compilation.jit import entry
-from tapegrad.engine.linear_layout import (
-    CURVE_BYTES,
-    CURVED_MAP,
-    CURVED_PLAIN,
-    CURVES,
-    ENTRIES,
-    ENTRY,
-    ENTRY_BYTES,
-    FACTORS,
-    MAP_BAR,
-    MAP_FACTOR,
-    MAP_SIZE,
-    PROGRAM,
-)
+from tapegrad.engine.linear_layout import *
 from tapegrad.engine.memory import f64, get, load_f64, load_i32, load_i64, store_f64
 from tapegrad.rules.special import mul0
 

@@ -1,7 +1,7 @@
 """Which memory was written in place, and when: what rows saved from it before is stale."""
 
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.layout import ARRAY_TYPE, CLOCK, FULL, WRITTEN, WRITTEN_CAPACITY, WRITTEN_COUNT
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import get, load_i64, owner, put, store_i64
 
 
