@@ -26,12 +26,13 @@ class EngineBuildHook(BuildHookInterface[Any]):
         if self.target_name != "wheel" or os.environ.get("TAPEGRAD_COMPILE", "0") not in ("", "0"):
             return
         source = Path(self.root, "src")
-        command = [sys.executable, "-m", "tapegrad.library_build.build", str(source / "tapegrad" / "compiled")]
+        folder = source / "tapegrad" / "compiled"
+        command = [sys.executable, "-m", "tapegrad.library_build", str(folder)]
         modules = os.pathsep.join(
             filter(None, [str(source), os.environ.get("PYTHONPATH")])
         )  # installers set it for their environments
         done = subprocess.run(command, env={**os.environ, "PYTHONPATH": modules}, check=False)
-        if done.returncode:
+        if done.returncode or not any(folder.glob("engine.*")):
             self.app.display_warning("the engine's library was not built; tapegrad will compile its engine where it is used")
             return
         build_data["artifacts"] += ["src/tapegrad/compiled/engine.*"]

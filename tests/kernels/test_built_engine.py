@@ -62,7 +62,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the library: a copy of what came with the package, or one made now."""
     folder = tmp_path_factory.mktemp("built")
     if library.why_compiled():
-        command = [sys.executable, "-m", "tapegrad.library_build.build", str(folder)]
+        command = [sys.executable, "-m", "tapegrad.library_build", str(folder)]
         subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
     else:
         for path in Path(library.FOLDER).glob("engine.*"):
@@ -242,7 +242,7 @@ def test_edited_sources_are_noticed(built: Path, tmp_path: Path) -> None:
     package = copied_package(built, tmp_path)
     with (package / "engine" / "sweep.py").open("a") as file:
         file.write("\n# edited\n")
-    code = "from tapegrad import library; print(library.why_compiled())"
+    code = "from tapegrad.kernels import library; print(library.why_compiled())"
     assert run(code, environment(package=package)).stdout == "the sources were changed since it was built\n"
 
 

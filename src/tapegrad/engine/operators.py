@@ -286,7 +286,7 @@ def write_thunks(context, tape, table):
 
     def generate(context, builder, signature, arguments):
         word = ir.IntType(64)
-        home = ir.GlobalVariable(builder.module, word, "tapegrad.tape.tape")
+        home = ir.GlobalVariable(builder.module, word, "tapegrad.tape")
         home.linkage, home.initializer = "internal", ir.Constant(word, 0)
         builder.store(arguments[0], home)
 
