@@ -31,6 +31,7 @@ IMPORTED = [
     "autograd.forking",
     "autograd.gradcheck",
     "autograd.gradient_delivery",
+    "autograd.host_rows",
     "autograd.messages",
     "autograd.pass_state",
     "autograd.row_walk",
