@@ -148,9 +148,6 @@ def shown(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
 
 def drawing(graph: dict[str, set[str]]) -> str:
     """The figure as SVG."""
-    counts: dict[str, int] = {}
-    for module in graph:
-        counts[room(module)] = counts.get(room(module), 0) + 1
     places: dict[str, tuple[float, float]] = {}
     height = MARGIN * 2 + LINE + HEIGHT * (len(FLOORS) - 1)
     for floor, names in enumerate(FLOORS):
@@ -172,10 +169,9 @@ def drawing(graph: dict[str, set[str]]) -> str:
             'stroke="#99a" marker-end="url(#tip)"/>'
         )
     for name, (x, y) in places.items():
-        many = counts.get(name, 0)
         parts.append(
             f'<rect x="{x - BOX / 2:.0f}" y="{y - LINE / 2:.0f}" width="{BOX}" height="{LINE}" rx="5" fill="#eef3fb" '
-            f'stroke="#557"/><text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{name} <tspan fill="#778">{many}</tspan></text>'
+            f'stroke="#557"/><text x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle">{name}</text>'
         )
     return "\n".join([*parts, "</svg>", ""])
 
