@@ -269,3 +269,67 @@ def test_checkpoint_sequential() -> None:
     y.sum().backward()
     s = np.sin(0.5)
     assert x.grad.item() == pytest.approx((1.0 - np.tanh(np.exp(s) ** 2) ** 2) * 2.0 * np.exp(2.0 * s) * np.cos(0.5), rel=1e-12)
+
+
+class Fails(tg.autograd.Function):
+    """Its derivative raises."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx, g):
+        raise ArithmeticError("no derivative")
+
+
+class Inner(tg.autograd.Function):
+    """Its derivative runs another pass."""
+
+    @staticmethod
+    def forward(ctx, x, others):
+        ctx.others = others
+        return x * 2.0
+
+    @staticmethod
+    def backward(ctx, g):
+        with tg.enable_grad():
+            (ctx.others[0] * 3.0).sum().backward()
+        return g * 2.0, None
+
+
+def after_a_checkpoint(of_leaf: bool) -> tuple[tg.Tensor, tg.Tensor]:
+    """A leaf, and a result of it; from one of them a pass with a checkpoint has just come."""
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    h = x * 1.0
+    tg.checkpoint(lambda t: (t * t).exp())(x if of_leaf else h).sum().backward(retain_graph=True)
+    x.grad = None
+    return x, h
+
+
+def fail(x: tg.Tensor) -> None:
+    with pytest.raises(ArithmeticError, match="no derivative"):
+        Fails.apply(x).sum().backward()
+
+
+def test_hook_is_called_in_a_pass_inside_of_one_that_follows_a_checkpoint() -> None:
+    x, _ = after_a_checkpoint(of_leaf=True)
+    x.register_hook(lambda g: 10.0 * g)
+    Inner.apply(tg.ones(2, requires_grad=True), [x]).sum().backward()
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_hook_is_called_after_a_checkpoint_and_a_pass_that_failed() -> None:
+    x, _ = after_a_checkpoint(of_leaf=True)
+    fail(x)
+    x.register_hook(lambda g: 10.0 * g)
+    (x * 3.0).sum().backward()
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_gradient_is_retained_after_a_checkpoint_and_a_pass_that_failed() -> None:
+    x, h = after_a_checkpoint(of_leaf=False)
+    fail(x)
+    h.retain_grad()
+    (h * 3.0).sum().backward()
+    assert h.grad.tolist() == [3.0, 3.0]

@@ -143,6 +143,14 @@ def test_files_of_state_and_parameters_import_no_layers(code: str) -> None:
     assert {name for name in found if name.startswith("nn")} == {"nn", "nn.parameter"}
 
 
+@pytest.mark.parametrize(
+    "place", ["nn.parameter.Parameter", "optim.sgd.SGD", "optim.optimizer.Optimizer", "optim.lr_scheduler.StepLR"]
+)
+def test_pytorchs_places_are_there_before_anything_was_asked_for(place: str) -> None:
+    text = f"import tapegrad as tg\nprint(tg.{place}.__name__)"
+    assert fresh_processes.run(text, fresh_processes.environment()).stdout.strip() == place.rpartition(".")[2]
+
+
 def test_optimiser_imports_no_other_optimiser() -> None:
     found = own(imported_by("tg.optim.SGD", "import numpy, tapegrad as tg"))
     assert {name for name in found if name.startswith("optim")} == {"optim", "optim.optimizer", "optim.sgd", "optim.updating"}

@@ -221,6 +221,8 @@ class Sweep:
         words = self.words
         self.targets.clear()
         self.shown.clear()
+        # The common passes take it as it is.
+        self.marks, self.ends, self.seen, self.accumulates = None, False, None, True
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
             words[at.BAR_CAPACITY] = 0

@@ -223,7 +223,7 @@ _names = _NamesOnDemand(
                 "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm "
                 "LocalResponseNorm RMSNorm"
             ),
-            "nn.parameter": "Parameter",
+            "nn.parameter": ". Parameter",
             "nn.parameter_list": "ParameterDict ParameterList",
             "nn.pooling": (
                 "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "

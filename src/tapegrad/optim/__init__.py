@@ -23,13 +23,13 @@ _names = _NamesOnDemand(
     _places(
         {
             "optim.lr_scheduler": ".",
-            "optim.adagrad": "Adagrad",
-            "optim.adam": "Adam",
-            "optim.adamw": "AdamW",
-            "optim.lbfgs": "LBFGS",
-            "optim.optimizer": "Optimizer",
-            "optim.rmsprop": "RMSprop",
-            "optim.sgd": "SGD",
+            "optim.adagrad": ". Adagrad",
+            "optim.adam": ". Adam",
+            "optim.adamw": ". AdamW",
+            "optim.lbfgs": ". LBFGS",
+            "optim.optimizer": ". Optimizer",
+            "optim.rmsprop": ". RMSprop",
+            "optim.sgd": ". SGD",
         }
     ),
 )

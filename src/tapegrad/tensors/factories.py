@@ -327,7 +327,7 @@ def FloatTensor(*data: Any) -> Tensor:
     >>> tg.FloatTensor([[1, 2]])
     tensor([[1., 2.]], dtype=float32)
     >>> tg.FloatTensor(2, 3).shape
-    tapegrad.Lengths([2, 3])
+    tapegrad.Size([2, 3])
     """
     return _typed("FloatTensor", dtypes.float32, data)
 
