@@ -220,7 +220,8 @@ def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
 
     Examples
     --------
-    >>> tg.indexing.index_put(tg.zeros(3), [0, 2], 7.0)
+    >>> from tapegrad.ops.indexing import index_put
+    >>> index_put(tg.zeros(3), [0, 2], 7.0)
     tensor([7., 0., 7.])
     """
     return place(x, parse(key, array_of(x).shape), as_operand(value, x))
