@@ -35,7 +35,6 @@ __all__ = [
     "product_rows",
     "row_over",
     "sum_rows",
-    "variables_like",
 ]
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
@@ -204,18 +203,6 @@ def extent_row(typingctx: Any, tape: Any, a: Any) -> Any:
 def _of_variables(kind: types.Array) -> types.Array:
     """The type of an array for variables, in the memory order of an array of numbers."""
     return types.Array(variable, kind.ndim, "F" if kind.layout == "F" else "C")
-
-
-@intrinsic
-def variables_like(typingctx: Any, values: Any) -> Any:
-    """An array for variables, in the shape of an array of numbers."""
-    kind = _of_variables(values)
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        shape = Elements(context, builder, values, args[0]).shape
-        return empty(context, builder, kind, shape)._getvalue()
-
-    return kind(values), write
 
 
 def _with_rows(context: Any, builder: Any, kind: types.Array, values: Any, row_at: Callable[[Sequence[Any]], Any]) -> Any:
