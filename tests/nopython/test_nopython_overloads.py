@@ -147,3 +147,11 @@ def test_overload_has_the_derivative_of_the_function(entry: Entry) -> None:
         else:
             expected = entry.gradient(point)
         np.testing.assert_allclose(gradient, expected, rtol=1e-12, atol=1e-13, err_msg=str(numbers))
+
+
+def test_norm_of_nan_has_the_gradient_of_tensors() -> None:
+    def f(x):
+        return np.linalg.norm(x)
+
+    point = np.array([NAN, 1.0])
+    np.testing.assert_array_equal(tg.grad(numba.njit(f))(point), tg.grad(f)(point))

@@ -26,10 +26,10 @@ def unit_row(typingctx: Any, tape: Any, a: Any, z: Any) -> Any:
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         z = args[2]
-        is_proper = builder.and_(builder.fcmp_ordered(">", z, ZERO), builder.fcmp_ordered("<", z, F64(float("inf"))))
+        is_limit = builder.or_(builder.fcmp_ordered("==", z, ZERO), builder.fcmp_ordered("==", z, F64(float("inf"))))
 
         def weight(place: Any, primal: Any) -> Any:
-            return builder.select(is_proper, builder.fdiv(primal, z), ZERO)
+            return builder.select(is_limit, ZERO, builder.fdiv(primal, z))
 
         return row_over(context, builder, (tape, args[0]), Elements(context, builder, a, args[1]), weight)
 
