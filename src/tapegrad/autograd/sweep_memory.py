@@ -88,8 +88,6 @@ class Sweep:
             header[at.REACHED], header[at.REACHED_CAPACITY] = self.reached.ctypes.data, len(self.reached)
         if 2 * (TAPE.header[at.WRITTEN_COUNT] + leaves) >= TAPE.header[at.WRITTEN_CAPACITY]:
             TAPE.make_room_for_written(leaves)
-        self.marks = None
-        self.ends = False
         header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
         header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0
         header[at.TOP] = header[at.STOPPED_AT] = -1
@@ -221,8 +219,9 @@ class Sweep:
         words = self.words
         self.targets.clear()
         self.shown.clear()
-        # The common passes take it as it is.
-        self.marks, self.ends, self.seen, self.accumulates = None, False, None, True
+        if self.marks is not None:  # the common passes take it as it is
+            self.marks, self.ends = None, False
+            words[at.MARKS] = 0
         if words[at.BAR_CAPACITY] > LARGEST_KEPT_BUFFER:
             self.bar = np.empty(0)
             words[at.BAR_CAPACITY] = 0

@@ -1,9 +1,8 @@
 """NumPy's functions on tensors: what ``np.sin(t)``, ``array + t`` and ``np.concatenate([t, u])`` mean.
 
 NumPy hands its calls over by two protocols, one for ufuncs and one for its other functions. Both look into tables: from ufuncs to
-operators or names of the package, and from functions to those of `functions` and its
-neighbours, which take NumPy's arguments. What is in no table raises: a tensor is not turned into an array behind the caller's back,
-since that would lose its gradient.
+operators or names of the package, and from functions to those of `functions` and its neighbours, which take NumPy's arguments.
+What is in no table raises: a tensor is not turned into an array behind the caller's back, since that would lose its gradient.
 
 The module is imported by the first such call.
 """
@@ -139,7 +138,7 @@ TABLES = (
     "numpy_protocol.statistics:STATISTICS",
     "numpy_protocol.sampled_functions:SAMPLED",
     "numpy_protocol.polynomials:POLYNOMIALS",
-)  # fmt: skip
+)
 _read: set[str] = set()
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # of the tables that were read
 
