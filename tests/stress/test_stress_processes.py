@@ -23,7 +23,7 @@ def test_processes_go_on_correctly(name: str, long: bool, figure: Figure) -> Non
 
 
 def test_threads_under_the_development_mode(long: bool, figure: Figure) -> None:
-    tests = HERE.parent / "test_threads.py"
+    tests = HERE.parent / "tensors" / "test_threads.py"
     chosen = [] if long else ["-k", "accumulation_into_one_leaf or passes_that_stop"]
     command = [sys.executable, "-X", "dev", "-m", "pytest", "-q", str(tests), *chosen]
     done = subprocess.run(command, check=False, text=True, stdout=-1)
