@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PLOTS := plots
 BENCHMARKS ?= .
+SIZE ?= 8
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle packages lint bench table scripts compatibility clean
+.PHONY: demo test stress oracle packages lint bench breadth table scripts compatibility clean
 
 # The examples one after the other; those that draw write a picture of their name.
 demo: $(VENV)/examples.stamp
@@ -45,6 +46,10 @@ lint: $(VENV)/dev.stamp
 # One quick pass of every benchmark on the installed code, or of those that BENCHMARKS matches; asv needs to know the machine once.
 bench: $(VENV)/bench.stamp
 	cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --show-stderr --python=same --bench '$(BENCHMARKS)'
+
+# Every operation that the tests have a case of, beside PyTorch's, which it installs; SIZE=1000 and SIZE=100000 for larger ones.
+breadth: $(VENV)/oracle.stamp
+	$(BIN)/python asv_bench/breadth.py --size $(SIZE)
 
 # The README's table; peers that are not installed in $(VENV) are left out.
 table: $(VENV)/bench.stamp

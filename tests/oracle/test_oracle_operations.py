@@ -3,7 +3,7 @@
 import tomllib
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not installed; make oracle installs it")
 
 from operation_case import Case, as_tuple  # noqa: E402
-from rule_samples import PUBLIC, Rule, columns, differentiable, is_number, names  # noqa: E402
+from rule_cases import as_case  # noqa: E402
+from rule_samples import PUBLIC, Rule, columns, differentiable, names  # noqa: E402
 from test_rules_at_edges import edge_columns  # noqa: E402
 from twin_cases import NotInPyTorchError, Twins, twins  # noqa: E402
 
@@ -115,25 +116,6 @@ def test_derivatives_that_differ_on_purpose_differ(case: Twins) -> None:
 
 def test_differences_are_cases() -> None:
     assert set(differing()) | set(THEIR_ORDER) <= {str(case) for case in CASES}
-
-
-def theirs_of(rule: Rule) -> Callable[..., Any]:
-    """PyTorch's function for a row of the rule table."""
-    return next(getattr(module, rule.name) for module in (torch, torch.nn.functional, torch.special) if hasattr(module, rule.name))
-
-
-def as_case(library: Any, rule: Rule, points: list[np.ndarray]) -> Case:
-    """A row of the rule table as a case: conditions and orders are bound."""
-    function = getattr(tg, rule.name) if library is tg else theirs_of(rule)
-    places = differentiable(rule)
-
-    def call(*tracked: Any) -> Any:
-        given = dict(zip(places, tracked, strict=True))
-        conditions = [library.tensor(points[k] > sum(bounds) / 2) for k, bounds in enumerate(rule.domain)]
-        fixed = [int(rule.domain[k][0]) if is_number(rule, k) else condition for k, condition in enumerate(conditions)]
-        return function(*(given.get(k, fixed[k]) for k in range(len(points))))
-
-    return Case(rule.name, call, tuple(points[k] for k in places), call)
 
 
 @over("rule", PUBLIC, ids=names(PUBLIC))

@@ -45,7 +45,7 @@ class Twins(NamedTuple):
         return str(self.ours)
 
 
-def _on_torch(path: Path) -> ModuleType:
+def on_torch(path: Path) -> ModuleType:
     """The module of cases at `path`, with PyTorch in the place of tapegrad."""
     places = {"tapegrad": torch, "tapegrad.nn": torch.nn, "tapegrad.nn.functional": torch.nn.functional}
     spec = importlib.util.spec_from_file_location(f"{path.stem}_on_torch", path)
@@ -60,6 +60,6 @@ def twins() -> list[Twins]:
     """All cases."""
     found = []
     for path in sorted(Path(__file__).parents[1].glob("cases_*.py")):
-        ours, theirs = importlib.import_module(path.stem).CASES, _on_torch(path).CASES
+        ours, theirs = importlib.import_module(path.stem).CASES, on_torch(path).CASES
         found += [Twins(one, other) for one, other in zip(ours, theirs, strict=True)]
     return found

@@ -1,0 +1,167 @@
+"""Operations that the tests have a case of, as benchmarks: forward and backward, on tapegrad and from the same text on PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .idioms import IDIOMS
+from .workloads import Step, load
+
+TESTS = Path(__file__).parents[2] / "tests"
+SCRIPT = 8  # elements of a vector, and rows and columns of a matrix, in an optimisation script
+POINTS = 3  # ways to make larger points of a case's own; the last one is that itself
+
+Arrays = tuple[np.ndarray, ...]
+
+
+class Operation(NamedTuple):
+    """One operation on one library.
+
+    Attributes
+    ----------
+    group : str
+        Of the table that it is from.
+    name : str
+    call : callable
+        Maps tensors to a tensor or a tuple of them, or for an idiom makes its step of the library and a size.
+    arrays : tuple of ndarray, or None
+        The point of a case.
+    """
+
+    group: str
+    name: str
+    call: Callable[..., Any]
+    arrays: Arrays | None
+
+
+def operations(library: str) -> list[Operation]:
+    """All of them, in the same order for each library."""
+    for folder in (TESTS, TESTS / "oracle"):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    module = load(library)
+    found = [Operation("idioms", idiom.name, idiom.build, None) for idiom in IDIOMS]
+    for path in sorted(TESTS.glob("cases_*.py")):
+        cases = _cases(library, path)
+        group = path.stem.removeprefix("cases_")
+        found += [Operation(group, str(case), case.call, case.arrays) for case in cases if case.order]
+    return found + list(_rules(module))
+
+
+def _cases(library: str, path: Path) -> Sequence[Any]:
+    if library == "torch":
+        return importlib.import_module("twin_cases").on_torch(path).CASES
+    return importlib.import_module(path.stem).CASES
+
+
+def _rules(module: Any) -> Iterator[Operation]:
+    """Rows of the table of rules, and their in-place forms."""
+    rule_samples, rule_cases = (importlib.import_module(name) for name in ("rule_samples", "rule_cases"))
+    tensor = importlib.import_module("tapegrad").Tensor
+    for rule in rule_samples.PUBLIC:
+        case = rule_cases.as_case(module, rule, rule_samples.columns(rule, SCRIPT))
+        yield Operation("elementwise", rule.name, case.call, case.arrays)
+        name = f"{rule.name}_"
+        if len(case.arrays) == len(rule.args) and hasattr(tensor, name):
+            yield Operation("in place", name, _written(name), case.arrays)
+
+
+def _written(name: str) -> Callable[..., Any]:
+    return lambda x, *others: getattr(x.clone(), name)(*others)
+
+
+def build(library: str, operation: Operation, size: int, point: int) -> tuple[Step, list[float]]:
+    """A step, forward and backward, and numbers that other libraries should find as well.
+
+    Parameters
+    ----------
+    size : int
+        Elements of an array; `SCRIPT` for what scripts have.
+    point : int
+        Which way to make arrays of this size, below `POINTS`.
+    """
+    module = load(library)
+    if operation.arrays is None:
+        step, found = operation.call(module, size)
+        step()
+        return step, [_total(t) for t in found()]
+    leaves = [module.tensor(array.copy()) for array in enlarged(operation.arrays, size, point)]
+    tracked = [leaf.requires_grad_() for leaf in leaves if leaf.dtype in (module.float64, module.float32)]
+    call = operation.call
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = _as_tuple(call(*leaves))
+    wanted = [k for k, t in enumerate(results) if t is not None and getattr(t, "requires_grad", False)]
+    if not wanted:
+        raise ValueError(f"{operation.name} gives nothing that is tracked")
+    single = not isinstance(call(*leaves), (tuple, list))
+    scalar = single and not results[0].shape
+
+    def step() -> object:
+        for leaf in tracked:
+            leaf.grad = None
+        result = call(*leaves)
+        if scalar:
+            result.backward()
+        elif single:
+            result.sum().backward()
+        else:
+            total = result[wanted[0]].sum()
+            for k in wanted[1:]:
+                total = total + result[k].sum()
+            total.backward()
+        return result
+
+    step()
+    gradients = [leaf.grad for leaf in tracked if leaf.grad is not None]
+    return step, [_total(t) for t in (*(results[k] for k in wanted), *gradients)]
+
+
+def _as_tuple(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _total(t: Any) -> float:
+    values = np.asarray(t.detach().numpy(), np.float64)
+    weights = np.linspace(0.5, 1.5, values.size).reshape(values.shape)
+    return float((weights * values).sum())
+
+
+def enlarged(arrays: Arrays, size: int, point: int) -> Arrays:
+    """A case's point with more elements: drawn from where its own are, of square blocks, or as it is."""
+    if point == POINTS - 1:
+        return arrays
+    drawn = point == 0
+    rng = np.random.default_rng(5)
+    return tuple(_drawn(a, size, rng) if drawn or a.ndim != 2 or a.shape[0] != a.shape[1] else _blocks(a, size) for a in arrays)
+
+
+def _extent(rank: int, size: int) -> int:
+    if size == SCRIPT:
+        return SCRIPT if rank < 3 else 0
+    return max(1, round(size ** (1 / rank)))
+
+
+def _drawn(array: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    extent = _extent(array.ndim, size) if array.ndim else 0
+    shape = tuple(extent if n > 1 and extent else n for n in array.shape)
+    if array.dtype.kind != "f":
+        return np.resize(array, shape)
+    if shape == array.shape:
+        return array
+    return rng.uniform(array.min(), array.max(), shape).astype(array.dtype)
+
+
+def _blocks(array: np.ndarray, size: int) -> np.ndarray:
+    """The matrix over and over again along the diagonal: what is symmetric, positive or triangular stays so."""
+    extent = _extent(2, size)
+    count = math.ceil(extent / len(array))
+    return np.kron(np.eye(count), array)[:extent, :extent].astype(array.dtype)
