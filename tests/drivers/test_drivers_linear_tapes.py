@@ -276,3 +276,16 @@ def test_outputs_that_depend_on_another_leaf_only(mode: str) -> None:
     w = tg.tensor([1.0, 2.0], requires_grad=True)
     assert tg.jacobian(lambda x: w * w, mode=mode)(np.ones(2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
     assert tg.jacobian(lambda x: (x[:1], w[:1] * w[:1]), mode=mode)(np.ones(2))[1].tolist() == [[0.0, 0.0]]
+
+
+def test_leaves_that_are_results_have_no_places_of_their_own() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2.0
+    output = y * y
+    assert linear_tape([y], [output]) is None and linear_tape([x, y], [output]) is None
+    np.testing.assert_array_equal(Derivative([y], [output]).pull(np.eye(2)), np.diag([4.0, 8.0]))
+
+
+def test_leaf_given_twice_has_the_same_derivatives_twice() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    np.testing.assert_array_equal(Derivative([x, x], [x * x]).pull(np.eye(2)), np.vstack(2 * [np.diag([2.0, 4.0])]))

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from tapegrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tapegrad.autograd import gradcheck as _gradcheck
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
+from tapegrad.errors import GradcheckError
 from tapegrad.tensors.factories import Variable
 from tapegrad.tensors.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tapegrad.tensors.modes import is_grad_enabled
@@ -15,6 +16,7 @@ if _TYPE_CHECKING:
     from tapegrad.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
     from tapegrad.autograd.entry_points import backward, grad
     from tapegrad.autograd.function import Function
+    from tapegrad.autograd.gradcheck import gradcheck, gradgradcheck
 
 __all__ = [
     "Function",
@@ -36,6 +38,8 @@ __all__ = [
     "set_grad_enabled",
 ]
 
+# A file takes its name in the package when it is imported first, which is above: not later, in the place of the function.
+del globals()[_gradcheck.__name__.rpartition(".")[2]], _gradcheck
 _names = _NamesOnDemand(
     globals(),
     _places(
@@ -45,6 +49,7 @@ _names = _NamesOnDemand(
             "autograd.functional": ".",
             "autograd.graph": ".",
             "autograd.entry_points": "backward grad",
+            "drivers.gradcheck": "gradcheck gradgradcheck",
         }
     ),
 )

@@ -82,7 +82,7 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
         recorded = gradients(made, output)
         seeds = [t if isinstance(t, Tensor) else wrap(t) for t in vectors]
         return made.finished(gradients_of(recorded, made.leaves, seeds, create_graph=True))
-    derivative = derivative_of(made, [output], second=True)
+    derivative = derivative_of(made, [output], second=True, once=True)
     product = derivative.curve(as_column(made, vectors))
     return _arranged(made, product[:, 0])
 

@@ -17,6 +17,7 @@ from tapegrad.tensors.tensor import Tensor, array_of, wrap
 __all__ = ["blocks", "jacobian", "tracked_rows", "value_and_jacobian"]
 
 MODES = ("auto", "forward", "reverse")
+BAND = 1024
 
 
 def value_and_jacobian(
@@ -128,13 +129,20 @@ def jacobian_matrix(derivative: Derivative, mode: str = "auto") -> np.ndarray:
         mode = "forward" if inputs < (results if derivative.compiled else results / 3) else "reverse"
         if mode == "forward" and not derivative.compiled:
             try:
-                return derivative.push(np.eye(inputs))
+                return _of_units(derivative.push, inputs)
             except (CompileError, DerivativeOrderError):
                 # From the recorded gradient a forward product needs an order more, which compiled functions may not have.
                 mode = "reverse"
     if mode == "forward":
-        return derivative.push(np.eye(inputs))
-    return derivative.pull(np.eye(results)).T
+        return _of_units(derivative.push, inputs)
+    return _of_units(derivative.pull, results).T
+
+
+def _of_units(product: Callable[[np.ndarray], np.ndarray], count: int) -> np.ndarray:
+    """Products with all unit vectors, of which no more than a few bands stand in memory at once."""
+    if count <= BAND:
+        return product(np.eye(count))
+    return np.concatenate([product(np.eye(count, min(BAND, count - start), -start)) for start in range(0, count, BAND)], axis=1)
 
 
 def blocks(matrix: np.ndarray, outputs: Outputs, made: Call) -> Any:

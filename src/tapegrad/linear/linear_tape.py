@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
-from tapegrad.autograd.decoded_rows import object_at
+from tapegrad.autograd.decoded_rows import object_at, origin
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep, borrow
 from tapegrad.engine import LANES
@@ -22,7 +22,7 @@ from tapegrad.kernels.entries import KERNEL_WORDS
 from tapegrad.linear.hosted_rows import HostedRow
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import with_recording
-from tapegrad.tensors.tensor import Tensor, register_leaf
+from tapegrad.tensors.tensor import Tensor, is_leaf, register_leaf
 
 __all__ = ["LinearTape", "linear_tape"]
 
@@ -75,7 +75,7 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
     Returns
     -------
     LinearTape or None
-        None if a row between them is one that the compiled sweeps cannot take.
+        None if a row between them is one that the compiled sweeps cannot take, a leaf is a result of operations or comes twice.
 
     Raises
     ------
@@ -84,6 +84,8 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
     """
     if TAPE.anomalies or any(t._meta is not None and t._meta.left for t in leaves):
         return None  # anomalies are looked for row by row; a leaf that has left a row may have more than one
+    if len(set(map(id, leaves))) < len(leaves) or not all(map(is_leaf, leaves)):
+        return None  # every leaf has places of its own, and no row leads beyond them
     for t in (*leaves, *outputs):
         if t._row < 0:
             register_leaf(t)
@@ -95,7 +97,7 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
         return tape
     TAPE.load()
     with TAPE.claim():
-        inputs, tops = [TAPE.slot(t._row) for t in leaves], [TAPE.slot(t._row) if t._row else -1 for t in outputs]
+        inputs, tops = [origin(TAPE.slot(t._row)) for t in leaves], [TAPE.slot(t._row) if t._row else -1 for t in outputs]
         state = borrow()
         tracked = [slot for slot in tops if slot >= 0]
         state.request(inputs, max(tracked))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.entry_points import grad
+from tapegrad.drivers.derivatives import Derivative, cut
+from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.errors import GradcheckError
 from tapegrad.tensors.tensor import Tensor, array_of, promote, wrap
 
@@ -142,15 +144,23 @@ class Check:
         found = grad(output, list(self.tracked.values()), wrap(seed), retain_graph=True, allow_unused=True)
         return [np.zeros(x.shape) if g is None else array_of(g) for x, g in zip(self.tracked.values(), found, strict=True)]
 
-    def analytical(self, output: Tensor) -> list[Array]:
-        """Jacobians of one output, one for each tracked input: a row for each element of the input."""
-        blocks = [np.zeros((x.numel(), output.numel())) for x in self.tracked.values()]
-        for place in range(output.numel()):
-            seed = np.zeros(output.shape, array_of(output).dtype)
-            seed.reshape(-1)[place] = 1.0
-            for block, g in zip(blocks, self.gradients(output, seed), strict=True):
-                block[:, place] = g.reshape(-1)
-        return blocks
+    def analytical(self, output: Tensor) -> tuple[list[Array], list[Array]]:
+        """Jacobians of one output twice, one for each tracked input: a row for each element of the input.
+
+        Rows whose derivative is Python are asked twice, and may answer differently.
+        """
+        derivative = Derivative(list(self.tracked.values()), [output])
+        first = jacobian_matrix(derivative, "reverse").T
+        again = jacobian_matrix(derivative, "reverse").T
+        return cut(first, derivative.input_sizes), cut(again, derivative.input_sizes)
+
+    def check_backward(self, output: int, y: Tensor, rng: np.random.Generator, jacobians: Sequence[Array]) -> None:
+        """Compare a backward pass itself with the Jacobians that were compared with differences, by a random projection."""
+        v = _direction(rng, y.shape).astype(array_of(y).dtype)
+        for i, block, g in zip(self.tracked, jacobians, self.gradients(y, v), strict=True):
+            expected = block @ v.reshape(-1).astype(np.float64)
+            if not self.agree(g.reshape(-1), expected, self.atol):
+                raise GradcheckError(f"{_mismatch(output, i)}of the elements:{_text(expected)}\nbackward pass:{_text(g)}\n")
 
     def agree(self, analytical: Any, numerical: Any, atol: float) -> bool:
         """Whether both ways give the same."""
@@ -159,13 +169,15 @@ class Check:
     def check_elements(self, outputs: tuple[Tensor, ...], places: list[int], nondet_tol: float) -> None:
         """Compare all elements of all Jacobians."""
         numerical = {i: self.numerical(x, places) for i, x in self.tracked.items()}
+        rng = np.random.default_rng(0)
         for number, k in enumerate(places):
-            first, again = self.analytical(outputs[k]), self.analytical(outputs[k])
+            first, again = self.analytical(outputs[k])
             for i, a, b in zip(self.tracked, first, again, strict=True):
                 n = numerical[i][number].reshape(a.shape)
                 if not self.agree(a, n, self.atol):
                     raise GradcheckError(f"{_mismatch(k, i)}numerical:{_text(n)}\nanalytical:{_text(a)}\n")
                 self.check_reentrant(a, b, nondet_tol)
+            self.check_backward(k, outputs[k], rng, first)
 
     def check_reentrant(self, first: Array, again: Array, nondet_tol: float) -> None:
         """Compare two passes over one graph."""
@@ -197,7 +209,7 @@ class Check:
                 n, a = float(np.sum(v * quotient)), float(np.sum(first[number] * u))
                 # An error of atol in every element.
                 if not self.agree(a, n, self.atol * float(np.sum(np.abs(u))) * float(np.sum(np.abs(v)))):
-                    slow_n, slow_a = self.numerical(x, [k])[0], self.analytical(outputs[k])[number]
+                    slow_n, slow_a = self.numerical(x, [k])[0], self.analytical(outputs[k])[0][number]
                     raise GradcheckError(
                         f"{_mismatch(k, i)}numerical:{n}\nanalytical:{a}\n\nThese are projections (fast mode). All elements:\n"
                         f"numerical:{_text(slow_n.reshape(slow_a.shape))}\nanalytical:{_text(slow_a)}\n"

@@ -1,5 +1,6 @@
 """Jacobians, Hessians and their products: shapes, nesting, values, strict mode, messages."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,42 @@ def test_vectorize_changes_nothing() -> None:
     assert F.jacobian(tg.exp, x3(), vectorize=True).tolist() == F.jacobian(tg.exp, x3()).tolist()
 
 
+@pytest.mark.point(91)
+@over("function", [lambda x: x[:2].exp() * x[2], lambda x: tg.stack([x.sum(), x.prod()]), lambda x: x @ x.exp()])
+def test_jacobian_in_forward_mode_is_the_same(function: Any) -> None:
+    forward = F.jacobian(function, x3(), vectorize=True, strategy="forward-mode")
+    np.testing.assert_allclose(forward.numpy(), F.jacobian(function, x3()).numpy(), rtol=1e-14)
+
+
+def test_jacobian_of_many_outputs_keeps_no_matrix_of_unit_vectors() -> None:
+    class Twice(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: tg.Tensor) -> tg.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: tg.Tensor) -> tg.Tensor:
+            return g * 2
+
+    tracemalloc.start()
+    try:
+        jacobian = F.jacobian(lambda x: Twice.apply(x).expand(3000), tg.ones(1))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert jacobian.tolist() == [[2.0]] * 3000 and peak < 40e6
+
+
+@over("function", [F.jacobian, F.hessian])
+def test_hooks_take_part(function: Any) -> None:
+    def hooked(x: tg.Tensor) -> tg.Tensor:
+        y = x * x
+        y.register_hook(lambda g: 10.0 * g)
+        return y.sum()
+
+    assert function(hooked, tg.tensor([3.0])).reshape(()).item() == (60.0 if function is F.jacobian else 20.0)
+
+
 # Hessians
 
 
@@ -117,6 +154,23 @@ def test_hessian_takes_one_element_of_any_rank(shape: tuple[int, ...]) -> None:
 
 def test_hessian_of_a_linear_function_is_zero() -> None:
     np.testing.assert_array_equal(F.hessian(tg.sum, x3()).numpy(), np.zeros((3, 3)))
+
+
+@pytest.mark.point(92)
+def test_hessian_in_forward_mode_is_the_same() -> None:
+    forward = F.hessian(cube, x3(), vectorize=True, outer_jacobian_strategy="forward-mode")
+    assert forward.tolist() == np.diag([6.0, 12.0, 18.0]).tolist()
+
+
+MATRIX = tg.tensor([[1.0, 2.0, -1.0], [0.5, -1.0, 3.0]])
+
+
+@over("strict", [False, True])
+def test_hessian_through_a_product_of_matrices(strict: bool) -> None:
+    x = x3()
+    hessian = F.hessian(lambda x: (MATRIX @ x).pow(3).sum(), x, strict=strict)
+    weights = np.diag(6.0 * (MATRIX @ x).numpy())
+    np.testing.assert_allclose(hessian.numpy(), MATRIX.numpy().T @ weights @ MATRIX.numpy(), rtol=1e-13)
 
 
 # Products
@@ -292,10 +346,24 @@ def test_strict_and_vectorize_exclude_each_other(function: Any) -> None:
 # Messages
 
 
-@over(("function", "option"), [(F.jacobian, "strategy"), (F.hessian, "outer_jacobian_strategy")])
-def test_forward_mode_is_said_to_be_missing(function: Any, option: str) -> None:
-    with pytest.raises(NotImplementedError, match="reverse-mode"):
+FORWARD = over(("function", "option"), [(F.jacobian, "strategy"), (F.hessian, "outer_jacobian_strategy")])
+
+
+@FORWARD
+def test_forward_mode_needs_vectorize(function: Any, option: str) -> None:
+    with pytest.raises(NotImplementedError, match="only implemented for `vectorize=True`"):
         function(cube, x3(), **{option: "forward-mode"})
+
+
+@FORWARD
+@over(("other", "error"), [("strict", RuntimeError), ("create_graph", NotImplementedError)])
+def test_forward_mode_gives_numbers_only(function: Any, option: str, other: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match="are not supported together"):
+        function(cube, x3(), vectorize=True, **{option: "forward-mode", other: True})
+
+
+@FORWARD
+def test_other_strategies_are_refused(function: Any, option: str) -> None:
     with pytest.raises(AssertionError, match='Expected strategy to be either "forward-mode" or "reverse-mode"'):
         function(cube, x3(), **{option: "sideways"})
 

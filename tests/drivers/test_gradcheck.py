@@ -265,3 +265,9 @@ def test_dtypes_of_gradients_are_checked() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         assert gradcheck(lambda x, y: x * y, (x, y), eps=1e-3, atol=1e-2, check_grad_dtypes=True)
+
+
+@over("function", [lambda x: x.exp() * x[0], lambda x: x * x.view(2, 1)])
+def test_inputs_may_be_results(function: Any) -> None:
+    x = leaf([1.0, 2.0])
+    assert gradcheck(function, x * 2.0) and gradcheck(lambda x, y: function(x) * y, (x, leaf([3.0, 1.0]) * 0.5))
