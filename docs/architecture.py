@@ -1,5 +1,7 @@
 """Draws architecture.svg: the rooms of the package from the ground up, and which of them import which.
 
+nopython.svg shows the same of the rooms inside of one of them.
+
     python docs/architecture.py
 
 Reads the imports of all modules, whether at module level or inside of functions; nothing is imported for it.
@@ -8,12 +10,13 @@ Reads the imports of all modules, whether at module level or inside of functions
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src"
 FIGURE = DOCS / "architecture.svg"
+INNER_FIGURE = DOCS / "nopython.svg"
 
 # From the ground up: a room imports those before it only. The ground are files in no room, the roof is the package itself.
 ROOMS = (
@@ -22,6 +25,11 @@ ROOMS = (
     "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
+
+# The same inside of `nopython`, whose own roof are the files in none of its rooms.
+INNER_ROOMS = (
+    "types", "numba_interface", "formulas", "tape", "statements", "twins", "functions", "compiler", "arguments", "roof",
+)  # fmt: skip
 
 # The floors of the figure.
 FLOORS = (
@@ -37,6 +45,14 @@ FLOORS = (
     ("surface", "linear", "nopython"),
     ("numpy_protocol", "nn", "drivers", "library_build"),
     ("files", "utils", "optimize"),
+)
+INNER_FLOORS = (
+    ("types", "numba_interface"),
+    ("formulas", "twins"),
+    ("tape",),
+    ("statements", "functions"),
+    ("compiler", "arguments"),
+    ("roof",),
 )
 WIDTH, HEIGHT, BOX, LINE, MARGIN = 900, 74, 168, 34, 16
 
@@ -88,6 +104,18 @@ def room(module: str) -> str:
     return head if head in ROOMS else "ground"
 
 
+def inner_room(module: str) -> str:
+    """The room inside of `nopython` of one of its modules."""
+    head = module.removeprefix("nopython").lstrip(".").partition(".")[0]
+    return head if head in INNER_ROOMS else "roof"
+
+
+def inside(graph: dict[str, set[str]], room: str = "nopython") -> dict[str, set[str]]:
+    """The part of the imports that stays in one room."""
+    names = {module for module in graph if module == room or module.startswith(f"{room}.")}
+    return {module: graph[module] & names for module in names}
+
+
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     """Modules that import each other in a circle, one list a circle (Tarjan's strongly connected components)."""
     number: dict[str, int] = {}
@@ -116,7 +144,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
-def arrows(graph: dict[str, set[str]]) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def arrows(graph: dict[str, set[str]], room: Callable[[str], str] = room) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """For each pair of rooms the imports from the first into the second."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for module, others in graph.items():
@@ -146,11 +174,11 @@ def shown(pairs: set[tuple[str, str]]) -> set[tuple[str, str]]:
     return {(a, b) for a, b in pairs if not any(b in reached(other) for other in direct[a] - {b})}
 
 
-def drawing(graph: dict[str, set[str]]) -> str:
-    """The figure as SVG."""
+def drawing(pairs: Iterable[tuple[str, str]], floors: Sequence[Sequence[str]]) -> str:
+    """A figure of rooms on floors, and arrows between them, as SVG; of arrows those are left out that follow from others."""
     places: dict[str, tuple[float, float]] = {}
-    height = MARGIN * 2 + LINE + HEIGHT * (len(FLOORS) - 1)
-    for floor, names in enumerate(FLOORS):
+    height = MARGIN * 2 + LINE + HEIGHT * (len(floors) - 1)
+    for floor, names in enumerate(floors):
         for k, name in enumerate(names):
             places[name] = WIDTH * (k + 1) / (len(names) + 1), height - MARGIN - LINE / 2 - HEIGHT * floor
     parts = [
@@ -159,8 +187,7 @@ def drawing(graph: dict[str, set[str]]) -> str:
         '<path d="M0 0L8 4L0 8z" fill="#667"/></marker></defs>',
         f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
     ]
-    pairs = {pair for pair in arrows(graph) if "roof" not in pair}
-    for upper, lower in sorted(shown(pairs)):
+    for upper, lower in sorted(shown({pair for pair in pairs if places.keys() >= set(pair)})):
         (x, y), (u, v) = places[upper], places[lower]
         if v > y:
             y, v = y + LINE / 2, v - LINE / 2
@@ -176,5 +203,14 @@ def drawing(graph: dict[str, set[str]]) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
+def figures(graph: dict[str, set[str]]) -> dict[Path, str]:
+    """What the figures show, by their files."""
+    return {
+        FIGURE: drawing(arrows(graph), FLOORS),
+        INNER_FIGURE: drawing(arrows(inside(graph), inner_room), INNER_FLOORS),
+    }
+
+
 if __name__ == "__main__":
-    FIGURE.write_text(drawing(imports()), encoding="utf-8")
+    for path, text in figures(imports()).items():
+        path.write_text(text, encoding="utf-8")

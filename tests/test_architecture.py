@@ -57,7 +57,17 @@ def test_figure_shows_every_room(architecture: Any) -> None:
     assert sorted(name for floor in architecture.FLOORS for name in floor) == sorted(set(architecture.ROOMS) - {"roof"})
 
 
-def test_figure_is_as_the_imports_are(architecture: Any) -> None:
-    assert architecture.FIGURE.read_text(encoding="utf-8") == architecture.drawing(architecture.imports()), (
-        "python docs/architecture.py draws it anew"
-    )
+def test_rooms_of_compiled_functions_import_lower_ones_only(architecture: Any) -> None:
+    floor = architecture.INNER_ROOMS.index
+    found = architecture.arrows(architecture.inside(architecture.imports()), architecture.inner_room)
+    assert {pair: names for pair, names in found.items() if floor(pair[0]) < floor(pair[1])} == {}
+
+
+def test_figure_shows_every_room_of_compiled_functions(architecture: Any) -> None:
+    folders = {name.split(".")[1] for name in architecture.modules() if name.startswith("nopython.") and name.count(".") == 2}
+    assert sorted(name for floor in architecture.INNER_FLOORS for name in floor) == sorted(folders | {"roof"})
+
+
+def test_figures_are_as_the_imports_are(architecture: Any) -> None:
+    for path, text in architecture.figures(architecture.imports()).items():
+        assert path.read_text(encoding="utf-8") == text, "python docs/architecture.py draws it anew"

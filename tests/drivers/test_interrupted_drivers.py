@@ -14,7 +14,7 @@ import tapegrad as tg
 from tapegrad.tensors import untracked_values
 
 PACKAGE = str(Path(tg.__file__).parent)
-MEMORY = importlib.import_module("tapegrad.nopython.column_memory")
+MEMORY = importlib.import_module("tapegrad.nopython.tape.column_memory")
 X = np.array([0.5, 2.0])
 
 

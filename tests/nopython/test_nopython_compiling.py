@@ -14,8 +14,8 @@ from numba.core.errors import LoweringError, NumbaError, TypingError
 
 import tapegrad as tg
 from tapegrad.errors import CompileError
-from tapegrad.nopython.derivative_cache import DerivativeCache
 from tapegrad.nopython.recorder import recorder
+from tapegrad.nopython.twins.derivative_cache import DerivativeCache
 
 X = np.array([1.3, 0.7])
 ERRORS = [KeyError, AttributeError, AssertionError, IndexError, RecursionError, NotImplementedError, SystemError, ZeroDivisionError]

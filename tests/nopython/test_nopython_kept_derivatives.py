@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.nopython import constants, fingerprint
-from tapegrad.nopython.derivative_cache import DerivativeCache
+from tapegrad.nopython.twins import constants, fingerprint
+from tapegrad.nopython.twins.derivative_cache import DerivativeCache
 
 HELPERS = """
 import numba
@@ -281,6 +281,16 @@ def test_another_version(project: Project, version: str, monkeypatch: pytest.Mon
     assert project.found == [False, False]
 
 
+def test_every_file_that_recordings_are_made_from_is_part_of_the_version() -> None:
+    package = Path(tg.__file__).parent
+    files = {
+        *package.joinpath("nopython").rglob("*.py"),
+        *(package / "rules").glob("*.py"),
+        package / "kernels" / "second_partials.py",
+    }
+    assert files - set(fingerprint.own_sources()) == set()
+
+
 def test_a_package_that_says_otherwise_what_a_function_is(project: Project) -> None:
     overload = "\ndef shown(x):\n    return x\n\n@numba.extending.overload(shown)\ndef _shown(x):\n    return lambda x: x * 2.0\n"
     project.edit("kept_helpers", "FACTOR = 2.0\n", "FACTOR = 2.0\n" + overload)
@@ -347,7 +357,7 @@ def test_a_file_under_the_name_of_another_is_not_used(project: Project) -> None:
 
 
 def test_the_folder_holds_a_bounded_number_of_files(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tapegrad.nopython.derivative_cache.MOST", 1)
+    monkeypatch.setattr("tapegrad.nopython.twins.derivative_cache.MOST", 1)
     gradient_of(project.start().f)
     project.edit("kept_model", "SHIFT = 1.0", "SHIFT = 3.0")
     gradient_of(project.start().f)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
-from tapegrad.nopython.operations import RULE_OF
+from tapegrad.nopython.formulas.rule_names import RULE_OF
 from tapegrad.rules.table import RULES
 
 DOMAINS = {rule.name: rule.domain for rule in RULES}

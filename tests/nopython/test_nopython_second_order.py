@@ -213,7 +213,7 @@ def test_cardinal_sine(x: float) -> None:
 
 
 def test_a_recording_that_lives_longer_than_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = importlib.import_module("tapegrad.nopython.column_memory")
+    module = importlib.import_module("tapegrad.nopython.tape.column_memory")
     held = recording(compiled_quartic_sum, (X,))
     monkeypatch.setattr(module, "KNOWN", None)  # as at the end of the process
     monkeypatch.setattr(module, "IDLE", None)

@@ -14,11 +14,11 @@ import pytest
 from numba.experimental import jitclass
 
 import tapegrad as tg
-from tapegrad.nopython.column_memory import FIRST, give_back, take
-from tapegrad.nopython.columns import PAIRS, ROWS
-from tapegrad.nopython.pieces import with_row
-from tapegrad.nopython.twins import twin
-from tapegrad.nopython.variable import variable
+from tapegrad.nopython.tape.column_memory import FIRST, give_back, take
+from tapegrad.nopython.tape.columns import PAIRS, ROWS
+from tapegrad.nopython.tape.row_writing import with_row
+from tapegrad.nopython.twins.recording_twin import twin
+from tapegrad.nopython.types.variable import variable
 
 X = np.array([1.3, 0.7, 1.1])
 
@@ -116,7 +116,7 @@ def test_a_call_inside_another_threads_call() -> None:
 
 
 def test_a_helper_is_compiled_once_for_two_functions() -> None:
-    from tapegrad.nopython.twins import twin
+    from tapegrad.nopython.twins.recording_twin import twin
 
     @numba.njit
     def helper(u):

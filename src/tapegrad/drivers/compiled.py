@@ -11,10 +11,10 @@ import numpy as np
 from tapegrad.drivers.containers import Node, flatten, restore
 from tapegrad.drivers.derivatives import as_column, vectors_like
 from tapegrad.drivers.leaves import Argnums, Call, check_argnums
-from tapegrad.nopython.column_memory import give_back, take
+from tapegrad.nopython.compiled_operation import holds_tensors, value_of
 from tapegrad.nopython.derivatives import Recording, gradient
-from tapegrad.nopython.operation import holds_tensors, value_of
 from tapegrad.nopython.recorder import recorder
+from tapegrad.nopython.tape.column_memory import give_back, take
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["compiled_call", "compiled_gradient", "parts_of"]

@@ -95,7 +95,7 @@ def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
         If it is not callable, or a ufunc of Numba's.
     """
     if is_compiled(f):
-        from tapegrad.nopython.operation import njit_op
+        from tapegrad.nopython.compiled_operation import njit_op
 
         return njit_op(f)
     if isinstance(f, functools.partial) and is_compiled(f.func):

@@ -78,9 +78,9 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
 
 def _sweeps_over_recordings() -> dict[str, Lazy]:
     """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
-    from tapegrad.nopython import lane_sweeps, sweep, sweep_entries
+    from tapegrad.nopython.tape import lane_sweeps, reverse_sweep, sweep_entries
 
-    found = [lazy for module in (lane_sweeps, sweep) for lazy in vars(module).values() if isinstance(lazy, Lazy)]
+    found = [lazy for module in (lane_sweeps, reverse_sweep) for lazy in vars(module).values() if isinstance(lazy, Lazy)]
     return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
 
 

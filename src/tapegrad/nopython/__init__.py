@@ -7,14 +7,14 @@ from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
 
 if _TYPE_CHECKING:
-    from tapegrad.nopython.held_memory import free_tape_memory, tape_memory
-    from tapegrad.nopython.operation import njit_op
+    from tapegrad.nopython.compiled_operation import njit_op
+    from tapegrad.nopython.tape.held_memory import free_tape_memory, tape_memory
 
 __all__ = ["free_tape_memory", "njit_op", "tape_memory"]
 
 _names = _NamesOnDemand(
     globals(),
-    _places({"nopython.held_memory": "free_tape_memory tape_memory", "nopython.operation": "njit_op"}),
+    _places({"nopython.tape.held_memory": "free_tape_memory tape_memory", "nopython.compiled_operation": "njit_op"}),
 )
 
 

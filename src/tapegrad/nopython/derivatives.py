@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.nopython.column_memory import give_back, take
-from tapegrad.nopython.columns import ROWS, TRIPLETS
-from tapegrad.nopython.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
 from tapegrad.nopython.recorder import Recorder
-from tapegrad.nopython.sweep import sweep
+from tapegrad.nopython.tape.column_memory import give_back, take
+from tapegrad.nopython.tape.columns import ROWS, TRIPLETS
+from tapegrad.nopython.tape.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
+from tapegrad.nopython.tape.reverse_sweep import sweep
 
 __all__ = ["Recording", "flatten", "gradient"]
 

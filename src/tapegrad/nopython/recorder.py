@@ -15,18 +15,18 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
-from tapegrad.nopython import boundary
-from tapegrad.nopython import pipelines as pipelines
-from tapegrad.nopython.column_memory import Columns
-from tapegrad.nopython.compiling import CompilingFirst, UncompiledError
-from tapegrad.nopython.curved_tape import as_curved, as_directed
-from tapegrad.nopython.derivative_cache import DerivativeCache
-from tapegrad.nopython.explain import Failures, explained
-from tapegrad.nopython.generations import COMPILATIONS, reached, watch
-from tapegrad.nopython.instances import restored
-from tapegrad.nopython.linking import DriveCompiler
-from tapegrad.nopython.ownership import lies_apart, owned, shared_memory
-from tapegrad.nopython.twins import forget, twin
+from tapegrad.nopython.arguments import conversion
+from tapegrad.nopython.arguments.instances import restored
+from tapegrad.nopython.arguments.ownership import lies_apart, owned, shared_memory
+from tapegrad.nopython.compiler import pipelines as pipelines
+from tapegrad.nopython.numba_interface.compiling import CompilingFirst, UncompiledError
+from tapegrad.nopython.numba_interface.error_reports import Failures, explained
+from tapegrad.nopython.numba_interface.linking import DriveCompiler
+from tapegrad.nopython.tape.column_memory import Columns
+from tapegrad.nopython.twins.derivative_cache import DerivativeCache
+from tapegrad.nopython.twins.generations import COMPILATIONS, reached, watch
+from tapegrad.nopython.twins.recording_twin import forget, twin
+from tapegrad.nopython.types.curved_tape import as_curved, as_directed
 
 __all__ = ["Recorder", "recorder"]
 
@@ -170,8 +170,8 @@ class Recorder:
         finish = "finish_pair" if has_aux else "finish"
         text += f"    return {finish}(twin({', '.join(['tape', *(f'v{k}' for k in range(count))])}))\n"
         # The name of a module that can be imported: compiled code that is kept on disk refers to its module.
-        space: dict[str, Any] = {"__name__": boundary.__name__}
-        space |= {name: getattr(boundary, name) for name in ("input_", "held", "guarded", "constant", finish)}
+        space: dict[str, Any] = {"__name__": conversion.__name__}
+        space |= {name: getattr(conversion, name) for name in ("input_", "held", "guarded", "constant", finish)}
         space |= {"twin": self._twins[level], "as_curved": as_curved, "as_directed": as_directed}
         exec(compile(text, f"<tapegrad {self.name}>", "exec"), space)
         made = numba.njit(nogil=self._nogil, pipeline_class=DriveCompiler)(space["drive"])

@@ -1,0 +1,1 @@
+"""What happens to arguments before a recorded call, and to results after it."""

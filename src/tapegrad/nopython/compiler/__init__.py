@@ -1,0 +1,1 @@
+"""The compiler pass that makes a recording out of a user's function."""

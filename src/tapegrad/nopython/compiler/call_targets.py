@@ -1,0 +1,293 @@
+"""Where the calls in a recorded function go."""
+
+from __future__ import annotations
+
+import operator
+import types as python_types
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numba import literal_unroll, literally, prange
+from numba.core import ir
+from numba.core.dispatcher import Dispatcher, LiftedCode
+from numba.core.errors import TypingError
+from numba.core.ir_utils import get_definition, guard
+from numba.core.unsafe import eh
+from numba.np.unsafe.ndarray import empty_inferred
+
+from tapegrad.nopython.compiler.overload_calls import Invocation
+from tapegrad.nopython.formulas.rule_names import RULE_OF, UNDIFFERENTIATED
+from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
+from tapegrad.nopython.functions.number_attributes import seen, shown
+from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS
+from tapegrad.nopython.functions.representation import (
+    FORGETFUL,
+    MEMORY,
+    SPELLING,
+    STRIDING,
+    WRITERS,
+    WRITING_METHODS,
+    as_protected_as,
+    stored_attribute,
+    without_layout,
+    writable,
+)
+from tapegrad.nopython.functions.tuples import alike, as_variable
+from tapegrad.nopython.functions.typed_containers import CONTAINERS, EMPTY
+from tapegrad.nopython.twins.recording_twin import twin
+
+__all__ = ["TAPE", "Retargeting", "static_value", "uses"]
+
+TAPE = "$tape"
+
+# Calls whose new arrays may be overwritten with variables at once, and those whose arrays are mostly tables.
+COPIES = frozenset([np.copy])
+VIEWS = frozenset(
+    ["asarray", "ascontiguousarray", "asfortranarray", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "diagonal",
+     "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "ravel", "reshape", "rollaxis", "split", "array_split", "squeeze",
+     "swapaxes", "transpose", "view", "asanyarray", "as_strided", "imag", "nan_to_num", "real", "require", "rot90",
+     "sliding_window_view", "trim_zeros"]
+)  # fmt: skip
+KEEPING = frozenset(["append", "insert"])  # methods of lists that keep their last argument
+# Methods of arrays that give new ones.
+NEW = frozenset(
+    ["argsort", "conj", "conjugate", "copy", "cumprod", "cumsum", "dot", "flatten", "mean", "nonzero", "prod", "repeat", "std",
+     "sum", "take", "var"]
+)  # fmt: skip
+GUARDED = MEMORY | WRITING_METHODS | {"flat"}
+
+
+# Functions of Python that know nothing of numbers, or that the compiler treats by name.
+UNTOUCHED = frozenset(
+    [range, len, enumerate, zip, isinstance, hasattr, getattr, type, tuple, list, print, slice, iter, next, reversed, str, repr,
+     hash, ord, chr, prange, literally, literal_unroll, empty_inferred, eh.exception_check, eh.exception_match,
+     eh.mark_try_block, eh.end_try_block, *UNDIFFERENTIATED]
+)  # fmt: skip
+
+
+def static_value(func_ir: Any, var: Any) -> Any:
+    """The Python object that a variable of the IR stands for, where the text says so; else None."""
+    found = guard(get_definition, func_ir, var)
+    if isinstance(found, (ir.Global, ir.FreeVar)):
+        return found.value
+    if isinstance(found, ir.Expr) and found.op == "getattr":
+        base = static_value(func_ir, found.value)
+        if isinstance(base, (python_types.ModuleType, type, np.dtype)):
+            return getattr(base, found.attr, None)
+    return None
+
+
+class Retargeting:
+    """Sends the calls of one function to what records them."""
+
+    def __init__(self, func_ir: Any, level: int) -> None:
+        self.func_ir, self.level = func_ir, level
+        self.number = 0
+        self.uses = uses(func_ir)
+        self.dropped: set[str] = set()  # methods that nobody asks for any more; a variable has none
+        written = [
+            s.target for block in func_ir.blocks.values() for s in block.body if isinstance(s, (ir.SetItem, ir.StaticSetItem))
+        ]
+        found = [guard(get_definition, func_ir, target) for target in written]
+        self.writes_flat = any(isinstance(made, ir.Expr) and made.op == "getattr" and made.attr == "flat" for made in found)
+        self.indices = {name for block in func_ir.blocks.values() for s in block.body for name in _index_names(s)}
+
+    def block(self, block: Any) -> None:
+        """All calls of one block."""
+        self.scope, self.body = block.scope, []
+        for statement in block.body:
+            value = statement.value if isinstance(statement, ir.Assign) else None
+            if isinstance(value, ir.Expr) and value.op == "call":
+                self.call(statement, value)
+            elif isinstance(value, ir.Expr) and value.op == "binop" and value.fn is operator.matmul:
+                statement.value = ir.Expr.call(value.lhs, [value.lhs, value.rhs], (), value.loc)
+                self.replace(statement, FUNCTIONS[operator.matmul], tape=True)
+            elif isinstance(value, ir.Expr) and value.op == "build_tuple" and statement.target.name not in self.indices:
+                self.wrap(statement, alike)
+            elif isinstance(value, ir.Expr) and value.op == "build_list" and self.level:
+                value.items = [self.converted(item, value.loc) for item in value.items]
+                self.body.append(statement)
+            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in GUARDED:
+                if static_value(self.func_ir, value.value) is not None:
+                    pass  # a function of a module
+                elif value.attr in MEMORY:
+                    value.value = self.converted(value.value, value.loc, without_layout)
+                elif value.attr in WRITING_METHODS or self.writes_flat:
+                    value.value = self.converted(value.value, value.loc, writable)
+                self.body.append(statement)
+            elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
+                self.lift(statement)
+            elif isinstance(statement, ir.SetAttr):
+                statement.value = self.converted(statement.value, statement.loc, stored_attribute(statement.attr))
+                self.body.append(statement)
+            elif isinstance(statement, ir.Print):
+                statement.args = tuple(self.converted(arg, statement.loc, shown) for arg in statement.args)
+                self.body.append(statement)
+            else:
+                self.body.append(statement)
+        block.body = [s for s in self.body if not (isinstance(s, ir.Assign) and s.target.name in self.dropped)]
+
+    def call(self, statement: Any, value: Any) -> None:
+        function = static_value(self.func_ir, value.func)
+        found = guard(get_definition, self.func_ir, value.func)
+        if _in(function, WRITERS) and value.args:
+            value.args = [self.converted(value.args[0], value.loc, writable), *value.args[1:]]
+        if _in(function, SPELLING):
+            value.args = [self.converted(value.args[0], value.loc, SPELLING[function]), *value.args[1:]]
+        if _in(function, STRIDING):
+            value.args = [self.converted(arg, value.loc, without_layout) for arg in value.args]
+            value.kws = [(name, self.converted(arg, value.loc, without_layout)) for name, arg in value.kws]
+        if _has_out(function, value):
+            value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
+        if function is isinstance:
+            value.args = [self.converted(value.args[0], value.loc, seen), *value.args[1:]]
+        if isinstance(function, Dispatcher):
+            self.replace(statement, function, tape=True)
+        elif _in(function, ALLOCATORS):
+            self.replace(statement, ALLOCATORS[function], tape=False)
+        elif _in(function, CONTAINERS):
+            self.replace(statement, CONTAINERS[function], tape=False)
+        elif _in(function, EMPTY) and not value.args and not value.kws:
+            self.body.append(statement)
+        elif _in(function, FUNCTIONS):
+            self.replace(statement, FUNCTIONS[function], tape=True)
+            if self.level:
+                self.lift(self.body.pop())
+        elif function is not None:
+            self.call_of(function, statement)
+        elif isinstance(found, ir.Expr) and found.op == "getattr":
+            if found.attr in CONVERSIONS:
+                self.replace(statement, CONVERSIONS[found.attr], tape=False, receiver=found.value)
+                return
+            if found.attr in METHODS:
+                function = METHODS[found.attr] or Invocation(None, found.attr, self.level)
+                self.replace(statement, function, tape=True, receiver=found.value)
+            else:
+                if self.level and found.attr in KEEPING and value.args and self.is_new_list(found.value):
+                    value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc)]
+                self.body.append(statement)
+            if (self.level and found.attr in NEW) or found.attr == "copy":
+                self.wrap(self.body.pop(), lifted_from, found.value)
+        else:
+            self.replace(statement, Invocation(None, None, self.level), tape=True, receiver=value.func)
+
+    def call_of(self, function: Any, statement: Any) -> None:
+        """A call of a function of Python, NumPy or a package."""
+        given = list(statement.value.args)
+        if self.level and isinstance(function, type) and issubclass(function, tuple):  # a named tuple: its fields may be variables
+            value = statement.value
+            value.args = [self.converted(arg, value.loc) for arg in value.args]
+            value.kws = [(name, self.converted(arg, value.loc)) for name, arg in value.kws]
+        if not (
+            _in(function, UNTOUCHED)
+            or (isinstance(function, type) and issubclass(function, tuple))
+            or (_in(function, RULE_OF) and not _reduces(function, statement.value) and not _has_out(function, statement.value))
+        ):
+            self.replace(statement, Invocation(function, None, self.level), tape=True)
+        else:
+            self.body.append(statement)
+        if _in(function, FORGETFUL) and given:
+            self.wrap(self.body.pop(), as_protected_as, given[0])
+        if _in(function, COPIES) or (self.level and _makes_arrays(function, statement.value)):
+            self.lift(self.body.pop())
+
+    def replace(self, statement: Any, function: Any, tape: bool, receiver: Any = None) -> None:
+        value, loc = statement.value, statement.value.loc
+        if isinstance(function, LiftedCode):
+            raise TypingError("[tapegrad] numba.objmode is not recorded; compute what it gives before the call", loc=loc)
+        if isinstance(function, Dispatcher):
+            function = twin(function, self.level)
+        if receiver is not None and receiver is not value.func and self.uses[value.func.name] == 1:
+            self.dropped.add(value.func.name)
+        name = self.variable("called", loc)
+        self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
+        before = [ir.Var(self.scope, TAPE, loc)] if tape else []
+        before += [receiver] if receiver is not None else []
+        statement.value = ir.Expr.call(name, [*before, *value.args], value.kws, loc, vararg=value.vararg)
+        self.func_ir._definitions[name.name] = [self.body[-1].value]
+        self.func_ir._definitions[statement.target.name] = [statement.value]
+        self.body.append(statement)
+
+    def lift(self, statement: Any) -> None:
+        """What the statement makes may be an array into which variables are written."""
+        self.wrap(statement, lifted)
+
+    def wrap(self, statement: Any, function: Any, *more: Any) -> None:
+        """Pass what the statement makes through a function."""
+        loc, target = statement.loc, statement.target
+        plain = self.variable("plain", loc)
+        self.body.append(ir.Assign(statement.value, plain, loc))
+        self.func_ir._definitions[plain.name] = [statement.value]
+        self.passed(plain, function, target, loc, *more)
+
+    def is_new_list(self, var: Any) -> bool:
+        """Whether a list is one of the function's own whose items' type nothing has said."""
+        made = guard(get_definition, self.func_ir, var)
+        return isinstance(made, ir.Expr) and (made.op == "build_list" or (made.op == "call" and not made.args and not made.kws))
+
+    def converted(self, var: Any, loc: Any, function: Any = as_variable) -> Any:
+        """The value of a variable of the IR, passed through a function."""
+        target = self.variable("converted", loc)
+        self.passed(var, function, target, loc)
+        return target
+
+    def passed(self, var: Any, function: Any, target: Any, loc: Any, *more: Any) -> None:
+        name = self.variable("through", loc)
+        self.body.append(ir.Assign(ir.Global(name.name, function, loc), name, loc))
+        self.body.append(ir.Assign(ir.Expr.call(name, [var, *more], (), loc), target, loc))
+        for assign in self.body[-2:]:
+            self.func_ir._definitions[assign.target.name] = [assign.value]
+
+    def variable(self, kind: str, loc: Any) -> Any:
+        self.number += 1
+        return ir.Var(self.scope, f"${kind}{self.number}", loc)
+
+
+def _index_names(statement: Any) -> list[str]:
+    """Variables that a statement indexes with; tuples of indices are not values."""
+    if isinstance(statement, ir.SetItem):
+        return [statement.index.name]
+    if isinstance(statement, ir.StaticSetItem):
+        return [statement.index_var.name] if statement.index_var is not None else []
+    value = statement.value if isinstance(statement, ir.Assign) else None
+    if isinstance(value, ir.Expr) and value.op in ("getitem", "static_getitem"):
+        index = value.index if value.op == "getitem" else value.index_var
+        return [index.name] if isinstance(index, ir.Var) else []
+    return []
+
+
+def uses(func_ir: Any) -> Counter[str]:
+    """How often each variable is read."""
+    count: Counter[str] = Counter()
+    for block in func_ir.blocks.values():
+        for statement in block.body:
+            used = [v.name for v in statement.list_vars()]
+            if isinstance(statement, ir.Assign):
+                used.remove(statement.target.name)
+            count.update(used)
+    return count
+
+
+def _in(function: Any, table: Any) -> bool:
+    try:
+        return function is not None and function in table
+    except TypeError:
+        return False
+
+
+def _reduces(function: Any, value: Any) -> bool:
+    """Whether `max` or `min` is asked of one container."""
+    return function in (max, min) and len(value.args) == 1
+
+
+def _has_out(function: Any, value: Any) -> bool:
+    """Whether an array for the result is given."""
+    return isinstance(function, np.ufunc) and len(value.args) > function.nin
+
+
+def _makes_arrays(function: Any, value: Any) -> bool:
+    """Whether a call gives new arrays; a view must stay one, so that what is written into it is seen."""
+    if _has_out(function, value) or "out" in dict(value.kws) or getattr(function, "__name__", None) in VIEWS:
+        return False
+    return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").startswith("numpy")

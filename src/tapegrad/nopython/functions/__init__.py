@@ -1,0 +1,1 @@
+"""What recorded code calls in the place of functions of Numba, NumPy and Python."""

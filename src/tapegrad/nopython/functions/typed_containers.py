@@ -1,0 +1,59 @@
+"""Typed lists and dictionaries that a function makes: where the user declares float64, they hold variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.typed import Dict, List
+
+from tapegrad.nopython.numba_interface.linking import overload
+from tapegrad.nopython.types.variable import variable
+
+__all__ = ["CONTAINERS", "EMPTY"]
+
+# What makes a container whose item type is that of what is put in first.
+EMPTY = (List, Dict, dict, set)
+
+
+def _declared(kind: Any) -> Any:
+    """The type that an argument names, with variables for floats."""
+    return with_variables(kind.dtype if isinstance(kind, (types.DType, types.NumberClass)) else kind.instance_type)
+
+
+def with_variables(kind: types.Type) -> types.Type:
+    """A type of items in which floats are variables."""
+    if kind == types.float64:
+        return variable
+    if isinstance(kind, types.Array) and kind.dtype == types.float64:
+        return kind.copy(dtype=variable)
+    if isinstance(kind, types.ListType):
+        return types.ListType(with_variables(kind.item_type))
+    if isinstance(kind, types.DictType):
+        return types.DictType(kind.key_type, with_variables(kind.value_type))
+    if isinstance(kind, types.BaseAnonymousTuple):
+        return types.Tuple([with_variables(item) for item in kind])
+    return kind
+
+
+def empty_list(item_type, allocated=0):
+    raise NotImplementedError
+
+
+@overload(empty_list)
+def _empty_list(item_type, allocated=0):
+    kind = _declared(item_type)
+    return lambda item_type, allocated=0: List.empty_list(kind, allocated)
+
+
+def empty_dict(key_type, value_type, n_keys=0):
+    raise NotImplementedError
+
+
+@overload(empty_dict)
+def _empty_dict(key_type, value_type, n_keys=0):
+    kind = _declared(value_type)
+    return lambda key_type, value_type, n_keys=0: Dict.empty(key_type, kind, n_keys)
+
+
+CONTAINERS: dict[Any, Any] = {List.empty_list: empty_list, Dict.empty: empty_dict}

@@ -1,0 +1,1 @@
+"""Where Numba's compiler is met: linking, failures to compile, its reports, optional arguments."""

@@ -1,0 +1,1 @@
+"""A user's statement as one row."""

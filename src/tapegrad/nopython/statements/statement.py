@@ -1,0 +1,306 @@
+"""A whole statement as one function: its value, and one row of the tape.
+
+A statement is a tree of arithmetic over variables of Numba's IR. When its types are known, the value is computed by Numba's own
+implementations in the order in which the user wrote them, so it has the same bits; then the partials of all operations are
+multiplied together backwards, at compile time, down to the leaves, and one row of (leaf, partial) pairs is written. A leaf that
+occurs twice has one pair. CoDiPack does the same with expression templates.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.datamodel import models, register_default
+from numba.core.errors import TypingError
+from numba.core.imputils import lower_constant
+from numba.core.targetconfig import ConfigStack
+from numba.core.typing import signature
+
+from tapegrad.nopython.formulas.edge_pushing import SecondDerivatives, is_number, plus, times
+from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
+from tapegrad.nopython.formulas.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
+from tapegrad.nopython.formulas.rule_names import IN_PLACE, RULE_OF, UNDIFFERENTIATED
+from tapegrad.nopython.statements.array_loops import is_elementwise, loops
+from tapegrad.nopython.tape.columns import push
+from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
+from tapegrad.nopython.types.variable import Variable, make, primal_of, row_of, variable
+
+__all__ = ["Statement", "StatementType"]
+
+
+STAR = (types.StarArgTuple, types.StarArgUniTuple)
+
+
+def chosen(symbol: str, but_nan: bool = False) -> tuple[str, str]:
+    """Partials of what gives the second operand where a comparison holds, or where the first one is no number."""
+
+    def text(first: str, second: str) -> str:
+        equal = f"where(x == x, {first}, where(y == y, {second}, {first}))" if but_nan else first
+        return f"where(y {symbol} x, {second}, {equal})"
+
+    return text("1.0", "0.0"), text("0.0", "1.0")
+
+
+# These give one of their operands, the first one where they are equal, as on tensors; `maximum` and `minimum` have halves there.
+CHOOSING = {max: chosen(">"), min: chosen("<"), np.fmax: chosen(">", True), np.fmin: chosen("<", True)}
+
+
+class Resolved(NamedTuple):
+    """The types of a node: `kind` is what it is while recording, `sig` and `function` what Numba calls for the primal."""
+
+    kind: types.Type
+    function: Any = None
+    sig: Any = None
+    args: tuple[Any, ...] = ()
+
+
+def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolved:
+    """Type a tree of scalars."""
+    if isinstance(node, Leaf):
+        return Resolved(kinds[node.number])
+    if isinstance(node, Const):
+        return Resolved(types.unliteral(typingctx.resolve_value_type(node.value)))
+    args = tuple(resolve(typingctx, arg, kinds) for arg in node.args)
+    if node.function in IN_PLACE and not args[0].kind.mutable:
+        node = node._replace(function=IN_PLACE[node.function])
+    try:
+        function = typingctx.resolve_value_type(node.function)
+    except ValueError:
+        raise TypingError(f"[tapegrad] Numba does not know the function {node.function.__name__}") from None
+    primals = tuple(_plain(arg.kind) for arg in args)
+    sig = None
+    if node.static is not None:
+        static = types.literal(node.static) if isinstance(node.static, int) else None
+        if static is not None:
+            try:
+                sig = function.get_call_type(typingctx, (primals[0], static), {})
+            except TypingError:
+                sig = None
+    if sig is None or not isinstance(sig.args[-1], types.Literal):
+        sig = typingctx.resolve_function_type(function, primals, {})
+    kind = sig.return_type
+    if any(isinstance(arg.kind, Variable) for arg in args):
+        kind = _recorded(node, kind)
+    return Resolved(kind, function, sig, args)
+
+
+def _present(kind: types.Type) -> types.Type:
+    """The type of a variable that may be None, where it is used."""
+    return kind.type if isinstance(kind, types.Optional) and isinstance(kind.type, Variable) else kind
+
+
+def _plain(kind: types.Type) -> types.Type:
+    return types.float64 if isinstance(kind, Variable) else kind
+
+
+def _recorded(node: Op, kind: types.Type) -> types.Type:
+    """The type of an operation's result where an operand is a variable."""
+    if isinstance(kind, (types.Integer, types.Boolean)) or node.function in UNDIFFERENTIATED:
+        return kind
+    name = getattr(node.function, "__name__", str(node.function))
+    if not isinstance(kind, types.Float):
+        raise TypingError(
+            f"[tapegrad] {name} of a variable gives {kind}, which is not differentiated; write it with float64 arithmetic instead"
+        )
+    if kind.bitwidth != 64:
+        raise TypingError(
+            f"[tapegrad] {name} of a variable gives {kind}; only float64 is differentiated: leave the conversion away"
+        )
+    rule = RULE_OF.get(node.function)
+    if rule is None:
+        raise TypingError(f"[tapegrad] {name} has no derivative in the rule table")
+    return types.float64 if all(text == "0.0" for text in BY_NAME[rule].partials) else variable
+
+
+class Value:
+    """A node while its code is written: the primal, and how it depends on other nodes."""
+
+    __slots__ = ("adjoint", "args", "kind", "llvm", "row", "seconds")
+
+    def __init__(self, kind: types.Type, llvm: Any, row: Any = None) -> None:
+        self.kind, self.llvm, self.row = kind, llvm, row
+        self.args: list[tuple[Value, Any]] = []
+        self.seconds: list[tuple[Value, Value, Any, bool]] = []  # by two operands, and whether these are different ones
+        self.adjoint: Any = 0
+
+
+class Writing:
+    """Writes a statement of scalars into a function."""
+
+    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, tape: types.Type) -> None:
+        self.context, self.builder, self.leaves, self.recorded = context, builder, leaves, recorded
+        self.second = SecondDerivatives(builder) if isinstance(tape, CurvedTape) else None
+        self.directed = isinstance(tape, DirectedTape)
+        self.order: list[Value] = []
+
+    def value(self, node: Node, resolved: Resolved) -> Value:
+        """The code of a node's primal; its partials follow at once, while their operands are at hand."""
+        context, builder = self.context, self.builder
+        if isinstance(node, Leaf):
+            return self.leaves[node.number]
+        if isinstance(node, Const):
+            return Value(resolved.kind, context.get_constant_generic(builder, resolved.kind, node.value))
+        args = [self.value(child, inner) for child, inner in zip(node.args, resolved.args, strict=True)]
+        made = []
+        for k, kind in enumerate(resolved.sig.args):
+            if isinstance(kind, types.Literal):
+                made.append(node.static)
+            elif isinstance(kind, types.Omitted):
+                made.append(context.get_constant_generic(builder, kind, kind.value))
+            elif isinstance(kind, STAR) and not isinstance(args[k].kind, STAR):  # a call's operands, not a tuple that is one
+                items = [context.cast(builder, arg.llvm, _plain(arg.kind), item) for arg, item in zip(args[k:], kind, strict=True)]
+                made.append(context.make_tuple(builder, kind, items))
+            else:
+                made.append(context.cast(builder, args[k].llvm, _plain(args[k].kind), kind))
+        result = context.get_function(resolved.function, resolved.sig)(builder, made)
+        for child, arg in zip(node.args, args, strict=True):
+            if isinstance(child, Op):  # a list or the like that nobody else holds
+                context.nrt.decref(builder, _plain(arg.kind), arg.llvm)
+        value = Value(resolved.kind, result)
+        if isinstance(resolved.kind, Variable):
+            value.llvm = context.cast(builder, result, resolved.sig.return_type, types.float64)
+            if self.recorded:
+                self._depend(node, value, args)
+                self.order.append(value)
+        return value
+
+    def _depend(self, node: Op, value: Value, args: list[Value]) -> None:
+        context, builder = self.context, self.builder
+        rule = BY_NAME[RULE_OF[IN_PLACE.get(node.function, node.function)]]
+        exponent = node.args[1].value if rule.name == "pow" and isinstance(node.args[1], Const) else node.static
+        if rule.name == "pow" and exponent is not None:
+            rule = constant_power(float(exponent)) or rule
+        if node.function in CHOOSING:
+            rule = rule._replace(partials=CHOOSING[node.function])
+        names = {"z": value.llvm}
+        for name, arg in zip(("x", "y", "w"), args, strict=False):
+            names[name] = context.cast(builder, arg.llvm, _plain(arg.kind), types.float64)
+        writer = Writer(context, builder, names)
+        if self.second is not None:
+            writer.remember(rule)
+        for number, arg in enumerate(args):
+            if isinstance(arg.kind, Variable) and number < len(rule.args):
+                factor = partial(writer, rule.partials[number])
+                if factor is not None:
+                    value.args.append((arg, factor))
+        if self.second is None:
+            return
+        for i, j in pairs_of(rule):
+            if j < len(args) and isinstance(args[i].kind, Variable) and isinstance(args[j].kind, Variable):
+                factor = partial(writer, second_text(rule, i, j))
+                if factor is not None:
+                    value.seconds.append((args[i], args[j], factor, i != j))
+
+    def pairs(self, root: Value) -> list[tuple[Any, Any]]:
+        """Rows and partials of the leaves that the root depends on."""
+        root.adjoint = 1
+        for value in reversed(self.order):
+            if is_number(value.adjoint, 0):
+                continue
+            for arg, factor in value.args:
+                arg.adjoint = plus(self.builder, arg.adjoint, times(self.builder, value.adjoint, factor))
+            if self.second is not None:
+                self.second.push(value)
+        leaves = {id(leaf): leaf for leaf in self.leaves}.values()
+        return [(leaf.row, leaf.adjoint) for leaf in leaves if leaf.row is not None and not is_number(leaf.adjoint, 0)]
+
+    def row(self, tape: Any, root: Value) -> Any:
+        """The row of the root: that of a leaf it differs from by a constant, or a new one."""
+        pairs = self.pairs(root)
+        if not pairs:
+            return ir.IntType(32)(0)
+        if len(pairs) == 1 and is_number(pairs[0][1], 1):
+            return pairs[0][0]
+        triplets = [] if self.second is None else self.second.triplets(lambda leaf: leaf.row)
+        return push(self.context, self.builder, tape, pairs, triplets, self.directed)
+
+
+class StatementType(types.Callable, types.Opaque):
+    """The type of a statement seen as a function of the tape and the statement's leaves."""
+
+    def __init__(self, tree: Node, firsts: tuple[int, ...]) -> None:
+        self.tree, self.firsts = tree, firsts
+        self._types: dict[tuple[types.Type, ...], Resolved] = {}
+        self._loops: dict[tuple[tuple[types.Type, ...], Any], Any] = {}
+        super().__init__(f"Statement({tree}, {firsts})")
+
+    @property
+    def key(self) -> Any:
+        return self.tree, self.firsts
+
+    def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
+        kinds = tuple(types.unliteral(arg) for arg in args)
+        if is_elementwise(kinds[1:]):
+            model = _error_model()
+            if (kinds, model) not in self._loops:
+                self._loops[kinds, model] = loops(self.tree, kinds[1:], Statement)
+                _target().insert_func_defn([(self._write, self, kinds)])
+            sig = types.Dispatcher(self._loops[kinds, model]).get_call_type(context, kinds, {})
+            return signature(sig.return_type, *kinds)
+        resolved = resolve(context, self.tree, tuple(_present(kind) for kind in kinds[1:]))
+        if kinds not in self._types:
+            _target().insert_func_defn([(self._write, self, kinds)])
+        self._types[kinds] = resolved
+        return signature(resolved.kind, *kinds)
+
+    def get_call_signatures(self) -> Any:
+        return [], True
+
+    def get_impl_key(self, sig: Any) -> Any:
+        return self
+
+    def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        looping = self._loops.get((tuple(sig.args), _error_model()))
+        if looping is not None:
+            function = types.Dispatcher(looping)
+            inner = function.get_call_type(context.typing_context, sig.args, {})
+            return context.get_function(function, inner)(builder, args)
+        resolved = self._types[tuple(sig.args)]
+        leaves = []
+        for kind, arg in zip(sig.args[1:], args[1:], strict=True):
+            if isinstance(_present(kind), Variable) and not isinstance(kind, Variable):
+                kind, arg = kind.type, context.cast(builder, arg, kind, kind.type)  # raises if it is None
+            recorded = isinstance(kind, Variable)
+            leaves.append(Value(kind, primal_of(builder, arg), row_of(builder, arg)) if recorded else Value(kind, arg))
+        for number, first in enumerate(self.firsts):
+            if isinstance(leaves[number].kind, Variable) and isinstance(leaves[first].kind, Variable):
+                leaves[number] = leaves[first]
+        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable), sig.args[0])
+        root = writing.value(self.tree, resolved)
+        if not isinstance(resolved.kind, Variable):
+            return root.llvm
+        return make(context, builder, root.llvm, writing.row(args[0], root))
+
+
+def _error_model() -> Any:
+    """What division by zero does in the function that is being compiled; what it calls takes that over."""
+    flags = ConfigStack.top_or_none()
+    return None if flags is None else flags.error_model
+
+
+def _target() -> Any:
+    return numba.core.registry.cpu_target.target_context
+
+
+@register_default(StatementType)
+class StatementModel(models.OpaqueModel):
+    """Nothing at run time."""
+
+
+@lower_constant(StatementType)
+def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+class Statement:
+    """A statement as a value of the IR.
+
+    `firsts` has for each leaf the first one that was read from the same place: if they are numbers, they are one leaf.
+    """
+
+    def __init__(self, tree: Node, firsts: tuple[int, ...] = ()) -> None:
+        self._numba_type_ = StatementType(tree, firsts)

@@ -1,0 +1,1 @@
+"""Types of compiled code while it records: variables, arrays of them, tapes."""
