@@ -1,5 +1,8 @@
 """Functions of layers at their edges: what they refuse, ties, empty windows, running values, random numbers."""
 
+import inspect
+import pickle
+
 import numpy as np
 import pytest
 from engine_fixtures import leaf
@@ -487,3 +490,28 @@ def test_margin_loss_of_no_samples_is_zero() -> None:
 def test_what_margin_losses_do_not_take(scores: tuple[int, ...], target: list[float], message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
         functional.multi_margin_loss(tg.ones(*scores), tg.tensor(target))
+
+
+@pytest.mark.parametrize("name", functional.__all__)
+def test_functions_can_be_pickled(name: str) -> None:
+    function = getattr(functional, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+FAMILIES = ["conv", "conv_transpose", "max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("rank", "sizes"), [(1, "l"), (2, "h, w"), (3, "d, h, w")])
+def test_help_of_every_dimension_shows_arguments_shapes_errors_and_an_example(family: str, rank: int, sizes: str) -> None:
+    function = getattr(functional, f"{family}{rank}d")
+    text = inspect.getdoc(function) or ""
+    for shown in (f"c, {sizes})", "Raises", f">>> tg.nn.functional.{family}{rank}d("):
+        assert shown.replace("c, ", "m, ") in text if "transpose" in family else shown in text
+    assert [name for name in inspect.signature(function).parameters if name not in text] == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_missing_arguments_are_refused_in_the_function_s_own_name(family: str) -> None:
+    with pytest.raises(TypeError, match=rf"{family}2d\(\) missing"):
+        getattr(functional, f"{family}2d")()

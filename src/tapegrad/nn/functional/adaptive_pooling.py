@@ -8,6 +8,7 @@ from typing import Any
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.bins import Bins, adaptive_bins, lengths
+from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.pooling import largest, means, operations
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -33,18 +34,18 @@ _LARGEST, _MEANS = zip(
 _, _MEAN = operations("", "MeanBackward1")
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Numbers) -> Tensor:
-    """Means over as many windows as the result has places.
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Numbers) -> Tensor:
+    """Means over as many windows of {thing} as the result has places.
 
     Parameters
     ----------
-    input : Tensor, shape (n, c, l) or (c, l)
-    output_size : int
-        The windows cover the signal and are as even as can be; neighbours may share an element.
+    input : Tensor, shape (n, c, {sizes}) or (c, {sizes})
+    output_size : {number}
+        The windows cover {thing} and are as even as can be; neighbours may share an element. None keeps a size.
 
     Returns
     -------
-    Tensor, shape (n, c, output_size)
+    Tensor, shape (n, c, *output_size)
 
     Raises
     ------
@@ -53,30 +54,37 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Numbers) -> Tensor:
 
     Examples
     --------
-    >>> tg.nn.functional.adaptive_avg_pool1d(tg.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
-    tensor([[2., 6.]])
+    {example}
     """
-    return _adaptive_avg_pool(1, input, output_size)
+    name = f"adaptive_avg_pool{rank}d"
+    bins = _bins(name, rank, input, output_size)
+    dtype = array_of(input).dtype
+    if dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
+    single = rank > 1 and all(len(along.starts) == 1 for along in bins)
+    return means(_MEAN if single else _MEANS[rank - 1], input, bins, lengths(bins))
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Numbers) -> Tensor:
-    """Means over windows of an image; as `adaptive_avg_pool1d`, with one size or two; None keeps that of the image."""
-    return _adaptive_avg_pool(2, input, output_size)
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = in_dimensions(
+    _adaptive_avg_pool,
+    """>>> tg.nn.functional.adaptive_avg_pool1d(tg.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+    tensor([[2., 6.]])""",
+    """>>> tg.nn.functional.adaptive_avg_pool2d(tg.tensor([[[1.0, 3.0], [5.0, 7.0]]]), (None, 1))
+    tensor([[[2.],
+             [6.]]])""",
+    """>>> tg.nn.functional.adaptive_avg_pool3d(tg.ones(1, 4, 4, 6), (4, 2, 1)).shape
+    tapegrad.Size([1, 4, 2, 1])""",
+)
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: Numbers) -> Tensor:
-    """Means over windows of a volume; as `adaptive_avg_pool2d` with three spatial dimensions."""
-    return _adaptive_avg_pool(3, input, output_size)
-
-
-def adaptive_max_pool1d(input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
-    """The largest elements of as many windows as the result has places.
+def _adaptive_max_pool(rank: int, input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
+    """The largest elements of as many windows of {thing} as the result has places.
 
     Parameters
     ----------
-    input : Tensor, shape (n, c, l) or (c, l)
-    output_size : int
-        The windows cover the signal and are as even as can be; neighbours may share an element.
+    input : Tensor, shape (n, c, {sizes}) or (c, {sizes})
+    output_size : {number}
+        The windows cover {thing} and are as even as can be; neighbours may share an element. None keeps a size.
     return_indices : bool
         Whether to return the places of the elements as well.
 
@@ -89,33 +97,25 @@ def adaptive_max_pool1d(input: Tensor, output_size: Numbers, return_indices: boo
     ------
     RuntimeError
         If the rank or the output size is wrong, or there is nothing to choose from.
+
+    Examples
+    --------
+    {example}
     """
-    return _adaptive_max_pool(1, input, output_size, return_indices)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
-    """The largest elements of windows of an image; as `adaptive_max_pool1d`, with one size or two; None keeps the image's."""
-    return _adaptive_max_pool(2, input, output_size, return_indices)
-
-
-def adaptive_max_pool3d(input: Tensor, output_size: Numbers, return_indices: bool = False) -> Pooled:
-    """The largest elements of windows of a volume; as `adaptive_max_pool2d` with three spatial dimensions."""
-    return _adaptive_max_pool(3, input, output_size, return_indices)
-
-
-def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
-    name = f"adaptive_avg_pool{rank}d"
-    bins = _bins(name, rank, input, output_size)
-    dtype = array_of(input).dtype
-    if dtype.kind != "f":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
-    single = rank > 1 and all(len(along.starts) == 1 for along in bins)
-    return means(_MEAN if single else _MEANS[rank - 1], input, bins, lengths(bins))
-
-
-def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any, return_indices: bool) -> Pooled:
     values, indices = largest(_LARGEST[rank - 1], input, _bins(f"adaptive_max_pool{rank}d", rank, input, output_size))
     return (values, indices) if return_indices else values
+
+
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = in_dimensions(
+    _adaptive_max_pool,
+    """>>> tg.nn.functional.adaptive_max_pool1d(tg.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+    tensor([[3., 7.]])""",
+    """>>> tg.nn.functional.adaptive_max_pool2d(tg.tensor([[[1.0, 3.0], [5.0, 7.0]]]), (None, 1))
+    tensor([[[3.],
+             [7.]]])""",
+    """>>> tg.nn.functional.adaptive_max_pool3d(tg.ones(1, 4, 4, 6), (4, 2, 1)).shape
+    tapegrad.Size([1, 4, 2, 1])""",
+)
 
 
 def _bins(name: str, rank: int, input: Any, output_size: Any) -> list[Bins]:

@@ -37,4 +37,5 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
                     ) from None
             raise
 
+    call.__module__ = __package__  # where this one is found, by pickling too
     return call

@@ -6,6 +6,7 @@ from typing import Any
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
+from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.nn.functional.sliding import Windows, places_of
 from tapegrad.nn.functional.trilinear import Geometry, convolve, spread
@@ -16,7 +17,8 @@ __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
 Numbers = int | tuple[int, ...]
 
 
-def conv1d(
+def _conv(
+    rank: int,
     input: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -25,158 +27,37 @@ def conv1d(
     dilation: Numbers = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Every window of a signal times a weight (the weight is not reversed).
+    """Every window of {thing} times a weight (the weight is not reversed).
 
     Parameters
     ----------
-    input : Tensor, shape (n, c, l) or (c, l)
-    weight : Tensor, shape (m, c / groups, k)
+    input : Tensor, shape (n, c, {sizes}) or (c, {sizes})
+    weight : Tensor, shape (m, c / groups, {window})
     bias : Tensor, shape (m,), optional
         Added to each channel of the result.
-    stride : int
+    stride : {number}
         Step from one window to the next.
-    padding : int, "valid" or "same"
-        Zeros on both sides; ``"same"`` keeps the length, with the odd zero behind.
-    dilation : int
+    padding : {number}, "valid" or "same"
+        Zeros on both sides; ``"same"`` keeps the size, with the odd zero behind.
+    dilation : {number}
         Step from one element of a window to the next.
     groups : int
         Parts of the channels that do not see each other.
 
     Returns
     -------
-    Tensor, shape (n, m, (l + 2 * padding - dilation * (k - 1) - 1) // stride + 1)
+    Tensor, shape (n, m, ...)
+        Of size ``(l + 2 * padding - dilation * (k - 1) - 1) // stride + 1`` for a size ``l`` and a window of ``k``.
 
     Raises
     ------
     RuntimeError
-        If shapes or dtypes do not fit together, the window is longer than the padded signal, or a number makes no sense.
+        If shapes or dtypes do not fit together, the window is longer than the padded input, or a number makes no sense.
 
     Examples
     --------
-    >>> x = tg.tensor([[[1.0, 2.0, 4.0, 8.0]]])
-    >>> tg.nn.functional.conv1d(x, tg.tensor([[[1.0, -1.0]]]))
-    tensor([[[-1., -2., -4.]]])
+    {example}
     """
-    return _convolution(1, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Numbers = 1,
-    padding: Numbers | str = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Every window of an image times a weight; as `conv1d`, with one number or two for stride, padding and dilation.
-
-    Parameters
-    ----------
-    input : Tensor, shape (n, c, h, w) or (c, h, w)
-    weight : Tensor, shape (m, c / groups, k, l)
-    bias : Tensor, shape (m,), optional
-
-    Examples
-    --------
-    >>> tg.nn.functional.conv2d(tg.ones(1, 1, 3, 3), tg.ones(1, 1, 2, 2), padding="same")
-    tensor([[[[4., 4., 2.],
-              [4., 4., 2.],
-              [2., 2., 1.]]]])
-    """
-    return _convolution(2, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Numbers = 1,
-    padding: Numbers | str = 0,
-    dilation: Numbers = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Every window of a volume times a weight; as `conv2d` with three spatial dimensions."""
-    return _convolution(3, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv_transpose1d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    output_padding: Numbers = 0,
-    groups: int = 1,
-    dilation: Numbers = 1,
-) -> Tensor:
-    """The transpose of `conv1d` as a linear map: every element spread over its window.
-
-    Parameters
-    ----------
-    input : Tensor, shape (n, m, l) or (m, l)
-    weight : Tensor, shape (m, c / groups, k)
-    bias : Tensor, shape (c,), optional
-    stride, padding, groups, dilation
-        Those of the convolution.
-    output_padding : int
-        How much longer the result is: convolutions with a stride map signals of several lengths to one length.
-
-    Returns
-    -------
-    Tensor, shape (n, c, (l - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1)
-
-    Raises
-    ------
-    RuntimeError
-        If shapes or dtypes do not fit together, the result would be empty, or a number makes no sense.
-
-    Examples
-    --------
-    >>> tg.nn.functional.conv_transpose1d(tg.tensor([[[1.0, 10.0]]]), tg.tensor([[[1.0, 2.0]]]), stride=2)
-    tensor([[[ 1.,  2., 10., 20.]]])
-    """
-    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    output_padding: Numbers = 0,
-    groups: int = 1,
-    dilation: Numbers = 1,
-) -> Tensor:
-    """The transpose of `conv2d` as a linear map; as `conv_transpose1d` with two spatial dimensions."""
-    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Numbers = 1,
-    padding: Numbers = 0,
-    output_padding: Numbers = 0,
-    groups: int = 1,
-    dilation: Numbers = 1,
-) -> Tensor:
-    """The transpose of `conv3d` as a linear map; as `conv_transpose1d` with three spatial dimensions."""
-    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def _convolution(
-    rank: int,
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Numbers,
-    padding: Numbers | str,
-    dilation: Numbers,
-    groups: int,
-) -> Tensor:
     name = f"conv{rank}d"
     batched = _check_ranks(name, rank, input, weight, bias)
     x = input if batched else input.unsqueeze(0)
@@ -203,23 +84,65 @@ def _convolution(
     return result if batched else result.squeeze(0)
 
 
-def _transposed(
+conv1d, conv2d, conv3d = in_dimensions(
+    _conv,
+    """>>> x = tg.tensor([[[1.0, 2.0, 4.0, 8.0]]])
+    >>> tg.nn.functional.conv1d(x, tg.tensor([[[1.0, -1.0]]]))
+    tensor([[[-1., -2., -4.]]])""",
+    """>>> tg.nn.functional.conv2d(tg.ones(1, 1, 3, 3), tg.ones(1, 1, 2, 2), padding="same")
+    tensor([[[[4., 4., 2.],
+              [4., 4., 2.],
+              [2., 2., 1.]]]])""",
+    """>>> tg.nn.functional.conv3d(tg.ones(1, 2, 4, 5, 6), tg.ones(3, 2, 1, 2, 3)).shape
+    tapegrad.Size([1, 3, 4, 4, 4])""",
+)
+
+
+def _conv_transpose(
     rank: int,
     input: Tensor,
     weight: Tensor,
-    bias: Tensor | None,
-    stride: Numbers,
-    padding: Numbers | str,
-    output_padding: Numbers,
-    groups: int,
-    dilation: Numbers,
+    bias: Tensor | None = None,
+    stride: Numbers = 1,
+    padding: Numbers = 0,
+    output_padding: Numbers = 0,
+    groups: int = 1,
+    dilation: Numbers = 1,
 ) -> Tensor:
+    """The transpose of `conv{n}d` as a linear map: every element spread over its window.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, m, {sizes}) or (m, {sizes})
+    weight : Tensor, shape (m, c / groups, {window})
+    bias : Tensor, shape (c,), optional
+    stride, padding, dilation : {number}
+    groups : int
+        Those of the convolution.
+    output_padding : {number}
+        How much longer the result is: convolutions with a stride map inputs of several sizes to one size.
+
+    Returns
+    -------
+    Tensor, shape (n, c, ...)
+        Of size ``(l - 1) * stride - 2 * padding + dilation * (k - 1) + output_padding + 1`` for a size ``l`` and a window of ``k``.
+
+    Raises
+    ------
+    RuntimeError
+        If shapes or dtypes do not fit together, the result would be empty, or a number makes no sense.
+
+    Examples
+    --------
+    {example}
+    """
     name = f"conv_transpose{rank}d"
     batched = _check_ranks(name, rank, input, weight, bias)
     y = input if batched else input.unsqueeze(0)
     places, kernel = array_of(y).shape[2:], array_of(weight).shape[2:]
     steps, gaps = _steps("stride", stride, rank), _steps("dilation", dilation, rank)
-    if isinstance(padding, str):
+    given: Any = padding
+    if isinstance(given, str):
         raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
     before, more = _paddings("padding", padding, rank), _paddings("output_padding", output_padding, rank)
     _check(weight, bias, groups, True)
@@ -244,6 +167,19 @@ def _transposed(
     _check_dtypes(name, y, weight, bias)
     result = spread(y, weight, bias, Geometry(Windows(extents, kernel, steps, gaps, before, places), groups))
     return result if batched else result.squeeze(0)
+
+
+conv_transpose1d, conv_transpose2d, conv_transpose3d = in_dimensions(
+    _conv_transpose,
+    """>>> tg.nn.functional.conv_transpose1d(tg.tensor([[[1.0, 10.0]]]), tg.tensor([[[1.0, 2.0]]]), stride=2)
+    tensor([[[ 1.,  2., 10., 20.]]])""",
+    """>>> tg.nn.functional.conv_transpose2d(tg.ones(1, 1, 2, 2), tg.ones(1, 1, 2, 2))
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])""",
+    """>>> tg.nn.functional.conv_transpose3d(tg.ones(1, 3, 4, 4, 4), tg.ones(3, 2, 1, 2, 3)).shape
+    tapegrad.Size([1, 2, 4, 5, 6])""",
+)
 
 
 def _check_ranks(name: str, rank: int, input: Any, weight: Any, bias: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.bins import Bins, lengths, outer, sliding_bins
+from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.pooling import largest, means, operations
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -27,7 +28,8 @@ _LARGEST, _MEANS = zip(
 )
 
 
-def max_pool1d(
+def _max_pool(
+    rank: int,
     input: Tensor,
     kernel_size: Numbers,
     stride: Numbers | None = None,
@@ -36,18 +38,18 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Pooled:
-    """The largest element of every window; the first one where several tie.
+    """The largest element of every window of {thing}; the first one where several tie.
 
     Parameters
     ----------
-    input : Tensor, shape (n, c, l) or (c, l)
-    kernel_size : int
+    input : Tensor, shape (n, c, {sizes}) or (c, {sizes})
+    kernel_size : {number}
         Elements in a window.
-    stride : int, optional
+    stride : {number}, optional
         Step from one window to the next; the kernel size if not given.
-    padding : int
+    padding : {number}
         Places in front and behind that no element is larger than; at most half of the window.
-    dilation : int
+    dilation : {number}
         Step from one element of a window to the next.
     ceil_mode : bool
         Whether a last window may reach beyond the end.
@@ -66,36 +68,95 @@ def max_pool1d(
 
     Examples
     --------
-    >>> tg.nn.functional.max_pool1d(tg.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
-    tensor([[5., 3.]])
+    {example}
     """
-    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    sizes = _arguments(f"max_pool{rank}d", rank, input, kernel_size, stride, padding, dilation)
+    bins = _bins(array_of(input).shape[-rank:], *sizes, _places(array_of(input).shape, *sizes, ceil_mode))
+    values, indices = largest(_LARGEST[rank - 1], input, bins)
+    return (values, indices) if return_indices else values
 
 
-def max_pool2d(
+max_pool1d, max_pool2d, max_pool3d = in_dimensions(
+    _max_pool,
+    """>>> tg.nn.functional.max_pool1d(tg.tensor([[1.0, 5.0, 2.0, 3.0]]), 2)
+    tensor([[5., 3.]])""",
+    """>>> tg.nn.functional.max_pool2d(tg.tensor([[[1.0, 5.0, 2.0], [4.0, 3.0, 6.0]]]), 2, stride=1)
+    tensor([[[5., 6.]]])""",
+    """>>> tg.nn.functional.max_pool3d(tg.ones(1, 4, 4, 6), (1, 2, 2)).shape
+    tapegrad.Size([1, 4, 2, 3])""",
+)
+
+
+def _avg_pool(
+    rank: int,
     input: Tensor,
     kernel_size: Numbers,
     stride: Numbers | None = None,
     padding: Numbers = 0,
-    dilation: Numbers = 1,
     ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Pooled:
-    """The largest element of every window of an image; as `max_pool1d`, with one number or two for each option."""
-    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of every window of {thing}.
+
+    Parameters
+    ----------
+    input : Tensor, shape (n, c, {sizes}) or (c, {sizes})
+    kernel_size : {number}
+        Elements in a window.
+    stride : {number}, optional
+        Step from one window to the next; the kernel size if not given.
+    padding : {number}
+        Zeros in front and behind; at most half of the window.
+    ceil_mode : bool
+        Whether a last window may reach beyond the end.
+    count_include_pad : bool
+        Whether the padding counts in the mean.
+    divisor_override : int, optional
+        What the sums are divided by, instead of the number of elements.
+
+    Returns
+    -------
+    Tensor
+
+    Raises
+    ------
+    RuntimeError
+        If the rank is wrong, a number makes no sense, or no window fits.
+
+    Examples
+    --------
+    {example}
+    """
+    name = f"avg_pool{rank}d"
+    sizes = _arguments(name, rank, input, kernel_size, stride, padding, 1)
+    if array_of(input).dtype.kind != "f":
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{type_name(array_of(input).dtype)}'; convert to a floating point dtype"
+        )
+    extents = array_of(input).shape[-rank:]
+    places = _places(array_of(input).shape, *sizes, ceil_mode)
+    bins = _bins(extents, *sizes, places)
+    if divisor_override is not None:
+        if divisor_override == 0:
+            raise RuntimeError("divisor must be not zero")
+        divisors = np.full(places, divisor_override)
+    elif count_include_pad:
+        divisors = outer([_padded_lengths(*numbers) for numbers in zip(extents, *sizes, places, strict=True)])
+    else:
+        divisors = lengths(bins)
+    return means(_MEANS[rank - 1], input, bins, divisors)
 
 
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    dilation: Numbers = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Pooled:
-    """The largest element of every window of a volume; as `max_pool2d` with three spatial dimensions."""
-    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+# PyTorch's function of signals has no divisor_override.
+_, avg_pool2d, avg_pool3d = in_dimensions(
+    _avg_pool,
+    "",
+    """>>> tg.nn.functional.avg_pool2d(tg.tensor([[[1.0, 5.0, 2.0], [4.0, 2.0, 6.0]]]), 2, stride=1)
+    tensor([[[3.0000, 3.7500]]])""",
+    """>>> tg.nn.functional.avg_pool3d(tg.ones(1, 4, 4, 6), (1, 2, 2)).shape
+    tapegrad.Size([1, 4, 2, 3])""",
+)
 
 
 def avg_pool1d(
@@ -137,77 +198,6 @@ def avg_pool1d(
     tensor([[3., 3.]])
     """
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """The mean of every window of an image; as `avg_pool1d`, with one number or two for each option.
-
-    Parameters
-    ----------
-    divisor_override : int, optional
-        What the sums are divided by, instead of the number of elements.
-    """
-    return _avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Numbers,
-    stride: Numbers | None = None,
-    padding: Numbers = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """The mean of every window of a volume; as `avg_pool2d` with three spatial dimensions."""
-    return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-def _max_pool(
-    rank: int, input: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
-) -> Pooled:
-    sizes = _arguments(f"max_pool{rank}d", rank, input, kernel, stride, padding, dilation)
-    bins = _bins(array_of(input).shape[-rank:], *sizes, _places(array_of(input).shape, *sizes, ceil_mode))
-    values, indices = largest(_LARGEST[rank - 1], input, bins)
-    return (values, indices) if return_indices else values
-
-
-def _avg_pool(
-    rank: int,
-    input: Tensor,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor: int | None,
-) -> Tensor:
-    name = f"avg_pool{rank}d"
-    sizes = _arguments(name, rank, input, kernel, stride, padding, 1)
-    if array_of(input).dtype.kind != "f":
-        raise NotImplementedError(
-            f"\"{name}\" not implemented for '{type_name(array_of(input).dtype)}'; convert to a floating point dtype"
-        )
-    extents = array_of(input).shape[-rank:]
-    places = _places(array_of(input).shape, *sizes, ceil_mode)
-    bins = _bins(extents, *sizes, places)
-    if divisor is not None:
-        if divisor == 0:
-            raise RuntimeError("divisor must be not zero")
-        divisors = np.full(places, divisor)
-    elif count_include_pad:
-        divisors = outer([_padded_lengths(*numbers) for numbers in zip(extents, *sizes, places, strict=True)])
-    else:
-        divisors = lengths(bins)
-    return means(_MEANS[rank - 1], input, bins, divisors)
 
 
 def _padded_lengths(extent: int, kernel: int, stride: int, padding: int, dilation: int, count: int) -> np.ndarray[Any, Any]:
