@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from _ctypes import PyObj_FromPtr
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ __all__ = [
     "shape_of",
 ]
 
+_WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
 _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
 
 
@@ -85,7 +87,7 @@ def record_of(slot: int) -> Record:
         _FLOAT_TYPES[words[at.DTYPE] & 255],
         tuple(words[dimensions : dimensions + rank]),
         words[at.RESULT],
-        float(np.array(words[at.SCALE], np.int64).view(np.float64)),
+        as_float(words[at.SCALE]),
         tuple(arguments),
         tuple(words[dimensions + rank :]),
     )
@@ -93,7 +95,7 @@ def record_of(slot: int) -> Record:
 
 def as_float(word: int) -> float:
     """The float whose bits a word holds."""
-    return float(np.array(word, np.int64).view(np.float64))
+    return float(_FLOAT.unpack(_WORD.pack(word))[0])
 
 
 def arguments_of(slot: int) -> tuple[Argument, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.autograd.decoded_rows import Argument, Record, object_at
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.recording.structural import Context, Payload
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor
@@ -43,4 +44,6 @@ def context_of(
         result = own(float(TAPE.columns["value"][slot]))
     values = list(map(operand, record.arguments))
     extra = tuple(t for t in values[count:] if t is not None)
-    return Context(tuple(values[:count]), result, extra, payload.attrs, needs, payload.shapes[:count], payload.dtypes[:count])
+    return Context(
+        tuple(values[:count]), result, extra, payload.attrs, needs, payload.shapes[:count], payload.dtypes[:count], TENSORS
+    )

@@ -12,7 +12,8 @@ from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.row_derivatives import apply_partials
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.kernels.opcodes import USES
-from tapegrad.recording.structural import Context, Payload, Structural, write_host_row
+from tapegrad.ops.namespaces import TENSORS
+from tapegrad.recording.structural import Context, Payload, Structural, tracked_among, write_host_row
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.saved_value_packing import Packer, pack, unpack
 from tapegrad.tensors.tensor import Tensor, is_recording, make
@@ -87,6 +88,7 @@ class PackedStructural(Payload):
             needs,
             self.shapes[: self.inputs],
             self.dtypes[: self.inputs],
+            TENSORS,
         )
         sent = self.op.vjp(g, context)
         return [(a, c) for a, needed, c in zip(inputs, needs, sent, strict=False) if needed and c is not None]
@@ -140,7 +142,7 @@ class PackingHooks(Packer):
         self, op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]
     ) -> int | None:
         """Write the row of a structural operation with packed values; its handle, None if it saves nothing."""
-        saved, saves_result = op.saves(inputs)
+        saved, saves_result = op.saves(tracked_among(inputs))
         tensors: list[Tensor] = []
         places: list[int | None] = []
         for k, t in enumerate(inputs):

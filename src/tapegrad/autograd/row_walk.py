@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from _ctypes import PyObj_FromPtr
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import Argument, as_float, object_at, shape_of
-from tapegrad.autograd.host_rows import context_of
+from tapegrad.autograd.decoded_rows import as_float, shape_of
 from tapegrad.autograd.messages import explain, saved_record_of
 from tapegrad.autograd.pass_state import Finished
-from tapegrad.autograd.sweep_memory import Sweep
+from tapegrad.autograd.sweep_memory import Sweep, wrong_shape
 from tapegrad.engine import layout as at
-from tapegrad.recording.structural import Payload
+from tapegrad.ops.namespaces import PLAIN
+from tapegrad.recording.structural import Context, Payload
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import FLOATS, Tensor, make
 
 __all__ = ["resume", "run"]
 
 _ADDRESS = TAPE.address
+FREED, ARGUMENTS = at.FREED, at.ARGUMENTS
+SCALAR, VECTOR = at.FLOAT64, at.FLOAT64 | 1 << 8  # the words of results without and with one dimension
 
 
 def run(state: Sweep, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
@@ -51,27 +53,68 @@ def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.nda
 
 def _host(state: Sweep, slot: int) -> None:
     """The step of a row whose derivative is Python."""
-    record = saved_record_of(slot)
-    payload: Payload = object_at(record.payload)
-    adjoint = state.adjoint_of(record, slot)
-    g = make(adjoint if adjoint.ndim or record.dtype.itemsize == 4 else adjoint.item(), 0)
+    columns = TAPE.columns
+    side = columns["side"]
+    start = int(columns["first"][slot])
+    words = side[start : start + int(side[start])].tolist()
+    if columns["flags"][slot] & FREED:  # looked at after reading: what a claimed tape frees from now on stays alive
+        raise explain(at.FREED_ROW, slot)
+    payload: Payload = PyObj_FromPtr(words[at.PAYLOAD])
     if payload.runs_itself:
-        g = make(g._data if type(g._data) is float else g._data.copy(), 0)  # it may be kept
-        for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
-            state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
+        _host_itself(state, slot, payload)
         return
-    needs = tuple(bool(TAPE.wants(_ADDRESS, state.address, a.slot)) for a in record.arguments[: payload.inputs])
-    cotangents = without_recording(payload.op.vjp, g, context_of(slot, record, needs, _saved, _untracked))
-    for argument, wanted, shape, cotangent in zip(record.arguments, needs, payload.shapes, cotangents, strict=False):
+    op, inputs, shapes, dtypes = payload.op, payload.inputs, payload.shapes, payload.dtypes
+    form, size = words[at.DTYPE], words[at.SIZE]
+    dimensions = ARGUMENTS + 2 * (words[at.NAME] >> 32)
+    place, bar, result = state.offsets[slot] >> 2, state.bar, None
+    # Nothing here is tracked, so whether the thread records makes no difference.
+    if form == SCALAR:
+        g = make(bar.item(place), 0)
+        result = make(columns["value"].item(slot), 0)
+    elif form & 255 == at.FLOAT64:
+        flat = bar[place : place + size]
+        g = make(flat if form == VECTOR else flat.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
+    else:
+        singles = bar[place : place + (size + 1) // 2].view(np.float32)[:size]
+        g = make(singles.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
+    if words[at.RESULT]:
+        result = make(PyObj_FromPtr(words[at.RESULT]), 0)
+    slots: list[int] = []
+    values: list[Tensor | None] = []
+    for k in range(ARGUMENTS, dimensions, 2):
+        word = words[k]
+        kind = word >> 32
+        slots.append(((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000)
+        if kind == at.ARRAY:
+            values.append(make(PyObj_FromPtr(words[k + 1]), 0))
+        else:
+            values.append(make(as_float(words[k + 1]), 0) if kind == at.NUMBER else None)
+    extra: tuple[Tensor, ...] = ()
+    if len(slots) > inputs:
+        extra = tuple([t for t in values[inputs:] if t is not None])
+        del slots[inputs:], values[inputs:]
+        shapes, dtypes = shapes[:inputs], dtypes[:inputs]
+    if state.marks is None:
+        needs = [argument >= 0 for argument in slots]
+    else:
+        needs = [bool(TAPE.wants(_ADDRESS, state.address, argument)) for argument in slots]
+    cotangents = op.vjp(g, Context(tuple(values), result, extra, payload.attrs, tuple(needs), shapes, dtypes, PLAIN))
+    for argument, wanted, expected, cotangent in zip(slots, needs, shapes, cotangents, strict=False):
         if wanted and cotangent is not None:
-            state.contribute(argument.slot, cotangent, shape, payload.op.name)
+            data = cotangent._data
+            if type(data) is float:
+                fits = not expected
+            else:
+                if data.dtype not in FLOATS:
+                    data = data.astype(np.float64)
+                fits = data.shape == expected
+            if not fits or TAPE.add_to_adjoint(_ADDRESS, state.address, argument, id(data)) < 0:
+                raise wrong_shape(op.name, data, expected)
 
 
-def _saved(argument: Argument) -> Tensor | None:
-    if argument.kind == at.ARRAY:
-        return make(object_at(argument.saved), 0)
-    return make(as_float(argument.saved), 0) if argument.kind == at.NUMBER else None
-
-
-def _untracked(value: Any) -> Tensor:
-    return make(value, 0)
+def _host_itself(state: Sweep, slot: int, payload: Payload) -> None:
+    """The same where the payload knows how: custom functions, packed values."""
+    adjoint = state.adjoint_of(saved_record_of(slot), slot)
+    g = make(adjoint.copy() if adjoint.ndim or adjoint.itemsize == 4 else adjoint.item(), 0)  # it may be kept
+    for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
+        state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at
-from tapegrad.autograd.gradient_delivery import aim_leaves, commit, written
+from tapegrad.autograd.gradient_delivery import aim_leaves, commit, deliver, written
 from tapegrad.autograd.pass_state import Finished
 from tapegrad.autograd.row_walk import resume, run
 from tapegrad.autograd.sweep_memory import Sweep, _pool, borrow
@@ -58,7 +58,8 @@ def sweep_from(handle: int, seed: float) -> None:
         finished = None
         if status != at.DONE:
             finished = resume(state, status, True, {})
-        commit(state, written(state, fresh) + state.shown if fresh or state.shown else [], 1)
+        if not fresh or state.shown or not deliver(state, fresh):
+            commit(state, written(state, fresh) + state.shown, 1)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
         raise

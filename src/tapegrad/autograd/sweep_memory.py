@@ -6,6 +6,7 @@ import math
 import weakref
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import FLOATS, Tensor
 
-__all__ = ["Sweep", "borrow"]
+__all__ = ["Sweep", "borrow", "wrong_shape"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
@@ -194,10 +195,7 @@ class Sweep:
         if type(data) is not float and data.dtype not in FLOATS:
             data = data.astype(np.float64)
         if np.shape(data) != shape or TAPE.add_to_adjoint(_ADDRESS, self.address, slot, id(data)) < 0:
-            raise RuntimeError(
-                f"Function {name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
-                f"shape compatible with {list(shape)}"
-            )
+            raise wrong_shape(name, data, shape)
 
     def leaf_adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a leaf, which may stand in an array of its own."""
@@ -226,7 +224,7 @@ class Sweep:
             self.bar = np.empty(0)
             words[at.BAR_CAPACITY] = 0
         # Filling it takes as long as a pass over its rows, so it is kept while there are as many.
-        if words[at.OFFSET_CAPACITY] > max(LARGEST_KEPT_BUFFER, 4 * TAPE.rows):
+        if words[at.OFFSET_CAPACITY] > LARGEST_KEPT_BUFFER and words[at.OFFSET_CAPACITY] > 4 * TAPE.rows:
             self.offsets = np.empty(0, np.int64)
             words[at.OFFSET_CAPACITY] = 0
         if not words[at.TRASH_COUNT]:
@@ -237,6 +235,14 @@ class Sweep:
         if len(TAPE.waiting) > MOST_WAITING:
             TAPE.count_pins()
         TAPE.release_waiting()
+
+
+def wrong_shape(name: str, data: Any, shape: tuple[int, ...]) -> RuntimeError:
+    """The error for a derivative that gives a cotangent of another shape."""
+    return RuntimeError(
+        f"Function {name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
+        f"shape compatible with {list(shape)}"
+    )
 
 
 def borrow() -> Sweep:

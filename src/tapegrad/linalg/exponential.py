@@ -9,7 +9,6 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.linalg.matrices import Array, square
 from tapegrad.ops.joining import cat
-from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -124,7 +123,8 @@ def _quotient(odd: Array, even: Array) -> Array:
 
 def _exp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     # exp([[X, G], [0, X]]) has the derivative of exp at X in the direction G as its upper right block.
-    turned = mT(ctx.inputs[0])
+    on = ctx.on
+    turned = on.mT(ctx.inputs[0])
     n = array_of(turned).shape[-1]
     nothing = wrap(np.zeros(array_of(turned).shape, ctx.dtypes[0]))
     whole = cat([cat([turned, g], -1), cat([nothing, turned], -1)], -2)

@@ -14,7 +14,7 @@ from tapegrad.linalg.solving import solve_triangular, substitute
 from tapegrad.ops.joining import cat
 from tapegrad.ops.products import matmul
 from tapegrad.ops.transposing import mT
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["QR", "cholesky", "cholesky_inverse", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr"]
@@ -62,10 +62,11 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 
 def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    L, g = (mT(ctx.result), mT(g)) if ctx.attrs else (ctx.result, g)
-    inner = triangle(matmul(mT(L), g), upper=False)
-    inner = inner + mT(triangle(inner, upper=False, strict=True))  # its symmetric part, twice
-    half = solve_triangular(mT(L), inner, upper=True)
+    on = ctx.on
+    L, g = (on.mT(ctx.result), on.mT(g)) if ctx.attrs else (ctx.result, g)
+    inner = triangle(on.matmul(on.mT(L), g), upper=False)
+    inner = inner + on.mT(triangle(inner, upper=False, strict=True))  # its symmetric part, twice
+    half = solve_triangular(on.mT(L), inner, upper=True)
     return (0.5 * solve_triangular(L, half, upper=False, left=False),)
 
 
@@ -136,15 +137,16 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 
 def _cholesky_solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     upper = ctx.attrs
     L, x = ctx.inputs[1], ctx.result
     b_bar = cholesky_solve(g, L, upper)
     l_bar = None
     if ctx.needs[1]:
-        moved = matmul(b_bar, mT(x))
-        moved = -(moved + mT(moved))
-        l_bar = sum_to(matmul(L, moved) if upper else matmul(moved, L), ctx.shapes[1])
-    return sum_to(b_bar, ctx.shapes[0]) if ctx.needs[0] else None, l_bar
+        moved = on.matmul(b_bar, on.mT(x))
+        moved = -(moved + on.mT(moved))
+        l_bar = on.sum_to(on.matmul(L, moved) if upper else on.matmul(moved, L), ctx.shapes[1])
+    return on.sum_to(b_bar, ctx.shapes[0]) if ctx.needs[0] else None, l_bar
 
 
 _CHOLESKY_SOLVE = Structural("CholeskySolveBackward0", ((1,), (1, "z")), _cholesky_solve_vjp)
@@ -181,9 +183,10 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
 
 
 def _cholesky_inverse_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     L, inverse = ctx.inputs[0], ctx.result
-    moved = -matmul(inverse, matmul(g + mT(g), inverse))
-    return (matmul(L, moved) if ctx.attrs else matmul(moved, L),)
+    moved = -on.matmul(inverse, on.matmul(g + on.mT(g), inverse))
+    return (on.matmul(L, moved) if ctx.attrs else on.matmul(moved, L),)
 
 
 _CHOLESKY_INVERSE = Structural("CholeskyInverseBackward0", ((0, "z"),), _cholesky_inverse_vjp)

@@ -11,9 +11,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, decompose, matrix, square, tensor_operand
-from tapegrad.ops.products import matmul
 from tapegrad.ops.shaping import squeeze, unsqueeze
-from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -141,13 +139,14 @@ def _inverted(S: Array, cutoff: Array, Vh: Array, rest: Array) -> Array:
 
 def _pinv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     # From the differential of the pseudo-inverse at constant rank (Golub and Pereyra, 1973).
+    on = ctx.on
     A, P = ctx.inputs[0], ctx.result
-    Pt, gt = mT(P), mT(g)
-    total = -matmul(matmul(Pt, g), Pt)
-    towards = matmul(matmul(gt, P), Pt)
-    total = total + towards - matmul(A, matmul(P, towards))
-    backwards = matmul(matmul(Pt, P), gt)
-    return (total + backwards - matmul(matmul(backwards, P), A),)
+    Pt, gt = on.mT(P), on.mT(g)
+    total = -on.matmul(on.matmul(Pt, g), Pt)
+    towards = on.matmul(on.matmul(gt, P), Pt)
+    total = total + towards - on.matmul(A, on.matmul(P, towards))
+    backwards = on.matmul(on.matmul(Pt, P), gt)
+    return (total + backwards - on.matmul(on.matmul(backwards, P), A),)
 
 
 _PINV = Structural("LinalgPinvBackward0", ((0, "z"),), _pinv_vjp)
@@ -234,28 +233,30 @@ def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance) -> tuple[Tensor,
 
 def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     # The solution is P @ B with the pseudo-inverse P, whose differential is that of `_pinv_vjp`.
+    on = ctx.on
     A, B = ctx.inputs
     x = ctx.result
     P = _pinv(A, False, ctx.attrs)
-    b_bar = matmul(mT(P), g)
+    b_bar = on.matmul(on.mT(P), g)
     if not ctx.needs[0]:
         return None, b_bar
-    residual = B - matmul(A, x)
-    from_rows = matmul(residual, mT(matmul(P, b_bar)))
-    outside = mT(g) - matmul(mT(b_bar), A)
-    return from_rows - matmul(b_bar, mT(x)) + matmul(matmul(mT(P), x), outside), b_bar if ctx.needs[1] else None
+    residual = B - on.matmul(A, x)
+    from_rows = on.matmul(residual, on.mT(on.matmul(P, b_bar)))
+    outside = on.mT(g) - on.matmul(on.mT(b_bar), A)
+    return from_rows - on.matmul(b_bar, on.mT(x)) + on.matmul(on.matmul(on.mT(P), x), outside), b_bar if ctx.needs[1] else None
 
 
 _LSTSQ = Structural("LinalgLstsqBackward0", ((0, 1, "z"), (0,)), _lstsq_vjp)
 
 
 def _residuals_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     A, B, x = ctx.inputs
     if not array_of(g).size:
         return None, None, None  # they were not computed
     # The sums are least at the solution, so they do not change with it in first order.
-    away = 2.0 * unsqueeze(g, -2) * (matmul(A, x) - B)
-    return matmul(away, mT(x)) if ctx.needs[0] else None, -away if ctx.needs[1] else None, None
+    away = 2.0 * on.unsqueeze(g, -2) * (on.matmul(A, x) - B)
+    return on.matmul(away, on.mT(x)) if ctx.needs[0] else None, -away if ctx.needs[1] else None, None
 
 
 _RESIDUALS = Structural("LinalgLstsqBackward0", ((0, 1, 2), (0, 1, 2), ()), _residuals_vjp)

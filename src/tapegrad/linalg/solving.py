@@ -11,10 +11,8 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
-from tapegrad.ops.products import matmul
-from tapegrad.ops.shaping import reshape, unsqueeze
-from tapegrad.ops.transposing import mT
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.ops.shaping import reshape
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
@@ -52,8 +50,9 @@ def inv(A: Tensor) -> Tensor:
 
 
 def _inv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    turned = mT(ctx.result)
-    return (-matmul(matmul(turned, g), turned),)
+    on = ctx.on
+    turned = on.mT(ctx.result)
+    return (-on.matmul(on.matmul(turned, g), turned),)
 
 
 _INV = Structural("LinalgInvExBackward0", (("z",),), _inv_vjp)
@@ -130,18 +129,19 @@ def _solve(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
 
 
 def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     vector, left = ctx.attrs
     A, x = ctx.inputs[0], ctx.result
     shape = ctx.shapes[1]
-    b_bar = _solve(mT(A), g, vector, left)
+    b_bar = _solve(on.mT(A), g, vector, left)
     a_bar = None
     if ctx.needs[0]:
         if vector:
-            a_bar = -(unsqueeze(b_bar, -1) * unsqueeze(x, -2))
+            a_bar = -(on.unsqueeze(b_bar, -1) * on.unsqueeze(x, -2))
         else:
-            a_bar = -matmul(b_bar, mT(x)) if left else -matmul(mT(x), b_bar)
-        a_bar = sum_to(a_bar, ctx.shapes[0])
-    return a_bar, sum_to(b_bar, shape) if ctx.needs[1] else None
+            a_bar = -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)
+        a_bar = on.sum_to(a_bar, ctx.shapes[0])
+    return a_bar, on.sum_to(b_bar, shape) if ctx.needs[1] else None
 
 
 _SOLVE = Structural("LinalgSolveExBackward0", ((0, "z"), (0,)), _solve_vjp)
@@ -227,14 +227,15 @@ def _row_by_row(a: Array, b: Array) -> Array:
 
 
 def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     upper, left, unit = ctx.attrs
     A, x = ctx.inputs[0], ctx.result
-    b_bar = _solve_triangular(mT(A), g, not upper, left, unit)
+    b_bar = _solve_triangular(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
-        whole = -matmul(b_bar, mT(x)) if left else -matmul(mT(x), b_bar)
-        a_bar = sum_to(triangle(whole, upper, strict=unit), ctx.shapes[0])
-    return a_bar, sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
+        whole = -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)
+        a_bar = on.sum_to(triangle(whole, upper, strict=unit), ctx.shapes[0])
+    return a_bar, on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
 
 
 _TRIANGULAR = Structural("LinalgSolveTriangularBackward0", ((0, "z"), (0,)), _triangular_vjp)

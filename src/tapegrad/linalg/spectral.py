@@ -134,8 +134,9 @@ def _eigenvalues(A: Tensor, V: Tensor, values: Array) -> Tensor:
 
 
 def _eigenvalues_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    on = ctx.on
     V = ctx.inputs[1]
-    return matmul(V * unsqueeze(g, -2), mT(V)), None
+    return on.matmul(V * on.unsqueeze(g, -2), on.mT(V)), None
 
 
 def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
@@ -235,9 +236,10 @@ def svdvals(A: Tensor) -> Tensor:
 
 
 def _singular_values_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    on = ctx.on
     _, U, Vh = ctx.inputs
     k = g.shape[-1]
-    return matmul(U[..., :k] * unsqueeze(g, -2), Vh[..., :k, :]), None, None
+    return on.matmul(U[..., :k] * on.unsqueeze(g, -2), Vh[..., :k, :]), None, None
 
 
 def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:

@@ -11,11 +11,10 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops.arithmetic import plain_number
-from tapegrad.ops.products import apart, matmul, merges, mismatch, outer, product, tall, wrong_dtypes
+from tapegrad.ops.products import apart, matmul, merges, mismatch, product, wrong_dtypes
 from tapegrad.ops.shaping import expanded
-from tapegrad.ops.transposing import mT
 from tapegrad.recording.casting import cast, common_dtype
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "linear"]
@@ -79,16 +78,17 @@ def _scaled_sum(result: Array, c: Array, attrs: Any) -> Array:
 
 
 def _affine_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     beta, alpha = ctx.attrs
     c_bar = x_bar = y_bar = None
     if ctx.needs[0]:
-        c_bar = sum_to(g if beta == 1 else g * beta, ctx.shapes[0])
+        c_bar = on.sum_to(g if beta == 1 else g * beta, ctx.shapes[0])
     if alpha != 1:
         g = g * alpha
     if ctx.needs[1]:
-        x_bar = matmul(g, mT(ctx.inputs[2]))
+        x_bar = on.matmul(g, on.mT(ctx.inputs[2]))
     if ctx.needs[2]:
-        y_bar = matmul(mT(tall(ctx.inputs[1])), tall(g))
+        y_bar = on.matmul(on.mT(on.tall(ctx.inputs[1])), on.tall(g))
     return c_bar, x_bar, y_bar
 
 
@@ -133,16 +133,17 @@ def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float 
 
 
 def _addmv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     beta, alpha = ctx.attrs
     _, mat, vec = ctx.inputs
     c_bar = _term_bar(g, beta, ctx)
     g = g if alpha == 1 else g * alpha
-    return c_bar, outer(g, vec) if ctx.needs[1] else None, matmul(mT(mat), g) if ctx.needs[2] else None
+    return c_bar, on.outer(g, vec) if ctx.needs[1] else None, on.matmul(on.mT(mat), g) if ctx.needs[2] else None
 
 
 def _term_bar(g: Tensor, beta: float, ctx: Context) -> Tensor | None:
     """Cotangent of the added term."""
-    return sum_to(g if beta == 1 else g * beta, ctx.shapes[0]) if ctx.needs[0] else None
+    return ctx.on.sum_to(g if beta == 1 else g * beta, ctx.shapes[0]) if ctx.needs[0] else None
 
 
 _ADDMV = Structural("AddmvBackward0", ((), (2,), (1,)), _addmv_vjp)
@@ -189,11 +190,12 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float
 
 
 def _addr_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     beta, alpha = ctx.attrs
     _, vec1, vec2 = ctx.inputs
     c_bar = _term_bar(g, beta, ctx)
     g = g if alpha == 1 else g * alpha
-    return c_bar, matmul(g, vec2) if ctx.needs[1] else None, matmul(vec1, g) if ctx.needs[2] else None
+    return c_bar, on.matmul(g, vec2) if ctx.needs[1] else None, on.matmul(vec1, g) if ctx.needs[2] else None
 
 
 _ADDR = Structural("AddrBackward0", ((), (2,), (1,)), _addr_vjp)
@@ -287,11 +289,12 @@ def _batches(x: Tensor, batch1: Tensor, batch2: Tensor) -> tuple[Tensor, Tensor,
 
 
 def _batches_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     beta, alpha = ctx.attrs
     _, batch1, batch2 = ctx.inputs
     c_bar = _term_bar(g, beta, ctx)
     g = g if alpha == 1 else g * alpha  # one matrix (addbmm) broadcasts over the batch
-    return c_bar, matmul(g, mT(batch2)) if ctx.needs[1] else None, matmul(mT(batch1), g) if ctx.needs[2] else None
+    return c_bar, on.matmul(g, on.mT(batch2)) if ctx.needs[1] else None, on.matmul(on.mT(batch1), g) if ctx.needs[2] else None
 
 
 _ADDBMM = Structural("AddbmmBackward0", ((), (2,), (1,)), _batches_vjp)
@@ -340,19 +343,20 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _linear_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    c_bar = sum_to(g, ctx.shapes[0]) if ctx.needs[0] else None
-    return c_bar, *_weight_vjp(g, ctx.inputs[1], ctx.inputs[2], ctx.needs[1], ctx.needs[2])
+    on = ctx.on
+    c_bar = on.sum_to(g, ctx.shapes[0]) if ctx.needs[0] else None
+    return c_bar, *_weight_vjp(on, g, ctx.inputs[1], ctx.inputs[2], ctx.needs[1], ctx.needs[2])
 
 
 def _plain_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return _weight_vjp(g, ctx.inputs[0], ctx.inputs[1], ctx.needs[0], ctx.needs[1])
+    return _weight_vjp(ctx.on, g, ctx.inputs[0], ctx.inputs[1], ctx.needs[0], ctx.needs[1])
 
 
 def _weight_vjp(
-    g: Tensor, x: Tensor | None, weight: Tensor | None, need_x: bool, need_weight: bool
+    on: Any, g: Tensor, x: Tensor | None, weight: Tensor | None, need_x: bool, need_weight: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    x_bar = matmul(g, weight) if need_x and weight is not None else None
-    weight_bar = matmul(mT(tall(g)), tall(x)) if need_weight and x is not None else None
+    x_bar = on.matmul(g, weight) if need_x and weight is not None else None
+    weight_bar = on.matmul(on.mT(on.tall(g)), on.tall(x)) if need_weight and x is not None else None
     return x_bar, weight_bar
 
 

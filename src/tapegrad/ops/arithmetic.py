@@ -15,7 +15,7 @@ from tapegrad.ops.searching import nonzero
 from tapegrad.ops.undifferentiable import floored_quotient
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = [
@@ -245,22 +245,24 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
 
 
 def _addcmul_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     _, b, c = ctx.inputs
     x_shape, b_shape, c_shape = ctx.shapes
     return (
-        sum_to(g, x_shape) if ctx.needs[0] else None,
-        sum_to(_plain["_mul0"](g * ctx.attrs, c), b_shape) if ctx.needs[1] else None,
-        sum_to(_plain["_mul0"](g * ctx.attrs, b), c_shape) if ctx.needs[2] else None,
+        on.sum_to(g, x_shape) if ctx.needs[0] else None,
+        on.sum_to(_plain["_mul0"](g * ctx.attrs, c), b_shape) if ctx.needs[1] else None,
+        on.sum_to(_plain["_mul0"](g * ctx.attrs, b), c_shape) if ctx.needs[2] else None,
     )
 
 
 def _addcdiv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     _, b, c = ctx.inputs
     x_shape, b_shape, c_shape = ctx.shapes
     return (
-        sum_to(g, x_shape) if ctx.needs[0] else None,
-        sum_to(_plain["_mul0"](g * ctx.attrs, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
-        sum_to(_plain["_mul0"](g * -ctx.attrs, (b / c) / c), c_shape) if ctx.needs[2] else None,
+        on.sum_to(g, x_shape) if ctx.needs[0] else None,
+        on.sum_to(_plain["_mul0"](g * ctx.attrs, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
+        on.sum_to(_plain["_mul0"](g * -ctx.attrs, (b / c) / c), c_shape) if ctx.needs[2] else None,
     )
 
 

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.ops import elementwise
-from tapegrad.ops.reductions import Dims, add_reduce, reduced, restore
+from tapegrad.ops.reductions import Dims, add_reduce, reduced
 from tapegrad.ops.selecting import put_along
-from tapegrad.ops.shaping import reshape
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
@@ -229,13 +228,15 @@ def _extreme(op: Structural, choose: Any, name: str, x: Tensor, dim: Dims, keepd
 
 def share_evenly(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of a reduction to one of the elements: all that equal it get the same share of the cotangent."""
+    on = ctx.on
     removed, keepdim = ctx.attrs
     shape = ctx.shapes[0]
-    data = array_of(ctx.inputs[0])
-    value = array_of(restore(ctx.result, removed, keepdim, shape))
-    chosen = (data == value) | ((data != data) & (value != value))  # nan ties with nan
+    data, value = array_of(ctx.inputs[0]), on.restore(ctx.result, removed, keepdim, shape)._data
+    chosen, unordered = data == value, value != value
+    if unordered if type(value) is float else unordered.any():
+        chosen |= (data != data) & unordered  # nan ties with nan
     share = chosen / add_reduce(chosen, removed, None, None, True)
-    return (elementwise._mul0(restore(g, removed, keepdim, shape), wrap(share.astype(data.dtype, copy=False))),)
+    return (elementwise._mul0(on.restore(g, removed, keepdim, shape), wrap(share.astype(data.dtype, copy=False))),)
 
 
 def _position(find: Any, name: str, x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
@@ -292,12 +293,13 @@ def _take(data: Array, where: Array, position: int) -> Array:
 
 def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of the choice of one element along a dimension: that one gets the cotangent."""
+    on = ctx.on
     position = ctx.attrs
     if position is None:
         return (g,)
     (where,) = ctx.extra
     shape = array_of(where).shape
-    return (put_along(reshape(g, shape), position, where, ctx.shapes[0]),)
+    return (put_along(on.reshape(g, shape), position, where, ctx.shapes[0]),)
 
 
 _MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly)

@@ -9,6 +9,7 @@ Selecting and adding back into place are each other's derivatives, so both can b
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -179,7 +180,7 @@ def _summed(values: Array, advanced: Advanced, shape: tuple[int, ...]) -> Array:
         if values.size:
             np.add.at(result, advanced, values)
         return result
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     places = _fetch(np.arange(size).reshape(shape), advanced)
     # Several times faster than np.add.at, and sums float32 in float64.
     total = np.bincount(places.ravel(), values.ravel(), size)

@@ -10,10 +10,10 @@ import numpy as np
 from tapegrad.arrays.dtypes import result_type, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
-from tapegrad.ops.reductions import Dims, add_reduce, reduced, restore, sum
+from tapegrad.ops.reductions import Dims, add_reduce, reduced, sum
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 if TYPE_CHECKING:
@@ -59,9 +59,10 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
 
 
 def _nansum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     removed, keepdim = ctx.attrs
     (present,) = ctx.extra
-    return (elementwise._mul0(restore(g, removed, keepdim, ctx.shapes[0]), cast(present, ctx.dtypes[0])),)
+    return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]), cast(present, ctx.dtypes[0])),)
 
 
 _NANSUM = Structural("NansumBackward0", ((),), _nansum_vjp)
@@ -182,8 +183,9 @@ def _chosen(op: Structural, compare: Any, x: Tensor, other: Any) -> Tensor:
 
 
 def _chosen_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     (first,) = ctx.extra
-    return tuple(sum_to(elementwise.where(mask, g, 0.0), shape) for mask, shape in zip((first, ~first), ctx.shapes, strict=True))
+    return tuple(on.sum_to(elementwise.where(mask, g, 0.0), shape) for mask, shape in zip((first, ~first), ctx.shapes, strict=True))
 
 
 _FMAX = Structural("FmaxBackward0", ((), ()), _chosen_vjp)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
-from tapegrad.ops.reductions import Dims, add_reduce, count, mean, mean_over, reduced, restore
+from tapegrad.ops.reductions import Dims, add_reduce, count, mean_over, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -171,29 +171,32 @@ def _spread(
 
 
 def _var_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     removed, keepdim, freedom = ctx.attrs
     x = ctx.inputs[0]
-    centred = x - mean(x, removed, keepdim=True)
-    g = restore(g, removed, keepdim, ctx.shapes[0])
+    centred = x - on.mean(x, removed, keepdim=True)
+    g = on.restore(g, removed, keepdim, ctx.shapes[0])
     if freedom == 0:
         return (g * (centred * np.inf),)
     return (elementwise._mul0(g * (2.0 / freedom), centred),)
 
 
 def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     removed, keepdim, freedom = ctx.attrs
     x, z = ctx.inputs[0], ctx.result
-    centred = x - mean(x, removed, keepdim=True)
+    centred = x - on.mean(x, removed, keepdim=True)
     if freedom == 0:
-        return (restore(g / z, removed, keepdim, ctx.shapes[0]) * (centred * np.inf),)
+        return (on.restore(g / z, removed, keepdim, ctx.shapes[0]) * (centred * np.inf),)
     # Equal elements: the derivative is taken as zero, in every order, instead of 0/0.
-    value = array_of(z)
-    flat = value == 0.0
-    if flat.any():
+    value = z._data
+    if not value if type(value) is float else not value.all():
+        value = array_of(z)
+        flat = value == 0.0
         g = elementwise._mul0(g, wrap((~flat).astype(value.dtype))) / (z + wrap(flat.astype(value.dtype)))
     else:
         g = g / z
-    return (elementwise._mul0(restore(g, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
+    return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
 
 
 _VAR = Structural("VarBackward0", ((0,),), _var_vjp)

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
-from tapegrad.ops.reductions import add_reduce, reduced, restore, sum
+from tapegrad.ops.reductions import add_reduce, reduced
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -67,11 +67,12 @@ def _finite_maximum(data: Array, removed: tuple[int, ...]) -> Array:
 
 
 def _logsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     removed, keepdim = ctx.attrs
     x = ctx.inputs[0]
     shape = ctx.shapes[0]
-    g = restore(g, removed, keepdim, shape)
-    z = restore(ctx.result, removed, keepdim, shape)
+    g = on.restore(g, removed, keepdim, shape)
+    z = on.restore(ctx.result, removed, keepdim, shape)
     value = array_of(z)
     if not np.isinf(value).any():
         return (elementwise._mul0(g, elementwise.exp(x - z)),)
@@ -116,9 +117,10 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def _softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     z = ctx.result
     weighted = elementwise._mul0(g, z)
-    return (weighted - elementwise._mul0(z, sum(weighted, ctx.attrs, True)),)
+    return (weighted - elementwise._mul0(z, on.sum(weighted, ctx.attrs, True)),)
 
 
 def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -137,7 +139,8 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def _log_softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (g - elementwise._mul0(elementwise.exp(ctx.result), sum(g, ctx.attrs, True)),)
+    on = ctx.on
+    return (g - elementwise._mul0(elementwise.exp(ctx.result), on.sum(g, ctx.attrs, True)),)
 
 
 def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[Tensor, Array, tuple[int, ...]]:

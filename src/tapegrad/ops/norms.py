@@ -15,7 +15,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
-from tapegrad.ops.reductions import Dims, add_reduce, count, reduced, restore
+from tapegrad.ops.reductions import Dims, add_reduce, count, reduced
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -125,15 +125,16 @@ def _root(total: Array, order: float) -> Array:
 
 
 def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     order, removed, keepdim = ctx.attrs
     shape = ctx.shapes[0]
     x = ctx.inputs[0]
-    g = restore(g, removed, keepdim, shape)
+    g = on.restore(g, removed, keepdim, shape)
     if order == 0.0:
         return (wrap(np.zeros(shape, ctx.dtypes[0])),)
     if order == 1.0:
         return (elementwise._mul0(g, elementwise.sign(x)),)
-    z = restore(ctx.result, removed, keepdim, shape)
+    z = on.restore(ctx.result, removed, keepdim, shape)
     value = array_of(z)
     if math.isinf(order):
         data = array_of(x)
@@ -141,8 +142,8 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         chosen = (magnitude == value) | ((data != data) & (value != value))
         share = np.sign(data) * chosen / add_reduce(chosen, removed, None, None, True)
         return (elementwise._mul0(g, wrap(np.asarray(share, data.dtype))),)
-    zero = value == 0.0
-    if zero.any():
+    if not value.all():
+        zero = value == 0.0
         # Cut the cotangent where the norm is zero and divide by one there instead.
         g = elementwise._mul0(g, wrap((~zero).astype(value.dtype)))
         z = z + wrap(zero.astype(value.dtype))

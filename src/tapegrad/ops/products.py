@@ -16,8 +16,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import reshape, unsqueeze
-from tapegrad.ops.transposing import mT
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make, register_leaf
 
@@ -148,36 +147,40 @@ def _dot_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 def _mv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     x, y = ctx.inputs
-    return outer(g, y) if ctx.needs[0] else None, matmul(mT(x), g) if ctx.needs[1] else None
+    return on.outer(g, y) if ctx.needs[0] else None, on.matmul(on.mT(x), g) if ctx.needs[1] else None
 
 
 def _vm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     x, y = ctx.inputs
-    return matmul(y, g) if ctx.needs[0] else None, outer(x, g) if ctx.needs[1] else None
+    return on.matmul(y, g) if ctx.needs[0] else None, on.outer(x, g) if ctx.needs[1] else None
 
 
 def _mm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     x, y = ctx.inputs
-    return matmul(g, mT(y)) if ctx.needs[0] else None, matmul(mT(x), g) if ctx.needs[1] else None
+    return on.matmul(g, on.mT(y)) if ctx.needs[0] else None, on.matmul(on.mT(x), g) if ctx.needs[1] else None
 
 
 def _batched_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     x, y = ctx.inputs
     rows, columns = ctx.shapes
     x_bar = y_bar = None
     if len(columns) <= 2:
-        g = unsqueeze(g, -1) if len(columns) == 1 else g
+        g = on.unsqueeze(g, -1) if len(columns) == 1 else g
         if ctx.needs[0]:
-            x_bar = matmul(g, mT(y) if len(columns) == 2 else unsqueeze(y, 0))
+            x_bar = on.matmul(g, on.mT(y) if len(columns) == 2 else on.unsqueeze(y, 0))
         if ctx.needs[1]:  # one tall matrix, as in the forward product
-            y_bar = reshape(matmul(mT(tall(x)), tall(g)), columns)
+            y_bar = on.reshape(on.matmul(on.mT(on.tall(x)), on.tall(g)), columns)
     else:
-        g = unsqueeze(g, -2) if len(rows) == 1 else g
+        g = on.unsqueeze(g, -2) if len(rows) == 1 else g
         if ctx.needs[0]:
-            x_bar = _fit(matmul(g, mT(y)), rows)
+            x_bar = _fit(on, on.matmul(g, on.mT(y)), rows)
         if ctx.needs[1]:
-            y_bar = _fit(matmul(mT(x) if len(rows) > 1 else unsqueeze(x, 1), g), columns)
+            y_bar = _fit(on, on.matmul(on.mT(x) if len(rows) > 1 else on.unsqueeze(x, 1), g), columns)
     return x_bar, y_bar
 
 
@@ -187,8 +190,8 @@ def tall(x: Tensor) -> Tensor:
     return x if len(shape) == 2 else reshape(x, (math.prod(shape[:-1]), shape[-1]))
 
 
-def _fit(x: Tensor, shape: Shape) -> Tensor:
-    return sum_to(x, shape) if len(shape) > 1 else reshape(sum_to(x, (1, *shape)), shape)
+def _fit(on: Any, x: Tensor, shape: Shape) -> Tensor:
+    return on.sum_to(x, shape) if len(shape) > 1 else on.reshape(on.sum_to(x, (1, *shape)), shape)
 
 
 _DOT = Structural("DotBackward0", ((1,), (0,)), _dot_vjp)

@@ -223,23 +223,30 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DTy
 
 
 def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     x, z = ctx.inputs[0], ctx.result
     position, keepdim = ctx.attrs
     shape = ctx.shapes[0]
     axes = _ALL[len(shape)] if position is None else (position,)
-    g = restore(g, axes, keepdim, shape)
-    size = np.abs(array_of(z))
-    limits = np.finfo(size.dtype)
-    if np.all((size >= limits.tiny) & (size <= limits.max)):
-        others = restore(z, axes, keepdim, shape) / x
+    g = on.restore(g, axes, keepdim, shape)
+    if _is_normal(z._data):
+        others = on.restore(z, axes, keepdim, shape) / x
     else:
         # A zero, or an underflow: z / x is 0/0 or has lost its digits.
         along = 0 if position is None else position
-        flat = reshape(x, (-1,)) if position is None else x
+        flat = on.reshape(x, (-1,)) if position is None else x
         others = elementwise._mul0(exclusive_product(flat, along, False), exclusive_product(flat, along, True))
         if position is None:
-            others = reshape(others, shape)
+            others = on.reshape(others, shape)
     return (elementwise._mul0(g, others),)
+
+
+def _is_normal(value: Any) -> bool:
+    """Whether no number is zero, infinite, nan, or so small that it has lost digits."""
+    if type(value) is float:
+        return 2.2250738585072014e-308 <= abs(value) < np.inf
+    size, limits = np.abs(value), np.finfo(value.dtype)
+    return bool(np.all((size >= limits.tiny) & (size <= limits.max)))
 
 
 _PROD = Structural("ProdBackward0", ((0, "z"),), _prod_vjp)

@@ -142,7 +142,7 @@ def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _directed(array: Array, position: int, backwards: bool) -> Array:
     if not array.ndim:
         return array.reshape(1)
-    return np.flip(array, position) if backwards else array
+    return array[(*(slice(None),) * position, slice(None, None, -1))] if backwards else array
 
 
 def running_sum(x: Tensor, position: int, backwards: bool = False) -> Tensor:

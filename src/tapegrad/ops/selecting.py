@@ -13,7 +13,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.index_keys import FULL
 from tapegrad.ops.indexing import add_into, select, selection
 from tapegrad.ops.shaping import expand, reshape
-from tapegrad.recording.structural import Context, Structural, apply, axis, sum_to
+from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = ["gather", "index_select", "masked_fill", "masked_select", "take", "take_along_dim"]
@@ -271,12 +271,13 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
 
 
 def _fill_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     (mask,) = ctx.extra
-    x_bar = sum_to(masked_fill(g, mask, 0.0), ctx.shapes[0]) if ctx.needs[0] else None
+    x_bar = on.sum_to(masked_fill(g, mask, 0.0), ctx.shapes[0]) if ctx.needs[0] else None
     if len(ctx.needs) == 1:
         return (x_bar,)
     opposite = wrap(~array_of(mask))
-    return x_bar, sum_to(masked_fill(g, opposite, 0.0), ()) if ctx.needs[1] else None
+    return x_bar, on.sum_to(masked_fill(g, opposite, 0.0), ()) if ctx.needs[1] else None
 
 
 _FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp)

@@ -15,7 +15,7 @@ from tapegrad.ops import elementwise
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import forward
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.rules import cardinal_sine
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
@@ -147,10 +147,11 @@ def logaddexp2(x: Tensor, other: Any) -> Tensor:
 
 
 def _logaddexp2_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     difference = (ctx.inputs[0] - ctx.inputs[1]) * math.log(2.0)
     return (
-        sum_to(elementwise._mul0(g, elementwise.sigmoid(difference)), ctx.shapes[0]) if ctx.needs[0] else None,
-        sum_to(elementwise._mul0(g, elementwise.sigmoid(-difference)), ctx.shapes[1]) if ctx.needs[1] else None,
+        on.sum_to(elementwise._mul0(g, elementwise.sigmoid(difference)), ctx.shapes[0]) if ctx.needs[0] else None,
+        on.sum_to(elementwise._mul0(g, elementwise.sigmoid(-difference)), ctx.shapes[1]) if ctx.needs[1] else None,
     )
 
 

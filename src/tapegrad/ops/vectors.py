@@ -15,7 +15,7 @@ from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.axis_names import with_numpy_names
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, axis, sum_to
+from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = ["cross", "trace", "vdot"]
@@ -76,10 +76,11 @@ def cross_along(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
 
 
 def _cross_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
     position = ctx.attrs
     x, y = ctx.inputs
-    x_bar = sum_to(cross_along(y, g, position), ctx.shapes[0]) if ctx.needs[0] else None
-    return x_bar, sum_to(cross_along(g, x, position), ctx.shapes[1]) if ctx.needs[1] else None
+    x_bar = on.sum_to(cross_along(y, g, position), ctx.shapes[0]) if ctx.needs[0] else None
+    return x_bar, on.sum_to(cross_along(g, x, position), ctx.shapes[1]) if ctx.needs[1] else None
 
 
 _CROSS = Structural("LinalgCrossBackward0", ((1,), (0,)), _cross_vjp)

@@ -33,6 +33,7 @@ __all__ = [
     "strided_place",
     "strided_scatter",
     "sum_to",
+    "tracked_among",
     "write_host_row",
 ]
 
@@ -57,13 +58,15 @@ class Context:
         Which cotangents are wanted.
     shapes, dtypes : tuple
         Of the inputs.
+    on : object
+        The operations that a vjp is written with where there is a shorter form of them for the plain pass.
     """
 
-    __slots__ = ("attrs", "dtypes", "extra", "inputs", "needs", "result", "shapes")
+    __slots__ = ("attrs", "dtypes", "extra", "inputs", "needs", "on", "result", "shapes")
 
-    def __init__(self, inputs: Any, result: Any, extra: Any, attrs: Any, needs: Any, shapes: Any, kinds: Any) -> None:
+    def __init__(self, inputs: Any, result: Any, extra: Any, attrs: Any, needs: Any, shapes: Any, kinds: Any, on: Any) -> None:
         self.inputs, self.result, self.extra, self.attrs = inputs, result, extra, attrs
-        self.needs, self.shapes, self.dtypes = needs, shapes, kinds
+        self.needs, self.shapes, self.dtypes, self.on = needs, shapes, kinds, on
 
 
 class Structural:
@@ -82,7 +85,7 @@ class Structural:
         Whether its result is shown as another output of the node that made its last input.
     """
 
-    __slots__ = ("joins", "name", "number", "uses", "vjp")
+    __slots__ = ("_saved", "joins", "name", "number", "uses", "vjp")
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
     def __init__(
@@ -90,14 +93,28 @@ class Structural:
     ) -> None:
         self.name, self.uses, self.vjp, self.joins = name, uses, vjp, joins
         self.number = TAPE.name_number(name)
+        self._saved: dict[int, tuple[frozenset[int], bool]] = {}
 
-    def saves(self, inputs: Sequence[Tensor]) -> tuple[set[int], bool]:
-        """Inputs that the tracked inputs' cotangents need, and whether they need the result."""
-        needed: set[int | str] = set()
-        for k, t in enumerate(inputs):
-            if t._row:
-                needed.update(self.uses[k] if len(self.uses) > 1 else self.uses[0])
-        return {k for k in needed if isinstance(k, int)}, "z" in needed
+    def saves(self, tracked: int) -> tuple[frozenset[int], bool]:
+        """Inputs that the tracked inputs' cotangents need, and whether they need the result; bit k says that input k is tracked."""
+        found = self._saved.get(tracked)
+        if found is None:
+            needed: set[int | str] = set()
+            for k in range(tracked.bit_length()):
+                if tracked >> k & 1:
+                    needed.update(self.uses[k] if len(self.uses) > 1 else self.uses[0])
+            found = self._saved[tracked] = frozenset(k for k in needed if isinstance(k, int)), "z" in needed
+        return found
+
+
+def tracked_among(inputs: Sequence[Tensor]) -> int:
+    """Bit k says whether input k is tracked."""
+    tracked, bit = 0, 1
+    for t in inputs:
+        if t._row:
+            tracked |= bit
+        bit += bit
+    return tracked
 
 
 class Payload:
@@ -109,8 +126,8 @@ class Payload:
 
     def __init__(self, op: Structural, attrs: Any, operands: Sequence[Any], inputs: int) -> None:
         self.op, self.attrs, self.inputs = op, attrs, inputs
-        self.shapes = tuple(() if type(a) is float else a.shape for a in operands)
-        self.dtypes = tuple(_FLOAT64 if type(a) is float else a.dtype for a in operands)
+        self.shapes = tuple([() if type(a) is float else a.shape for a in operands])
+        self.dtypes = tuple([_FLOAT64 if type(a) is float else a.dtype for a in operands])
 
     def contributions(self, state: Any, slot: int, gradients: Any, wanted: Any) -> Any:
         """What a row sends to its arguments; only of rows that run themselves."""
@@ -153,12 +170,13 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
         Tracked if an input is, recording is on and the value is float32 or float64.
     """
     value = as_result(result)
-    if not (any(t._row for t in inputs) and is_recording()):
+    tracked = tracked_among(inputs)
+    if not tracked or (TAPE.recording_off and not is_recording()):
         return make(value, 0)
     if type(value) is not float and value.dtype not in FLOATS:
         return make(value, 0)
-    everything = (*inputs, *extra)
-    saved, saves_result = op.saves(inputs)
+    everything = (*inputs, *extra) if extra else inputs
+    saved, saves_result = op.saves(tracked)
     if InferenceTensor in map(type, everything):
         check_saved((*(inputs[k] for k in saved), *extra))
     if TAPE.packers:
@@ -190,18 +208,25 @@ def write_host_row(
         Whether that is saved too.
     """
     count = len(tensors)
-    data = [t._data for t in tensors]
-    rest = [*map(id, data), *(k in saved or k >= tracked for k in range(count))]
-    inputs = tuple(tensors[:tracked])
+    rows = [t._row for t in tensors]
+    rest = [id(t._data) for t in tensors]
+    if count > tracked:
+        rows[tracked:] = [0] * (count - tracked)
+        rest += [k in saved or k >= tracked for k in range(count)]
+    elif saved:
+        rest += [k in saved for k in range(count)]
+    else:
+        rest += [0] * count
+    words = array("q", rows + rest)
+    at, _ = words.buffer_info()
+    number, payload_at, value_at, saves = payload.op.number, id(payload), id(value), int(saves_result)
 
     def attempt() -> Any:
-        words = array("q", [*(t._row for t in inputs), *[0] * (count - tracked), *rest])
-        at, _ = words.buffer_info()
-        return TAPE.host_row(
-            _ADDRESS, payload.op.number, count, at, at + 8 * count, at + 16 * count, id(payload), int(saves_result), id(value)
-        )
+        words[:tracked] = array("q", [t._row for t in tensors[:tracked]])
+        return TAPE.host_row(_ADDRESS, number, count, at, at + 8 * count, at + 16 * count, payload_at, saves, value_at)
 
-    return retry(attempt, inputs, count + 8, 4 * count + 512)
+    row = TAPE.host_row(_ADDRESS, number, count, at, at + 8 * count, at + 16 * count, payload_at, saves, value_at)
+    return row if row > 0 else retry(attempt, tuple(tensors[:tracked]), count + 8, 4 * count + 512)
 
 
 def _packed(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int | None:

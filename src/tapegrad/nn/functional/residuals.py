@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.reducing import check_reduction, reduced, reduced_values
 from tapegrad.recording.apply_rule import check_broadcast
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"]
@@ -179,8 +179,8 @@ def _operation(name: str, slope: Callable[[Tensor, Any], Tensor]) -> Structural:
     def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         scale, parameter = ctx.attrs
         change = g * (slope(ctx.inputs[0] - ctx.inputs[1], parameter) * scale)
-        x_bar = sum_to(change, ctx.shapes[0]) if ctx.needs[0] else None
-        return x_bar, sum_to(-change, ctx.shapes[1]) if ctx.needs[1] else None
+        x_bar = ctx.on.sum_to(change, ctx.shapes[0]) if ctx.needs[0] else None
+        return x_bar, ctx.on.sum_to(-change, ctx.shapes[1]) if ctx.needs[1] else None
 
     return Structural(name, ((0, 1), (0, 1)), vjp)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops.reductions import add_reduce, count
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["Layout", "mean_and_variance", "operation", "scaled", "standardised"]
@@ -94,9 +94,9 @@ def _affine_vjp(g: Tensor, ctx: Context, units: Tensor, to_x: Any) -> Sequence[T
         inner = g * ctx.inputs[1].reshape(layout.scales) if weighted else g
         cotangents[0] = to_x(inner).reshape(ctx.shapes[0])
     if weighted and ctx.needs[1]:
-        cotangents[1] = sum_to(g * units, layout.scales).reshape(ctx.shapes[1])
+        cotangents[1] = ctx.on.reshape(ctx.on.sum_to(g * units, layout.scales), ctx.shapes[1])
     if biased and ctx.needs[-1]:
-        cotangents[-1] = sum_to(g, layout.scales).reshape(ctx.shapes[-1])
+        cotangents[-1] = ctx.on.reshape(ctx.on.sum_to(g, layout.scales), ctx.shapes[-1])
     return cotangents
 
 

@@ -1,0 +1,138 @@
+"""What the derivative of a structural operation is written with, under one name for every pass.
+
+A vjp is one text. Where its result may be recorded, `Context.on` is `TENSORS`: the operations that everybody has. In the plain pass
+nothing is tracked and nobody sees what is in between, so there it is `PLAIN`: the same values, without checks, rows, and views that
+remember what they are views of. What `PLAIN` does not define is the operation itself. Elementwise operations and operators are
+not here: on small untracked tensors they are compiled, and take less time than NumPy's on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.deferred import look_up
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["PLAIN", "TENSORS"]
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+add_reduce: Any = np.add.reduce
+float64 = np.dtype(np.float64)
+
+PLACES = {
+    "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "outer": "ops.products", "reshape": "ops.shaping",
+    "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.structural", "tall": "ops.products",
+    "unsqueeze": "ops.shaping",
+}  # fmt: skip
+
+
+class _Tensors:
+    """Operations, found when they are first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        function = look_up(f"{PLACES[name]}:{name}")
+        setattr(self, name, function)
+        return function
+
+
+class _Plain(_Tensors):
+    """The same on untracked tensors, for values only."""
+
+    # Each computes what the operation computes, with the same calls of NumPy: a plain pass and a recorded one give the same bits.
+
+    @staticmethod
+    def mT(x: Tensor) -> Tensor:
+        return make(x._data.swapaxes(-1, -2), 0)
+
+    @staticmethod
+    def matmul(x: Tensor, y: Tensor) -> Tensor:
+        a, b = x._data, y._data
+        if a.ndim > 2 or b.ndim > 2:
+            return make(look_up("ops.products:product")(a, b), 0)
+        token = enter(IGNORING)
+        try:
+            z = a.dot(b)
+        finally:
+            leave(token)
+        return _tensor(z)
+
+    @staticmethod
+    def outer(x: Tensor, y: Tensor) -> Tensor:
+        token = enter(IGNORING)
+        try:
+            return make(x._data[:, None] * y._data, 0)
+        finally:
+            leave(token)
+
+    @staticmethod
+    def tall(x: Tensor) -> Tensor:
+        data = x._data
+        return x if data.ndim == 2 else make(data.reshape(-1, data.shape[-1]) if data.size else _tall_of_nothing(data), 0)
+
+    @staticmethod
+    def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
+        data = x._data
+        return _tensor((np.array(data) if type(data) is float else data).reshape(shape))
+
+    @staticmethod
+    def unsqueeze(x: Tensor, dim: int) -> Tensor:
+        return make(np.expand_dims(x._data, dim), 0)
+
+    @staticmethod
+    def restore(x: Tensor, axes: Shape, keepdim: bool, shape: Shape) -> Tensor:
+        if keepdim or len(axes) == len(shape):
+            return x
+        return make(x._data.reshape([1 if k in axes else extent for k, extent in enumerate(shape)]), 0)
+
+    @staticmethod
+    def sum(x: Tensor, axes: Shape, keepdim: bool = False) -> Tensor:
+        data = x._data
+        if type(data) is float:
+            return x
+        token = enter(IGNORING)
+        try:
+            return _tensor(add_reduce(data, axes, None, None, keepdim))
+        finally:
+            leave(token)
+
+    @staticmethod
+    def mean(x: Tensor, axes: Shape, keepdim: bool = False) -> Tensor:
+        data = x._data
+        if type(data) is float or data.itemsize == 2:
+            return TENSORS.mean(x, axes, keepdim)
+        size = 1
+        for k in axes:
+            size *= data.shape[k]
+        token = enter(IGNORING)
+        try:
+            return _tensor(np.divide(add_reduce(data, axes, None, None, keepdim), size).astype(data.dtype, copy=False))
+        finally:
+            leave(token)
+
+    @staticmethod
+    def sum_to(x: Tensor, shape: Shape) -> Tensor:
+        data = x._data
+        if type(data) is float or data.shape == shape:
+            return x
+        extra = data.ndim - len(shape)
+        over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and data.shape[d + extra] != 1)
+        return _tensor(np.asarray(add_reduce(data, over, None, None, True) if over else data).reshape(shape))
+
+
+def _tall_of_nothing(data: Array) -> Array:
+    return data.reshape(int(np.prod(data.shape[:-1])), data.shape[-1])
+
+
+def _tensor(z: Any) -> Tensor:
+    if type(z) is np.ndarray and z.ndim:
+        return make(z, 0)
+    return make(float(z) if z.dtype == float64 else np.asarray(z), 0)
+
+
+TENSORS: Any = _Tensors()
+PLAIN: Any = _Plain()
