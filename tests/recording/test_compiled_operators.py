@@ -182,10 +182,16 @@ REFERENCES: dict[str, Callable[[tg.Tensor, tg.Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+def element() -> tg.Tensor:
+    """A view of one element of a computed vector."""
+    return (leaf([1.5, 2.5]) * 1.0)[0]
+
+
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5], None], ids=["scalar", "array", "element"])
 @pytest.mark.parametrize("what", REFERENCES)
 def test_no_reference_is_lost_or_kept(what: str, start: Any) -> None:
-    operate, x, y = REFERENCES[what], leaf(start), leaf(start)
+    operate = REFERENCES[what]
+    x, y = (element() if start is None else leaf(start) for _ in range(2))
     watched = [x, y, x._data, y._data, tg.Tensor, sys.intern("tapegrad"), float, None]
     operate(x, y)
     gc.collect()
@@ -195,6 +201,65 @@ def test_no_reference_is_lost_or_kept(what: str, start: Any) -> None:
     gc.collect()
     after = [sys.getrefcount(obj) for obj in watched]
     np.testing.assert_allclose(after, before, atol=20)  # the test itself holds a few more of None
+
+
+FORMS_OF_TWO: dict[str, Callable[..., tg.Tensor]] = {
+    "both": lambda f, a, b: f(a, b),
+    "with itself": lambda f, a, b: f(a, a),
+    "with a number": lambda f, a, b: f(a, float(b.item())),
+    "with a vector": lambda f, a, b: f(a, tg.tensor([b.item()] * 3)),
+    "after a vector": lambda f, a, b: f(tg.tensor([a.item()] * 3), b),
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_TWO)
+@pytest.mark.parametrize(("opcode", "name"), [(k, name) for k, name in BINARY if None not in RULES[k].partials])
+def test_elements_of_a_computed_vector_are_operands_like_numbers(opcode: int, name: str, form: str) -> None:
+    at = [float(np.random.default_rng(opcode).uniform(*bounds)) for bounds in RULES[opcode].domain]
+    x, a, b = leaf(at), leaf(at[0]), leaf(at[1])
+    q = x * 1.0
+    y, z = (FORMS_OF_TWO[form](compiled(name), *operands) for operands in ((q[0], q[1]), (a, b)))
+    assert_same_bits(numbers(y), numbers(z))
+    y.sum().backward()
+    z.sum().backward()
+    np.testing.assert_array_equal(numbers(x.grad), [0.0 if t.grad is None else t.grad.item() for t in (a, b)])
+
+
+def test_an_element_written_later_had_the_value_that_was_used() -> None:
+    x = leaf([2.0, 3.0])
+    q = x * 1.0
+    first = q[0]
+    y = first * first
+    q[0] = 7.0
+    z = first * first
+    y.backward(retain_graph=True)
+    assert x.grad.tolist() == [4.0, 0.0]
+    assert z.item() == 49.0
+    x.grad = None
+    z.backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+@pytest.mark.parametrize("what", REFERENCES)
+def test_leaves_used_for_the_first_time_get_their_gradient(what: str, start: Any) -> None:
+    operate = REFERENCES[what]
+    x, y = leaf(start), leaf(start)
+    x * 1.0, y * 1.0
+    operate(x, y).sum().backward()
+    u, v = leaf(start), leaf(start)
+    operate(u, v).sum().backward()
+    assert [None if t.grad is None else t.grad.tolist() for t in (u, v)] == [
+        None if t.grad is None else t.grad.tolist() for t in (x, y)
+    ]
+
+
+def test_a_new_leaf_in_an_operation_that_fails_gets_no_row() -> None:
+    x, y = leaf([1.0, 2.0]), leaf([1.0, 2.0, 3.0])
+    before = live_rows()
+    with pytest.raises(RuntimeError, match="must match the size"):
+        x * y
+    assert live_rows() == before
 
 
 def test_results_that_die_give_their_rows_back() -> None:

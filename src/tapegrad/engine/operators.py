@@ -84,6 +84,17 @@ def is_block(tape, obj):
 
 
 @inline
+def number_in(tape, obj):
+    """A new float for data without dimensions, such as an element taken from a tensor; 0 for other data, or without memory."""
+    if is_float(tape, obj) or array_rank(obj) != 0 or array_type_number(obj) != FLOAT64:
+        return 0
+    number = new_float(load_f64(array_data(obj)))
+    if number == 0:
+        clear_error()
+    return number
+
+
+@inline
 def same_shape(obj, other):
     """Whether two arrays have the same lengths."""
     if array_rank(obj) != array_rank(other):
@@ -172,6 +183,21 @@ def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
 
 
 @inline
+def computed(tape, opcode, count, t, a, b, x_handle, y_handle):
+    """Compute and record on numbers and small arrays; as `deliver_tensor` answers."""
+    if is_float(tape, a) and is_float(tape, b):
+        return scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle)
+    if is_float(tape, a):
+        fitting = is_block(tape, b)
+    else:
+        fitting = is_block(tape, a) and (is_float(tape, b) or a == b or (same_shape(a, b) and is_block(tape, b)))
+    if fitting:
+        return array_result(tape, opcode, t, count, a, b, x_handle, y_handle)
+    release(t)
+    return 0
+
+
+@inline
 def result(tape, opcode, count, x, y):
     """New tensor ``op(x, y)``, or ``op(x)`` with `y` the same, for tensors and floats.
 
@@ -193,16 +219,20 @@ def result(tape, opcode, count, x, y):
         return 0
     x_handle = handle_of(tape, x) if tracking > 0 and not x_is_number else 0
     y_handle = handle_of(tape, y) if tracking > 0 and not y_is_number and count == 2 else 0
-    if is_float(tape, a) and is_float(tape, b):
-        return scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle)
-    if is_float(tape, a):
-        fitting = is_block(tape, b)
-    else:
-        fitting = is_block(tape, a) and (is_float(tape, b) or a == b or (same_shape(a, b) and is_block(tape, b)))
-    if fitting:
-        return array_result(tape, opcode, t, count, a, b, x_handle, y_handle)
-    release(t)
-    return 0
+    x_number = number_in(tape, a)
+    y_number = 0 if b == a else number_in(tape, b)
+    if b == a and x_number != 0:
+        b = x_number
+    elif y_number != 0:
+        b = y_number
+    if x_number != 0:
+        a = x_number
+    t = computed(tape, opcode, count, t, a, b, x_handle, y_handle)
+    if x_number != 0:
+        release(x_number)
+    if y_number != 0:
+        release(y_number)
+    return t
 
 
 @inline

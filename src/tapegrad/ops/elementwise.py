@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.engine.layout import NEW_LEAF
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast
 from tapegrad.recording.parameter_names import names_of, with_names
@@ -23,7 +24,7 @@ from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_
 from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor
-from tapegrad.tensors.tensor import Tensor, as_operand, is_recording, make
+from tapegrad.tensors.tensor import Tensor, as_operand, is_recording, make, register_leaf
 
 __all__ = ["FORMS", "FUNCTIONS", "METHODS", "REFLECTED", "use_compiled"]
 
@@ -47,7 +48,7 @@ def _unary(opcode: int) -> Form:
             return form(as_operand(x))
         if type(a) is float:
             if handle and (not _T.recording_off or is_recording()):
-                return apply_rule(opcode, x)
+                return _again(opcode, x) if handle < 0 else apply_rule(opcode, x)
             return make(_value(scalar, opcode, a), 0)
         token = enter(IGNORING)
         try:
@@ -61,6 +62,9 @@ def _unary(opcode: int) -> Form:
         if type(x) is InferenceTensor:
             return apply_rule(opcode, x)
         row = _T.array1(_ADDRESS, opcode, handle, id(a), id(z), 0)
+        if row == NEW_LEAF:
+            register_leaf(x)
+            row = _T.array1(_ADDRESS, opcode, x._row, id(a), id(z), 0)
         return make(z, row) if row >= 0 else apply_rule(opcode, x)
 
     return form
@@ -71,6 +75,24 @@ def _value(scalar: Callable[..., float], opcode: int, *floats: float) -> float:
         return scalar(*floats)
     except (ArithmeticError, ValueError):
         return float_at_the_edge(opcode, *floats)
+
+
+_compiled: dict[int, Form] = {}
+
+
+def _registered(*operands: Any) -> list[int]:
+    """Handles of operands, after new leaves among them were given rows: nothing can fail for them now but the tape's memory."""
+    for t in operands:
+        if isinstance(t, Tensor) and t._row < 0:
+            register_leaf(t)
+    return [t._row if isinstance(t, Tensor) else 0 for t in operands]
+
+
+def _again(opcode: int, *operands: Any) -> Tensor:
+    """An operation on numbers among which are new leaves: their rows are all that the compiled operator lacked."""
+    _registered(*operands)
+    operator = _compiled.get(opcode)
+    return apply_rule(opcode, *operands) if operator is None else operator(*operands)
 
 
 def _binary(opcode: int, exchanged: bool = False) -> Form:
@@ -118,7 +140,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             a, b, x_handle, y_handle = b, a, y_handle, x_handle
         if type(a) is float and type(b) is float:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
-                return general(x, y)
+                return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
             return make(_value(scalar, opcode, a, b), 0)
         token = enter(IGNORING)
         try:
@@ -134,6 +156,11 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             if kind is InferenceTensor or type(x) is InferenceTensor:
                 return general(x, y)
             row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
+            if row == NEW_LEAF:
+                x_handle, y_handle = _registered(x, y)
+                if exchanged:
+                    x_handle, y_handle = y_handle, x_handle
+                row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
             return make(z, row) if row >= 0 else general(x, y)
         same = type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype and z.dtype is a.dtype
         return make(z, 0) if same else general(x, y)
@@ -180,6 +207,7 @@ _switches: dict[int, Callable[[Form], None]] = {}
 def use_compiled(opcode: int, operator: Form) -> None:
     """Let the public function of a rule call the compiled operator when its first operand is a tensor."""
     _switches[opcode](operator)
+    _compiled[opcode] = operator
 
 
 def _public_unary(opcode: int) -> Form:
