@@ -45,6 +45,7 @@ IMPORTED = [
     "engine.layout",
     "errors",
     "frames",
+    "interrupts",
     "kernels",
     "kernels.entries",
     "kernels.library",

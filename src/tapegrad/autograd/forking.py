@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from functools import partial
 from operator import methodcaller
 from types import FrameType
 from typing import Any
 
 from tapegrad.autograd import sweep_memory
+from tapegrad.interrupts import carried_through
 from tapegrad.tape import locks, tape
 from tapegrad.tensors import saved_value_packing
 
@@ -23,18 +25,19 @@ _LOCKS: tuple[Any, ...] = locks.IN_ORDER
 _held: dict[int, list[bool]] = {}  # by thread: an entry for each lock that it holds, for the time of a fork
 
 
-def _hold() -> None:
-    """Wait until no other thread is between two steps that belong together."""
+def _take_locks() -> None:
     held = _held.setdefault(threading.get_ident(), [])
-    interrupts: list[BaseException] = []
-    while len(held) < len(_LOCKS):
-        try:
-            # No bytecode between taking a lock and noting it.
-            held.extend(map(methodcaller("acquire"), _LOCKS[len(held) :]))
-        except BaseException as error:
-            interrupts.append(error)  # the fork goes on whatever is raised here, so the locks are needed all the same
-    if interrupts:
-        raise interrupts[0]
+    # No bytecode between taking a lock and noting it.
+    held.extend(map(methodcaller("acquire"), _LOCKS[len(held) :]))
+
+
+def _has_locks() -> bool:
+    return len(_held.get(threading.get_ident(), ())) == len(_LOCKS)
+
+
+# Wait until no other thread is between two steps that belong together. The fork goes on whatever is raised here, so the locks are
+# needed all the same.
+_hold = partial(carried_through, _take_locks, _has_locks)
 
 
 def _let_go() -> None:

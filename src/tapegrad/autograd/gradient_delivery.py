@@ -13,9 +13,10 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import Record, object_at, record_of
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.engine import layout as at
+from tapegrad.interrupts import at_once
 from tapegrad.ops.views import check_memory
 from tapegrad.tape.locks import gradients as _grad_lock
-from tapegrad.tape.tape import TAPE, at_once
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Meta, Tensor, make, meta_of
 
 __all__ = ["add_gradients", "aim_leaves", "check_leaf", "check_shapes", "commit", "deliver", "written"]

@@ -15,9 +15,10 @@ from tapegrad.autograd.row_derivatives import Contributions, contributions, dtyp
 from tapegrad.autograd.sweep import check_used
 from tapegrad.autograd.sweep_memory import Sweep, borrow
 from tapegrad.engine import layout as at
+from tapegrad.interrupts import at_once
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import reshape_copy
-from tapegrad.tape.tape import TAPE, at_once
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import enable_grad, set_grad_enabled
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_of

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.interrupts import carried_through
 from tapegrad.tensors.grad_mode import inference_mode, set_grad_enabled
 from tapegrad.tensors.modes import is_grad_enabled, is_inference_mode_enabled
 from tapegrad.tensors.saved_value_packing import current_packer, enter, leave
@@ -57,11 +58,7 @@ def _call_in_thread(function: Callable[..., Any], arguments: tuple[Any, ...]) ->
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    while thread.is_alive():
-        try:
-            thread.join()
-        except BaseException as error:  # an interrupt: what the thread is doing must end before the pass is given up
-            errors.append(error)
+    carried_through(thread.join, lambda: not thread.is_alive())  # what it is doing must end before the pass is given up
     if errors:
         raise errors[0]
     return results[0]

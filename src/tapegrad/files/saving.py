@@ -24,6 +24,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from tapegrad.files.state_format import DTYPE_KINDS, decode, encode
+from tapegrad.interrupts import whole_file
 
 __all__ = ["load", "save"]
 
@@ -118,19 +119,8 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
         with open(path, "wb") as target:
             yield target
         return
-    temporary = os.path.join(os.path.dirname(path), f".tapegrad-{os.urandom(8).hex()}")
-    try:
-        with open(temporary, "xb") as target:
-            yield target
-            target.flush()
-            os.fsync(target.fileno())
-        if mode:
-            os.chmod(temporary, stat.S_IMODE(mode))
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+    with whole_file(path, stat.S_IMODE(mode), lasting=True) as target:
+        yield target
 
 
 def load(file: File) -> Any:

@@ -5,6 +5,7 @@ Numba keys its cache by file, signature and processor; a file of another content
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.compilation.jit import Lazy
+from tapegrad.interrupts import undone, whole_file
 from tapegrad.kernels.generated_text import linear_source, source
 from tapegrad.kernels.opcodes import rule_table
 from tapegrad.kernels.second_partials import second_table
@@ -38,7 +40,6 @@ def folders() -> Iterator[Path]:
 def _place(text: str, name: str) -> Path | None:
     """Write the file whole or not at all into the first folder that takes it; None if none does."""
     import os
-    import tempfile
 
     content = text.encode()
     for folder in folders():
@@ -50,14 +51,8 @@ def _place(text: str, name: str) -> Path | None:
             pass
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(content)
-                os.replace(temporary, path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
+            with whole_file(path) as file:
+                file.write(content)
         except OSError:
             continue
         return path
@@ -72,11 +67,7 @@ def _import(path: Path, name: str) -> ModuleType:
         raise ImportError(f"cannot import the generated kernels from {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
+    undone(functools.partial(sys.modules.pop, name), spec.loader.exec_module, module)
     return module
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.interrupts import undone
 from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.tape.column_memory import give_back, take
 from tapegrad.nopython.tape.columns import ROWS, TRIPLETS
@@ -65,13 +66,9 @@ class Recording:
         self.points = [arguments[k] for k in record.argnums]
         self._lock = threading.Lock()  # a pullback may be called by several threads, and sweeps let others run
         self.columns: Any = take()
-        try:
-            if direction is not None:
-                self.columns.steer(direction)
-            found = record.record(self.columns, arguments, curved, has_aux)
-        except BaseException:
-            self.close()
-            raise
+        if direction is not None:
+            undone(self.close, self.columns.steer, direction)
+        found = undone(self.close, record.record, self.columns, arguments, curved, has_aux)
         self.value, self.aux = found[0], found[2] if has_aux else None
         rows: list[Any] = []
         flatten(found[1], rows)

@@ -15,12 +15,13 @@ import numpy as np
 
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
+from tapegrad.interrupts import at_once, undone
 from tapegrad.kernels import library
 from tapegrad.kernels.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF, OTHER_NAMES
 from tapegrad.tape.locks import changing as _changing
 from tapegrad.tape.locks import loading as _loading_lock
 
-__all__ = ["TAPE", "Claim", "Tape", "at_once", "default_tape", "owner_of", "words_of"]
+__all__ = ["TAPE", "Claim", "Tape", "default_tape", "owner_of", "words_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
 FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS, FIRST_WRITTEN = 2 * at.LEAST_ROWS, 32768, 4096, 64, 256
@@ -48,15 +49,6 @@ def _compiled_here() -> Any:
     from tapegrad.kernels import kernel_files
 
     return kernel_files.load()
-
-
-def at_once(*steps: partial[Any]) -> tuple[Any, ...]:
-    """Make calls with no other thread and no interrupt between them; what they return.
-
-    The interpreter lock changes hands and signals are delivered between bytecodes, and here `tuple` makes the calls. So nothing
-    comes between, as long as the steps are compiled entries and methods of builtins.
-    """
-    return tuple(map(partial.__call__, steps))
 
 
 def words_of(array: Any) -> memoryview[int]:
@@ -159,11 +151,7 @@ class Tape:
             return
         with _loading_lock:
             if self.kernels is None:
-                try:
-                    self._load()
-                except BaseException:
-                    self.kernels = None  # interrupted: the next use starts anew
-                    raise
+                undone(partial(setattr, self, "kernels", None), self._load)  # interrupted: the next use starts anew
 
     def _load(self) -> None:
         self.kernels = library.find() or _compiled_here()

@@ -81,7 +81,7 @@ def _switch(enabled: bool, inference: bool | None = None) -> Modes:
             off = (inference or not enabled) - (before[1] or not before[0])
             count = _counting_steps(off, 1 if inference else -1)
             steps = (*count, own, partial(setattr, state, "inference", inference))
-        # No bytecode between these steps, so no interrupt comes between them.
+        # `interrupts.at_once` without its call.
         tuple(map(partial.__call__, steps))
     return before
 

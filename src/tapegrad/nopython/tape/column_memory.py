@@ -9,20 +9,19 @@ their header, for the collector clears weak references at any moment.
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tapegrad.interrupts import undone
 from tapegrad.nopython.tape.columns import (
-    CHANGE_COLUMN,
     GROW,
     GROW_TRIPLETS,
     LIMIT,
     OWNER,
     PAIRS,
-    PARTIAL_COLUMN,
     ROWS,
-    SECOND_COLUMN,
     TANGENT_COLUMN,
     TRIPLET_LIMIT,
     TRIPLETS,
@@ -79,8 +78,8 @@ class Columns:
         KNOWN[self.address] = self
 
     # Growth may end with an exception at every call: no memory, or an interrupt. A function may catch that and go on recording. So
-    # new memory is complete first, and then the arrays and the words of the header change without a call between them. The old
-    # arrays live until the function returns, since one assignment to words that stand together can still be refused, as a whole.
+    # new memory is complete first, and then the arrays and the words of the header change, all of them or none. The old arrays live
+    # until the function returns.
 
     def resize(self, capacity: int) -> None:
         """Make room for `capacity` pairs; those that were written stay."""
@@ -90,13 +89,7 @@ class Columns:
         if self.directed:
             self._resize_along(capacity)
         words = np.array([capacity, rows.ctypes.data, partials.ctypes.data])
-        before = self.rows, self.partials
-        self.rows, self.partials = rows, partials
-        try:
-            self.header[LIMIT : PARTIAL_COLUMN + 1] = words
-        except BaseException:
-            self.rows, self.partials = before
-            raise
+        self._replace(("rows", "partials"), (rows, partials), LIMIT, words)
 
     def resize_triplets(self, capacity: int) -> None:
         """Make room for `capacity` triplets; those that were written stay."""
@@ -104,13 +97,7 @@ class Columns:
         triplets, seconds = np.empty(3 * capacity + ODD, np.int32), np.empty(capacity)
         triplets[: 3 * used], seconds[:used] = self.triplets[: 3 * used], self.seconds[:used]
         words = np.array([capacity, triplets.ctypes.data, seconds.ctypes.data])
-        before = self.triplets, self.seconds
-        self.triplets, self.seconds = triplets, seconds
-        try:
-            self.header[TRIPLET_LIMIT : SECOND_COLUMN + 1] = words
-        except BaseException:
-            self.triplets, self.seconds = before
-            raise
+        self._replace(("triplets", "seconds"), (triplets, seconds), TRIPLET_LIMIT, words)
 
     @property
     def directed(self) -> bool:
@@ -135,13 +122,18 @@ class Columns:
             tangents, known = np.empty(room), self.tangents[:rows]
             tangents[: known.size] = known
         words = np.array([tangents.ctypes.data, changes.ctypes.data])
-        before = self.changes, self.tangents
-        self.changes, self.tangents = changes, tangents
-        try:
-            self.header[TANGENT_COLUMN : CHANGE_COLUMN + 1] = words
-        except BaseException:
-            self.changes, self.tangents = before
-            raise
+        self._replace(("changes", "tangents"), (changes, tangents), TANGENT_COLUMN, words)
+
+    def _replace(self, names: tuple[str, str], arrays: tuple[np.ndarray, np.ndarray], first: int, words: np.ndarray) -> None:
+        """Take two arrays in the place of others, and words of the header from `first` on with them."""
+        before = getattr(self, names[0]), getattr(self, names[1])
+        words_before = self.header[first : first + words.size].copy()
+        undone(partial(self._set, names, before, first, words_before), self._set, names, arrays, first, words)
+
+    def _set(self, names: tuple[str, str], arrays: tuple[np.ndarray, np.ndarray], first: int, words: np.ndarray) -> None:
+        setattr(self, names[0], arrays[0])
+        setattr(self, names[1], arrays[1])
+        self.header[first : first + words.size] = words
 
     def clear(self) -> None:
         """Forget all rows."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import pickle
-import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +17,7 @@ from numba.core.compiler import CompileResult
 from numba.core.environment import lookup_environment
 from numba.core.errors import TypingError
 
+from tapegrad.interrupts import whole_file
 from tapegrad.nopython.numba_interface.linking import ENVIRONMENT
 from tapegrad.nopython.twins.constants import constants_now, same
 from tapegrad.nopython.twins.fingerprint import UnknownError, fingerprint, is_versioned, type_text
@@ -123,14 +122,8 @@ class DerivativeCache(caching._Cache):  # type: ignore[misc]
         path, body = place.path, serialize.dumps((place.key, content))
         with contextlib.suppress(OSError):
             self._impl.locator.ensure_cache_path()
-            handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(hashlib.sha256(body).digest() + body)
-                os.replace(temporary, path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
+            with whole_file(path) as file:
+                file.write(hashlib.sha256(body).digest() + body)
             self._tidy(path.parent)
 
     def _tidy(self, folder: Path) -> None:
