@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
+from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle, upper_triangle
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -203,7 +203,7 @@ def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     """
     if not upper:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    a = np.triu(a)
+    a = upper_triangle(a)
     if unit:
         n = a.shape[-1]
         a[..., range(n), range(n)] = 1.0

@@ -9,11 +9,10 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.searching import nonzero
 from tapegrad.ops.undifferentiable import floored_quotient
-from tapegrad.recording.apply_rule import apply_rule, check_broadcast
+from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
@@ -355,7 +354,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if type(mask._data) is float or mask._data.dtype not in (dtypes.bool, dtypes.uint8):
         kind = "Double" if type(mask._data) is float else dtypes.type_name(mask._data.dtype)
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind}")
-    return apply_rule(OPCODES["where"], mask, input, other)
+    return _plain["where"](mask, input, other)
 
 
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:

@@ -169,8 +169,53 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
 
 
 def _ternary(opcode: int) -> Form:
+    array, partials = forward[opcode], RULES[opcode].partials
+
     def form(x: Any, y: Any, w: Any) -> Tensor:
-        return apply_rule(opcode, x, y, w)
+        # Common are tensors of float64 with dimensions, numbers, and a condition in the place without a derivative.
+        values: list[Any] = []
+        words: list[int] = []
+        tracked, number = False, True
+        for operand, partial in zip((x, y, w), partials, strict=True):
+            kind = operand.__class__
+            handle = 0
+            if kind is Tensor:
+                data, handle = operand._data, operand._row
+                if data.__class__ is float or not data.ndim:
+                    return apply_rule(opcode, x, y, w)
+                number = False
+                if data.dtype is not F64:
+                    if partial is not None or data.dtype.kind != "b":
+                        return apply_rule(opcode, x, y, w)
+                    data = data.astype(F64)
+                if handle:
+                    if partial is None:
+                        return apply_rule(opcode, x, y, w)
+                    tracked = True
+            elif kind is float or kind is int:
+                data = float(operand)
+            else:
+                return apply_rule(opcode, x, y, w)
+            values.append(data)
+            words += handle, id(data)
+        if number:
+            return apply_rule(opcode, x, y, w)
+        token = enter(IGNORING)
+        try:
+            z = array(*values)
+        except ValueError:
+            return apply_rule(opcode, x, y, w)  # which says what does not fit
+        finally:
+            leave(token)
+        if z.__class__ is not ndarray or z.dtype is not F64:
+            return apply_rule(opcode, x, y, w)
+        if not tracked or (_T.recording_off and not is_recording()):
+            return make(z, 0)
+        row = _T.array3(_ADDRESS, opcode, *words, id(z), 0)
+        if row == NEW_LEAF:
+            words[::2] = _registered(x, y, w)
+            row = _T.array3(_ADDRESS, opcode, *words, id(z), 0)
+        return make(z, row) if row >= 0 else apply_rule(opcode, x, y, w)
 
     return form
 

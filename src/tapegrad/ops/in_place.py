@@ -24,6 +24,7 @@ from tapegrad.ops.views import Replay, check_memory, is_strided, version_of, vie
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
+from tapegrad.recording.primal_values import forward
 from tapegrad.recording.structural import Context, Structural, apply, sum_to
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE, owner_of
@@ -216,8 +217,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         operands = (t, *(as_operand(other) for other in others))
         check_broadcast(*(o._data for o in operands))
         dtype = result_dtype(opcode, (t, *others))
-        value = apply_rule(opcode, *(make(o._data, 0) for o in operands))
-        z = fit(t, value._data, dtype)
+        z = fit(t, _value(opcode, operands), dtype)
         tracked = is_recording() and any(o._row for o in operands)
         check_writable(t, tracked)
         if not tracked:
@@ -238,6 +238,15 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
 
     return function
+
+
+def _value(opcode: int, operands: tuple[Tensor, ...]) -> Any:
+    """The new value, before it is fitted to the target."""
+    data = [o._data for o in operands]
+    if data[0].__class__ is not float and all(a.__class__ is float or (a.ndim and a.dtype == dtypes.float64) for a in data):
+        with quiet():
+            return np.asarray(forward[opcode](*data))
+    return apply_rule(opcode, *(make(a, 0) for a in data))._data
 
 
 def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **options: Any) -> Tensor:

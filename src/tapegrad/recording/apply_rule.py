@@ -69,7 +69,12 @@ def check_broadcast(*operands: Any) -> None:
     """
     shape: tuple[int, ...] = ()
     for operand in operands:
-        other = np.shape(operand)
+        other = () if operand.__class__ is float else np.shape(operand)
+        if other == shape or not other:
+            continue
+        if not shape:
+            shape = other
+            continue
         rank = max(len(shape), len(other))
         a, b = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(other)) + other
         for d in range(rank - 1, -1, -1):

@@ -93,9 +93,15 @@ _ON_FLOATS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, FLOAT_
 
 def _compiled_forward(opcode: int) -> Callable[..., Any]:
     """Forward pass by a compiled loop, for functions that NumPy lacks."""
+    alone = len(RULES[opcode].args) == 1
 
     def forward(x: Any, y: Any = 0.0) -> Any:
         TAPE.load()
+        if alone and x.__class__ is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
+            out = np.empty(x.shape)
+            at = x.__array_interface__["data"][0]
+            TAPE.primal_block(opcode, x.size, at, at, out.__array_interface__["data"][0])
+            return out
         dtype = np.result_type(x, y)
         xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
         xs, ys = np.ascontiguousarray(xs), np.ascontiguousarray(ys)

@@ -267,13 +267,15 @@ def _map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: 
         return make(value, 0)
     if not dims:
         dims, strides = (1,), (1,)
-    geometry = np.array([len(dims), offset, *dims, *strides], np.int64)
+    geometry = array("q", [len(dims), offset, *dims, *strides])
+    at, _ = geometry.buffer_info()
     number = TAPE.name_number(name)
 
     def attempt() -> Any:
-        return TAPE.map_row(_ADDRESS, int(scatters), number, x._row, id(x._data), geometry.ctypes.data, scale, id(value))
+        return TAPE.map_row(_ADDRESS, int(scatters), number, x._row, id(x._data), at, scale, id(value))
 
-    return make(value, retry(attempt, (x,)))
+    row = TAPE.map_row(_ADDRESS, int(scatters), number, x._row, id(x._data), at, scale, id(value))
+    return make(value, row if row > 0 else retry(attempt, (x,)))
 
 
 def strided_copy(x: Tensor, name: str, take: Callable[[Any], Any], shape: tuple[int, ...]) -> Tensor:
