@@ -12,6 +12,7 @@ from rule_samples import call, columns, differentiable, names, operand, points
 import tapegrad as tg
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.engine import LANES
+from tapegrad.linear import linear_tape as module
 from tapegrad.linear.linear_tape import linear_tape
 from tapegrad.rules.table import RULES, Rule
 
@@ -289,3 +290,13 @@ def test_leaves_that_are_results_have_no_places_of_their_own() -> None:
 def test_leaf_given_twice_has_the_same_derivatives_twice() -> None:
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     np.testing.assert_array_equal(Derivative([x, x], [x * x]).pull(np.eye(2)), np.vstack(2 * [np.diag([2.0, 4.0])]))
+
+
+def test_blocks_of_fewer_lanes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tg.tensor(np.linspace(0.1, 1.0, 40), requires_grad=True)
+    tape = linear_tape([x], [(x.sin() * x.sum()).sum()], second=True)
+    assert tape is not None
+    products = tape.push(np.eye(40)), tape.curve(np.eye(40))
+    monkeypatch.setattr(module, "LARGEST", 0)
+    np.testing.assert_array_equal(tape.push(np.eye(40)), products[0])
+    np.testing.assert_array_equal(tape.curve(np.eye(40)), products[1])
