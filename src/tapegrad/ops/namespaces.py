@@ -35,6 +35,8 @@ class _Tensors:
     """Operations, found when they are first asked for."""
 
     def __getattr__(self, name: str) -> Any:
+        if name not in PLACES:
+            raise AttributeError(f"vjps are not written with {name!r}: it has no place in the table of this file")
         function = look_up(f"{PLACES[name]}:{name}")
         setattr(self, name, function)
         return function

@@ -1,0 +1,71 @@
+"""What the plain pass writes derivatives with has the values of the operations themselves, bit for bit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.ops.namespaces import PLACES, PLAIN, TENSORS
+
+RNG = np.random.default_rng(3)
+
+
+def t(*shape: int) -> tg.Tensor:
+    return tg.tensor(RNG.normal(size=shape))
+
+
+NUMBER, POINT, V, W, M, N = t(), t(1), t(3), t(4), t(3, 4), t(4, 2)
+STACK, OTHER, ONES, EMPTY = t(2, 3, 4), t(2, 4, 3), t(1, 4), tg.zeros(0, 4)
+INFINITE = tg.tensor([[np.inf, -np.inf, np.nan, 1.0]])
+Call = Callable[[Any], tg.Tensor]
+
+CALLS: dict[str, list[Call]] = {
+    "mT": [lambda on: on.mT(M), lambda on: on.mT(STACK), lambda on: on.mT(EMPTY)],
+    "matmul": [
+        lambda on: on.matmul(V, V),
+        lambda on: on.matmul(M, W),
+        lambda on: on.matmul(V, M),
+        lambda on: on.matmul(M, N),
+        lambda on: on.matmul(on.mT(N), W),
+        lambda on: on.matmul(STACK, OTHER),
+        lambda on: on.matmul(STACK, N),
+        lambda on: on.matmul(EMPTY, N),
+        lambda on: on.matmul(INFINITE, W),
+    ],
+    "mean": [lambda on: on.mean(M, (0,)), lambda on: on.mean(M, (0, 1), True), lambda on: on.mean(NUMBER, ())],
+    "outer": [lambda on: on.outer(V, W)],
+    "reshape": [lambda on: on.reshape(M, (2, 6)), lambda on: on.reshape(NUMBER, (1, 1)), lambda on: on.reshape(POINT, ())],
+    "restore": [
+        lambda on: on.restore(V, (1,), False, (3, 4)),
+        lambda on: on.restore(W, (0,), False, (3, 4)),
+        lambda on: on.restore(NUMBER, (0, 1), False, (3, 4)),
+        lambda on: on.restore(ONES, (0,), True, (3, 4)),
+    ],
+    "sum": [lambda on: on.sum(M, (1,), True), lambda on: on.sum(M, (0, 1)), lambda on: on.sum(INFINITE, (1,))],
+    "sum_to": [
+        lambda on: on.sum_to(M, (4,)),
+        lambda on: on.sum_to(M, (3, 1)),
+        lambda on: on.sum_to(STACK, ()),
+        lambda on: on.sum_to(STACK, (1, 4)),
+        lambda on: on.sum_to(M, (3, 4)),
+        lambda on: on.sum_to(NUMBER, ()),
+    ],
+    "tall": [lambda on: on.tall(STACK), lambda on: on.tall(M), lambda on: on.tall(tg.zeros(2, 3, 0)), lambda on: on.tall(V)],
+    "unsqueeze": [lambda on: on.unsqueeze(M, 0), lambda on: on.unsqueeze(M, -1), lambda on: on.unsqueeze(V, -2)],
+}  # fmt: skip
+
+
+def test_every_operation_is_compared() -> None:
+    assert set(CALLS) == set(PLACES) == {name for name in dir(type(PLAIN)) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("dtype", [tg.float64, tg.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize(("name", "call"), [(name, call) for name, calls in CALLS.items() for call in calls])
+def test_the_plain_form_has_the_bits_of_the_operation(name: str, call: Call, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for each in ("NUMBER", "POINT", "V", "W", "M", "N", "STACK", "OTHER", "ONES", "EMPTY", "INFINITE"):
+        monkeypatch.setitem(globals(), each, globals()[each].to(dtype))
+    plain, general = call(PLAIN), call(TENSORS)
+    assert (plain.shape, plain.dtype) == (general.shape, general.dtype)
+    np.testing.assert_array_equal(plain.numpy(), general.numpy())
