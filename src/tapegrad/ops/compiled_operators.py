@@ -118,7 +118,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
     def start_pass(*arguments: Any) -> Any:
         if next(passes) % WORTHWHILE == 0:  # again, if it was interrupted
             _use_operators(table)
-            TAPE.start = start
+            TAPE.start = start  # type: ignore[method-assign]
         return start(*arguments)
 
     return start_pass
@@ -132,7 +132,7 @@ def install() -> None:
     _kept.append(table)
     _outlive_the_modules()
     if isinstance(TAPE.kernels, ModuleType):  # of the generated text
-        TAPE.start = _after_some_passes(table)
+        TAPE.start = _after_some_passes(table)  # type: ignore[method-assign]
     else:
         _use_operators(table)
     Tensor.__del__ = _descriptor("__del__", int(table[-1]), METH_NOARGS, None)  # type: ignore[method-assign]

@@ -211,10 +211,11 @@ def _ternary(opcode: int) -> Form:
             return apply_rule(opcode, x, y, w)
         if not tracked or (_T.recording_off and not is_recording()):
             return make(z, 0)
-        row = _T.array3(_ADDRESS, opcode, *words, id(z), 0)
+        words += id(z), 0
+        row = _T.array3(_ADDRESS, opcode, *words)
         if row == NEW_LEAF:
-            words[::2] = _registered(x, y, w)
-            row = _T.array3(_ADDRESS, opcode, *words, id(z), 0)
+            words[:6:2] = _registered(x, y, w)
+            row = _T.array3(_ADDRESS, opcode, *words)
         return make(z, row) if row >= 0 else apply_rule(opcode, x, y, w)
 
     return form

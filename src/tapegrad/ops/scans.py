@@ -207,7 +207,8 @@ def recurrence(a: Tensor, b: Tensor, position: int, backwards: bool) -> Tensor:
         outer = int(np.prod(shape[:position]))
         operands = np.ascontiguousarray(coefficients, np.float64), np.ascontiguousarray(terms, np.float64), result
         inner = result.size // (outer * shape[position])
-        TAPE.solve_recurrence(*(operand.ctypes.data for operand in operands), outer, shape[position], inner, int(backwards))
+        x, y, z = (operand.ctypes.data for operand in operands)
+        TAPE.solve_recurrence(x, y, z, outer, shape[position], inner, int(backwards))
     with quiet():
         result = result.astype(terms.dtype, copy=False)
     return apply(_RECURRENCE, (a, b), result, (position, backwards))

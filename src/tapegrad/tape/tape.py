@@ -28,6 +28,11 @@ FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS, FIRST_WRITTEN = 2 * at.LE
 HANDLES_A_ROW = 64  # that may be read, when dead rows are looked for, for each row recorded since the last time
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
 
+if TYPE_CHECKING:
+    from tapegrad.tape.entry_types import Entries
+else:
+    Entries = object  # entries are attributes, and no methods: a look-up less for every row
+
 # Column: header word of its address, dtype.
 ROW_COLUMNS = {
     "opcode": (at.OPCODE, np.uint16),
@@ -92,7 +97,7 @@ class Claim:
             TAPE.release_waiting()
 
 
-class Tape:
+class Tape(Entries):
     """Columns of recorded rows.
 
     Attributes
@@ -135,11 +140,6 @@ class Tape:
         for name in (*ENTRIES, *OTHER_NAMES):
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}
-
-    if TYPE_CHECKING:  # a real __getattr__ would slow down every look-up of an entry
-        start: Any
-
-        def __getattr__(self, name: str) -> Any: ...
 
     def recording_off_steps(self, count: int) -> tuple[partial[Any], ...]:
         """Calls that note in how many threads gradient mode is off."""
