@@ -1,6 +1,7 @@
 """Modules: hooks, buffers, names, state, dtypes; containers; layers with state of their own."""
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -491,3 +492,23 @@ def test_a_convolutional_network_learns():
             for parameter in net.parameters():
                 parameter -= 0.3 * parameter.grad
     assert loss.item() < 0.1
+
+
+@pytest.mark.parametrize("family", ["Conv", "ConvTranspose", "MaxPool", "AvgPool", "AdaptiveAvgPool", "AdaptiveMaxPool"])
+@pytest.mark.parametrize(("dimensions", "thing"), [(1, "a signal"), (2, "an image"), (3, "a volume")])
+def test_help_of_every_dimension_shows_parameters_and_an_example(family: str, dimensions: int, thing: str) -> None:
+    layer = getattr(tg.nn, f"{family}{dimensions}d")
+    text = inspect.getdoc(layer) or ""
+    assert thing in text and f">>> tg.nn.{family}{dimensions}d(" in text.replace(">>> layer = ", ">>> ")
+    assert [name for name in inspect.signature(layer).parameters if name not in text] == []
+
+
+def test_subclass_of_a_convolution_may_have_a_rank_of_its_own() -> None:
+    class LowRank(tg.nn.Conv2d):
+        rank = 4
+
+        def __init__(self) -> None:
+            super().__init__(1, 2, 3)
+            self.rank = 5
+
+    assert LowRank()(tg.ones(1, 1, 4, 4)).shape == (1, 2, 2, 2) and LowRank().rank == 5

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.nn import functional, init
+from tapegrad.nn.dimensions import Spatial
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
-from tapegrad.nn.module import Module
 from tapegrad.nn.parameter import Parameter
 from tapegrad.tensors.factories import empty
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -22,12 +22,11 @@ Numbers = int | tuple[int, ...]
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-class _Convolution(Module):
+class _Convolution(Spatial):
     """What convolutions and transposed ones have in common."""
 
     weight: Parameter
     bias: Parameter | None
-    rank = 0
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def _numbers(self, what: str, value: Numbers) -> Sizes:
-        return per_dimension(value, self.rank, f"{what} must be one int or a tuple of {self.rank}")
+        return per_dimension(value, self._dimensions, f"{what} must be one int or a tuple of {self._dimensions}")
 
     def reset_parameters(self) -> None:
         """Draw the parameters anew."""
@@ -88,11 +87,11 @@ class _Convolution(Module):
     def extra_repr(self) -> str:
         """Channels, window, and what is not usual."""
         parts = [f"{self.in_channels}, {self.out_channels}", f"kernel_size={self.kernel_size}", f"stride={self.stride}"]
-        if self.padding != (0,) * self.rank:
+        if self.padding != (0,) * self._dimensions:
             parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * self.rank:
+        if self.dilation != (1,) * self._dimensions:
             parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * self.rank:
+        if self.output_padding != (0,) * self._dimensions:
             parts.append(f"output_padding={self.output_padding}")
         if self.groups != 1:
             parts.append(f"groups={self.groups}")
@@ -104,6 +103,32 @@ class _Convolution(Module):
 
 
 class _Forward(_Convolution):
+    """A convolution of {thing} with a learned weight; see `functional.conv{n}d`.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    kernel_size : {number}
+        Elements in a window.
+    stride, padding, dilation, groups
+        As for the function.
+    bias : bool
+        Whether there is a bias.
+    padding_mode : "zeros", "reflect", "replicate" or "circular"
+        What the padding is made of.
+    dtype : dtype, optional
+        Floating dtype of the parameters; the default float if not given.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (out_channels, in_channels / groups, *kernel_size)
+    bias : Parameter, shape (out_channels,), or None
+
+    Notes
+    -----
+    Both start uniform in ``(-b, b)`` with ``b = 1 / sqrt(fan_in)``, the fan being the elements of a window.
+    """
+
     def __init__(
         self,
         in_channels: int,
@@ -125,19 +150,19 @@ class _Forward(_Convolution):
         """The convolution of ``input`` of shape ``(n, in_channels, ...)`` or ``(in_channels, ...)``."""
         padding = self.padding
         if self.padding_mode != "zeros":
-            input, padding = self._continued(input), (0,) * self.rank
-        convolve = getattr(functional, f"conv{self.rank}d")
+            input, padding = self._continued(input), (0,) * self._dimensions
+        convolve = getattr(functional, f"conv{self._dimensions}d")
         return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def _continued(self, input: Tensor) -> Tensor:
         """`input` with elements from elsewhere in it around it."""
-        for k in range(self.rank):
+        for k in range(self._dimensions):
             if isinstance(self.padding, str):
                 both = self.dilation[k] * (self.kernel_size[k] - 1) if self.padding == "same" else 0
                 around = both // 2, both - both // 2
             else:
                 around = self.padding[k], self.padding[k]
-            position = array_of(input).ndim - self.rank + k
+            position = array_of(input).ndim - self._dimensions + k
             extent = array_of(input).shape[position]
             if max(around) > extent - (self.padding_mode == "reflect") and self.padding_mode != "replicate":
                 raise RuntimeError(
@@ -149,31 +174,8 @@ class _Forward(_Convolution):
         return input
 
 
-class Conv1d(_Forward):
-    """A convolution of signals; see `functional.conv1d`.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-    kernel_size : int
-        Elements in a window.
-    stride, padding, dilation, groups
-        As for the function.
-    bias : bool
-        Whether there is a bias.
-    padding_mode : {"zeros", "reflect", "replicate", "circular"}
-        What the padding is made of.
-    dtype : dtype, optional
-        Floating dtype of the parameters; the default float if not given.
-
-    Attributes
-    ----------
-    weight : Parameter, shape (out_channels, in_channels / groups, *kernel_size)
-    bias : Parameter, shape (out_channels,), or None
-
-    Notes
-    -----
-    Both start uniform in ``(-b, b)`` with ``b = 1 / sqrt(fan_in)``, the fan being the elements of a window.
+class Conv1d(_Forward, dimensions=1):
+    """Of signals.
 
     Examples
     --------
@@ -184,11 +186,9 @@ class Conv1d(_Forward):
     tapegrad.Size([1, 3, 5])
     """
 
-    rank = 1
 
-
-class Conv2d(_Forward):
-    """A convolution of images; as `Conv1d`, with one number or two for window, stride, padding and dilation.
+class Conv2d(_Forward, dimensions=2):
+    """Of images.
 
     Examples
     --------
@@ -196,16 +196,41 @@ class Conv2d(_Forward):
     tapegrad.Size([1, 4, 4, 3])
     """
 
-    rank = 2
 
+class Conv3d(_Forward, dimensions=3):
+    """Of volumes.
 
-class Conv3d(_Forward):
-    """A convolution of volumes; as `Conv2d` with three spatial dimensions."""
-
-    rank = 3
+    Examples
+    --------
+    >>> tg.nn.Conv3d(1, 4, (1, 3, 3))(tg.ones(1, 1, 4, 5, 6)).shape
+    tapegrad.Size([1, 4, 4, 3, 4])
+    """
 
 
 class _Transposed(_Convolution):
+    """The transpose of a convolution of {thing}; see `functional.conv_transpose{n}d`.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    kernel_size : {number}
+        Elements in a window.
+    stride, padding, output_padding, groups
+        As for the function.
+    bias : bool
+        Whether there is a bias.
+    dilation : int
+        As for the function.
+    padding_mode : "zeros"
+    dtype : dtype, optional
+        Floating dtype of the parameters; the default float if not given.
+
+    Attributes
+    ----------
+    weight : Parameter, shape (in_channels, out_channels / groups, *kernel_size)
+    bias : Parameter, shape (out_channels,), or None
+    """
+
     def __init__(
         self,
         in_channels: int,
@@ -237,15 +262,15 @@ class _Transposed(_Convolution):
 
     def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         """The transposed convolution; `output_size` chooses among the sizes that a stride leaves open."""
-        spread = getattr(functional, f"conv_transpose{self.rank}d")
+        spread = getattr(functional, f"conv_transpose{self._dimensions}d")
         more = self.output_padding if output_size is None else self._output_padding(input, tuple(output_size))
         return spread(input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
     def _output_padding(self, input: Tensor, wanted: Sizes) -> Sizes:
-        wanted = wanted[-self.rank :] if len(wanted) in (self.rank + 1, self.rank + 2) else wanted
-        if len(wanted) != self.rank or isinstance(self.padding, str):
-            raise ValueError(f"output_size must have {self.rank} or {self.rank + 2} elements (got {len(wanted)})")
-        extents = array_of(input).shape[-self.rank :]
+        wanted = wanted[-self._dimensions :] if len(wanted) in (self._dimensions + 1, self._dimensions + 2) else wanted
+        if len(wanted) != self._dimensions or isinstance(self.padding, str):
+            raise ValueError(f"output_size must have {self._dimensions} or {self._dimensions + 2} elements (got {len(wanted)})")
+        extents = array_of(input).shape[-self._dimensions :]
         numbers = zip(extents, self.stride, self.padding, self.dilation, self.kernel_size, strict=True)
         least = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in numbers)
         most = tuple(n + s - 1 for n, s in zip(least, self.stride, strict=True))
@@ -257,28 +282,8 @@ class _Transposed(_Convolution):
         return tuple(size - low for size, low in zip(wanted, least, strict=True))
 
 
-class ConvTranspose1d(_Transposed):
-    """The transpose of a convolution of signals; see `functional.conv_transpose1d`.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-    kernel_size : int
-        Elements in a window.
-    stride, padding, output_padding, groups
-        As for the function.
-    bias : bool
-        Whether there is a bias.
-    dilation : int
-        As for the function.
-    padding_mode : {"zeros"}
-    dtype : dtype, optional
-        Floating dtype of the parameters; the default float if not given.
-
-    Attributes
-    ----------
-    weight : Parameter, shape (in_channels, out_channels / groups, *kernel_size)
-    bias : Parameter, shape (out_channels,), or None
+class ConvTranspose1d(_Transposed, dimensions=1):
+    """Of signals.
 
     Examples
     --------
@@ -286,16 +291,22 @@ class ConvTranspose1d(_Transposed):
     tapegrad.Size([1, 3, 11])
     """
 
-    rank = 1
+
+class ConvTranspose2d(_Transposed, dimensions=2):
+    """Of images.
+
+    Examples
+    --------
+    >>> tg.nn.ConvTranspose2d(1, 4, 2, stride=2)(tg.ones(1, 1, 3, 5)).shape
+    tapegrad.Size([1, 4, 6, 10])
+    """
 
 
-class ConvTranspose2d(_Transposed):
-    """The transpose of a convolution of images; as `ConvTranspose1d` with two spatial dimensions."""
+class ConvTranspose3d(_Transposed, dimensions=3):
+    """Of volumes.
 
-    rank = 2
-
-
-class ConvTranspose3d(_Transposed):
-    """The transpose of a convolution of volumes; as `ConvTranspose1d` with three spatial dimensions."""
-
-    rank = 3
+    Examples
+    --------
+    >>> tg.nn.ConvTranspose3d(1, 4, (1, 2, 2))(tg.ones(1, 1, 4, 3, 5)).shape
+    tapegrad.Size([1, 4, 4, 4, 6])
+    """

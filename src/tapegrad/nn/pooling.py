@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.nn import functional
+from tapegrad.nn.dimensions import Spatial
 from tapegrad.nn.module import Module
 
 __all__ = [
@@ -25,8 +26,24 @@ __all__ = [
 Numbers = int | tuple[int, ...]
 
 
-class _MaxPool(Module):
-    rank = 0
+class _MaxPool(Spatial):
+    """The largest elements of windows of {thing}: `functional.max_pool{n}d` as a module.
+
+    Parameters
+    ----------
+    kernel_size : {number}
+        Elements in a window.
+    stride : {number}, optional
+        Step from one window to the next; the kernel size if not given.
+    padding : {number}
+        Places in front and behind that no element is larger than; at most half of the window.
+    dilation : {number}
+        Step from one element of a window to the next.
+    return_indices : bool
+        Whether calls return the places of the elements as well.
+    ceil_mode : bool
+        Whether a last window may reach beyond the end.
+    """
 
     def __init__(
         self,
@@ -44,7 +61,7 @@ class _MaxPool(Module):
 
     def forward(self, input: Any) -> Any:
         """The largest elements, and their places if asked for."""
-        pool = getattr(functional, f"max_pool{self.rank}d")
+        pool = getattr(functional, f"max_pool{self._dimensions}d")
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
     def extra_repr(self) -> str:
@@ -55,14 +72,18 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
-    """`functional.max_pool1d` as a module."""
+class MaxPool1d(_MaxPool, dimensions=1):
+    """Of signals.
 
-    rank = 1
+    Examples
+    --------
+    >>> tg.nn.MaxPool1d(2)(tg.tensor([[1.0, 5.0, 2.0, 3.0]]))
+    tensor([[5., 3.]])
+    """
 
 
-class MaxPool2d(_MaxPool):
-    """`functional.max_pool2d` as a module.
+class MaxPool2d(_MaxPool, dimensions=2):
+    """Of images.
 
     Examples
     --------
@@ -70,17 +91,38 @@ class MaxPool2d(_MaxPool):
     tapegrad.Size([1, 1, 2, 3])
     """
 
-    rank = 2
 
+class MaxPool3d(_MaxPool, dimensions=3):
+    """Of volumes.
 
-class MaxPool3d(_MaxPool):
-    """`functional.max_pool3d` as a module."""
-
-    rank = 3
+    Examples
+    --------
+    >>> tg.nn.MaxPool3d((1, 2, 2))(tg.ones(1, 1, 4, 4, 6)).shape
+    tapegrad.Size([1, 1, 4, 2, 3])
+    """
 
 
 class AvgPool1d(Module):
-    """`functional.avg_pool1d` as a module."""
+    """The means of windows of a signal: `functional.avg_pool1d` as a module.
+
+    Parameters
+    ----------
+    kernel_size : int
+        Elements in a window.
+    stride : int, optional
+        Step from one window to the next; the kernel size if not given.
+    padding : int
+        Zeros in front and behind; at most half of the window.
+    ceil_mode : bool
+        Whether a last window may reach beyond the end.
+    count_include_pad : bool
+        Whether the padding counts in the means.
+
+    Examples
+    --------
+    >>> tg.nn.AvgPool1d(2)(tg.tensor([[1.0, 5.0, 2.0, 4.0]]))
+    tensor([[3., 3.]])
+    """
 
     def __init__(
         self,
@@ -104,8 +146,24 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class _AvgPool(Module):
-    rank = 0
+class _AvgPool(Spatial):
+    """The means of windows of {thing}: `functional.avg_pool{n}d` as a module.
+
+    Parameters
+    ----------
+    kernel_size : {number}
+        Elements in a window.
+    stride : {number}, optional
+        Step from one window to the next; the kernel size if not given.
+    padding : {number}
+        Zeros in front and behind; at most half of the window.
+    ceil_mode : bool
+        Whether a last window may reach beyond the end.
+    count_include_pad : bool
+        Whether the padding counts in the means.
+    divisor_override : int, optional
+        What the sums are divided by, instead of the number of elements.
+    """
 
     def __init__(
         self,
@@ -122,7 +180,7 @@ class _AvgPool(Module):
 
     def forward(self, input: Any) -> Any:
         """The means."""
-        pool = getattr(functional, f"avg_pool{self.rank}d")
+        pool = getattr(functional, f"avg_pool{self._dimensions}d")
         return pool(
             input,
             self.kernel_size,
@@ -138,20 +196,34 @@ class _AvgPool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(_AvgPool):
-    """`functional.avg_pool2d` as a module."""
+class AvgPool2d(_AvgPool, dimensions=2):
+    """Of images.
 
-    rank = 2
-
-
-class AvgPool3d(_AvgPool):
-    """`functional.avg_pool3d` as a module."""
-
-    rank = 3
+    Examples
+    --------
+    >>> tg.nn.AvgPool2d(2)(tg.tensor([[[1.0, 5.0], [2.0, 4.0]]]))
+    tensor([[[3.]]])
+    """
 
 
-class _AdaptiveAvgPool(Module):
-    rank = 0
+class AvgPool3d(_AvgPool, dimensions=3):
+    """Of volumes.
+
+    Examples
+    --------
+    >>> tg.nn.AvgPool3d((1, 2, 2))(tg.ones(1, 1, 4, 4, 6)).shape
+    tapegrad.Size([1, 1, 4, 2, 3])
+    """
+
+
+class _AdaptiveAvgPool(Spatial):
+    """Means over as many windows of {thing} as the result has places: `functional.adaptive_avg_pool{n}d` as a module.
+
+    Parameters
+    ----------
+    output_size : {number}
+        The windows cover {thing} and are as even as can be. None keeps a size.
+    """
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -159,21 +231,25 @@ class _AdaptiveAvgPool(Module):
 
     def forward(self, input: Any) -> Any:
         """The means."""
-        return getattr(functional, f"adaptive_avg_pool{self.rank}d")(input, self.output_size)
+        return getattr(functional, f"adaptive_avg_pool{self._dimensions}d")(input, self.output_size)
 
     def extra_repr(self) -> str:
         """The size of the result."""
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """`functional.adaptive_avg_pool1d` as a module."""
+class AdaptiveAvgPool1d(_AdaptiveAvgPool, dimensions=1):
+    """Of signals.
 
-    rank = 1
+    Examples
+    --------
+    >>> tg.nn.AdaptiveAvgPool1d(2)(tg.tensor([[1.0, 3.0, 5.0, 7.0]]))
+    tensor([[2., 6.]])
+    """
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """`functional.adaptive_avg_pool2d` as a module.
+class AdaptiveAvgPool2d(_AdaptiveAvgPool, dimensions=2):
+    """Of images.
 
     Examples
     --------
@@ -181,17 +257,27 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     tapegrad.Size([2, 3, 1, 1])
     """
 
-    rank = 2
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool, dimensions=3):
+    """Of volumes.
+
+    Examples
+    --------
+    >>> tg.nn.AdaptiveAvgPool3d((4, 2, None))(tg.ones(1, 1, 4, 4, 6)).shape
+    tapegrad.Size([1, 1, 4, 2, 6])
+    """
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """`functional.adaptive_avg_pool3d` as a module."""
+class _AdaptiveMaxPool(Spatial):
+    """The largest elements of as many windows of {thing} as the result has places: `functional.adaptive_max_pool{n}d` as a module.
 
-    rank = 3
-
-
-class _AdaptiveMaxPool(Module):
-    rank = 0
+    Parameters
+    ----------
+    output_size : {number}
+        The windows cover {thing} and are as even as can be. None keeps a size.
+    return_indices : bool
+        Whether calls return the places of the elements as well.
+    """
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()
@@ -199,26 +285,38 @@ class _AdaptiveMaxPool(Module):
 
     def forward(self, input: Any) -> Any:
         """The largest elements, and their places if asked for."""
-        return getattr(functional, f"adaptive_max_pool{self.rank}d")(input, self.output_size, self.return_indices)
+        return getattr(functional, f"adaptive_max_pool{self._dimensions}d")(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
         """The size of the result."""
         return f"output_size={self.output_size}"
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """`functional.adaptive_max_pool1d` as a module."""
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, dimensions=1):
+    """Of signals.
 
-    rank = 1
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """`functional.adaptive_max_pool2d` as a module."""
-
-    rank = 2
+    Examples
+    --------
+    >>> tg.nn.AdaptiveMaxPool1d(2)(tg.ones(1, 1, 4)).shape
+    tapegrad.Size([1, 1, 2])
+    """
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """`functional.adaptive_max_pool3d` as a module."""
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, dimensions=2):
+    """Of images.
 
-    rank = 3
+    Examples
+    --------
+    >>> tg.nn.AdaptiveMaxPool2d((None, 1))(tg.ones(1, 1, 4, 6)).shape
+    tapegrad.Size([1, 1, 4, 1])
+    """
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, dimensions=3):
+    """Of volumes.
+
+    Examples
+    --------
+    >>> tg.nn.AdaptiveMaxPool3d((4, 2, None))(tg.ones(1, 1, 4, 4, 6)).shape
+    tapegrad.Size([1, 1, 4, 2, 6])
+    """
