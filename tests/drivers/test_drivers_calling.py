@@ -360,13 +360,13 @@ def test_an_argument_that_is_not_used_has_a_zero_gradient() -> None:
 @pytest.mark.parametrize(
     "cut", [lambda x: x.item() ** 2, lambda x: (x * x).item(), lambda x: sum([x.tolist()]), lambda x: tg.tensor([x * x]).sum()]
 )
-def test_a_result_that_left_the_graph_is_refused_with_the_place(cut: Any) -> None:
-    with pytest.raises(TypeError, match="left the graph as a Python number at .*test_drivers_calling.py, line"):
+def test_a_number_taken_out_of_what_is_differentiated_is_refused(cut: Any) -> None:
+    with pytest.raises(TypeError, match="would have no derivative|left the graph"):
         tg.grad(cut)(2.0)
 
 
 def test_a_part_of_a_result_that_left_the_graph_is_refused() -> None:
-    with pytest.raises(TypeError, match="left the graph as a Python number"):
+    with pytest.raises(TypeError, match="would have no derivative"):
         tg.jacobian(lambda x: {"kept": x * 2.0, "lost": x[0].item() ** 2})(np.ones(2))
 
 
@@ -386,7 +386,7 @@ def test_tracked_values_written_into_an_array_of_numpys_are_refused(driver: Any)
 def test_constants_may_be_written_into_an_array_of_numpys() -> None:
     def f(x: Any) -> Any:
         r = np.zeros(2)
-        r[0], r[1] = x[0].detach(), x[1].item()
+        r[0], r[1] = tg.stop_gradient(x[0]), tg.stop_gradient(x[1]).item()
         return (r * x).sum()
 
     assert tg.grad(f)(np.array([2.0, 3.0])).tolist() == [2.0, 3.0]
@@ -411,11 +411,12 @@ def test_writing_into_the_argument_is_refused_with_what_to_do_instead() -> None:
 
 
 def test_numbers_may_be_looked_at() -> None:
-    assert tg.grad(lambda x: x * x if x.item() > 0 else -x)(2.0) == 4.0
+    assert tg.grad(lambda x: x * x if x > 0 else -x)(2.0) == 4.0
+    assert tg.grad(lambda x: x * x if tg.stop_gradient(x).item() > 0 else -x)(2.0) == 4.0
 
 
 def test_functions_of_the_math_module_are_refused() -> None:
-    with pytest.raises((TypeError, UserWarning), match=r"left the graph|requires_grad=True"):
+    with pytest.raises(TypeError, match=r"np.exp\(x\[0\]\) for math.exp"):
         tg.grad(lambda x: __import__("math").sin(x))(2.0)
 
 

@@ -596,7 +596,7 @@ def test_many_unknowns_at_kinks() -> None:
 
 @pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
 def test_parameters_that_leave_the_graph_inside_of_a_solver_are_refused() -> None:
-    with pytest.raises(TypeError, match="left the graph"):
+    with pytest.raises(TypeError, match="would have no derivative"):
         tg.grad(lambda p: optimize.minimize(lambda x: (x - p.item()) ** 2, 0.0).x)(1.0)
-    with pytest.raises(TypeError, match="left the graph"):
+    with pytest.raises(TypeError, match="would have no derivative"):
         tg.grad(lambda p: optimize.root(lambda x: x - float(p), 0.0).x)(1.0)

@@ -75,7 +75,7 @@ def test_each_point_is_recorded_once(method: str) -> None:
     seen = []
 
     def f(x: Any) -> Any:
-        seen.append(tuple(x.tolist()))
+        seen.append(tuple(tg.stop_gradient(x).tolist()))
         return rosenbrock(x)
 
     optimize.minimize(f, [-1.2, 1.0], method=method)
@@ -156,7 +156,7 @@ def test_constraints_of_second_order_run_the_function_once_for_each_point() -> N
     seen = []
 
     def circle(x: Any) -> Any:
-        seen.append(tuple(x.tolist()))
+        seen.append(tuple(tg.stop_gradient(x).tolist()))
         return (x * x).sum() - 2.0
 
     result = optimize.minimize(
@@ -343,7 +343,7 @@ def test_nan_at_the_start_is_refused() -> None:
 
 
 def test_a_result_that_left_the_graph_is_refused() -> None:
-    with pytest.raises(TypeError, match="left the graph"):
+    with pytest.raises(TypeError, match="would have no derivative"):
         optimize.minimize(lambda x: (x * x).sum().item(), [1.0])
 
 

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.containers import Node, flatten, refuse_computed_attributes, restore
-from tapegrad.drivers.leaves import Argnums, Call, check_argnums, is_compiled, is_tracked, plain_tree, recorder_of, tensor_like
+from tapegrad.drivers.leaves import (
+    Argnums,
+    Call,
+    check_argnums,
+    is_compiled,
+    is_tracked,
+    plain_tree,
+    recorder_of,
+    takes_tensors,
+    tensor_like,
+)
+from tapegrad.numpy_arrays.array import Array
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, register_leaf
@@ -67,11 +78,14 @@ def call(
     arguments = list(args)
     if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
         leaf, kind = tensor_like(arguments[0], name, "argument 0", False)
+        made.arrays = False
         made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
         arguments[0] = leaf
     else:
         _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
+    wanted = Tensor if takes_tensors(f) else Array
     for leaf in made.leaves:
+        leaf.__class__ = wanted
         if leaf._row < 0:
             register_leaf(leaf)  # here for all, since an operation that meets a new leaf has to be begun twice
             leaf._meta.leaf.of_call = True  # type: ignore[union-attr]
@@ -105,6 +119,7 @@ def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name
     for structure in structures:
         refuse_computed_attributes(structure, name)
     made.inside = not cut and (made.inside or any(isinstance(value, Tensor) and value._row for value in values))
+    made.arrays = any(isinstance(value, Array) for value in values)
     pairs = [tensor_like(value, name, place, made.inside) for value, place in zip(values, made.places, strict=True)]
     made.leaves, made.kinds = [leaf for leaf, _ in pairs], [kind for _, kind in pairs]
     rest = iter(made.leaves)

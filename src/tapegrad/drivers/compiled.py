@@ -40,6 +40,7 @@ def compiled_call(
     record = recorder(f, numbers)
     arguments = record.arguments(tuple(map(_plain, args)), {key: _plain(value) for key, value in kwargs.items()})
     made = Call()
+    made.arrays = False
     made.inside, made.many = False, not isinstance(argnums, (int, np.integer))
     found: list[Any] = []
     made.places = []

@@ -140,7 +140,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     def matrix(*args: Any, **kwargs: Any) -> Any:
         made = call(f, args, kwargs, argnums, has_aux, "hessian", second=True)
         output = scalar_output(made, "hessian")
-        found = _tracked_hessian(made, output) if made.inside else _hessian(made, output)
+        found = made.like_the_arguments(_tracked_hessian(made, output) if made.inside else _hessian(made, output))
         return (found, made.aux) if has_aux else found
 
     return matrix

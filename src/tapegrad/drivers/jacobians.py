@@ -72,7 +72,7 @@ def value_and_jacobian(
         made = call(f, args, kwargs, argnums, has_aux, "jacobian")
         outputs = Outputs(made, "jacobian")
         found = _tracked_jacobian(made, outputs) if made.inside else _jacobian(made, outputs, mode)
-        value = outputs.values()
+        value, found = outputs.values(), made.like_the_arguments(found)
         return ((value, made.aux) if has_aux else value), found
 
     return value_and_matrix

@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.tensors.number_entries import NumberEntries
 from tapegrad.tensors.tensor import FLOATS, Meta, Tensor, make
 
@@ -25,6 +26,7 @@ __all__ = [
     "plain",
     "plain_tree",
     "recorder_of",
+    "takes_tensors",
     "tensor_like",
 ]
 
@@ -50,6 +52,8 @@ class Call:
         What the function returned.
     aux : object
         What it returned besides, made plain.
+    arrays : bool
+        Whether it was differentiated by an array of another driver: then so are the results.
     inside : bool
         Whether the call is part of a graph: of a function that another driver is differentiating, or of the caller's, who gave a
         tracked tensor to differentiate by. Results stay tracked tensors then.
@@ -57,13 +61,14 @@ class Call:
         The tape of a compiled function; leaves and output are plain values then.
     """
 
-    __slots__ = ("aux", "inside", "kinds", "leaves", "many", "output", "places", "recording", "structure")
+    __slots__ = ("arrays", "aux", "inside", "kinds", "leaves", "many", "output", "places", "recording", "structure")
     leaves: list[Tensor]
     kinds: list[Any]
     structure: Structure
     many: bool
     output: Any
     aux: Any
+    arrays: bool
     inside: bool
     places: list[str]
     recording: Any
@@ -74,14 +79,30 @@ class Call:
 
     def finished(self, results: Sequence[Any]) -> Any:
         """Gradients (arrays, or tensors in a call inside another) as plain ones in the structure of the arguments."""
-        if self.structure is None:
+        if self.structure is None and not self.arrays:
             return finish(results[0], self.kinds[0])
-        return self.arranged([finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)])
+        made = [finish(result, kind) for result, kind in zip(results, self.kinds, strict=True)]
+        return self.arranged(as_arrays(made) if self.arrays else made)
+
+    def like_the_arguments(self, results: Any) -> Any:
+        """Results of any structure, as arrays if the arguments were arrays of another driver."""
+        if self.arrays:
+            found: list[Any] = []
+            flatten(results, found, [], "")
+            as_arrays(found)
+        return results
 
 
 def is_compiled(f: Any) -> bool:
     """Whether a callable is a compiled function of Numba's."""
     return hasattr(f, "py_func") and hasattr(f, "signatures")
+
+
+def takes_tensors(f: Callable[..., Any]) -> bool:
+    """Whether a function is written for tensors: a module of layers, or a method of one."""
+    if isinstance(f, functools.partial):
+        return takes_tensors(f.func)
+    return hasattr(type(getattr(f, "__self__", f)), "named_parameters")
 
 
 def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:

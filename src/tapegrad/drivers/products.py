@@ -179,7 +179,7 @@ def _fitting(v: Any, t: Tensor) -> Tensor:
 def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
     if made.inside or (made.recording is None and any(isinstance(v, Tensor) for v in tangents)):
         pushed = with_recording(_pushed_by_the_graph, made, outputs, tangents, is_recording())
-        return outputs.arranged(map(_plain_unless_tracked, pushed))
+        return made.like_the_arguments(outputs.arranged(map(_plain_unless_tracked, pushed)))
     derivative = derivative_of(made, outputs.tensors) if derivative is None else derivative
     return outputs.arranged(split(derivative.push(as_column(made, tangents))[:, 0], outputs.tensors))
 

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import inline
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, get, load_i64, release, retain, store_i64
+from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, get, load_i32, load_i64, release, retain, store_i64
 
 allocate = types.ExternalFunction("PyType_GenericAlloc", types.int64(types.int64, types.int64))
 is_subtype = types.ExternalFunction("PyType_IsSubtype", types.int32(types.int64, types.int64))
@@ -100,8 +100,10 @@ def type_of(obj):
 @inline
 def is_tensor(tape, obj):
     """Whether an object is a tensor, or of a subclass."""
-    kind = type_of(obj)
-    return kind == get(tape, TENSOR_TYPE) or (kind != get(tape, FLOAT_TYPE) and is_subtype(kind, get(tape, TENSOR_TYPE)) != 0)
+    kind, wanted = type_of(obj), get(tape, TENSOR_TYPE)
+    if kind == wanted or (kind == get(tape, ARRAY_CLASS) and wanted == get(tape, TENSOR_CLASS)):
+        return True
+    return kind != get(tape, FLOAT_TYPE) and is_subtype(kind, wanted) != 0
 
 
 @inline
@@ -130,6 +132,19 @@ def new_tensor(tape):
         retain(get(tape, NONE))
         store_i64(t + get(tape, META_AT), get(tape, NONE))
         store_i64(t + get(tape, ROW_AT), new_integer(0))  # small integers always exist
+    return t
+
+
+@inline
+def as_operand(tape, count, x, y, t):
+    """A result: an array if one of the operands is one, unless somebody else has it already."""
+    own, plain = get(tape, ARRAY_CLASS), get(tape, TENSOR_CLASS)
+    if own == 0 or t == 0:
+        return t
+    if (type_of(x) == own or (count == 2 and type_of(y) == own)) and type_of(t) == plain and load_i32(t) == 1:
+        retain(own)
+        store_i64(t + 8, own)
+        release(plain)
     return t
 
 

@@ -36,6 +36,7 @@ from tapegrad.engine.memory import (
     store_i64,
 )
 from tapegrad.engine.objects import (
+    as_operand,
     call_loop,
     call_object,
     call_object0,
@@ -271,9 +272,9 @@ def operate(tape, opcode, count, exchanged, x, y):
     if number != 0:
         release(number)
     if t != 0:
-        return 0 if t == -1 else t
+        return 0 if t == -1 else as_operand(tape, count, x, y, t)
     form = load_i64(get(tape, FALLBACKS) + 16 * opcode + 8 * exchanged)
-    return call_object(form, count, x, y)
+    return as_operand(tape, count, x, y, call_object(form, count, x, y))
 
 
 @inline

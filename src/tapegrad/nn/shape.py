@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.nn.module import Module
+from tapegrad.ops.shaping import flatten
 from tapegrad.recording.structural import axis
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -42,7 +43,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The same elements."""
-        return input.flatten(self.start_dim, self.end_dim)
+        return flatten(input, self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
         """The dimensions."""

@@ -5,6 +5,7 @@ Each has the name of the NumPy function that it answers for. Arguments that have
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from tapegrad.ops.reductions import count
 from tapegrad.recording.structural import axes as axes_of
 from tapegrad.surface import functions as tg
-from tapegrad.tensors.tensor import Tensor, as_operand
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["COUNTERPARTS", "NotCovered", "as_tensors", "every", "named", "one", "real"]
 
@@ -195,12 +196,35 @@ def _size(a: Any, axis: Axis = None) -> int:
     return count(x.shape, every(x, axis))
 
 
-def _reshape(a: Any, /, shape: Any) -> Any:
-    return one(a).reshape(shape)
+def _lengths(shape: Any, count: int) -> tuple[int, ...]:
+    """A shape for so many elements, with the length that is given as -1 filled in."""
+    wanted = tuple(map(int, shape)) if isinstance(shape, (tuple, list, np.ndarray)) else (int(shape),)
+    known = math.prod(n for n in wanted if n != -1)
+    if wanted.count(-1) > 1 or (known != count if -1 not in wanted else not known or count % known):
+        raise ValueError(f"cannot reshape array of size {count} into shape {wanted}")
+    return tuple(count // known if n == -1 else n for n in wanted)
 
 
-def _ravel(a: Any) -> Any:
-    return one(a).reshape(-1)
+def _reshape(a: Any, /, shape: Any, order: str = "C") -> Any:
+    x = one(a)
+    lengths = _lengths(shape, x.numel())
+    if not _runs_backwards(x, order):
+        return tg.reshape(x, lengths)
+    turned = tg.reshape(x.permute(*range(x.ndim)[::-1]), lengths[::-1])
+    return turned.permute(*range(len(lengths))[::-1])
+
+
+def _runs_backwards(x: Tensor, order: str) -> bool:
+    """Whether elements are read with the first index fastest."""
+    if order in ("C", "F"):
+        return order == "F"
+    if order in ("A", "K"):
+        return array_of(x).flags.fnc
+    raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+
+
+def _ravel(a: Any, order: str = "C") -> Any:
+    return _reshape(a, (-1,), order)
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:
@@ -213,7 +237,7 @@ def _matrix_transpose(x: Any, /) -> Any:
 
 
 def _swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    return one(a).transpose(axis1, axis2)
+    return tg.transpose(one(a), axis1, axis2)
 
 
 def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
@@ -223,13 +247,13 @@ def _moveaxis(a: Any, source: Any, destination: Any) -> Any:
 def _squeeze(a: Any, axis: Axis = None) -> Any:
     x = one(a)
     if axis is None:
-        return x.squeeze()
+        return tg.squeeze(x)
     axes = axes_of(axis, x.ndim)
     if any(x.shape[k] != 1 for k in axes):
         raise ValueError(
             f"cannot select an axis to squeeze out which has size not equal to one: axis {axis} of shape {list(x.shape)}"
         )
-    return x.squeeze(axes)
+    return tg.squeeze(x, axes)
 
 
 def _expand_dims(a: Any, axis: Any) -> Any:

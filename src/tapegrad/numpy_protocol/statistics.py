@@ -139,7 +139,7 @@ def _present(a: Any, axis: Axis, keepdims: bool, name: str, least: float) -> Any
         among = tg.tensor(np.maximum(equal.sum(axes, keepdims=True), 1)).to(x.dtype)
         shared = tg.where(tg.tensor(equal), x, 0.0).sum(axes, True) / among
         result = tg.where(tg.tensor(chosen == least), shared, result)
-    return result if keepdims else result.squeeze(axes)
+    return result if keepdims else tg.squeeze(result, axes)
 
 
 def _nanvar(
@@ -169,7 +169,7 @@ def _spread(a: Any, axis: Axis, dtype: Any, correction: Any, keepdims: bool) -> 
     squares = tg.where(tg.tensor(missing), 0.0, x - mean) ** 2
     free = np.where(sizes > correction, sizes - correction, np.nan)
     result = tg.sum(squares, axes, True) / tg.tensor(free).to(x.dtype)
-    return result if keepdims else result.squeeze(axes)
+    return result if keepdims else tg.squeeze(result, axes)
 
 
 # Several variables
@@ -184,11 +184,11 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
     for k, x in enumerate(variables):
         if x.ndim > 2:
             raise ValueError(f"{'my'[k]} has more than 2 dimensions")
-        variables[k] = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else x.T
+        variables[k] = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else tg.t(x)
     rows = variables[0] if y is None else tg.cat(variables, 0)
-    rows = rows - rows.mean(1, True)
+    rows = rows - tg.mean(rows, 1, True)
     free = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    return (rows @ rows.T / float(max(free, 0))).squeeze()
+    return tg.squeeze(rows @ tg.t(rows) / float(max(free, 0)))
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:

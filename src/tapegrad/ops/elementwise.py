@@ -24,7 +24,7 @@ from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_
 from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor
-from tapegrad.tensors.tensor import Tensor, as_operand, is_recording, make, register_leaf
+from tapegrad.tensors.tensor import KINDS, Tensor, as_operand, is_recording, make, register_leaf
 
 __all__ = ["FORMS", "FUNCTIONS", "METHODS", "REFLECTED", "use_compiled"]
 
@@ -125,7 +125,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         doubles = type(a) is float or a.dtype is F64
         if kind is float64 and doubles:
             y, kind = float(y), float
-        if kind is Tensor or kind is InferenceTensor:
+        if kind in KINDS:
             b, y_handle = y._data, y._row
         elif kind is ndarray and doubles and y.dtype is F64 and y.ndim:
             # The row may keep its operand, and the caller may write into the array before a derivative is taken.

@@ -16,8 +16,7 @@ from tapegrad.surface.attributes import ndim, numel
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.constant_warnings import warn_of_number
 from tapegrad.tensors.devices import CPU, check_device
-from tapegrad.tensors.inference_tensors import InferenceTensor
-from tapegrad.tensors.tensor import Tensor, promote
+from tapegrad.tensors.tensor import KINDS, Tensor, promote
 
 __all__: list[str] = []
 
@@ -183,6 +182,6 @@ def as_index(t: Tensor) -> int:
 
 def as_format(t: Tensor, specification: str) -> str:
     """A tensor without dimensions is formatted as its number, others as text, which takes no specification."""
-    if ndim(t) == 0 and type(t) in (Tensor, InferenceTensor):
+    if ndim(t) == 0 and type(t) in KINDS:
         return format(item(t), specification)
     return object.__format__(t, specification)

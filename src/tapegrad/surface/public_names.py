@@ -135,6 +135,7 @@ FAMILIES = {
         "value_and_jacobian vjp"
     ),
     "nopython": "free_tape_memory njit_op tape_memory",
+    "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",
     "nn": ".",
     "optim": ".",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tapegrad.tensors.modes import is_inference_mode_enabled
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import KINDS, Tensor
 
 __all__ = [
     "InferenceTensor",
@@ -29,6 +29,9 @@ class InferenceTensor(Tensor):
     """A tensor made in inference mode; everything about it but its class is that of `Tensor`."""
 
     __slots__ = ("_data",)
+
+
+KINDS.add(InferenceTensor)
 
 
 def new_inference_tensor() -> Tensor:

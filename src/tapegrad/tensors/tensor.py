@@ -20,6 +20,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 
 __all__ = [
+    "KINDS",
     "ROWS_LEFT",
     "SPOILED",
     "LeafLink",
@@ -185,6 +186,7 @@ class Tensor:
         def __setitem__(self, key: Any, value: Any) -> None: ...
 
 
+KINDS: set[type] = {Tensor}  # classes of which an operation needs no more than data and row; others join it
 _new: Any = object.__new__  # another one while a thread is in inference mode
 
 

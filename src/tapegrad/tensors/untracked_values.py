@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tapegrad.frames import calling_frame
 
-__all__ = ["Places", "at_depth", "compared", "depth", "note", "pass_on", "watched"]
+__all__ = ["Places", "at_depth", "compared", "depth", "is_stored", "note", "pass_on", "watched"]
 
 T = TypeVar("T")
 
@@ -99,6 +99,12 @@ def pass_on(place: str) -> None:
     """Note a place for the call around, as where a value left its graph too."""
     if _thread.places and not _thread.places[-1]:
         _thread.places[-1].append(place)
+
+
+def is_stored() -> bool:
+    """Whether what runs in the caller's code is a write as ``array[k] = x``, which asks for a float by itself."""
+    frame = calling_frame()
+    return frame.f_code.co_code[frame.f_lasti] == _STORE
 
 
 def note(t: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.nn.functional.dropping import dropout
 from tapegrad.ops import elementwise
+from tapegrad.ops.transposing import transpose
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["scaled_dot_product_attention"]
@@ -59,7 +60,7 @@ def scaled_dot_product_attention(
     factor = 1.0 / math.sqrt(array_of(query).shape[-1]) if scale is None else scale
     # Half of it goes to each side, as in PyTorch: the product keeps neither the queries nor the keys themselves.
     half = math.sqrt(abs(factor))
-    fit = (query * math.copysign(half, factor)) @ (key.transpose(-2, -1) * half)
+    fit = (query * math.copysign(half, factor)) @ (transpose(key, -2, -1) * half)
     if is_causal:
         attn_mask = wrap(np.tri(*array_of(fit).shape[-2:], dtype=bool))
     if attn_mask is None:

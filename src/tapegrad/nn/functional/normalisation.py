@@ -14,6 +14,8 @@ from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.fixed_pooling import avg_pool1d
 from tapegrad.nn.functional.standardising import Layout, mean_and_variance, operation, scaled, standardised
 from tapegrad.ops.joining import cat
+from tapegrad.ops.reductions import mean
+from tapegrad.ops.transposing import transpose
 from tapegrad.tensors.grad_mode import no_grad
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -101,7 +103,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     data = array_of(input)
     over = tuple(range(data.ndim - len(inner), data.ndim))
     small = float(np.finfo(data.dtype).eps) if eps is None else eps
-    result = input * (input.square().mean(over, keepdim=True) + small).rsqrt()
+    result = input * (mean(input.square(), over, keepdim=True) + small).rsqrt()
     return result if weight is None else result * weight
 
 
@@ -268,9 +270,9 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         raise ValueError(f"Expected 3D or higher dimensionality input (got {len(shape)} dimensions)")
     if math.prod(shape) == 0:
         return input
-    along = input.square().reshape(shape[0], shape[1], -1).transpose(1, 2)
+    along = transpose(input.square().reshape(shape[0], shape[1], -1), 1, 2)
     around = along.new_zeros(*along.shape[:2], size // 2), along.new_zeros(*along.shape[:2], (size - 1) // 2)
-    means = avg_pool1d(cat([around[0], along, around[1]], 2), size, 1).transpose(1, 2).reshape(shape)
+    means = transpose(avg_pool1d(cat([around[0], along, around[1]], 2), size, 1), 1, 2).reshape(shape)
     return input / (means * alpha + k) ** beta
 
 

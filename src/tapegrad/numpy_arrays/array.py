@@ -1,0 +1,178 @@
+"""The class `Array`: rows, operators and speed of a tensor, surface of `numpy.ndarray`.
+
+A function that a driver differentiates is written for NumPy's arrays: ``x.std()`` divides by n there, ``x.size`` is a number and
+``x[::-1]`` runs backwards. Operators, NumPy's functions and methods give arrays if an operand is one. What the package itself
+offers under a name (``tg.exp(x)``, layers) has PyTorch's meaning, and gives tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from tapegrad.deferred import Deferred, look_up
+from tapegrad.engine import layout as at
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import KINDS, Tensor
+
+__all__ = ["Array", "as_arrays"]
+
+
+class Array(Tensor):
+    """A tensor with the surface of `numpy.ndarray`, as drivers hand it to the functions that they differentiate."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("Array cannot be subclassed: operations give arrays of this very class")
+
+
+def as_arrays(result: Any) -> Any:
+    """What an operation gave, with arrays for its tensors, which nobody else has yet."""
+    kind = result.__class__
+    if kind is Tensor:
+        result.__class__ = Array
+    elif isinstance(result, (tuple, list)):
+        for part in result:
+            as_arrays(part)
+    return result
+
+
+def _giving_arrays(name: str) -> Callable[..., Any]:
+    """A method of tensors, found when it is called, whose results are arrays."""
+
+    def method(x: Array, *args: Any, **kwargs: Any) -> Any:
+        return as_arrays(getattr(Tensor, name)(x, *args, **kwargs))
+
+    method.__name__ = name
+    return method
+
+
+def _numpy_function(name: str) -> Callable[..., Any]:
+    """A method that is NumPy's function of the same name."""
+    function = getattr(np, name)
+
+    @wraps(function)
+    def method(x: Array, *args: Any, **kwargs: Any) -> Any:
+        return function(x, *args, **kwargs)
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    return method
+
+
+def _whole_or_axes(name: str) -> Callable[..., Any]:
+    """A reduction: over all elements by the shortest way, else NumPy's function."""
+    whole, function = getattr(Tensor, name), getattr(np, name)
+
+    @wraps(function)
+    def method(x: Array, *args: Any, **kwargs: Any) -> Any:
+        return function(x, *args, **kwargs) if args or kwargs else as_arrays(whole(x))
+
+    method.__name__, method.__qualname__ = name, f"Array.{name}"
+    return method
+
+
+# Methods that are NumPy's functions, whose meaning for tensors is NumPy's.
+FUNCTIONS = (
+    "all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot mean nonzero prod ptp ravel "
+    "repeat round searchsorted squeeze std swapaxes take trace var"
+)
+WHOLE = "sum max min"
+# Methods and attributes of this room's other files.
+OWN = {
+    "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
+    "compress conjugate conj:conjugate __pos__:copy __copy__:shallow_copy __deepcopy__:deep_copy __floordiv__:floor_divided "
+    "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded __divmod__:divided "
+    "__rdivmod__:dividing",
+    "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes",
+    "indexing": "__getitem__:getitem __setitem__:setitem __iter__:iterate",
+}
+IN_PLACE = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
+# Operators that are no compiled ones.
+OPERATORS = (
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__ __lshift__ __rshift__ __rand__ __ror__ __rxor__ __rlshift__ "
+    "__rrshift__ __invert__ __matmul__ __rmatmul__ __rtruediv__"
+)
+COMPILED = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __pow__ __rpow__ __neg__ __abs__ __mod__ __rmod__"
+
+
+def _own(file: str, name: str) -> Any:
+    found = look_up(f"numpy_arrays.{file}:{name}")
+    return property(found) if file == "attributes" else found
+
+
+def _attach() -> None:
+    table: dict[str, Callable[[], Any]] = {name: partial(_numpy_function, name) for name in FUNCTIONS.split() if hasattr(np, name)}
+    table |= {name: partial(_whole_or_axes, name) for name in WHOLE.split()}
+    for file, names in OWN.items():
+        for name in names.split():
+            public, _, own = name.partition(":")
+            table[public] = partial(_own, file, own or public)
+    table |= {f"__i{name}__": partial(look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
+    for name, make in table.items():
+        setattr(Array, name, Deferred(Array, name, make))
+    plain = [*OPERATORS.split(), *(COMPILED.split() if isinstance(TAPE.kernels, ModuleType) else ())]
+    for name in plain:
+        setattr(Array, name, _giving_arrays(name))
+    Array.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
+    # What is PyTorch's alone keeps its meaning, and gives arrays.
+    others = [name for name in dir(Tensor) if not name.startswith("_") and name not in table and name not in LEFT_ALONE]
+    for name in others:
+        attribute = vars(Tensor).get(name)
+        if isinstance(attribute, Deferred) or callable(attribute):
+            setattr(Array, name, Deferred(Array, name, partial(_as_tensors_have_it, name)))
+    for protocol in ("__array_ufunc__", "__array_function__"):
+        setattr(Array, protocol, look_up("surface.tensor_methods:OnTheClass")(_PROTOCOLS[protocol]))
+
+
+# What gives no new tensors, or others than those of the graph.
+LEFT_ALONE = frozenset(["backward", "data", "grad", "grad_fn", "register_hook", "device", "dtype"])
+
+
+def _as_tensors_have_it(name: str) -> Any:
+    attribute = getattr(Tensor, name)
+    if isinstance(attribute, property):
+        return attribute
+    return wraps(attribute)(_giving_arrays(name)) if callable(attribute) else attribute
+
+
+_OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {}
+_UNARY: dict[Any, Callable[[Any], Any]] = {}
+
+
+def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    if method == "__call__" and not kwargs and len(inputs) == 1:
+        unary = _UNARY.get(ufunc)
+        if unary is None:
+            name = look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, "")
+            unary = _UNARY[ufunc] = getattr(Tensor, name, None) or partial(_general_ufunc, x, ufunc, method)
+        return as_arrays(unary(inputs[0]))
+    return _general_ufunc(x, ufunc, method, *inputs, **kwargs)
+
+
+def _general_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    return as_arrays(look_up("numpy_protocol.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs))
+
+
+def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    result = look_up("numpy_protocol.protocols:array_function")(x, function, types, args, kwargs)
+    if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
+        return result  # the very tensor that was given stays one
+    return as_arrays(result)
+
+
+def _parts(values: Any) -> list[Any]:
+    if isinstance(values, (tuple, list)):
+        return [part for value in values for part in _parts(value)]
+    return [values] if type(values) is Tensor else []
+
+
+_PROTOCOLS = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
+
+_attach()
+KINDS.add(Array)
+TAPE.header[at.TENSOR_CLASS], TAPE.header[at.ARRAY_CLASS] = id(Tensor), id(Array)

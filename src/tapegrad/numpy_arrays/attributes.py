@@ -1,0 +1,102 @@
+"""Attributes of arrays as NumPy's arrays have them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.ops.shaping import reshape
+from tapegrad.ops.transposing import permute
+from tapegrad.surface.attributes import base as base_of
+from tapegrad.tensors.tensor import array_of
+
+__all__: list[str] = []
+
+
+def shape(x: Array) -> tuple[int, ...]:
+    """Lengths of the dimensions."""
+    data = x._data
+    return () if data.__class__ is float else data.shape
+
+
+def ndim(x: Array) -> int:
+    """Number of dimensions."""
+    data = x._data
+    return 0 if data.__class__ is float else data.ndim
+
+
+def size(x: Array) -> int:
+    """Number of elements."""
+    return math.prod(shape(x))
+
+
+def itemsize(x: Array) -> int:
+    """Bytes of one element."""
+    return array_of(x).itemsize
+
+
+def nbytes(x: Array) -> int:
+    """Bytes of all elements."""
+    return array_of(x).nbytes
+
+
+def strides(x: Array) -> tuple[int, ...]:
+    """Bytes from one element to the next along each dimension."""
+    return array_of(x).strides
+
+
+def flags(x: Array) -> Any:
+    """What is known of the memory."""
+    return array_of(x).flags
+
+
+def T(x: Array) -> Array:
+    """The axes in reverse order; a view."""
+    return x if x.ndim < 2 else as_arrays(permute(x, *range(x.ndim)[::-1]))
+
+
+def mT(x: Array) -> Array:
+    """The last two axes exchanged; a view.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two.
+    """
+    if x.ndim < 2:
+        raise ValueError("matrix transpose with ndim < 2 is undefined")
+    return as_arrays(permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def flat(x: Array) -> Array:
+    """The elements one after the other."""
+    return as_arrays(reshape(x, (-1,)))
+
+
+def real(x: Array) -> Array:
+    """The real part: the array itself."""
+    return x
+
+
+def imag(x: Array) -> Array:
+    """The imaginary part, which is zero."""
+    return np.zeros_like(x)  # type: ignore[return-value]
+
+
+def base(x: Array) -> Any:
+    """The array that this one is a view of."""
+    return as_arrays(base_of(x))
+
+
+def data(x: Array) -> Any:
+    """Refused: the memory of values that are being differentiated.
+
+    Raises
+    ------
+    AttributeError
+        Always.
+    """
+    raise AttributeError("the memory of an array that is being differentiated is not to be had; x[...] is a view of it")

@@ -1,0 +1,43 @@
+"""Values that count as constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.surface.attributes import detach
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["stop_gradient"]
+
+
+def stop_gradient(x: Any) -> Any:
+    """The value as a constant: nothing has a derivative by what it was made from.
+
+    Parameters
+    ----------
+    x : array, Tensor, number, or nested tuples, lists and dicts of them
+
+    Returns
+    -------
+    object
+        Of the same type and structure, on the same memory; what is no array or tensor as it is.
+
+    Notes
+    -----
+    An array that a driver hands to a function refuses ``float(x[0])``, ``x[0].item()`` and ``math.exp(x[0])``, which would lose its
+    derivative. Where that is meant, this says so: ``float(tg.stop_gradient(x[0]))``.
+
+    Examples
+    --------
+    >>> tg.grad(lambda x: (x * tg.stop_gradient(x)).sum())(np.array([1.0, 2.0]))
+    array([1., 2.])
+    """
+    if isinstance(x, Tensor):
+        constant = detach(x)
+        return as_arrays(constant) if type(x) is not Tensor else constant
+    if isinstance(x, dict):
+        return {name: stop_gradient(value) for name, value in x.items()}
+    if type(x) in (tuple, list):
+        return type(x)(map(stop_gradient, x))
+    return x

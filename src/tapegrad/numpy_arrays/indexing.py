@@ -1,0 +1,128 @@
+"""``x[key]`` and ``x[key] = value`` by NumPy's rules.
+
+Single elements are numbers and no views. Keys that NumPy and PyTorch read alike, which are the common ones, go the tensor's way.
+All others (steps backwards, numbers among index arrays, which move dimensions) are read off as NumPy reads them from an array of
+places, so that no rule of NumPy's is written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.ops.in_place import setitem as set_item_of_tensor
+from tapegrad.ops.indexing import getitem as item_of_tensor
+from tapegrad.tensors.number_entries import NumberEntries, entry
+from tapegrad.tensors.tensor import Tensor, array_of
+
+__all__: list[str] = []
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+def getitem(x: Array, key: Any) -> Any:
+    """The part of `x` that `key` names: a view for slices, a number for an element, else a copy.
+
+    Raises
+    ------
+    IndexError
+        As NumPy.
+    """
+    data = x._data
+    kind = key.__class__
+    # The commonest keys first.
+    if kind is int:
+        if ((x._meta.__class__ is NumberEntries and data.ndim == 1) or _is_line(data)) and -data.shape[0] <= key < data.shape[0]:
+            found = entry(x, key)
+        else:
+            found = item_of_tensor(x, key)
+    elif kind is slice and key.step is None:
+        found = item_of_tensor(x, key)
+    else:
+        return _general_item(x, key)
+    if found.__class__ is Tensor:
+        found.__class__ = Array
+    return found
+
+
+def _general_item(x: Array, key: Any) -> Any:
+    key = _plain(key)
+    if _is_common(key):
+        return as_arrays(item_of_tensor(x, key))
+    found = as_arrays(item_of_tensor(x, _places(x, key)))
+    if not any(isinstance(part, np.ndarray) for part in (key if isinstance(key, tuple) else (key,))):
+        found._data.flags.writeable = False  # a view of NumPy's, but a copy here: a write must not get lost
+    return found
+
+
+def _is_line(data: Any) -> bool:
+    """Whether single elements can be read as numbers."""
+    return data.__class__ is not float and data.ndim == 1 and data.dtype is _FLOAT64 and data.flags.c_contiguous
+
+
+def setitem(x: Array, key: Any, value: Any) -> None:
+    """Write into the part of `x` that `key` names.
+
+    Raises
+    ------
+    IndexError
+        As NumPy.
+    """
+    key = _plain(key)
+    set_item_of_tensor(x, key if _is_common(key) else _places(x, key), value)
+
+
+def iterate(x: Array) -> Iterator[Any]:
+    """The parts along the first dimension.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    if x.ndim == 0:
+        raise TypeError("iteration over a 0-d array")
+    return (x[k] for k in range(len(x)))
+
+
+def _plain(key: Any) -> Any:
+    """A key with Python's numbers for NumPy's, and arrays for ours and for lists."""
+    if isinstance(key, tuple):
+        return tuple(map(_plain, key))
+    if isinstance(key, Tensor):
+        key = array_of(key)
+    if isinstance(key, list):
+        key = np.asarray(key) if key else np.asarray(key, np.intp)
+    if isinstance(key, np.ndarray) and key.ndim == 0 and key.dtype.kind in "iu":
+        return int(key)
+    if isinstance(key, np.integer):
+        return int(key)
+    return bool(key) if isinstance(key, np.bool_) else key
+
+
+def _is_common(key: Any) -> bool:
+    """Whether NumPy and PyTorch read a key alike: no steps backwards, and an index array only by itself."""
+    parts = key if isinstance(key, tuple) else (key,)
+    arrays = numbers = 0
+    for part in parts:
+        if isinstance(part, bool):
+            return False
+        if isinstance(part, slice):
+            if part.step is not None and not (isinstance(part.step, int) and part.step > 0):
+                return False
+        elif isinstance(part, int):
+            numbers += 1
+        elif isinstance(part, np.ndarray):
+            arrays += 1
+        elif part is not None and part is not Ellipsis:
+            return False
+    return arrays == 0 or (len(parts) == 1 and arrays == 1)
+
+
+def _places(x: Array, key: Any) -> tuple[np.ndarray, ...]:
+    """Index arrays, one a dimension, of the elements that NumPy finds under a key."""
+    places = np.arange(x.size).reshape(x.shape)[key]
+    return np.unravel_index(places, x.shape)

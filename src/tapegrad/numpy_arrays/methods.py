@@ -1,0 +1,254 @@
+"""Methods of arrays that mean something else than the tensor's of the same name, or that tensors have not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.constants import stop_gradient
+from tapegrad.ops.cloning import clone
+from tapegrad.ops.in_place import copy_, fill_
+from tapegrad.surface.conversions import as_float
+from tapegrad.surface.conversions import item as number_of
+from tapegrad.surface.conversions import to as converted
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording
+from tapegrad.tensors.untracked_values import is_stored
+
+__all__: list[str] = []
+
+_TENSORS: Any = Tensor
+
+
+def _refuse(what: str, t: Tensor) -> None:
+    """Raise if a value is taken out of an array that is being differentiated: what is made of it would lose its derivative.
+
+    Raises
+    ------
+    TypeError
+        Says what to write.
+    """
+    if t._row and is_recording():
+        raise TypeError(
+            f"{what} takes a number out of an array that is being differentiated, so what is made of it would have no derivative. "
+            "Work with the element itself, and with NumPy's functions (np.exp(x[0]) for math.exp(x[0]), np.stack for lists of "
+            "numbers); write tg.stop_gradient(x[0]) where a constant is meant."
+        )
+
+
+def to_float(x: Array) -> Any:
+    """The value as a float, if it is not being differentiated."""
+    if is_stored():  # NumPy would hide the reason; the driver refuses afterwards, with the place
+        return as_float(x)
+    _refuse("float() or a function of the math module", x)
+    data = array_of(x)
+    if data.size != 1:
+        raise TypeError("only length-1 arrays can be converted to Python scalars")
+    return data.item()
+
+
+def to_complex(x: Array) -> Any:
+    """The value as a complex number, if it is not being differentiated."""
+    _refuse("complex()", x)
+    return array_of(x).item() + 0j
+
+
+def item(x: Array, *args: Any) -> Any:
+    """One element as a Python number, if it is not being differentiated."""
+    _refuse("item()", x)
+    return number_of(x[args[0] if len(args) == 1 else args] if args else x)
+
+
+def tolist(x: Array) -> Any:
+    """The values as nested lists of Python numbers, if they are not being differentiated."""
+    _refuse("tolist()", x)
+    return array_of(x).tolist()
+
+
+def tobytes(x: Array, order: str = "C") -> bytes:
+    """The bytes of the values, if they are not being differentiated."""
+    _refuse("tobytes()", x)
+    return array_of(x).tobytes(order)  # type: ignore[arg-type]
+
+
+def rounded(x: Array, ndigits: int | None = None) -> Any:
+    """Python's ``round``: to an integer without digits, as NumPy's numbers have it."""
+    if ndigits is None:
+        return int(np.rint(array_of(x)).item())
+    return np.round(x, ndigits)
+
+
+def divided(x: Array, y: Any) -> tuple[Any, Any]:
+    """Quotient and remainder."""
+    return x // y, x % y
+
+
+def dividing(x: Array, y: Any) -> tuple[Any, Any]:
+    """The same of another value by an array."""
+    return y // x, y % x
+
+
+def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Array:
+    """The values in another dtype, as a copy unless ``copy=False`` and it is the same.
+
+    Raises
+    ------
+    TypeError
+        If the rule of `casting` forbids it.
+    """
+    wanted = np.dtype(dtype)
+    if not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {wanted!r} according to the rule '{casting}'")
+    result = converted(x, wanted)
+    if result is x:
+        return as_arrays(clone(x)) if copy else x
+    return as_arrays(result)
+
+
+def copy(x: Array, order: str = "C") -> Array:
+    """A copy."""
+    return as_arrays(clone(x))
+
+
+def shallow_copy(x: Array) -> Array:
+    """What `copy.copy` gives."""
+    return copy(x)
+
+
+def deep_copy(x: Array, memo: dict[int, Any]) -> Array:
+    """What `copy.deepcopy` gives."""
+    return copy(x)
+
+
+def compress(x: Array, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+    """The parts along an axis where a condition holds."""
+    return np.compress(condition, x, axis=axis, out=out)
+
+
+def conjugate(x: Array) -> Array:
+    """The complex conjugate: a copy."""
+    return copy(x)
+
+
+def floor_divided(x: Array, y: Any) -> Any:
+    """Whole quotients, which are constants between their steps."""
+    return as_arrays(_TENSORS.__floordiv__(stop_gradient(x), stop_gradient(y)))
+
+
+def floor_dividing(x: Array, y: Any) -> Any:
+    """The same of another value by an array."""
+    return as_arrays(_TENSORS.__rfloordiv__(stop_gradient(x), stop_gradient(y)))
+
+
+def fill(x: Array, value: Any) -> None:
+    """Write one value into all elements."""
+    fill_(x, value)
+
+
+def flatten(x: Array, order: str = "C") -> Array:
+    """A copy with one dimension."""
+    flat: Array = as_arrays(clone(x.ravel(order)))
+    return flat
+
+
+def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
+    """The elements in another shape; a view where that is possible.
+
+    Raises
+    ------
+    ValueError
+        If the number of elements is another.
+    """
+    lengths = shape[0] if len(shape) == 1 else shape
+    return np.reshape(as_arrays(clone(x)) if copy else x, lengths, order=order)  # type: ignore[call-overload]
+
+
+def sort(x: Array, axis: int = -1, kind: Any = None, order: Any = None, **stable: Any) -> None:
+    """Sort in place."""
+    x[...] = np.sort(x, axis=axis)
+
+
+def partition(x: Array, kth: Any, axis: int = -1, kind: Any = "introselect", order: Any = None) -> None:
+    """Put the elements of `kth` in their sorted places; all are sorted here."""
+    x[...] = np.sort(x, axis=axis)
+
+
+def put(x: Array, indices: Any, values: Any, mode: str = "raise") -> None:
+    """Write values at places of the flattened array.
+
+    Raises
+    ------
+    IndexError
+        If a place is out of bounds.
+    """
+    places = np.arange(x.size).take(np.asarray(indices), mode=mode).ravel()  # type: ignore[call-overload]
+    if np.ndim(values):
+        count = np.shape(values)
+        values = values[np.arange(places.size) % count[0]] if len(count) == 1 else np.ravel(values)[: places.size]
+    x[np.unravel_index(places, x.shape)] = values
+
+
+def transpose(x: Array, *axes: Any) -> Array:
+    """The axes in another order, reversed without arguments; a view."""
+    order = axes[0] if len(axes) == 1 else axes
+    turned: Any = np.transpose(x, None if order is None or not axes else order)
+    return turned
+
+
+def view(x: Array, dtype: Any = None, type: Any = None) -> Array:
+    """A view of the same memory; of another dtype only where nothing is differentiated.
+
+    Raises
+    ------
+    TypeError
+        If the dtype is another.
+    """
+    if dtype is not None and np.dtype(dtype) != x.dtype:
+        raise TypeError(f"view({dtype!r}) reads the memory as another dtype, which has no derivative; write x.astype({dtype!r})")
+    whole: Any = x[...]
+    return whole
+
+
+def resize(x: Array, *shape: Any, refcheck: bool = True) -> None:
+    """Refused: the array's memory belongs to its graph.
+
+    Raises
+    ------
+    ValueError
+        Always.
+    """
+    raise ValueError("cannot resize an array that is being differentiated; write np.resize(x, shape), or x.reshape(shape)")
+
+
+def _updated(name: str, symbol: str) -> Callable[[Array, Any], Any]:
+    operator = f"__{name}__"
+
+    def update(x: Array, y: Any) -> Any:
+        if x.ndim == 0:  # a number, of which others keep the value that it has
+            return NotImplemented
+        # Of a copy: what the derivative needs of the operand is overwritten next.
+        result = getattr(as_arrays(clone(x)), operator)(y)
+        if result is NotImplemented:
+            return result
+        if np.shape(result) != x.shape:
+            raise ValueError(
+                f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast shape {np.shape(result)}"
+            )
+        if not np.can_cast(result.dtype, x.dtype, "same_kind"):
+            raise TypeError(
+                f"Cannot cast the result of x {symbol}= y from {result.dtype!r} to {x.dtype!r} with casting rule 'same_kind'"
+            )
+        copy_(x, result)
+        return x
+
+    update.__name__ = f"__i{name}__"
+    return update
+
+
+_SYMBOLS = {
+    "add": "+", "and": "&", "floordiv": "//", "lshift": "<<", "matmul": "@", "mod": "%", "mul": "*", "or": "|", "pow": "**",
+    "rshift": ">>", "sub": "-", "truediv": "/", "xor": "^",
+}  # fmt: skip
+globals().update({f"i{name}": _updated(name, symbol) for name, symbol in _SYMBOLS.items()})
