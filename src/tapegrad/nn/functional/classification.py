@@ -86,7 +86,11 @@ def nll_loss(
     else:
         factors = np.where(kept, array_of(weight)[where], data.dtype.type(0))
     with quiet():
-        losses = np.where(kept, -np.take_along_axis(data, where[:, None], 1)[:, 0] * factors, data.dtype.type(0))
+        if data.ndim == 2:  # NumPy's function for any number of dimensions takes five times as long
+            picked = data[np.arange(len(where)), where]
+        else:
+            picked = np.take_along_axis(data, where[:, None], 1)[:, 0]
+        losses = np.where(kept, -picked * factors, data.dtype.type(0))
         if reduction == "mean":
             total = factors.sum()
             result, factors = losses.sum() / total, np.where(kept, factors / total, data.dtype.type(0))
@@ -103,10 +107,8 @@ def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     shape = ctx.shapes[0]
     classes = array_of(where)
     batched = shape if len(shape) > 1 else (1, *shape)
-    if array_of(g).ndim == 0 and classes.ndim:
-        g = g.expand(*classes.shape)
-    spread = elementwise._mul0(g, factors).unsqueeze(1)
-    return (put_along(spread, 1, wrap(classes[:, None]), batched).reshape(shape),)
+    spread = ctx.on.unsqueeze(elementwise._mul0(g, factors), 1)
+    return (ctx.on.reshape(put_along(spread, 1, wrap(classes[:, None]), batched), shape),)
 
 
 _NLL = Structural("NllLossBackward0", ((),), _nll_vjp)
