@@ -54,6 +54,7 @@ CALLS: dict[str, list[Call]] = {
     ],
     "tall": [lambda on: on.tall(STACK), lambda on: on.tall(M), lambda on: on.tall(tg.zeros(2, 3, 0)), lambda on: on.tall(V)],
     "unsqueeze": [lambda on: on.unsqueeze(M, 0), lambda on: on.unsqueeze(M, -1), lambda on: on.unsqueeze(V, -2)],
+    "where": [lambda on: on.where(M > 0, 0.0, M), lambda on: on.where(M > 0, M, W), lambda on: on.where(NUMBER > 9, 0.0, NUMBER)],
 }  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def replace(t: Tensor, row: int) -> None:
 def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     replay, mask = ctx.attrs
     return (
-        apply_rule(OPCODES["where"], make(mask, 0), 0.0, g) if ctx.needs[0] else None,
+        ctx.on.where(make(mask, 0), 0.0, g) if ctx.needs[0] else None,
         _part(g, replay) if ctx.needs[1] else None,
     )
 

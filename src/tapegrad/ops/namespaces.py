@@ -27,7 +27,7 @@ float64 = np.dtype(np.float64)
 PLACES = {
     "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "outer": "ops.products", "reshape": "ops.shaping",
     "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.structural", "tall": "ops.products",
-    "unsqueeze": "ops.shaping",
+    "unsqueeze": "ops.shaping", "where": "ops.elementwise",
 }  # fmt: skip
 
 
@@ -124,6 +124,11 @@ class _Plain(_Tensors):
         extra = data.ndim - len(shape)
         over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and data.shape[d + extra] != 1)
         return _tensor(np.asarray(add_reduce(data, over, None, None, True) if over else data).reshape(shape))
+
+    @staticmethod
+    def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
+        a, b = (v._data if isinstance(v, Tensor) else v for v in (x, y))
+        return _tensor(np.where(condition._data, a, b))
 
 
 def _tall_of_nothing(data: Array) -> Array:
