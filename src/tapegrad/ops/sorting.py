@@ -143,7 +143,7 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesI
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}: {k} of {extent}")
     if not data.ndim:
         return pick_along(_KTHVALUE, x, 0, np.zeros((), np.int64), True)
-    where = np.take(_order(data, position, False), [k - 1], position)
+    where = _order(data, position, False)[(*(slice(None),) * position, slice(k - 1, k))].copy()
     return pick_along(_KTHVALUE, x, position, where, keepdim)
 
 
@@ -152,9 +152,10 @@ def _order(data: Array, position: int, descending: bool) -> Array:
     if not data.ndim:
         return np.zeros((), np.int64)
     if not descending:
-        return np.argsort(data, position, "stable").astype(np.int64, copy=False)
+        return data.argsort(position, "stable").astype(np.int64, copy=False)
     # Sorted backwards twice, so that equal elements stay in order.
-    backwards = np.flip(np.argsort(np.flip(data, position), position, "stable"), position)
+    turned = (*(slice(None),) * position, slice(None, None, -1))
+    backwards = data[turned].argsort(position, "stable")[turned]
     return data.shape[position] - 1 - backwards.astype(np.int64, copy=False)
 
 
@@ -164,7 +165,7 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
         return np.zeros((), np.int64)
     extent = data.shape[position]
     if extent < MANY or 8 * k > extent or not data.size:
-        return np.take(_order(data, position, largest), range(k), position)
+        return _order(data, position, largest)[(*(slice(None),) * position, slice(k))].copy()
     split = np.argpartition(data, extent - k if largest else k - 1, position)
     chosen = np.sort(np.take(split, range(extent - k, extent) if largest else range(k), position), position)
     among = _order(np.take_along_axis(data, chosen, position), position, largest)
