@@ -175,16 +175,17 @@ def _ternary(opcode: int) -> Form:
         # Common are tensors of float64 with dimensions, numbers, and a condition in the place without a derivative.
         values: list[Any] = []
         words: list[int] = []
-        tracked, number = False, True
+        tracked = doubles = False
         for operand, partial in zip((x, y, w), partials, strict=True):
             kind = operand.__class__
             handle = 0
-            if kind is Tensor:
+            if kind in KINDS and kind is not InferenceTensor:
                 data, handle = operand._data, operand._row
                 if data.__class__ is float or not data.ndim:
                     return apply_rule(opcode, x, y, w)
-                number = False
-                if data.dtype is not F64:
+                if data.dtype is F64:
+                    doubles = True
+                else:
                     if partial is not None or data.dtype.kind != "b":
                         return apply_rule(opcode, x, y, w)
                     data = data.astype(F64)
@@ -198,7 +199,7 @@ def _ternary(opcode: int) -> Form:
                 return apply_rule(opcode, x, y, w)
             values.append(data)
             words += handle, id(data)
-        if number:
+        if not doubles:  # numbers alone may be integers, or of the default dtype
             return apply_rule(opcode, x, y, w)
         token = enter(IGNORING)
         try:
