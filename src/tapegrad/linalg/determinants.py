@@ -69,7 +69,7 @@ def det(A: Tensor) -> Tensor:
 
 
 def _det_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (elementwise._mul0(_column(g), cofactors(ctx.inputs[0], ctx.result)),)
+    return (elementwise._mul0(ctx.on.unsqueeze(ctx.on.unsqueeze(g, -1), -1), cofactors(ctx.inputs[0], ctx.result)),)
 
 
 _DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp)
@@ -254,7 +254,9 @@ def slogdet(A: Tensor) -> SlogDet:
 
 def _slogdet_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
     singular = array_of(outputs[1]) == -np.inf
-    return _column(cotangents[1]) * mT(_inverse_or_infinite(ctx.inputs[0], singular))
+    on = ctx.on
+    column = on.unsqueeze(on.unsqueeze(cotangents[1], -1), -1)
+    return column * on.mT(_inverse_or_infinite(ctx.inputs[0], singular))
 
 
 def _inverse_or_infinite(A: Tensor, singular: Array) -> Tensor:

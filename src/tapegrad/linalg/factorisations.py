@@ -12,8 +12,6 @@ from tapegrad.linalg.matrices import broadcast_batches, decompose, matrix, squar
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, substitute
 from tapegrad.ops.joining import cat
-from tapegrad.ops.products import matmul
-from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -251,6 +249,7 @@ def legacy_qr(x: Tensor, some: bool = True) -> QR:
 
 
 def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    on = ctx.on
     _, mode = ctx.attrs
     m, n = ctx.shapes[0][-2:]
     if mode == "r":
@@ -263,14 +262,14 @@ def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Te
     (Q_bar, R_bar), (Q, R) = cotangents, outputs
     rest_bar = None
     if n > m:  # the other columns are Q times the rest of R
-        rest_bar = matmul(Q, R_bar[..., m:])
-        rest = matmul(Q, R[..., m:])
-        Q_bar = Q_bar + matmul(rest, mT(R_bar[..., m:]))
+        rest_bar = on.matmul(Q, R_bar[..., m:])
+        rest = on.matmul(Q, R[..., m:])
+        Q_bar = Q_bar + on.matmul(rest, on.mT(R_bar[..., m:]))
         R, R_bar = R[..., :m], R_bar[..., :m]
-    inner = matmul(R, mT(R_bar)) - matmul(mT(Q_bar), Q)
+    inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
     lower = triangle(inner, upper=False)
-    symmetric = lower + mT(triangle(inner, upper=False, strict=True))
-    square_bar = solve_triangular(mT(R), Q_bar + matmul(Q, symmetric), upper=False, left=False)
+    symmetric = lower + on.mT(triangle(inner, upper=False, strict=True))
+    square_bar = solve_triangular(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
     return square_bar if rest_bar is None else cat([square_bar, rest_bar], -1)
 
 

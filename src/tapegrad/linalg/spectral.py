@@ -7,15 +7,13 @@ only to be differentiated again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.linalg.matrices import Array, decompose, diagonal_matrix, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
 from tapegrad.ops import elementwise
-from tapegrad.ops.products import matmul
-from tapegrad.ops.shaping import unsqueeze
 from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, is_recording, wrap
@@ -140,16 +138,17 @@ def _eigenvalues_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
 
 
 def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    on = ctx.on
     (g_values, g_vectors), (L, V) = cotangents, outputs
-    turned = _off_diagonal(matmul(mT(V), g_vectors) / _differences(L))
+    turned = _off_diagonal(on.matmul(on.mT(V), g_vectors) / _differences(on, L))
     # Not before the division: equal eigenvalues must give nan, not the zero that a difference of equal numbers would.
-    symmetric = 0.5 * (turned + mT(turned))
-    return matmul(matmul(V, symmetric + diagonal_matrix(g_values)), mT(V))
+    symmetric = 0.5 * (turned + on.mT(turned))
+    return on.matmul(on.matmul(V, symmetric + diagonal_matrix(g_values)), on.mT(V))
 
 
-def _differences(L: Tensor) -> Tensor:
+def _differences(on: Any, L: Tensor) -> Tensor:
     """``L[j] - L[i]`` off the diagonal, ones on it."""
-    return unsqueeze(L, -2) - unsqueeze(L, -1) + wrap(np.eye(L.shape[-1], dtype=L.dtype))
+    return on.unsqueeze(L, -2) - on.unsqueeze(L, -1) + wrap(np.eye(L.shape[-1], dtype=L.dtype))
 
 
 def _off_diagonal(x: Tensor) -> Tensor:
@@ -243,25 +242,26 @@ def _singular_values_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
 
 
 def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    on = ctx.on
     _, k = ctx.attrs
     g_values, g_left, g_right = cotangents
     S, U, Vh = outputs
     U, g_left = U[..., :k], g_left[..., :k]
-    V, g_right = mT(Vh[..., :k, :]), mT(g_right[..., :k, :])
-    left, right = matmul(mT(U), g_left), matmul(mT(V), g_right)
-    turned = _skew(left) * unsqueeze(S, -2) + _skew(right) * unsqueeze(S, -1)
-    inner = _off_diagonal(turned / _differences(S * S)) + diagonal_matrix(g_values)
-    total = matmul(matmul(U, inner), mT(V))
+    V, g_right = on.mT(Vh[..., :k, :]), on.mT(g_right[..., :k, :])
+    left, right = on.matmul(on.mT(U), g_left), on.matmul(on.mT(V), g_right)
+    turned = _skew(on, left) * on.unsqueeze(S, -2) + _skew(on, right) * on.unsqueeze(S, -1)
+    inner = _off_diagonal(turned / _differences(on, S * S)) + diagonal_matrix(g_values)
+    total = on.matmul(on.matmul(U, inner), on.mT(V))
     rows, columns = ctx.shapes[0][-2:]
     if rows > k:
-        total = total + matmul((g_left - matmul(U, left)) / unsqueeze(S, -2), mT(V))
+        total = total + on.matmul((g_left - on.matmul(U, left)) / on.unsqueeze(S, -2), on.mT(V))
     if columns > k:
-        total = total + matmul(U / unsqueeze(S, -2), mT(g_right - matmul(V, right)))
+        total = total + on.matmul(U / on.unsqueeze(S, -2), on.mT(g_right - on.matmul(V, right)))
     return total
 
 
-def _skew(x: Tensor) -> Tensor:
-    return x - mT(x)
+def _skew(on: Any, x: Tensor) -> Tensor:
+    return x - on.mT(x)
 
 
 _SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp)
