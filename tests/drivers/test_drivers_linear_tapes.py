@@ -300,3 +300,18 @@ def test_blocks_of_fewer_lanes_give_the_same(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(module, "LARGEST", 0)
     np.testing.assert_array_equal(tape.push(np.eye(40)), products[0])
     np.testing.assert_array_equal(tape.curve(np.eye(40)), products[1])
+
+
+@pytest.mark.parametrize("lanes", [1, 8, 32])
+@pytest.mark.parametrize("value", [0.0, [0.0, 0.0]], ids=["scalar", "array"])
+def test_products_are_zero_where_either_factor_is_in_all_lanes(lanes: int, value: Any) -> None:
+    """At zero the square has the factor zero and the root an infinite one; every other lane is zero, infinite or not a number."""
+    x = tg.tensor(value, requires_grad=True)
+    square, root = linear_tape([x], [x.square()]), linear_tape([x], [x.sqrt()])
+    assert square is not None and root is not None
+    vectors = np.resize([np.inf, 0.0, np.nan, 1.0], (square.inputs, lanes))
+    for product in (square.push, square.pull):
+        np.testing.assert_array_equal(product(vectors), np.zeros_like(vectors))
+    expected = np.where(vectors > 0.0, np.inf, vectors)
+    for product in (root.push, root.pull):
+        np.testing.assert_array_equal(product(vectors), expected)
