@@ -87,7 +87,7 @@ OWN = {
     "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
     "compress conjugate conj:conjugate __pos__:copy __copy__:shallow_copy __deepcopy__:deep_copy __floordiv__:floor_divided "
     "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded __divmod__:divided "
-    "__rdivmod__:dividing",
+    "__rdivmod__:dividing __repr__:described __str__:shown",
     "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes",
     "indexing": "__getitem__:getitem __setitem__:setitem __iter__:iterate",
 }
@@ -155,11 +155,23 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
 
 
 def _general_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    return as_arrays(look_up("numpy_protocol.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs))
+    answer = look_up("numpy_protocol.protocols:array_ufunc")
+    out = kwargs.get("out", ())
+    if len(out) == 1 and isinstance(out[0], Array):
+        kwargs.pop("out")
+        written, apart = look_up("numpy_arrays.methods:written"), look_up("numpy_arrays.methods:apart")
+        return written(out[0], answer(x, ufunc, method, *apart(inputs, out[0]), **kwargs))
+    return as_arrays(answer(x, ufunc, method, *inputs, **kwargs))
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    result = look_up("numpy_protocol.protocols:array_function")(x, function, types, args, kwargs)
+    answer = look_up("numpy_protocol.protocols:array_function")
+    if isinstance(kwargs.get("out"), Array):
+        kwargs = dict(kwargs)
+        out = kwargs.pop("out")
+        written, apart = look_up("numpy_arrays.methods:written"), look_up("numpy_arrays.methods:apart")
+        return written(out, answer(x, function, types, apart(args, out), kwargs))
+    result = answer(x, function, types, args, kwargs)
     if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
         return result  # the very tensor that was given stays one
     return as_arrays(result)

@@ -127,6 +127,17 @@ def compress(x: Array, condition: Any, axis: int | None = None, out: Any = None)
     return np.compress(condition, x, axis=axis, out=out)
 
 
+def described(x: Array) -> str:
+    """The values, as NumPy's arrays and numbers are shown."""
+    data = x._data
+    return repr(data if data.__class__ is not float else np.float64(data))
+
+
+def shown(x: Array) -> str:
+    """The values, as NumPy's arrays and numbers are printed."""
+    return str(x._data)
+
+
 def conjugate(x: Array) -> Array:
     """The complex conjugate: a copy."""
     return copy(x)
@@ -222,7 +233,31 @@ def resize(x: Array, *shape: Any, refcheck: bool = True) -> None:
     raise ValueError("cannot resize an array that is being differentiated; write np.resize(x, shape), or x.reshape(shape)")
 
 
-def _updated(name: str, symbol: str) -> Callable[[Array, Any], Any]:
+def written(x: Array, result: Any) -> Array:
+    """The array that was given as ``out=``, with a result written into it.
+
+    Raises
+    ------
+    ValueError
+        If the shapes are not the same.
+    TypeError
+        If its dtype cannot hold the result.
+    """
+    if np.shape(result) != x.shape:
+        raise ValueError(f"output array of shape {x.shape} does not hold a result of shape {np.shape(result)}")
+    if not np.can_cast(result.dtype, x.dtype, "same_kind"):
+        raise TypeError(f"Cannot cast a result of {result.dtype!r} to {x.dtype!r} with casting rule 'same_kind'")
+    copy_(x, result)
+    return x
+
+
+def apart(operands: tuple[Any, ...], out: Array) -> tuple[Any, ...]:
+    """Operands with copies for those on the memory that is to be written: what the derivative needs of them is overwritten."""
+    data = array_of(out)
+    return tuple(as_arrays(clone(x)) if isinstance(x, Array) and np.may_share_memory(array_of(x), data) else x for x in operands)
+
+
+def _updated(name: str) -> Callable[[Array, Any], Any]:
     operator = f"__{name}__"
 
     def update(x: Array, y: Any) -> Any:
@@ -232,23 +267,11 @@ def _updated(name: str, symbol: str) -> Callable[[Array, Any], Any]:
         result = getattr(as_arrays(clone(x)), operator)(y)
         if result is NotImplemented:
             return result
-        if np.shape(result) != x.shape:
-            raise ValueError(
-                f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast shape {np.shape(result)}"
-            )
-        if not np.can_cast(result.dtype, x.dtype, "same_kind"):
-            raise TypeError(
-                f"Cannot cast the result of x {symbol}= y from {result.dtype!r} to {x.dtype!r} with casting rule 'same_kind'"
-            )
-        copy_(x, result)
-        return x
+        return written(x, result)
 
     update.__name__ = f"__i{name}__"
     return update
 
 
-_SYMBOLS = {
-    "add": "+", "and": "&", "floordiv": "//", "lshift": "<<", "matmul": "@", "mod": "%", "mul": "*", "or": "|", "pow": "**",
-    "rshift": ">>", "sub": "-", "truediv": "/", "xor": "^",
-}  # fmt: skip
-globals().update({f"i{name}": _updated(name, symbol) for name, symbol in _SYMBOLS.items()})
+_UPDATES = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
+globals().update({f"i{name}": _updated(name) for name in _UPDATES.split()})
