@@ -77,11 +77,14 @@ def nll_loss(
     _check_sizes(data.shape, classes.shape, single)
     _check_target(data, classes, weight, "nll_loss_forward")
     kept = classes != ignore_index
-    where = np.where(kept, classes, 0).astype(np.int64)
-    wrong = where[(where < 0) | (where >= data.shape[1])]
-    if wrong.size:
+    plain = weight is None and bool(kept.all())
+    where = classes.astype(np.int64) if plain else np.where(kept, classes, 0).astype(np.int64)
+    if where.size and (where.min() < 0 or where.max() >= data.shape[1]):
+        wrong = where[(where < 0) | (where >= data.shape[1])]
         raise IndexError(f"Target {wrong.reshape(-1)[0]} is out of bounds.")
-    if weight is None:
+    if plain:
+        factors = np.ones(where.shape, data.dtype)
+    elif weight is None:
         factors = kept.astype(data.dtype)
     else:
         factors = np.where(kept, array_of(weight)[where], data.dtype.type(0))
@@ -90,10 +93,12 @@ def nll_loss(
             picked = data[np.arange(len(where)), where]
         else:
             picked = np.take_along_axis(data, where[:, None], 1)[:, 0]
-        losses = np.where(kept, -picked * factors, data.dtype.type(0))
+        losses = -picked if plain else np.where(kept, -picked * factors, data.dtype.type(0))
         if reduction == "mean":
             total = factors.sum()
-            result, factors = losses.sum() / total, np.where(kept, factors / total, data.dtype.type(0))
+            result, factors = losses.sum() / total, factors / total
+            if not plain:
+                factors = np.where(kept, factors, data.dtype.type(0))
         else:
             result = losses.sum() if reduction == "sum" else losses
     if reduction == "none" and single:
