@@ -20,11 +20,12 @@ INF, NAN = np.inf, np.nan
 PAIRS = [
     (1, 1), (0, 0), (-2, -2), (INF, INF), (-INF, -INF), (INF, 1), (1, INF), (NAN, 1), (1, NAN), (0, 1), (1, 0), (-1, 0), (0, -1),
     (2, -1), (-2, 3), (INF, -INF), (4, 2), (5.5, -2), (0, INF), (INF, 0), (180, 0.5), (20, 1),
+    (-0.0, 0), (0, -0.0), (-0.0, -0.0), (-0.0, 1), (1, -0.0), (NAN, NAN), (NAN, 0), (0, NAN),
 ]  # fmt: skip
 
 # Of two numbers; Python's own functions of two floats raise where these do not, and have no form for tensors.
 ONE = """fabs abs sign sqrt square exp expm1 log log1p log2 log10 exp2 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
-    arccosh arctanh floor ceil trunc rint negative positive sinc degrees radians deg2rad rad2deg nan_to_num"""
+    arccosh arctanh floor ceil trunc rint negative positive sinc degrees radians deg2rad rad2deg nan_to_num reciprocal"""
 TWO = """add subtract multiply divide true_divide power float_power mod remainder fmod maximum minimum fmax fmin hypot arctan2
     copysign logaddexp"""
 ELEMENTWISE = [
@@ -36,6 +37,7 @@ ELEMENTWISE = [
     "max(x[0], x[1], 1.0)", "min(x[0], x[1], 1.0)", "max((x[0], x[1]))", "abs(x[0] - x[1])", "x[0] if x[0] > x[1] else x[1]",
     *(f"x[0] ** {p}" for p in ("0", "1", "2", "3", "4", "17", "0.0", "1.0", "1.5", "2.0", "2.5", "-0.5")),
     *(f"{base} ** x[0]" for base in ("0.0", "1.0", "2.0")),
+    "x[0] ** x[1]", "np.divmod(x[0], x[1])[1]",
     "x[0] * abs(x[0])", "x[0] % 1.0", "np.round(x[0], 1)", "np.hypot(x[0], 0.0)", "np.arctan2(x[0], 0.0)", "np.arctan2(0.0, x[0])",
     "np.copysign(x[0], -1.0)", "0 * x[0]", "np.where(x > 0.0, np.log(x), 0.0)[0]", "np.where(x == 0.0, 1.0, np.sin(x) / x)[0]",
 ]  # fmt: skip

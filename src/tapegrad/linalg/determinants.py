@@ -24,7 +24,7 @@ from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["SlogDet", "det", "logdet", "slogdet"]
+__all__ = ["SlogDet", "det", "logdet", "slogdet", "unit_scales"]
 
 
 class SlogDet(NamedTuple):
@@ -85,7 +85,7 @@ def cofactors(A: Tensor, value: Tensor) -> Tensor:
         return _column(value) * mT(inv(A))
     if data.ndim > 2:
         return _one_by_one(A, value, np.ravel(regular))
-    rows, columns = _scale_exponents(data)
+    rows, columns = unit_scales(data)
     scale = rows[..., :, None] + columns[..., None, :]
     scaled = np.ldexp(data, scale)
     if _are_well_conditioned(scaled):
@@ -100,7 +100,7 @@ def cofactors(A: Tensor, value: Tensor) -> Tensor:
     return _cofactors_of_singular(A * constants[0], scaled) * constants[1]
 
 
-def _scale_exponents(data: Array) -> tuple[Array, Array]:
+def unit_scales(data: Array) -> tuple[Array, Array]:
     """Powers of two for rows and columns that make the largest magnitude of each about one.
 
     Rows and columns in different units are no reason to call a matrix nearly singular.

@@ -1,4 +1,9 @@
-"""Linear algebra on matrices of variables: as one row for each element of a result, recorded as loops, or refused by name."""
+"""Linear algebra on matrices of variables: recorded by the equations that define it, as loops, or refused by name.
+
+Values are those of Numba's own functions. What a solution depends on stands in the equation that it solves, so there is no
+derivative here: a residual is recorded, whose value is zero, and the known inverse takes it back to the solution. A row is a
+product, with as many pairs as a line of the matrix has elements.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +12,35 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
-from tapegrad.nopython.functions.cofactors import cofactors
+from tapegrad.nopython.functions.determinants import det, slogdet
 from tapegrad.nopython.numba_interface.linking import overload, part, register_jitable
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
-from tapegrad.nopython.tape.array_rows import combined, determinant_row, inverse_rows
-from tapegrad.nopython.tape.row_writing import end_row, primals, put, row, start_row, with_row
+from tapegrad.nopython.tape.array_rows import product_rows, residual_rows, with_rows
+from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.curved_tape import CurvedTape, refuse_curvature
+from tapegrad.nopython.types.curved_tape import CurvedTape
 from tapegrad.nopython.types.variable import has_variables, variable
 
 __all__ = ["LINEAR_ALGEBRA", "WITHOUT_DERIVATIVE"]
+
+
+def solution(tape, a, b, values, inverse):
+    """The solution of a linear system, which is this one."""
+    raise NotImplementedError
+
+
+@overload(solution)
+def _solution(tape, a, b, values, inverse):
+    def first(tape, a, b, values, inverse):
+        return product_rows(tape, inverse, residual_rows(tape, a, values, b), values)
+
+    def second(tape, a, b, values, inverse):
+        # The inverse moves too: by the first term of Neumann's series, whose value is zero.
+        series = with_rows(np.eye(values.shape[0]), residual_rows(tape, a, inverse, 0.0))
+        rest = product_rows(tape, series, residual_rows(tape, a, values, b), np.zeros(values.shape))
+        return product_rows(tape, inverse, rest, values)
+
+    return second if isinstance(tape, CurvedTape) else first
 
 
 def inv(tape, a):
@@ -27,31 +51,10 @@ def inv(tape, a):
 def _inv(tape, a):
     if not has_variables(a):
         return lambda tape, a: np.linalg.inv(a)
-    refuse_curvature(tape, "np.linalg.inv")
 
     def impl(tape, a):
         values = np.linalg.inv(primals(a))
-        return inverse_rows(tape, a, values)
-
-    return impl
-
-
-def det(tape, a):
-    raise NotImplementedError
-
-
-@overload(det)
-def _det(tape, a):
-    if not has_variables(a):
-        return lambda tape, a: np.linalg.det(a)
-    refuse_curvature(tape, "np.linalg.det")
-
-    def impl(tape, a):
-        values = primals(a)
-        z = np.linalg.det(values)
-        if z == 0.0:
-            return with_row(z, combined(tape, a, cofactors(values)))
-        return with_row(z, determinant_row(tape, a, z, np.linalg.inv(values)))
+        return solution(tape, a, 1.0, values, values)
 
     return impl
 
@@ -64,69 +67,10 @@ def solve(tape, a, b):
 def _solve(tape, a, b):
     if not has_variables(types.Tuple((a, b))):
         return lambda tape, a, b: np.linalg.solve(a, b)
-    refuse_curvature(tape, "np.linalg.solve")
-    if b.ndim == 1:
 
-        def vector(tape, a, b):
-            values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
-            return solution(tape, a, b, values, inverse)
-
-        return vector
-
-    def matrix(tape, a, b):
-        values, inverse = np.linalg.solve(primals(a), primals(b)), np.linalg.inv(primals(a))
-        out = np.empty(values.shape[::-1], variable).T
-        for k in range(values.shape[1]):
-            out[:, k] = solution(tape, a, b[:, k], values[:, k], inverse)
-        return out
-
-    return matrix
-
-
-def solution(tape, a, b, values, inverse):
-    """One right-hand side of a linear system: each unknown depends on the whole matrix."""
-    raise NotImplementedError
-
-
-@overload(solution)
-def _solution(tape, a, b, values, inverse):
-    def impl(tape, a, b, values, inverse):
-        n = values.size
-        out = np.empty(n, variable)
-        for i in range(n):
-            start = start_row(tape, n * n + n, 0)
-            end = start
-            for j in range(n):
-                r = row(b[j])
-                if r != 0:
-                    put(tape, end, r, inverse[i, j])
-                    end += 1
-                for k in range(n):
-                    r = row(a[j, k])
-                    if r != 0:
-                        put(tape, end, r, -inverse[i, j] * values[k])
-                        end += 1
-            out[i] = with_row(values[i], end_row(tape, start, end))
-        return out
-
-    return impl
-
-
-def slogdet(tape, a):
-    raise NotImplementedError
-
-
-@overload(slogdet)
-def _slogdet(tape, a):
-    if not has_variables(a):
-        return lambda tape, a: np.linalg.slogdet(a)
-    refuse_curvature(tape, "np.linalg.slogdet")
-
-    def impl(tape, a):
-        sign, logarithm = np.linalg.slogdet(primals(a))
-        if sign == 0.0:
-            raise ValueError("the logarithm of the determinant of a singular matrix has no derivative")
-        return sign, with_row(logarithm, combined(tape, a, np.linalg.inv(primals(a)).T))
+    def impl(tape, a, b):
+        values = np.linalg.solve(primals(a), primals(b))
+        return solution(tape, a, b, values, np.linalg.inv(primals(a)))
 
     return impl
 
@@ -153,7 +97,6 @@ def _matrix_power(tape, a, n):
         return lambda tape, a, n: np.linalg.matrix_power(a, n)
     recording = twin(power)
     known = n.literal_value if isinstance(n, types.IntegerLiteral) else None
-    inverted = known < 0 if known is not None else not isinstance(tape, CurvedTape)
 
     def from_one(tape, a, n):
         return recording(tape, np.ascontiguousarray(a), n)
@@ -161,33 +104,24 @@ def _matrix_power(tape, a, n):
     def with_inverse(tape, a, n):
         return recording(tape, np.ascontiguousarray(inv(tape, a) if n < 0 else a), abs(n))
 
-    def without_inverse(tape, a, n):
-        if n < 0:
-            raise ValueError("a matrix power with a negative exponent has no second derivative in compiled functions")
-        return recording(tape, np.ascontiguousarray(a), n)
-
-    raised = register_jitable(from_one if known and known > 0 else with_inverse if inverted else without_inverse)
+    raised = register_jitable(from_one if known and known > 0 else with_inverse)
 
     def impl(tape, a, n):
         values = np.linalg.matrix_power(np.ascontiguousarray(primals(a)), n)
         out = np.zeros(values.shape, variable)
-        found = raised(tape, a, n) if n != 0 else out
-        for i in range(values.shape[0]):
-            for j in range(values.shape[1]):
-                out[i, j] = with_row(values[i, j], row(found[i, j]))
-        return out
+        return with_rows(np.asarray(values), raised(tape, a, n) if n != 0 else out)
 
     return impl
 
 
 @part
-def factor(a):
-    """The lower triangular factor of a symmetric matrix, of which both halves count."""
+def factor(a, known):
+    """The lower triangular factor by the lower half of a matrix, whose elements are known; the derivative goes to both halves."""
     n = a.shape[0]
     out = np.zeros((n, n))
     for j in range(n):
         for i in range(j, n):
-            rest = 0.5 * (a[i, j] + a[j, i])
+            rest = 0.5 * (a[i, j] + a[j, i]) + 0.5 * (known[i, j] - known[j, i])
             for k in range(j):
                 rest -= out[i, k] * out[j, k]
             out[i, j] = np.sqrt(rest) if i == j else rest / out[j, j]
@@ -205,12 +139,8 @@ def _cholesky(tape, a):
     recording = twin(factor)
 
     def impl(tape, a):
-        values = np.linalg.cholesky(np.ascontiguousarray(primals(a)))
-        found = recording(tape, a)
-        for i in range(values.shape[0]):
-            for j in range(i + 1):
-                found[i, j] = with_row(values[i, j], row(found[i, j]))
-        return found
+        known = primals(a)
+        return with_rows(np.linalg.cholesky(np.ascontiguousarray(known)), recording(tape, a, known))
 
     return impl
 

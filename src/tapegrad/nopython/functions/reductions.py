@@ -22,10 +22,11 @@ from tapegrad.nopython.functions.polynomials import POLYNOMIALS
 from tapegrad.nopython.functions.quotients import QUOTIENTS
 from tapegrad.nopython.functions.ranks import RANKS
 from tapegrad.nopython.functions.running import cumprod, cumsum
-from tapegrad.nopython.numba_interface.linking import overload
+from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, sum_rows
-from tapegrad.nopython.tape.row_writing import primals, with_row
+from tapegrad.nopython.tape.row_writing import primals, row, with_row
+from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import has_variables, variable
 
 __all__ = ["FUNCTIONS", "METHODS"]
@@ -65,6 +66,29 @@ def _mean(tape, a):
     if not isinstance(a, types.Array) or not has_variables(a):
         return lambda tape, a: np.mean(a)
     return lambda tape, a: with_row(np.mean(primals(a)), combined(tape, a, 1.0 / a.size))
+
+
+@part
+def root(variance):
+    """Zero is a constant, as for norms."""
+    return np.sqrt(variance) if variance != 0.0 else 0.0
+
+
+def _deviation(deviation: Any, variance: Any) -> Any:
+    def call(tape, a):
+        raise NotImplementedError
+
+    @overload(call)
+    def define(tape, a):
+        if not isinstance(a, types.Array) or not has_variables(a):
+            return lambda tape, a: deviation(a)
+        squares, recording = twin(part(lambda a: variance(a))), twin(root)
+        return lambda tape, a: with_row(deviation(primals(a)), row(recording(tape, squares(tape, a))))
+
+    return call
+
+
+std = _deviation(np.std, np.var)
 
 
 def _product(name):
@@ -117,11 +141,12 @@ def _item(tape, a):
 FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, np.vdot: vdot, operator.matmul: matmul, np.linalg.norm: norm, np.cumsum: cumsum,
     np.cumprod: cumprod, np.sinc: sinc, np.interp: interp, np.unwrap: unwrap,
+    np.std: std, np.nanstd: _deviation(np.nanstd, np.nanvar),
 } | EXTREMES | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = (
-    dict.fromkeys(["all", "any", "argmax", "argmin", "clip", "prod", "ptp", "round", "std", "trace", "var"])
+    dict.fromkeys(["all", "any", "argmax", "argmin", "clip", "prod", "ptp", "round", "trace", "var"])
     | EXTREME_METHODS
-    | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod}
+    | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod, "std": std}
 )

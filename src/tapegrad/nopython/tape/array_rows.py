@@ -25,16 +25,16 @@ __all__ = [
     "Row",
     "Tied",
     "combined",
-    "determinant_row",
     "extent_row",
     "extreme",
     "extreme_row",
-    "inverse_rows",
     "is_row",
     "product_row",
     "product_rows",
+    "residual_rows",
     "row_over",
     "sum_rows",
+    "with_rows",
 ]
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
@@ -205,14 +205,16 @@ def _of_variables(kind: types.Array) -> types.Array:
     return types.Array(variable, kind.ndim, "F" if kind.layout == "F" else "C")
 
 
-def _with_rows(context: Any, builder: Any, kind: types.Array, values: Any, row_at: Callable[[Sequence[Any]], Any]) -> Any:
-    """An array of variables with these primals; the row of each is asked for with its place."""
+def _with_rows(
+    context: Any, builder: Any, kind: types.Array, values: Any, row_at: Callable[[Sequence[Any]], Any], primal: Any = None
+) -> Any:
+    """An array of variables with these primals, or one for all; the row of each is asked for with its place."""
     source = Elements(context, builder, kind, values)
     made = _of_variables(kind)
     out = empty(context, builder, made, source.shape)
     target = Elements(context, builder, made, out._getvalue())
     with source.loop() as place:
-        target.store(place, source.parts(place)[0], row_at(place))
+        target.store(place, source.parts(place)[0] if primal is None else primal, row_at(place))
     return out._getvalue()
 
 
@@ -279,6 +281,32 @@ def product_rows(typingctx: Any, tape: Any, a: Any, b: Any, values: Any) -> Any:
 
 
 @intrinsic
+def residual_rows(typingctx: Any, tape: Any, a: Any, x: Any, b: Any) -> Any:
+    """``b - a @ x`` where that is zero, and x is constant; b may be a number that stands for a constant array."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        left, right, given = (Elements(context, builder, kind, arg) for kind, arg in zip(sig.args[1:], args[1:], strict=True))
+
+        def row_at(place: Any) -> Any:
+            vector, column = Vector(left, -1, place[:1]), Vector(right, 0, place[1:])
+            row = Row(context, builder, tape, args[0], builder.add(vector.count, I64(1)))
+            with cgutils.for_range(builder, vector.count) as loop:
+                _, number = vector.parts(loop.index)
+                if number is not NO_ROW:
+                    with builder.if_then(is_row(builder, number)):
+                        row.pair(number, builder.fneg(column.parts(loop.index)[0]))
+            _, number = given.parts(place)
+            if number is not NO_ROW:
+                with builder.if_then(is_row(builder, number)):
+                    row.pair(number, ONE)
+            return row.end()
+
+        return _with_rows(context, builder, x, args[2], row_at, ZERO)
+
+    return _of_variables(x)(tape, a, x, b), write
+
+
+@intrinsic
 def sum_rows(typingctx: Any, tape: Any, a: Any, axis: Any, values: Any) -> Any:
     """Sums along an axis, which are these."""
 
@@ -309,34 +337,11 @@ def sum_rows(typingctx: Any, tape: Any, a: Any, axis: Any, values: Any) -> Any:
 
 
 @intrinsic
-def inverse_rows(typingctx: Any, tape: Any, a: Any, values: Any) -> Any:
-    """The inverse of a matrix, which is this one."""
+def with_rows(typingctx: Any, values: Any, found: Any) -> Any:
+    """An array with these primals and the rows of another one of its shape."""
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        array, inverse = Elements(context, builder, a, args[1]), Elements(context, builder, values, args[2])
+        rows = Elements(context, builder, found, args[1])
+        return _with_rows(context, builder, values, args[0], lambda place: rows.parts(place)[1])
 
-        def row_at(place: Any) -> Any:
-            def weight(other: Any, _: Any) -> Any:
-                left, right = inverse.parts((place[0], other[0]))[0], inverse.parts((other[1], place[1]))[0]
-                return builder.fneg(builder.fmul(left, right))
-
-            return row_over(context, builder, (tape, args[0]), array, weight)
-
-        return _with_rows(context, builder, values, args[2], row_at)
-
-    return _of_variables(values)(tape, a, values), write
-
-
-@intrinsic
-def determinant_row(typingctx: Any, tape: Any, a: Any, z: Any, inverse: Any) -> Any:
-    """The row of the determinant `z` of a matrix."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        array, inverse_ = Elements(context, builder, a, args[1]), Elements(context, builder, inverse, args[3])
-
-        def weight(place: Any, _: Any) -> Any:
-            return builder.fmul(args[2], inverse_.parts(place[::-1])[0])
-
-        return row_over(context, builder, (tape, args[0]), array, weight)
-
-    return types.int32(tape, a, types.float64, inverse), write
+    return _of_variables(values)(values, found), write

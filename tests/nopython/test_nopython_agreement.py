@@ -1,0 +1,243 @@
+"""One function has one derivative, in compiled code and on tensors: value, gradient and Hessian of all functions of arrays.
+
+At regular points and at ties, nodes, zeros of either sign, infinities, nan and singular matrices. Functions of numbers are in
+`test_nopython_kinks`. What takes the time is compiling, so the functions of a group are one compiled function.
+
+Values are those of the compiled function to the bit. Where the value is nan, an element may be nan in one world alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from test_nopython_kinks import ELEMENTWISE
+from test_nopython_overloads import TABLE as ALONE
+
+import tapegrad as tg
+from tapegrad.deferred import look_up
+from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS
+from tapegrad.numpy_protocol import protocols
+
+INF, NAN = np.inf, np.nan
+
+
+class Entry(NamedTuple):
+    """A function as it is called, and at what points; arrays are weighed, so that each element counts otherwise."""
+
+    text: str
+    points: list[list[float]]
+
+
+def weigh(a):
+    """A number of which the elements are parts."""
+    items = np.ravel(a)
+    k = np.arange(np.size(items))
+    return ((1.0 + 0.5 * k * (k + 1.0)) * items).sum()
+
+
+REGULAR = [[1.3, 0.7, 2.1, -0.4]]
+TIES = [*REGULAR, [1, 1, 1], [2, 1, 2], [0, 0, 0], [0, -0.0, 1], [1, 2, 3], [1, 1, 2], [3, -3, 3], [5], [1, 2, 2, 3]]
+INFINITE = [[INF, 1, INF], [-INF, 1, -INF], [INF, -INF, 1]]
+MISSING = [[1, NAN, 1], [NAN, 2, NAN, 2]]
+EVERY = [*TIES, *INFINITE, *MISSING]
+M = "x.reshape(2, 2)"
+SQUARES = [
+    [1.3, 0.7, 2.1, -0.4],
+    [1, 0, 0, 1],
+    [1, 1, 1, 1],
+    [1, -1, -1, 1],
+    [1, 2, 2, 1],
+    [1, 2, 3, 4],
+    [0, 0, 0, 0],
+    [0, 1, 0, 0],
+]
+REGULARS = [*REGULAR, [1, 0, 0, 1], [1, 2, 2, 1], [1, 2, 3, 4], [0, 1, 2, 0]]
+POSITIVE = [[2, 1, 1, 3], [1, 0, 0, 1], [2, 0.5, 1.5, 3]]
+TABLES, HEIGHTS = "np.arange(0.0, 7.0)", "np.array([0.0, 3.0, 4.0, 9.0, 2.0, 3.0, 7.0])"
+
+SUMS = "sum mean prod nansum nanmean std var nanstd nanvar trapezoid"
+BOUNDS = ("0.0, 1.0", "None, 1.0", "0.0, None", "1.0, 1.0", "2.0, 1.0")
+GROUPS: dict[str, list[Entry]] = {
+    "sums": [
+        *(Entry(f"np.{name}(x)", EVERY) for name in SUMS.split()),
+        *(Entry(f"x.{name}()", EVERY) for name in ("sum", "mean", "prod")),
+        *(Entry(f"weigh(np.sum({M}, {axis}))", SQUARES) for axis in (0, -1)),
+        Entry("np.average(x, weights=np.arange(1.0, len(x) + 1))", EVERY),
+        *(Entry(f"weigh(np.sum(x.reshape(1, 2, 1, 2), {axis}))", [[1, 2, 3, 4]]) for axis in (1, -3)),
+        Entry(f"np.trace({M})", SQUARES),
+        *(Entry(f"weigh({name})", EVERY) for name in ("np.cumsum(x)", "np.cumprod(x)")),
+        *(Entry(f"weigh(np.{name}(x))", EVERY) for name in ("diff", "ediff1d", "vander")),
+    ],
+    "extremes": [
+        *(Entry(f"np.{name}(x)", EVERY) for name in ["max", "min", "amax", "amin", "nanmax", "nanmin", "ptp"]),
+        *(Entry(f"x.{name}()", EVERY) for name in ["max", "min"]),
+        *(Entry(f"{name}({given})", TIES) for name in ("max", "min") for given in ("x", "[x[0], 1.0]", "(x[0], x[-1], 1.0)")),
+    ],
+    "ranks": [
+        Entry("np.median(x)", [*TIES, *INFINITE]),
+        Entry("np.nanmedian(x)", EVERY),
+        Entry("weigh(np.quantile(x, np.array([0.0, 0.25, 0.4, 1.0])))", TIES),
+        *(Entry(f"np.{name}", [*TIES, *MISSING]) for name in ("nanpercentile(x, 30.0)", "nanquantile(x, 0.7)")),
+        Entry("np.percentile(x, 40.0)", TIES),
+        Entry("weigh(np.sort(x))", EVERY),
+    ],
+    "pieces": [
+        *(Entry(f"weigh(np.clip(x, {bounds}))", EVERY) for bounds in BOUNDS),
+        Entry("weigh(np.clip(np.ones(3), x[:3], 2.0))", [[1, 1, 1], [0, 0, 0], [1.5, 1, 0.5], [3, 0, 1]]),
+        Entry("weigh(np.clip(np.ones(3), 0.0, x[:3]))", [[1, 1, 1], [2, 2, 2], [1.5, 1, 0.5], [-1, 0, 1]]),
+        Entry("x.clip(0.0, 2.0).sum()", EVERY),
+        Entry("weigh(np.unwrap(x * np.pi))", TIES),
+        Entry("weigh(np.unwrap(x, period=2.0))", TIES),
+        Entry("weigh(np.where(x > 1.0, x * x, np.sqrt(x)))", EVERY),
+        Entry("weigh(np.select([x > 1, x < 1], [x * x, 2 * x], 0.0))", EVERY),
+        Entry("weigh(np.interp(x, np.arange(3.0), np.arange(3.0) ** 2))", [*TIES, *INFINITE, [-1, 0, 2.5]]),
+        Entry(f"weigh(np.interp(x * x, {TABLES}, {HEIGHTS}))", [[0, 1, 2], [1.5, 2.2, 3], [NAN, 1]]),
+        Entry("np.interp(1.0, x, np.arange(1.0, len(x) + 1) ** 2)", [[0, 1, 2], [1, 2, 3], [-1, 0, 1], [1, 1, 2], [0.5, 1.2], [1]]),
+        Entry("np.interp(1.0, np.arange(0.0, len(x)), x)", [[5, 6], [5, 6, 8], [INF, 1, INF], [3, 1, INF], [5]]),
+        Entry("weigh(np.sinc(x))", TIES),
+        Entry("weigh(np.round(x, 1) * x)", TIES),
+        Entry("weigh(np.around(x) * x)", TIES),
+    ],
+    "products": [
+        *(Entry(f"np.{name}(x, x * x)", EVERY) for name in ["dot", "vdot"]),
+        Entry("x.dot(x)", EVERY),
+        *(Entry(f"weigh(np.{name}(x, x * x))", TIES) for name in ["outer", "kron", "convolve", "correlate"]),
+        *(Entry(f"weigh({M}.T @ {other})", SQUARES) for other in (M, "x[1:3]")),
+        Entry(f"weigh(x[1:3] @ {M}.T)", SQUARES),
+        Entry("weigh(np.cross(x[:3], x[:3] * x[:3]))", [[1.3, 0.7, 2.1], [0, 0, 0], [1, 1, 1]]),
+        Entry("np.cov(x, x * x)[0, 1]", [[1.3, 0.7, 2.1, -0.4], [1, 1, 1], [1, 2, 3]]),
+    ],
+    "norms": [
+        *(Entry(f"np.linalg.norm(x{order})", EVERY) for order in ("", ", 2", ", 1", ", 0", ", 3", ", 0.5", ", 1.5")),
+        *(Entry(f"np.linalg.norm(x, {order})", [*TIES, *INFINITE]) for order in ("np.inf", "-np.inf")),
+        Entry("np.linalg.norm(x, -1)", [*REGULAR, [1, 2, 2, 3], [1, 1, 1], [1, INF, 2]]),
+        Entry(f"np.linalg.norm({M})", SQUARES),
+    ],
+    "norms of matrices": [
+        *(Entry(f"np.linalg.norm({M}, {order})", SQUARES) for order in ("1", "-1", "np.inf", "-np.inf", "2", "-2")),
+    ],
+    "matrices": [
+        Entry(f"np.linalg.det({M})", SQUARES),
+        Entry(f"np.linalg.slogdet({M})[1]", SQUARES),
+        Entry(f"weigh(np.linalg.inv({M}))", REGULARS),
+        Entry(f"weigh(np.linalg.solve({M}, x[1:3]))", REGULARS),
+        Entry(f"weigh(np.linalg.solve({M}, {M}.T * x[0]))", REGULARS),
+        *(Entry(f"np.linalg.matrix_power({M}, {n})[0, 1]", REGULARS) for n in (0, 5, -2)),
+        Entry(f"weigh(np.linalg.cholesky({M}))", POSITIVE),
+    ],
+}  # fmt: skip
+ALL = [(group, k) for group, entries in GROUPS.items() for k in range(len(entries))]
+NAMES = [entry.text for entries in GROUPS.values() for entry in entries]
+
+
+@functools.cache
+def of_group(group: str) -> Any:
+    """A function of the point and the number of an entry."""
+    lines = ["def f(x, k):"]
+    for k, entry in enumerate(GROUPS[group]):
+        lines += [f"    if k == {k}:", f"        return float({entry.text})"]
+    space: dict[str, Any] = {"np": np, "weigh": numba.njit(weigh)}
+    exec("\n".join([*lines, "    return 0.0 * x[0]"]), space)
+    return numba.njit(error_model="numpy")(space["f"])
+
+
+@functools.cache
+def value_and_gradient(group: str) -> Any:
+    return tg.value_and_grad(of_group(group))
+
+
+@functools.cache
+def hessian(group: str) -> Any:
+    return tg.hessian(of_group(group))
+
+
+def of_tensors(text: str) -> Callable[..., Any]:
+    space: dict[str, Any] = {"np": np, "weigh": weigh}
+    exec(f"def f(x):\n    return {text}", space)
+    return space["f"]  # type: ignore[no-any-return]
+
+
+def agree(found: Any, expected: Any, value: float) -> bool:
+    left_out = np.isnan(value) & (np.isnan(found) | np.isnan(expected))
+    return np.allclose(np.where(left_out, 0.0, found), np.where(left_out, 0.0, expected), rtol=1e-10, atol=1e-12, equal_nan=True)
+
+
+def points(group: str, k: int) -> list[np.ndarray]:
+    return [np.array(numbers, float) for numbers in GROUPS[group][k].points]
+
+
+@pytest.mark.parametrize(("group", "k"), ALL, ids=NAMES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_value_and_gradient_are_those_of_tensors(group: str, k: int) -> None:
+    f, text = of_group(group), GROUPS[group][k].text
+    for point in points(group, k):
+        value, gradient = value_and_gradient(group)(point, k)
+        expected_value, expected = tg.value_and_grad(of_tensors(text))(point)
+        np.testing.assert_equal(value, f(point, k), err_msg=str(point))
+        np.testing.assert_allclose(value, expected_value, rtol=1e-12, err_msg=str(point))
+        assert agree(gradient, expected, value), (point, gradient, expected)
+
+
+@pytest.mark.parametrize(("group", "k"), [(g, k) for g, k in ALL if "norms" not in g])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_hessian_is_that_of_tensors(group: str, k: int) -> None:
+    f = of_tensors(GROUPS[group][k].text)
+    for point in points(group, k):
+        found, expected = hessian(group)(point, k), tg.hessian(f)(point)
+        assert agree(found, expected, of_group(group)(point, k)), (point, found, expected)
+
+
+# Functions that move elements, or have no derivative: where they move them to is tested with views and arrays.
+MOVING = """append array_split broadcast_arrays broadcast_to column_stack concatenate conj conjugate copy delete diag diagflat
+    dstack expand_dims flip fliplr flipud full_like hstack insert moveaxis permute_dims ravel real repeat reshape roll rot90
+    split stack swapaxes take take_along_axis transpose tril triu unique vstack bincount"""
+WITHOUT_DERIVATIVE = """bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+    equal floor_divide gcd greater greater_equal invert isfinite isinf isnan lcm left_shift less less_equal logical_and logical_not
+    logical_or logical_xor nextafter not_equal right_shift shape signbit size"""
+REFUSED = """cbrt corrcoef ldexp logaddexp2 linalg.eigh linalg.eigvalsh linalg.pinv linalg.qr linalg.svd"""
+
+
+def known_to_numba(function: Any) -> bool:
+    try:
+        return numba.core.registry.cpu_target.typing_context.resolve_value_type(function) is not None
+    except ValueError:
+        return False
+
+
+def of_both_worlds() -> dict[str, Any]:
+    """Functions of NumPy that Numba compiles and that tensors have, by their names."""
+    numba.core.registry.cpu_target.typing_context.refresh()
+    tables = [look_up(place) for place in protocols.TABLES]
+    places = {name: getattr(np, name) for name in dir(np)} | {f"linalg.{name}": getattr(np.linalg, name) for name in dir(np.linalg)}
+    elementwise = {*protocols.OPERATORS, *protocols.UFUNCS, *protocols.UNARY}
+    return {
+        name: function
+        for name, function in places.items()
+        if callable(function)
+        and not isinstance(function, type)
+        and (any(name in table for table in tables) or (isinstance(function, np.ufunc) and function in elementwise))
+        and known_to_numba(function)
+    }
+
+
+def test_every_function_of_both_worlds_is_compared() -> None:
+    both = of_both_worlds()
+    texts = " ".join([*NAMES, *ELEMENTWISE])
+    compared = {both[name] for name in re.findall(r"np\.((?:linalg\.)?\w+)", texts) if name in both}
+    exempt = {both[name] for name in f"{MOVING} {WITHOUT_DERIVATIVE} {REFUSED}".split()}
+    assert len(both) > 150
+    assert sorted(name for name, function in both.items() if function not in compared | exempt) == []
+
+
+def test_every_function_that_records_in_its_own_way_is_compared() -> None:
+    texts = " ".join([*NAMES, *ELEMENTWISE, *(entry.text for entry in ALONE)])
+    compared = set(re.findall(r"\w+", texts))
+    names = {function.__name__ for function in FUNCTIONS} | set(METHODS)
+    without = {"matmul", "matrix_rank", "item", "all", "any", "argmax", "argmin"}
+    assert names <= compared | without
