@@ -1,5 +1,7 @@
 """Points, calls and differences for the tests that run over the whole rule table."""
 
+import itertools
+import math
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -98,3 +100,19 @@ def differences(rule: Rule, point: Point) -> list[float]:
 def columns(rule: Rule, count: int = 6) -> list[np.ndarray]:
     """The points as one array per argument."""
     return [np.array(column) for column in zip(*points(rule, count), strict=True)]
+
+
+# Where rules are delicate.
+EDGES = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, 1e308, -1e308, 5e-324)
+
+
+def edge_points(rule: Rule) -> list[tuple[float, ...]]:
+    parameters = [(1.0,) if is_number(rule, k) else (0.0, 1.0) for k in range(len(rule.args))]
+    few = (math.nan, math.inf, -math.inf, 0.0, -0.0, -2.5, 1e308)
+    edges = EDGES if len(differentiable(rule)) == 1 else few
+    choices = [parameters[k] if rule.partials[k] is None else edges for k in range(len(rule.args))]
+    return list(itertools.product(*choices))
+
+
+def edge_columns(rule: Rule) -> list[np.ndarray]:
+    return [np.array(column) for column in zip(*edge_points(rule), strict=True)]

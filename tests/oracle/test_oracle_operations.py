@@ -14,8 +14,7 @@ torch = pytest.importorskip("torch", reason="compares with PyTorch, which is not
 
 from operation_case import Case, as_tuple  # noqa: E402
 from rule_cases import as_case  # noqa: E402
-from rule_samples import PUBLIC, Rule, columns, differentiable, names  # noqa: E402
-from test_rules_at_edges import edge_columns  # noqa: E402
+from rule_samples import PUBLIC, Rule, columns, differentiable, edge_columns, names  # noqa: E402
 from twin_cases import NotInPyTorchError, Twins, twins  # noqa: E402
 
 import tapegrad as tg  # noqa: E402

@@ -1,31 +1,17 @@
 """The rule table where it is delicate: nan and infinities, kinks, masked branches, operands written afterwards."""
 
-import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, numbers
-from rule_samples import PUBLIC, Rule, call, columns, differentiable, is_number, names, operands, points
+from rule_samples import PUBLIC, Rule, call, columns, differentiable, edge_columns, edge_points, names, operands, points
 
 import tapegrad as tg
 
 grad = tg.autograd.grad
 every_rule = pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))
-EDGES = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, 1e308, -1e308, 5e-324)
-
-
-def edge_points(rule: Rule) -> list[tuple[float, ...]]:
-    parameters = [(1.0,) if is_number(rule, k) else (0.0, 1.0) for k in range(len(rule.args))]
-    few = (math.nan, math.inf, -math.inf, 0.0, -0.0, -2.5, 1e308)
-    edges = EDGES if len(differentiable(rule)) == 1 else few
-    choices = [parameters[k] if rule.partials[k] is None else edges for k in range(len(rule.args))]
-    return list(itertools.product(*choices))
-
-
-def edge_columns(rule: Rule) -> list[np.ndarray]:
-    return [np.array(column) for column in zip(*edge_points(rule), strict=True)]
 
 
 def gradients(rule: Rule, values: list[np.ndarray] | tuple[float, ...], create_graph: bool = False) -> list[np.ndarray]:
