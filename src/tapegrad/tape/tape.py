@@ -25,6 +25,9 @@ __all__ = ["TAPE", "Claim", "Tape", "default_tape", "owner_of", "words_of"]
 
 MAXIMUM_ROWS = 2**31 - 1024  # references are int32
 FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS, FIRST_WRITTEN = 2 * at.LEAST_ROWS, 32768, 4096, 64, 256
+# Rows that are always allowed before dead ones are looked for. Where the last result of a loop lives until the next one is there,
+# dead rows are not at the end and stay until then, and each pass walks over them: with 8,192 that took a third of a short pass.
+LEAST_LIMIT = 512
 HANDLES_A_ROW = 64  # that may be read, when dead rows are looked for, for each row recorded since the last time
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
 
@@ -168,6 +171,7 @@ class Tape(Entries):
         self._grow_handles("handle", at.HANDLE, FIRST_HANDLES)
         self._grow_handles("anchor", at.ANCHOR, FIRST_ANCHORS)
         self._move("move_written", "written", np.zeros((FIRST_WRITTEN, 2), np.int64), FIRST_WRITTEN, 0)
+        self._set_limit()
         for follow in self.on_load:
             follow()
         self.ready = True
@@ -370,7 +374,7 @@ class Tape(Entries):
         rows = self.rows
         allowed = rows + max(at.LEAST_ROWS, rows // 8) if pinned else 2 * rows + 64
         numbers = int(self.header[at.HANDLE_CAPACITY]) + int(self.header[at.ANCHOR_CAPACITY])
-        least = max(FIRST_ROWS, numbers // HANDLES_A_ROW)
+        least = max(LEAST_LIMIT, numbers // HANDLES_A_ROW)
         self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit, max(least, allowed))
 
     def note_written(self, array: np.ndarray) -> None:
