@@ -119,9 +119,8 @@ GROUPS: dict[str, list[Entry]] = {
         Entry("np.linalg.norm(x, -1)", [*REGULAR, [1, 2, 2, 3], [1, 1, 1], [1, INF, 2]]),
         Entry(f"np.linalg.norm({M})", SQUARES),
     ],
-    "norms of matrices": [
-        *(Entry(f"np.linalg.norm({M}, {order})", SQUARES) for order in ("1", "-1", "np.inf", "-np.inf", "2", "-2")),
-    ],
+    "norms of matrices": [Entry(f"np.linalg.norm({M}, {order})", SQUARES) for order in ("1", "-1", "np.inf", "-np.inf")],
+    "spectral norms": [Entry(f"np.linalg.norm({M}, {order})", SQUARES) for order in ("2", "-2")],
     "matrices": [
         Entry(f"np.linalg.det({M})", SQUARES),
         Entry(f"np.linalg.slogdet({M})[1]", SQUARES),
@@ -184,13 +183,14 @@ def test_value_and_gradient_are_those_of_tensors(group: str, k: int) -> None:
         assert agree(gradient, expected, value), (point, gradient, expected)
 
 
-@pytest.mark.parametrize(("group", "k"), [(g, k) for g, k in ALL if "norms" not in g])
+@pytest.mark.parametrize(("group", "k"), [(g, k) for g, k in ALL if g != "spectral norms"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_hessian_is_that_of_tensors(group: str, k: int) -> None:
     f = of_tensors(GROUPS[group][k].text)
     for point in points(group, k):
         found, expected = hessian(group)(point, k), tg.hessian(f)(point)
-        assert agree(found, expected, of_group(group)(point, k)), (point, found, expected)
+        known = of_group(group)(point, k) + np.sum(0.0 * tg.grad(f)(point))  # nan where the gradient is infinite or nan
+        assert agree(found, expected, known), (point, found, expected)
 
 
 # Functions that move elements, or have no derivative: where they move them to is tested with views and arrays.

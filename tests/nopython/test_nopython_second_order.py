@@ -17,7 +17,6 @@ from compiled_case import Case
 from test_nopython_rules import DOMAINS, FUNCTIONS, compiled  # noqa: F401
 
 import tapegrad as tg
-from tapegrad.errors import CompileError
 from tapegrad.nopython.derivatives import Recording
 from tapegrad.nopython.recorder import recorder
 
@@ -190,17 +189,13 @@ def test_norm_at_the_origin_has_no_derivatives() -> None:
     np.testing.assert_array_equal(tg.hvp(norm, np.zeros(2), np.ones(2)), [2.0, 0.0])
 
 
-def largest_singular_value(x):
-    return np.linalg.norm(x, 2)  # here
-
-
-def test_what_has_no_second_derivative_is_refused_by_name() -> None:
-    f = numba.njit(largest_singular_value)
+def test_what_has_no_second_derivative_says_so() -> None:
+    f = numba.njit(lambda x: np.linalg.norm(x, 2))
     point = np.array([[2.0, 1.0], [0.0, 3.0]])
     assert tg.grad(f)(point).shape == (2, 2)
-    with pytest.raises(CompileError, match=r"linalg.norm[\s\S]*# here"):
+    with pytest.raises(ValueError, match="norm of order 2 of a matrix has no second derivative"):
         tg.hessian(f)(point)
-    with pytest.raises(CompileError, match=r"linalg.norm[\s\S]*# here"):
+    with pytest.raises(ValueError, match="norm of order 2 of a matrix has no second derivative"):
         tg.hvp(f, point, point)
 
 

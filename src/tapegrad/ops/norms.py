@@ -17,6 +17,7 @@ from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.reductions import Dims, add_reduce, count, reduced
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.rules.norms import SLOPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ def _root(total: Array, order: float) -> Array:
     return np.sqrt(total) if order == 2.0 else total ** (1.0 / order)
 
 
+_NAMES = {"abs": elementwise.abs, "mul0": elementwise._mul0, "pow": elementwise.pow, "sign": elementwise.sign}
+_slope = eval(f"lambda x, y, z: {SLOPE}", _NAMES)  # the text is ours
+
+
 def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     order, removed, keepdim = ctx.attrs
@@ -148,9 +153,8 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         g = elementwise._mul0(g, wrap((~zero).astype(value.dtype)))
         z = z + wrap(zero.astype(value.dtype))
     if order == 2.0:
-        return (elementwise._mul0(g / z, x),)
-    ratio = elementwise.pow(elementwise.abs(x) / z, order - 1.0)
-    return (elementwise._mul0(g, elementwise._mul0(elementwise.sign(x), ratio)),)
+        return (elementwise._mul0(g / z, x),)  # there are fewer cotangents to divide than elements
+    return (elementwise._mul0(g, _slope(x, order, z)),)
 
 
 _NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp)

@@ -2,73 +2,85 @@
 
 from __future__ import annotations
 
-import operator
+import functools
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 
-from tapegrad.nopython.formulas.formula import call
+from tapegrad.kernels.second_partials import derivative
+from tapegrad.nopython.formulas.formula import Writer, partial
+from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.array_rows import Elements, Row, Tied, extreme, is_row, row_over
+from tapegrad.nopython.types.curved_tape import CurvedTape
 from tapegrad.nopython.types.variable_arrays import empty
+from tapegrad.rules.norms import BEND, LENGTH, SLOPE, SLOPE_OF_ANY
 
-__all__ = ["line_row", "magnitude_row", "power_row", "root_row", "spectral_row", "squares_row", "unit_row"]
+__all__ = ["line_row", "magnitude_row", "power_row", "spectral_row"]
 
 I64, F64 = ir.IntType(64), ir.DoubleType()
-ZERO, ONE = F64(0.0), F64(1.0)
+ZERO, HALF, ONE = F64(0.0), F64(0.5), F64(1.0)
 VECTOR = types.Array(types.float64, 1, "C")
 
 
+def _slope(order: Any) -> str:
+    """The text for an order; where that is known, no other is compiled."""
+    if not isinstance(order, types.IntegerLiteral):
+        return SLOPE_OF_ANY
+    return LENGTH if order.literal_value == 2 else SLOPE
+
+
+def power_row(tape, a, order, z):
+    """The row of the norm `z` of a vector, of an order that is neither zero nor infinite."""
+    raise NotImplementedError
+
+
+@overload(power_row, prefer_literal=True)
+def _power_row(tape, a, order, z):
+    slopes, bend = _slope_rows(_slope(order)), _bend_row
+    if isinstance(tape, CurvedTape):
+        return lambda tape, a, order, z: bend(tape, slopes(tape, a, order, z), order, z)
+    return lambda tape, a, order, z: slopes(tape, a, order, z)
+
+
+@functools.cache
+def _slope_rows(text: str) -> Any:
+    """The row of a sum that has the slopes of a norm, and their derivatives while the norm is held."""
+
+    @intrinsic
+    def slope_row(typingctx: Any, tape: Any, a: Any, order: Any, z: Any) -> Any:
+        def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            array = Elements(context, builder, a, args[1])
+            row = Row(context, builder, tape, args[0], array.size, array.size)
+            with array.loop() as place:
+                value, number = array.parts(place)
+                with builder.if_then(is_row(builder, number)):
+                    writer = Writer(context, builder, {"x": value, "y": args[2], "z": args[3]})
+                    row.pair(number, partial(writer, text))
+                    if isinstance(tape, CurvedTape):
+                        row.second(number, number, builder.fmul(HALF, partial(writer, derivative(text, "x", "0.0"))))
+            return row.end()
+
+        return types.int32(tape, a, types.float64, types.float64), write
+
+    return slope_row
+
+
 @intrinsic
-def unit_row(typingctx: Any, tape: Any, a: Any, z: Any) -> Any:
-    """The row of the length `z` of an array: partials are elements by length, and zero where that is zero or infinite."""
+def _bend_row(typingctx: Any, tape: Any, slopes: Any, order: Any, z: Any) -> Any:
+    """The row of a norm by the row of its slopes."""
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        z = args[2]
-        is_limit = builder.or_(builder.fcmp_ordered("==", z, ZERO), builder.fcmp_ordered("==", z, F64(float("inf"))))
-
-        def weight(place: Any, primal: Any) -> Any:
-            return builder.select(is_limit, ZERO, builder.fdiv(primal, z))
-
-        return row_over(context, builder, (tape, args[0]), Elements(context, builder, a, args[1]), weight)
-
-    return types.int32(tape, a, types.float64), write
-
-
-@intrinsic
-def squares_row(typingctx: Any, tape: Any, a: Any, z: Any) -> Any:
-    """The row of a sum of squares divided by its root `z`: the sum itself may be too large or small for a number."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        array, z = Elements(context, builder, a, args[1]), args[2]
-        is_zero = builder.fcmp_ordered("==", z, ZERO)
-        second = builder.select(is_zero, ZERO, builder.fdiv(ONE, z))
-        row = Row(context, builder, tape, args[0], array.size, array.size)
-        with array.loop() as place:
-            primal, number = array.parts(place)
-            with builder.if_then(is_row(builder, number)):
-                row.pair(number, builder.select(is_zero, ZERO, builder.fmul(F64(2.0), builder.fdiv(primal, z))))
-                row.second(number, number, second)
-        return row.end()
-
-    return types.int32(tape, a, types.float64), write
-
-
-@intrinsic
-def root_row(typingctx: Any, tape: Any, squares: Any, z: Any) -> Any:
-    """The row of the root `z` of the sum of squares; its derivatives are zero at the origin."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        _, squares, z = args
-        is_zero = builder.fcmp_ordered("==", z, ZERO)
+        _, slopes, order, z = args
         row = Row(context, builder, tape, args[0], I64(1), I64(1))
-        with builder.if_then(is_row(builder, squares)):
-            row.pair(squares, builder.select(is_zero, ZERO, F64(0.5)))
-            row.second(squares, squares, builder.select(is_zero, ZERO, builder.fdiv(F64(-0.125), z)))
+        with builder.if_then(is_row(builder, slopes)):
+            row.pair(slopes, ONE)
+            bend = partial(Writer(context, builder, {"y": order, "z": z}), BEND)
+            row.second(slopes, slopes, builder.fmul(HALF, bend))
         return row.end()
 
-    return types.int32(tape, types.int32, types.float64), write
+    return types.int32(tape, types.int32, types.float64, types.float64), write
 
 
 def _magnitude(builder: Any, value: Any) -> Any:
@@ -96,28 +108,6 @@ def magnitude_row(typingctx: Any, tape: Any, a: Any, z: Any) -> Any:
         return row_over(context, builder, (tape, args[0]), array, weight)
 
     return types.int32(tape, a, types.float64), write
-
-
-@intrinsic
-def power_row(typingctx: Any, tape: Any, a: Any, order: Any, z: Any) -> Any:
-    """The row of the norm `z` of a vector, of an order that is neither zero nor infinite."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        order, z = args[2:]
-        less, is_euclidean = builder.fsub(order, ONE), builder.fcmp_ordered("==", order, F64(2.0))
-
-        def weight(_: Any, value: Any) -> Any:
-            found = cgutils.alloca_once_value(builder, builder.fdiv(value, z))
-            is_power = builder.and_(builder.not_(is_euclidean), builder.fcmp_unordered("!=", value, ZERO))
-            builder.store(builder.select(is_euclidean, builder.load(found), ZERO), found)
-            with builder.if_then(is_power):
-                power = call(context, builder, operator.pow, builder.fdiv(_magnitude(builder, value), z), less)
-                builder.store(builder.fmul(_sign(builder, value), power), found)
-            return builder.load(found)
-
-        return row_over(context, builder, (tape, args[0]), Elements(context, builder, a, args[1]), weight)
-
-    return types.int32(tape, a, types.float64, types.float64), write
 
 
 @intrinsic

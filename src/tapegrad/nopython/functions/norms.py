@@ -6,12 +6,12 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
-from tapegrad.nopython.functions.norm_rows import line_row, magnitude_row, power_row, root_row, spectral_row, squares_row, unit_row
+from tapegrad.nopython.functions.norm_rows import line_row, magnitude_row, power_row, spectral_row
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.array_rows import combined
 from tapegrad.nopython.tape.row_writing import primals, with_row
-from tapegrad.nopython.types.curved_tape import CurvedTape, refuse_curvature
+from tapegrad.nopython.types.curved_tape import CurvedTape
 from tapegrad.nopython.types.variable import has_variables
 
 __all__ = ["norm"]
@@ -27,23 +27,10 @@ def _norm(tape, a, ord=None):
         if left_away(ord):
             return lambda tape, a, ord=None: np.linalg.norm(a)
         return lambda tape, a, ord=None: np.linalg.norm(a, ord)
-    if left_away(ord) and isinstance(tape, CurvedTape):
-
-        def curved(tape, a, ord=None):
-            z = np.linalg.norm(np.ascontiguousarray(primals(a)))
-            return with_row(z, root_row(tape, squares_row(tape, a, z), z))
-
-        return curved
     if left_away(ord):
-
-        def euclidean(tape, a, ord=None):
-            z = np.linalg.norm(np.ascontiguousarray(primals(a)))
-            return with_row(z, unit_row(tape, a, z))
-
-        return euclidean
+        return lambda tape, a, ord=None: of_elements(tape, a)
     if not isinstance(ord, (types.Integer, types.Float)):
         raise TypingError(f"[tapegrad] np.linalg.norm of variables takes a number as ord, not {ord}")
-    refuse_curvature(tape, "np.linalg.norm with ord")
     row_of_order = vector_row if a.ndim == 1 else matrix_row
 
     def of_order(tape, a, ord=None):
@@ -54,11 +41,25 @@ def _norm(tape, a, ord=None):
     return of_order
 
 
+def of_elements(tape, a):
+    """The norm of all elements, as of one vector."""
+    raise NotImplementedError
+
+
+@overload(of_elements)
+def _of_elements(tape, a):
+    def impl(tape, a):
+        z = np.linalg.norm(np.ascontiguousarray(primals(a)))
+        return with_row(z, combined(tape, a, 0.0) if z == 0.0 or z == np.inf else power_row(tape, a, 2, z))
+
+    return impl
+
+
 def vector_row(tape, a, values, ord, z):
     raise NotImplementedError
 
 
-@overload(vector_row)
+@overload(vector_row, prefer_literal=True)
 def _vector_row(tape, a, values, ord, z):
     def impl(tape, a, values, ord, z):
         if z == 0.0 or ord == 0 or (ord == 2 and z == np.inf):
@@ -91,4 +92,14 @@ def _matrix_row(tape, a, values, ord, z):
             return spectral_row(tape, a, u, s, vt, ord > 0)
         return line_row(tape, a, abs(ord) == 1, ord > 0)
 
+    def curved(tape, a, values, ord, z):
+        if abs(ord) == 2:
+            raise ValueError(
+                "np.linalg.norm of order 2 of a matrix has no second derivative in compiled functions; that of order 1 or np.inf "
+                "has one, and so has np.linalg.norm without an order"
+            )
+        return line_row(tape, a, abs(ord) == 1, ord > 0)
+
+    if isinstance(tape, CurvedTape):
+        return curved
     return by_either if known is None else by_singular_values if known == 2 else by_lines

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core import types
-from numba.core.errors import TypingError
 from numba.core.extending import intrinsic, models, register_model
 
-__all__ = ["CurvedTape", "DirectedTape", "as_curved", "as_directed", "refuse_curvature"]
+__all__ = ["CurvedTape", "DirectedTape", "as_curved", "as_directed"]
 
 
 class CurvedTape(types.Type):
@@ -49,11 +48,3 @@ def _seen_as(kind: CurvedTape) -> Any:
 
 
 as_curved, as_directed = _seen_as(CurvedTape()), _seen_as(DirectedTape())
-
-
-def refuse_curvature(tape: types.Type, name: str) -> None:
-    """Raise where a function that has no second derivative of its own is compiled for them."""
-    if isinstance(tape, CurvedTape):
-        raise TypingError(
-            f"[tapegrad] {name} of variables has no second derivative in compiled functions; write it out with arithmetic"
-        )
