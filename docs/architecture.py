@@ -21,8 +21,8 @@ INNER_FIGURE = DOCS / "nopython.svg"
 # From the ground up: a room imports those before it only. The ground are files in no room, the roof is the package itself.
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
-    "surface", "numpy_protocol", "numpy_arrays", "linear", "nopython", "library_build", "drivers", "optimize", "nn", "optim",
-    "files", "utils", "roof",
+    "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "drivers", "optimize", "nn",
+    "optim", "files", "utils", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -45,7 +45,7 @@ FLOORS = (
     ("surface", "linear", "nopython"),
     ("numpy_protocol", "nn", "library_build"),
     ("numpy_arrays",),
-    ("drivers",),
+    ("drivers", "numpy"),
     ("files", "utils", "optimize"),
 )
 INNER_FLOORS = (

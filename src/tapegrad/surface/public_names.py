@@ -138,6 +138,7 @@ FAMILIES = {
     "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",
     "nn": ".",
+    "numpy": ".",
     "optim": ".",
     "optimize": ".",
 }

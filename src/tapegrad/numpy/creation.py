@@ -1,0 +1,118 @@
+"""Arrays that are made inside of a function that is differentiated can hold tracked values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.surface.conversions import to
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["as_made_array", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array"]
+
+KINDS = "fiub"  # of dtypes that arrays of ours can have
+
+
+def own(value: Any) -> Any:
+    """An array of NumPy's as one that can hold tracked values, inside of a function that is differentiated; else itself."""
+    if untracked_values.depth() and type(value) is np.ndarray and value.dtype.kind in KINDS and value.dtype.itemsize <= 8:
+        if value.dtype.kind == "f" and value.dtype.itemsize < 4:
+            return value
+        return as_arrays(make(value if value.flags.writeable else value.copy(), 0))
+    return value
+
+
+def holds_tensors(value: Any) -> bool:
+    """Whether there is a tensor in nested lists and tuples."""
+    return isinstance(value, (list, tuple)) and any(isinstance(x, Tensor) or holds_tensors(x) for x in value)
+
+
+def converted(value: Any) -> Any:
+    """Nested lists in which there are tensors as arrays."""
+    if isinstance(value, list) and holds_tensors(value):
+        return made_array(value)
+    return value
+
+
+def _in_dtype(x: Tensor, dtype: Any) -> Any:
+    return x if dtype is None else as_arrays(to(x, np.dtype(dtype)))
+
+
+def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", ndmin: int = 0, **others: Any) -> Any:
+    """`numpy.array`, also of nested lists in which there are tracked numbers and arrays.
+
+    Raises
+    ------
+    ValueError
+        If their shapes differ.
+    """
+    if isinstance(object, Tensor):
+        found = _in_dtype(object, dtype)
+        found = np.copy(found) if copy and found is object else found
+    elif holds_tensors(object):
+        parts = [made_array(part, dtype) for part in object]
+        shapes = {np.shape(part) for part in parts}
+        if len(shapes) > 1:
+            raise ValueError(f"setting an array element with a sequence: the parts have the shapes {sorted(shapes)}")
+        found = np.stack(parts)
+    else:
+        return own(np.array(object, dtype, copy=copy, order=order, ndmin=ndmin, **others))  # type: ignore[call-overload]
+    return np.reshape(found, (1,) * (ndmin - np.ndim(found)) + np.shape(found)) if ndmin > np.ndim(found) else found
+
+
+def as_made_array(a: Any, dtype: Any = None, order: Any = None, **others: Any) -> Any:
+    """`numpy.asarray`, in the same way."""
+    if isinstance(a, Tensor):
+        return _in_dtype(a, dtype)
+    return made_array(a, dtype) if holds_tensors(a) else own(np.asarray(a, dtype, order, **others))
+
+
+def creating(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of NumPy that makes an array from nothing but numbers."""
+
+    @functools.wraps(function)
+    def create(*args: Any, **kwargs: Any) -> Any:
+        return own(function(*args, **kwargs))
+
+    return create
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
+    """`numpy.full`, also of a tracked value."""
+    if isinstance(fill_value, Tensor) or holds_tensors(fill_value):
+        return np.copy(np.broadcast_to(as_made_array(fill_value, dtype), shape))
+    return own(np.full(shape, fill_value, dtype, **others))
+
+
+class joined_rows:  # noqa: N801 - an instance is NumPy's `r_`
+    """``np.r_``: its parts one after the other."""
+
+    like, axis = np.r_, -1
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(part, Tensor) or holds_tensors(part) for part in parts):
+            return own(self.like[key])
+        if any(isinstance(part, str) for part in parts):
+            raise TypeError("r_ and c_ with directives take no tracked values; write np.concatenate or np.stack")
+        return self._joined([part if isinstance(part, Tensor) else self._part(part) for part in parts])
+
+    def _part(self, part: Any) -> Any:
+        return as_made_array(np.r_[part] if isinstance(part, slice) else part)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        return np.concatenate([np.reshape(part, (1,)) if np.ndim(part) == 0 else part for part in parts], -1)
+
+
+class joined_columns(joined_rows):  # noqa: N801
+    """``np.c_``: its parts as columns."""
+
+    like = np.c_  # type: ignore[assignment]
+
+    def _joined(self, parts: list[Any]) -> Any:
+        return np.concatenate([np.reshape(part, (-1, 1)) if np.ndim(part) < 2 else part for part in parts], -1)
