@@ -1,4 +1,7 @@
-"""Numbers taken apart: quotient and remainder, mantissa and exponent, rounded. The integer parts are constants."""
+"""Numbers taken apart: quotient and remainder, mantissa and exponent, rounded. The integer parts are constants.
+
+What is not constant is recorded as a remainder or a product, whose derivatives are those of the table.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,9 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
-from tapegrad.nopython.numba_interface.linking import overload
-from tapegrad.nopython.tape.row_writing import end_row, primal, primals, put, row, start_row, with_row
+from tapegrad.nopython.numba_interface.linking import overload, part
+from tapegrad.nopython.tape.row_writing import primal, primals, row, with_row
+from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import REAL, Variable, has_variables
 
 __all__ = ["QUOTIENTS"]
@@ -18,22 +22,14 @@ __all__ = ["QUOTIENTS"]
 SCALAR = (Variable, *REAL)
 
 
-def scaled(tape, a, factor):
-    """A row with one pair."""
-    raise NotImplementedError
+@part
+def scaled(a, factor):
+    return a * factor
 
 
-@overload(scaled)
-def _scaled(tape, a, factor):
-    def impl(tape, a, factor):
-        start = start_row(tape, 1, 0)
-        end = start
-        if row(a) != 0:
-            put(tape, end, row(a), factor)
-            end += 1
-        return end_row(tape, start, end)
-
-    return impl
+@part(error_model="numpy")
+def remainder(a, b):
+    return np.remainder(a, b)
 
 
 def _divmod(function: Callable[..., Any]) -> Any:
@@ -49,17 +45,11 @@ def _divmod(function: Callable[..., Any]) -> Any:
         if not isinstance(a, SCALAR) or not isinstance(b, SCALAR):
             return None
 
+        recording = twin(remainder)
+
         def impl(tape, a, b):
-            quotient, remainder = function(primal(a), primal(b))
-            start = start_row(tape, 2, 0)
-            end = start
-            if row(a) != 0:
-                put(tape, end, row(a), 1.0)
-                end += 1
-            if row(b) != 0:
-                put(tape, end, row(b), -quotient)
-                end += 1
-            return with_row(quotient, 0), with_row(remainder, end_row(tape, start, end))
+            quotient, rest = function(primal(a), primal(b))
+            return with_row(quotient, 0), with_row(rest, row(recording(tape, a, b)))
 
         return impl
 
@@ -76,7 +66,12 @@ def _ldexp(function: Callable[..., Any]) -> Any:
             return lambda tape, a, exponent: function(a, exponent)
         if not isinstance(exponent, types.Integer):
             return None
-        return lambda tape, a, exponent: with_row(function(primal(a), exponent), scaled(tape, a, math.ldexp(1.0, exponent)))
+        recording = twin(scaled)
+
+        def impl(tape, a, exponent):
+            return with_row(function(primal(a), exponent), row(recording(tape, a, math.ldexp(1.0, exponent))))
+
+        return impl
 
     return call
 
@@ -90,9 +85,11 @@ def _frexp(tape, a):
     if not isinstance(a, Variable):
         return lambda tape, a: math.frexp(a)
 
+    recording = twin(scaled)
+
     def impl(tape, a):
         mantissa, exponent = math.frexp(primal(a))
-        return with_row(mantissa, scaled(tape, a, math.ldexp(1.0, -exponent))), exponent
+        return with_row(mantissa, row(recording(tape, a, math.ldexp(1.0, -exponent)))), exponent
 
     return impl
 
