@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Deferred", "NamesOnDemand", "look_up", "places"]
+__all__ = ["Deferred", "MadeOnDemand", "NamesOnDemand", "look_up", "places"]
 
 
 def look_up(place: str) -> Any:
@@ -27,6 +27,25 @@ def places(files: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
             else:
                 found[name] = partial(look_up, f"{file}:{name}")
     return found
+
+
+class MadeOnDemand(dict[Any, Any]):
+    """A table whose values are made, each from its key, when they are first asked for.
+
+    Parameters
+    ----------
+    make : callable
+        Raises `KeyError` for a key that has none.
+    """
+
+    __slots__ = ("_make",)
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: Any) -> Any:
+        return self.setdefault(key, self._make(key))  # another thread may have been first
 
 
 class Deferred:

@@ -200,7 +200,7 @@ MOVING = """append array_split broadcast_arrays broadcast_to column_stack concat
 WITHOUT_DERIVATIVE = """bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
     equal floor_divide gcd greater greater_equal invert isfinite isinf isnan lcm left_shift less less_equal logical_and logical_not
     logical_or logical_xor nextafter not_equal right_shift shape signbit size"""
-REFUSED = """cbrt corrcoef ldexp logaddexp2 linalg.eigh linalg.eigvalsh linalg.pinv linalg.qr linalg.svd"""
+REFUSED = """corrcoef ldexp linalg.eigh linalg.eigvalsh linalg.pinv linalg.qr linalg.svd"""
 
 
 def known_to_numba(function: Any) -> bool:

@@ -142,6 +142,10 @@ CONVENTIONS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = 
     "copysign of a negative number": (lambda x: tg.copysign(x, 1.0), -2.0, -1.0),
     "sinc at 0": (lambda x: x.sinc(), 0.0, 0.0),
     "sinc near 0": (lambda x: x.sinc(), 1e-9, -(math.pi**2) / 3 * 1e-9),
+    "cbrt at 0": (lambda x: x.cbrt(), 0.0, math.inf),
+    "fmax of two that tie, the first": (lambda x: tg.fmax(x, tg.ones_like(x)), 1.0, 1.0),
+    "fmax of two that tie, the second": (lambda x: tg.fmax(tg.ones_like(x), x), 1.0, 0.0),
+    "fmin beside nan": (lambda x: tg.fmin(x, tg.full_like(x, math.nan)), 1.0, 1.0),
     "erfinv at 1": (lambda x: x.erfinv(), 1.0, math.inf),
     "logit at 0": (lambda x: x.logit(), 0.0, math.inf),
     "floor at 0": (lambda x: x.floor(), 0.0, 0.0),
@@ -185,6 +189,12 @@ def test_second_derivative_of_a_square_at_zero() -> None:
     x = leaf(0.0)
     (g,) = grad(x**2, x, create_graph=True)
     assert_values(grad(g, x)[0], 2.0)
+
+
+def test_second_derivative_of_cbrt_at_zero_is_infinite() -> None:
+    x = leaf(0.0)
+    (g,) = grad(tg.cbrt(x), x, create_graph=True)
+    assert_values(grad(g, x)[0], -math.inf)
 
 
 def test_fourth_derivative_of_sinc_at_zero() -> None:

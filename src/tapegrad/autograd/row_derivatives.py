@@ -12,7 +12,7 @@ from tapegrad.autograd.host_rows import context_of
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.engine import layout as at
-from tapegrad.kernels.opcodes import OPCODES, names_in
+from tapegrad.kernels.opcodes import OPCODES, calls_in, names_in
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Payload, strided_gather, strided_scatter, sum_to
@@ -22,7 +22,6 @@ from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["Contributions", "apply_partials", "contributions", "dtype_of"]
 
-NAMES: dict[str, Any] = FUNCTIONS | {"mul0": FUNCTIONS["_mul0"], "__builtins__": {}}
 Contributions = list[tuple[Argument, Tensor]]
 _partials: dict[str, Callable[..., Any]] = {}
 
@@ -31,8 +30,9 @@ def partial(text: str) -> Callable[..., Any]:
     """A rule's partial as a function of Tensors ``x, y, w, z``."""
     function = _partials.get(text)
     if function is None:
-        # Rule text is ours, never a user's.
-        function = _partials[text] = eval(f"lambda x, y, w, z: {text}", NAMES)
+        # Rule text is ours, never a user's. It calls private rules by their names without the underscore.
+        names = {name: FUNCTIONS[name if name in OPCODES else f"_{name}"] for name in calls_in(text)}
+        function = _partials[text] = eval(f"lambda x, y, w, z: {text}", {**names, "__builtins__": {}})
     return function
 
 
@@ -172,9 +172,9 @@ def apply_partials(
         elif text == "-1.0":
             c = -g
         elif names_in(text) & {"x", "y", "w", "z"}:
-            c = NAMES["mul0"](g, partial(text)(*values, result))
+            c = FUNCTIONS["_mul0"](g, partial(text)(*values, result))
         else:
-            c = NAMES["mul0"](g, float(partial(text)(None, None, None, None)))
+            c = FUNCTIONS["_mul0"](g, float(partial(text)(None, None, None, None)))
         contributions.append((argument, sum_to(c, shape_of(argument.slot))))
     return contributions
 

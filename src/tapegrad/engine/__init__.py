@@ -10,6 +10,7 @@ SOURCES = (
     "memory",
     "strided",
     "reference_counts",
+    "rule_loops",
     "handles",
     "rows",
     "records",

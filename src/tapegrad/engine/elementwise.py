@@ -30,6 +30,7 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row
 from tapegrad.engine.plan import record_of, wanted
+from tapegrad.engine.rule_loops import loops_of
 from tapegrad.engine.strided import flat_copy, read
 
 # How a block of an operand is had: where it stands, filled once for all, as a copy of contiguous or of strided elements.
@@ -183,7 +184,7 @@ def is_constant(sweep, uses):
 
 
 @inline
-def settle(tape, sweep, slot, target, partial, uses, adjoint):
+def settle(tape, sweep, slot, target, loops, partial, uses, adjoint):
     """Finish a first contribution that needs no blocks: the same for every element, or the adjoint itself in its own place."""
     address = get(target, ADDRESS)
     if get(target, IS_FIRST) == 0 or get(target, LANDING) == SCATTERED:
@@ -192,7 +193,7 @@ def settle(tape, sweep, slot, target, partial, uses, adjoint):
         block = get(sweep, SCRATCH)
         x, y, w, z, g, out = block, block + SPAN, block + 2 * SPAN, block + 3 * SPAN, block + 4 * SPAN, block + 5 * SPAN
         if partial != UNIT:
-            call8(get(get(sweep, KERNELS), PARTIAL_BLOCK), partial, 1, x, y, w, z, g, out)
+            call8(loops, partial, 1, x, y, w, z, g, out)
         contribute_uniform(tape, sweep, slot, address, g if partial == UNIT else out)
         put(target, LANDING, SETTLED)
     elif partial == UNIT and address == adjoint:
@@ -247,20 +248,20 @@ def elementwise_step(tape, sweep, opcode, record, word):
             describe_adjoint(sweep, q, adjoint, number, word, size)
         else:
             describe_operand(tape, sweep, record, q, size, rank, dimensions)
-    waiting = 0
+    waiting, loops = 0, loops_of(get(sweep, KERNELS), opcode)
     for k in range(arguments):
         slot, target = argument_row(record, k), targets + 8 * DESCRIPTION * k
         put(target, LANDING, SETTLED)
         if wanted(sweep, slot):
             describe_target(tape, sweep, k, slot, size, rank, dimensions)
-            settle(tape, sweep, slot, target, load_i64(rule + 8 + 8 * k), all_uses >> (4 * k), adjoint)
+            settle(tape, sweep, slot, target, loops, load_i64(rule + 8 + 8 * k), all_uses >> (4 * k), adjoint)
         if get(target, LANDING) != SETTLED:
             waiting += 1
             # What overwrites the adjoint must not be read again by the next argument, so blocks of it are copied first.
             own = operands + 8 * DESCRIPTION * 4
             if get(target, ADDRESS) == adjoint and get(own, HOW) == DIRECT:
                 put(own, HOW, FLAT)
-    scratch, partials = get(sweep, SCRATCH) + 5 * SPAN, get(get(sweep, KERNELS), PARTIAL_BLOCK)
+    scratch = get(sweep, SCRATCH) + 5 * SPAN
     for start in range(0, size if waiting > 0 else 0, BLOCK):
         count = min(BLOCK, size - start)
         for q in range(5):
@@ -277,6 +278,6 @@ def elementwise_step(tape, sweep, opcode, record, word):
             out = g
             if partial != UNIT:
                 out = get(target, ADDRESS) + 8 * start if landing == STRAIGHT else scratch
-                call8(partials, partial, count, x, y, w, z, g, out)
+                call8(loops, partial, count, x, y, w, z, g, out)
             if partial == UNIT or landing != STRAIGHT:
                 send_block(sweep, k, out, start, count, rank, dimensions)

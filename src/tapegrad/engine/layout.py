@@ -28,7 +28,9 @@ ANCHOR, ANCHOR_CAPACITY, ANCHOR_FREE = 50, 51, 52  # like the handles, but rows 
 MOVES = 53  # how often rows have moved
 UNREFERENCED_LOW, UNREFERENCED_HIGH = 54, 55  # between which slots rows may have lost their last reference; HIGH -1: none
 TENSOR_CLASS, ARRAY_CLASS = 56, 57  # of which results are: arrays where an operand is one; 0 before there are any
-HEADER_WORDS = 58
+KERNEL_TABLE = 58  # address of the table of kernels
+OPERAND_X, OPERAND_Y, VALUE_OF_LOOP = 59, 60, 61  # numbers on the way to and from a loop over one element
+HEADER_WORDS = 62
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
@@ -85,7 +87,8 @@ SWEEP_WORDS = 28
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
 ELEMENTWISE_STEP, GATHER_STEP, SCATTER_STEP, JOIN_STEP, FILL_BLOCK = 5, 6, 7, 8, 9
-SCALAR_RUN, KERNEL_COUNT = 10, 11
+SCALAR_RUN, OTHER_SCALARS = 10, 11
+KERNEL_COUNT = 12  # after them come the loops of each rule that is not among the common ones
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 BLOCK = 512
 # An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing

@@ -34,6 +34,7 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.owned import argument_count, argument_row
 from tapegrad.engine.plan import record_of, wanted
+from tapegrad.engine.rule_loops import loops_of, own_loops
 from tapegrad.engine.sweep import partials_of
 
 
@@ -309,8 +310,8 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
         kind, factor = NUMBER_FACTOR, bits_of(1.0)
         if number != UNIT:
             out = get(linear, FACTORS) + 8 * get(linear, FACTOR_COUNT)
-            partials_at = get(get(sweep, KERNELS), PARTIAL_BLOCK)
-            written = evaluate(sweep, partials_at, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
+            loops = loops_of(get(sweep, KERNELS), opcode)
+            written = evaluate(sweep, loops, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
             kind, factor = factor_of(linear, written)
         x = load_i64(places + 8 * slot)
         at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place, place, clear)
@@ -332,7 +333,8 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
             continue
         out = get(linear, FACTORS) + 8 * get(linear, FACTOR_COUNT)
         reads = load_i64(get(linear, SECOND_TABLE) + 96 * opcode + 48 + 8 * pair)
-        written = evaluate(sweep, get(linear, SECOND_BLOCK), number, size, rank, dimensions, reads, out)
+        loops = get(linear, SECOND_BLOCK) if opcode < COMMON else own_loops(get(sweep, KERNELS), opcode)
+        written = evaluate(sweep, loops, number, size, rank, dimensions, reads, out)
         # The adjoint will be multiplied into it, which differs from element to element.
         value = load_f64(out)
         for e in range(written, size):
@@ -372,6 +374,18 @@ def place_of_argument(tape, sweep, record, kind, places):
 
 
 @inline
+def own_second_partials(sweep, linear, opcode, x, y, z, out):
+    """Second partials of scalars by the loops of a rule that is not among the common ones."""
+    loops, scratch = own_loops(get(sweep, KERNELS), opcode), get(sweep, SCRATCH)
+    store_f64(scratch, x)
+    store_f64(scratch + 8, y)
+    store_f64(scratch + 16, z)
+    for pair in range(3):
+        if second_number(linear, opcode, pair) >= 0:
+            call8(loops, SECOND_LOOPS + pair, 1, scratch, scratch + 8, scratch + 8, scratch + 16, scratch + 16, out + 8 * pair)
+
+
+@inline
 def plain_entry(tape, sweep, linear, slot, opcode, place, places):
     """The entry of a row of scalars; its place."""
     a, b = load_i32(get(tape, FIRST) + 4 * slot), load_i32(get(tape, SECOND) + 4 * slot)
@@ -397,7 +411,11 @@ def plain_entry(tape, sweep, linear, slot, opcode, place, places):
     curve = get(linear, CURVES) + CURVE_BYTES * (get(linear, ENTRIES) - 1)
     x = load_f64(value + 8 * a if a >= 0 else constant + 8 * (-2 - a))
     y = load_f64(value + 8 * b if b >= 0 else constant + 8 * (-2 - b))
-    call_scalar(get(linear, SECOND_SCALAR), opcode, 1 if has_x else 0, 1 if has_y else 0, x, y, load_f64(value + 8 * slot), curve)
+    z = load_f64(value + 8 * slot)
+    if opcode < COMMON:
+        call_scalar(get(linear, SECOND_SCALAR), 0, opcode, 1 if has_x else 0, 1 if has_y else 0, x, y, z, curve)
+    else:
+        own_second_partials(sweep, linear, opcode, x, y, z, curve)
     if not xx:
         store_f64(curve, 0.0)
     if not xy:

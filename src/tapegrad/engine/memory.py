@@ -110,17 +110,17 @@ call4_word, call11_word = _caller(4, types.int64), _caller(11, types.int64)
 
 
 @intrinsic
-def call_scalar(context, address, opcode, has_x, has_y, x, y, z, out):
+def call_scalar(context, address, kernels, opcode, has_x, has_y, x, y, z, out):
     """Call the compiled partials of a plain row by address."""
 
     def generate(context, builder, signature, arguments):
         word, double = ir.IntType(64), ir.DoubleType()
-        kernel = ir.FunctionType(ir.VoidType(), [word] * 3 + [double] * 3 + [word])
+        kernel = ir.FunctionType(ir.VoidType(), [word] * 4 + [double] * 3 + [word])
         builder.call(builder.inttoptr(arguments[0], kernel.as_pointer()), arguments[1:])
         return context.get_dummy_value()
 
     word, double = types.int64, types.float64
-    return types.void(word, word, word, word, double, double, double, word), generate
+    return types.void(word, word, word, word, word, double, double, double, word), generate
 
 
 @intrinsic

@@ -56,6 +56,7 @@ from tapegrad.engine.objects import (
     type_of,
 )
 from tapegrad.engine.record_scalars import record_scalars
+from tapegrad.engine.rule_loops import has_loops, value_by_loop
 
 
 @inline
@@ -74,6 +75,18 @@ def recording(tape):
 def forms_of(tape, opcode):
     """Bits that say which compiled forms a rule's value has."""
     return load_i64(get(tape, RULES) + 32 * opcode)
+
+
+@inline
+def has_scalar_form(tape, opcode):
+    """Whether a rule's value on scalars can be computed here."""
+    return forms_of(tape, opcode) & HAS_SCALAR != 0 and has_loops(tape, opcode)
+
+
+@inline
+def value_of(tape, opcode, x, y):
+    """A rule's value on scalars."""
+    return call_primal(get(tape, PRIMAL), opcode, x, y) if opcode < COMMON else value_by_loop(tape, opcode, x, y)
 
 
 @inline
@@ -129,10 +142,10 @@ def deliver_tensor(tape, t, data, handle):
 def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle):
     """Compute and record on two floats, or one; as `deliver_tensor` answers."""
     tracked = x_handle != 0 or y_handle != 0
-    if forms_of(tape, opcode) & HAS_SCALAR == 0 or (tracked and get(tape, SCALARS_READY) == 0):
+    if not has_scalar_form(tape, opcode) or (tracked and get(tape, SCALARS_READY) == 0):
         return deliver_tensor(tape, t, 0, 0)
     x, y = float_value(a), float_value(b)
-    z = call_primal(get(tape, PRIMAL), opcode, x, y)
+    z = value_of(tape, opcode, x, y)
     data = new_float(z)
     handle = 0
     if data != 0 and tracked:
@@ -157,9 +170,9 @@ def compute(tape, opcode, count, a, b, out):
     loop = get(tape, LOOPS) + 16 * opcode
     if load_i64(loop) != 0:
         call_loop(load_i64(loop), load_i64(loop + 8), n, x, x_stride, y, y_stride, z, count - 1)
-    elif forms_of(tape, opcode) & HAS_EXACT != 0:
+    elif forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode):
         for j in range(n):
-            value = call_primal(get(tape, PRIMAL), opcode, load_f64(x + x_stride * j), load_f64(y + y_stride * j))
+            value = value_of(tape, opcode, load_f64(x + x_stride * j), load_f64(y + y_stride * j))
             store_f64(z + 8 * j, value)
     else:
         return False

@@ -21,6 +21,7 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, write_row
+from tapegrad.engine.rule_loops import has_loops
 
 
 @inline
@@ -58,7 +59,7 @@ def is_known(tape, obj):
 def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
     """Record an elementwise operation on up to three operands, arrays or floats; its handle or why not."""
     number = FLOAT64 if is_float(tape, pz) else array_type_number(pz)
-    if number != FLOAT64 and number != FLOAT32:
+    if (number != FLOAT64 and number != FLOAT32) or not has_loops(tape, opcode):
         return UNSUPPORTED
     if not is_known(tape, px) or (count > 1 and not is_known(tape, py)) or (count > 2 and not is_known(tape, pw)):
         return UNSUPPORTED

@@ -22,6 +22,7 @@ from tapegrad.engine.memory import (
 )
 from tapegrad.engine.reference_counts import hold, note_unreferenced, unhold
 from tapegrad.engine.rows import refuse, write_row
+from tapegrad.engine.rule_loops import has_loops
 
 
 @inline
@@ -72,6 +73,8 @@ def record_scalars(tape, opcode, count, x_handle, x, y_handle, y, z):
     """One row for ``z = op(x)`` or ``z = op(x, y)``; handle 0 is a constant, folded into the row."""
     if x_handle < 0 or y_handle < 0:
         return NEW_LEAF
+    if not has_loops(tape, opcode):
+        return UNSUPPORTED
     if refuse(tape, 3, 0):
         return FULL
     if (x_handle > 0 and not is_double(tape, x_handle)) or (y_handle > 0 and not is_double(tape, y_handle)):

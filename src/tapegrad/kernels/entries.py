@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tapegrad.engine import layout as at
+from tapegrad.kernels.opcodes import LOOPS
 
 __all__ = ["ENTRIES", "KERNELS_OF", "KERNEL_WORDS", "OTHER_NAMES"]
 
@@ -46,7 +47,7 @@ ENTRIES = [
     "place_leaf",
     "wants",
     "start",
-    "primal_block",
+    "call_loop_of_rule",
     "solve_recurrence",
 ]
 
@@ -62,7 +63,8 @@ KERNEL_WORDS = {
     "join_step": at.JOIN_STEP,
     "fill_block": at.FILL_BLOCK,
     "scalar_run": at.SCALAR_RUN,
-}
+    "other_scalars": at.OTHER_SCALARS,
+} | LOOPS
 
 # Entries under another name, where they need more kernels.
 OTHER_NAMES = {"array_leaf_row": "leaf_row"}

@@ -12,19 +12,21 @@ from pathlib import Path
 
 from tapegrad.engine import LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.kernels.opcodes import (
-    COMPILED_PRIMALS,
     HAS_EXACT,
     HAS_SCALAR,
     MATH,
     OPCODES,
+    PRIMAL_LOOP,
+    SECOND_LOOPS,
     calls_in,
     compiled_forms,
+    is_compilable,
     is_quick,
     names_in,
     partial_texts,
 )
-from tapegrad.kernels.second_partials import second_partials, second_texts
-from tapegrad.rules.table import POWERS, RULES
+from tapegrad.kernels.second_partials import PAIRS, ZERO, second_partial, second_partials, second_texts
+from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 
 __all__ = ["linear_source", "source"]
 
@@ -57,10 +59,10 @@ def _branches(cases: list[tuple[int, list[str]]], subject: str) -> Iterator[str]
 def _scalar_cases(inlined: bool) -> list[tuple[int, list[str]]]:
     """Bodies computing both partials of a plain row; a costly one is skipped where its operand is a constant."""
     cases = []
-    for opcode, rule in enumerate(RULES):
+    for opcode, rule in enumerate(RULES[:COMMON]):
         if len(rule.args) > 2 or inlined != is_quick(rule):
             continue
-        texts = [text or "nan" for text in (*rule.partials, "0.0")[:2]]
+        texts = [text or "math.nan" for text in (*rule.partials, "0.0")[:2]]
         body = []
         for result, have, text in zip(("dx", "dy"), ("has_x", "has_y"), texts, strict=False):
             body.append(f"{result} = ({text}) if {have} else 0.0" if calls_in(text) - {"where", "mul0"} else f"{result} = {text}")
@@ -76,8 +78,8 @@ def _scalar_partials() -> str:
     """
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,float64,float64,float64,int64)")',
-            "def scalar_partials(opcode, has_x, has_y, x, y, z, out):",
+            '@kernel("void(int64,int64,int64,int64,float64,float64,float64,int64)")',
+            "def scalar_partials(kernels, opcode, has_x, has_y, x, y, z, out):",
             "    nan, dx, dy = math.nan, 0.0, 0.0",
             *_branches(_scalar_cases(inlined=False), "opcode"),
             "    store_f64(out, dx)",
@@ -86,8 +88,9 @@ def _scalar_partials() -> str:
             "@always_inline",
             "def partials(sweep, opcode, has_x, has_y, x, y, z):",
             *_branches([(opcode, [*body, "return dx, dy"]) for opcode, body in _scalar_cases(inlined=True)], "opcode"),
-            "    scratch = get(sweep, SCRATCH)",
-            "    call_scalar(get(get(sweep, KERNELS), SCALAR_PARTIALS), opcode, has_x, has_y, x, y, z, scratch)",
+            "    kernels, scratch = get(sweep, KERNELS), get(sweep, SCRATCH)",
+            "    kernel = get(kernels, SCALAR_PARTIALS if opcode < COMMON else OTHER_SCALARS)",
+            "    call_scalar(kernel, kernels, opcode, has_x, has_y, x, y, z, scratch)",
             "    return load_f64(scratch), load_f64(scratch + 8)",
             "",
         ]
@@ -99,12 +102,13 @@ def _loop(names: set[str], value: str) -> list[str]:
     return ["for j in range(n):", *(f"    {line}" for line in reads), f"    out[j] = {value}"]
 
 
+def _partial_loop(text: str) -> list[str]:
+    return _loop(names_in(text), "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})")
+
+
 def _partial_block() -> str:
-    """One loop over a contiguous block for each distinct partial."""
-    cases = []
-    for number, text in enumerate(partial_texts()):
-        value = "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})"
-        cases.append((number, _loop(names_in(text), value)))
+    """One loop over a contiguous block for each distinct partial of the common rules."""
+    cases = [(number, _partial_loop(text)) for number, text in enumerate(partial_texts())]
     return "\n".join(
         [
             '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
@@ -118,12 +122,13 @@ def _partial_block() -> str:
 
 def _operators() -> str:
     """What the compiled operators need of the table: which rules have one, their values on scalars, and the exact powers."""
-    compiled = [(opcode, rule) for opcode, rule in enumerate(RULES) if compiled_forms(rule)]
+    compiled = [(opcode, rule) for opcode, rule in enumerate(RULES[:COMMON]) if compiled_forms(rule)]
     operators = tuple((opcode, len(rule.args)) for opcode, rule in enumerate(RULES) if len(rule.args) < 3 and rule.name != "_alias")
     return "\n".join(
         [
             f"OPERATORS = {operators}",
-            f"RULE_COUNT, HAS_SCALAR, HAS_EXACT = {len(RULES)}, {HAS_SCALAR}, {HAS_EXACT}",
+            f"RULE_COUNT, COMMON, HAS_SCALAR, HAS_EXACT = {len(RULES)}, {COMMON}, {HAS_SCALAR}, {HAS_EXACT}",
+            f"SECOND_LOOPS, PRIMAL_LOOP = {SECOND_LOOPS}, {PRIMAL_LOOP}",
             "",
             '@kernel("float64(int64,float64,float64)")',
             "def primal(opcode, x, y):",
@@ -140,19 +145,21 @@ def _operators() -> str:
     )
 
 
-def _primal_block() -> str:
-    """Forward loops for the functions that NumPy lacks."""
-    cases = []
-    for opcode, rule in enumerate(RULES):
-        if rule.name in COMPILED_PRIMALS:
-            cases.append((opcode, _loop(names_in(rule.primal), rule.primal)))
+def _own_loops(rule: Rule) -> str:
+    """All loops of a rule that is not among the common ones, as a kernel: partials, second partials and value by their numbers."""
+    cases = [(k, _partial_loop(text)) for k, text in enumerate(rule.partials) if text not in (None, "1.0")]
+    for number, (i, j) in enumerate(PAIRS):
+        text = second_partial(rule, i, j) if j < len(rule.args) else ZERO
+        if text != ZERO:
+            cases.append((SECOND_LOOPS + number, _loop(names_in(text), text)))
+    if is_compilable(rule):
+        cases.append((PRIMAL_LOOP, _loop(names_in(rule.primal), rule.primal)))
     return "\n".join(
         [
-            '@entry("int64(int64,int64,int64,int64,int64)")',
-            "def primal_block(opcode, n, x_at, y_at, out_at):",
-            "    xs, ys, out = f64(x_at, n), f64(y_at, n), f64(out_at, n)",
-            *_branches(cases, "opcode"),
-            "    return 0",
+            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
+            f"def loops_of_{rule.name}(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            "    xs, ys, ws, zs, gs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(g_at, n), f64(out_at, n)",
+            *_branches(cases, "number"),
             "",
         ]
     )
@@ -180,7 +187,7 @@ def source() -> str:
             node.decorator_list.append(ast.Name("inline"))
     parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:2]]
-    parts += [_scalar_partials(), _partial_block(), _primal_block(), _operators()]
+    parts += [_operators(), _scalar_partials(), _partial_block(), *map(_own_loops, RULES[COMMON:])]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[2:]]
     return "\n\n".join(parts) + "\n"
 
@@ -188,15 +195,15 @@ def source() -> str:
 def _second_partials() -> str:
     """Second partials: of plain rows all three at once, of arrays one loop for each distinct expression."""
     scalars = []
-    for opcode, rule in enumerate(RULES):
+    for opcode, rule in enumerate(RULES[:COMMON]):
         texts = [second_partials().get((opcode, pair), "0.0") for pair in range(3)]
         if len(rule.args) < 3 and set(texts) != {"0.0"}:
             scalars.append((opcode, [f"{name} = {text}" for name, text in zip(("xx", "xy", "yy"), texts, strict=True)]))
     blocks = [(number, _loop(names_in(text), text)) for number, text in enumerate(second_texts())]
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,float64,float64,float64,int64)")',
-            "def second_scalar(opcode, has_x, has_y, x, y, z, out):",
+            '@kernel("void(int64,int64,int64,int64,float64,float64,float64,int64)")',
+            "def second_scalar(kernels, opcode, has_x, has_y, x, y, z, out):",
             "    xx, xy, yy = 0.0, 0.0, 0.0",
             *_branches(scalars, "opcode"),
             "    store_f64(out, xx)",

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.engine.layout import UNIT
-from tapegrad.rules.table import RULES, Rule
+from tapegrad.engine.layout import KERNEL_COUNT, UNIT
+from tapegrad.rules import special
+from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "COMPILED_PRIMALS", "HAS_EXACT", "HAS_SCALAR", "MATH", "OPCODES", "USES", "calls_in", "compiled_forms", "is_quick", "names_in",
-    "partial_texts", "rule_table",
+    "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES", "calls_in", "compiled_forms",
+    "is_compilable", "is_quick", "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
+
+# The kernel with the loops of each rule that is not among the common ones, and the word of the table of kernels for its address.
+LOOPS: dict[str, int] = {f"loops_of_{rule.name}": KERNEL_COUNT + number for number, rule in enumerate(RULES[COMMON:])}
+
+# Its loops by number: the partials are the first three, then come the second partials by pairs of arguments, and the value.
+SECOND_LOOPS, PRIMAL_LOOP = 3, 9
 
 BITS = {"x": 1, "y": 2, "w": 4, "z": 8}
 
@@ -69,8 +76,8 @@ USES: tuple[tuple[int, ...], ...] = tuple(tuple(_bits(text) for text in rule.par
 
 
 def partial_texts() -> list[str]:
-    """The distinct partials that need a loop: many rules share one (``-1.0``, ``y``, …)."""
-    texts = {text for rule in RULES for text in rule.partials if text is not None and text != "1.0"}
+    """The distinct partials of common rules that need a loop: many rules share one (``-1.0``, ``y``, …)."""
+    texts = {text for rule in RULES[:COMMON] for text in rule.partials if text is not None and text != "1.0"}
     return sorted(texts)
 
 
@@ -83,17 +90,25 @@ def is_quick(rule: Rule) -> bool:
 
 
 # Functions whose compiled form is not what the `math` module gives, or too long to be compiled for scalars alone.
-NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder"])
+NOT_COMPILED = frozenset(["digamma", "fmod", "hypot", "lgamma", "polygamma", "remainder", "sinc_derivative"])
 
 # Functions that round as NumPy's do, whoever compiles them.
 EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mul0", "sign", "sqrt", "trunc", "where"])
 
+# What rule text may call in compiled code; Numba does not know `math.fmod`.
+COMPILABLE = frozenset(MATH).union(special.__all__, ["abs", "ceil", "floor", "remainder", "round", "trunc"]) - {"fmod"}
+
 HAS_SCALAR, HAS_EXACT = 1 << 16, 1 << 17
+
+
+def is_compilable(rule: Rule) -> bool:
+    """Whether there is a compiled form of all that the rule's value calls; NumPy may have it alone."""
+    return calls_in(rule.primal) <= COMPILABLE
 
 
 def compiled_forms(rule: Rule) -> int:
     """Whether operators compute the rule's value on scalars in compiled code, and whether the same code serves arrays."""
-    if len(rule.args) > 2 or rule.name == "_alias" or names_in(rule.primal) & NOT_COMPILED:
+    if len(rule.args) > 2 or rule.name == "_alias" or names_in(rule.primal) & NOT_COMPILED or not is_compilable(rule):
         return 0
     return HAS_SCALAR | (HAS_EXACT if calls_in(rule.primal) <= EXACT else 0)
 
@@ -102,22 +117,16 @@ def rule_table() -> np.ndarray:
     """What the engine knows of a rule: four words each.
 
     The values that its partials use (four bits each) and which compiled forms its value has; then the number of each partial's
-    loop.
+    loop, among those of the common rules or its own.
     """
-    number: dict[str | None, int] = {text: k for k, text in enumerate(partial_texts())}
-    number |= {None: -1, "1.0": UNIT}
+    number = {text: k for k, text in enumerate(partial_texts())}
     table = np.zeros((len(RULES), 4), np.int64)
     for opcode, rule in enumerate(RULES):
         table[opcode, 0] = compiled_forms(rule)
         for k, text in enumerate(rule.partials):
             table[opcode, 0] |= USES[opcode][k] << (4 * k)
-            table[opcode, 1 + k] = number[text]
+            if text is None or text == "1.0":
+                table[opcode, 1 + k] = -1 if text is None else UNIT
+            else:
+                table[opcode, 1 + k] = number[text] if opcode < COMMON else k
     return table
-
-
-def _needs_compiled_primal(rule: Rule) -> bool:
-    """Whether NumPy has no ufuncs for the functions in a rule's primal."""
-    return bool(names_in(rule.primal) & {"erf", "erfc", "lgamma", "digamma", "polygamma"})
-
-
-COMPILED_PRIMALS: frozenset[str] = frozenset(rule.name for rule in RULES if _needs_compiled_primal(rule))

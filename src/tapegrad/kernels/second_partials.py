@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.kernels.opcodes import OPCODES, USES, names_in
-from tapegrad.rules.table import RULES, Rule
+from tapegrad.kernels.opcodes import SECOND_LOOPS, USES, names_in
+from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = ["PAIRS", "derivative", "second_partial", "second_partials", "second_table", "second_texts"]
 
@@ -22,7 +22,8 @@ PAIRS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 NAMES = ("x", "y", "w")
 ZERO, ONE = "0.0", "1.0"
 _OPERATORS: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
-_RULES = {rule.name: rule for rule in RULES} | {"mul0": RULES[OPCODES["_mul0"]]}
+# Text calls private rules by their names without the underscore.
+_RULES = {rule.name.removeprefix("_"): rule for rule in RULES}
 
 
 class _Substitution(ast.NodeTransformer):
@@ -114,8 +115,8 @@ def second_partials() -> dict[tuple[int, int], str]:
 
 
 def second_texts() -> list[str]:
-    """The distinct expressions that need a loop."""
-    return sorted(set(second_partials().values()))
+    """The distinct expressions of common rules that need a loop."""
+    return sorted({text for (opcode, _), text in second_partials().items() if opcode < COMMON})
 
 
 def second_table() -> np.ndarray:
@@ -124,7 +125,7 @@ def second_table() -> np.ndarray:
     bits = {"x": 1, "y": 2, "w": 4, "z": 8}
     table = np.full((len(RULES), 2 * len(PAIRS)), -1, np.int64)
     for (opcode, number), text in second_partials().items():
-        table[opcode, number] = numbers[text]
+        table[opcode, number] = numbers[text] if opcode < COMMON else SECOND_LOOPS + number
         table[opcode, len(PAIRS) + number] = sum(bit for name, bit in bits.items() if name in names_in(text))
         i, j = PAIRS[number]
         # A row saves what its first partials use, so nothing else may be used here.

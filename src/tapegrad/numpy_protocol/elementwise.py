@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tapegrad.numpy_protocol.functions import as_tensors, one, real
+from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["ELEMENTWISE", "cbrt", "modf"]
-
-
-def cbrt(x: Any) -> Any:
-    """The real cube root."""
-    x = real(x)
-    sign = tg.copysign(tg.ones_like(x), x.detach())
-    return sign * (sign * x) ** (1 / 3)
+__all__ = ["ELEMENTWISE", "modf"]
 
 
 def modf(x: Any) -> tuple[Tensor, Tensor]:
@@ -31,8 +27,13 @@ def _fix(x: Any) -> Any:
     return tg.trunc(one(x))
 
 
-def _sinc(x: Any) -> Any:
-    return tg.sinc(real(x))
+def _of_one(name: str) -> Callable[[Any], Any]:
+    """A rule of one argument."""
+
+    def call(x: Any) -> Any:
+        return getattr(tg, name)(real(x))
+
+    return call
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
@@ -50,4 +51,8 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
-ELEMENTWISE: dict[str, Callable[..., Any]] = {"fix": _fix, "select": _select, "sinc": _sinc}
+# Functions of NumPy's that are no ufuncs and have the name of a rule, but for `round`, which takes decimals.
+_NAMES = [rule.name for rule in RULES if len(rule.args) == 1 and rule.name != "round"]
+ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    name: _of_one(name) for name in _NAMES if not isinstance(getattr(np, name, np.sin), np.ufunc)
+} | {"fix": _fix, "select": _select}

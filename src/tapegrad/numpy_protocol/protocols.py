@@ -21,6 +21,7 @@ from tapegrad.deferred import look_up
 from tapegrad.frames import is_inside_driver
 from tapegrad.numpy_protocol.functions import NotCovered, as_tensors, named, one
 from tapegrad.ops.elementwise import deliver_to
+from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.surface.tensor_methods import OnTheClass
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make
@@ -46,19 +47,18 @@ OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
 
 # Ufuncs by the names of what they are here. Another library's ufunc may have one of these names and mean something else.
 _SAME_NAME = (
-    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor ceil copysign cos cosh deg2rad exp "
-    "exp2 expm1 floor fmax fmin fmod gcd heaviside hypot isfinite isinf isnan lcm ldexp log log10 log1p log2 logaddexp logaddexp2 "
-    "logical_and logical_not logical_or logical_xor maximum minimum nextafter rad2deg reciprocal sign signbit sin sinh sqrt square "
-    "tan tanh trunc"
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor gcd heaviside isfinite isinf isnan "
+    "lcm ldexp logical_and logical_not logical_or logical_xor nextafter signbit"
 )
-UFUNCS: dict[Any, str] = {getattr(np, name): name for name in _SAME_NAME.split()}
+_RULES = [rule.name for rule in RULES if isinstance(getattr(np, rule.name, None), np.ufunc)]
+UFUNCS: dict[Any, str] = {getattr(np, name): name for name in (*_RULES, *_SAME_NAME.split())}
 UFUNCS |= {
     np.degrees: "rad2deg", np.fabs: "abs", np.float_power: "float_power", np.invert: "bitwise_not", np.radians: "deg2rad",
     np.left_shift: "bitwise_left_shift", np.right_shift: "bitwise_right_shift", np.rint: "round", np.vecdot: "linalg.vecdot",
 }  # fmt: skip
-TENSORS_ONLY = frozenset(["fmax", "fmin", "heaviside", "logaddexp2"])  # functions that take no numbers
+TENSORS_ONLY = frozenset(["heaviside"])  # functions that take no numbers
 UNARY: dict[Any, Callable[[Any], Any]] = {
-    np.absolute: operator.abs, np.cbrt: _elementwise("cbrt"), np.conjugate: operator.pos, np.modf: _elementwise("modf"),
+    np.absolute: operator.abs, np.conjugate: operator.pos, np.modf: _elementwise("modf"),
     np.negative: operator.neg, np.positive: operator.pos,
 }  # fmt: skip
 REDUCTIONS: dict[Any, Any] = {

@@ -1,21 +1,12 @@
-"""Nonlinearities made of exponentials and hyperbolic tangents that are no rules.
-
-They cost nothing until they are called, where a rule is compiled for everyone.
-"""
+"""Nonlinearities made of exponentials and hyperbolic tangents: rules of the table, with the arguments that PyTorch gives them."""
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
-from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.in_place import written_by
-from tapegrad.ops.piecewise import curve, floating
-from tapegrad.recording.structural import Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.ops.piecewise import floating, number_of
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["celu", "elu", "gelu", "mish", "selu", "softsign", "tanhshrink"]
 
@@ -33,7 +24,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> tg.nn.functional.elu(tg.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    return written_by(elu, input, alpha) if inplace else _exponential(_ELU, input, alpha, 1.0, 1.0)
+    if inplace:
+        return written_by(elu, input, alpha)
+    data = floating(input, "elu_cpu")
+    return elementwise._elu(input, number_of(data, alpha), 1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -50,7 +44,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return written_by(selu, input)
-    return _exponential(_ELU, input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1.0)
+    data, scale = floating(input, "elu_cpu"), 1.0507009873554804934193349852946
+    return elementwise._elu(input, number_of(data, 1.6732632423543772848170429916717 * scale), number_of(data, scale))
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -69,25 +64,10 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     alpha = plain_number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return written_by(celu, input, alpha) if inplace else _exponential(_CELU, input, alpha, 1.0, 1.0 / alpha)
-
-
-def _exponential(op: Structural, x: Tensor, alpha: float, scale: float, rate: float) -> Tensor:
-    """``scale * x`` where positive, else ``scale * alpha * (exp(rate * x) - 1)``."""
-    data = floating(x, "elu_cpu")
-    with quiet():
-        low = np.expm1(np.minimum(data, 0) * data.dtype.type(rate)) * data.dtype.type(alpha * scale)
-        result = np.where(data <= 0, low, data * data.dtype.type(scale))
-    return apply(op, (x,), result, (alpha * scale * rate, scale, rate))
-
-
-def _exponential_slope(x: Tensor, steepness: float, scale: float, rate: float) -> Tensor:
-    below = wrap(array_of(x) <= 0)
-    return elementwise.where(below, elementwise.exp(elementwise.where(below, x, 0.0) * rate) * steepness, scale)
-
-
-_ELU = curve("EluBackward0", _exponential_slope)
-_CELU = curve("CeluBackward0", _exponential_slope)
+    if inplace:
+        return written_by(celu, input, alpha)
+    data = floating(input, "elu_cpu")
+    return elementwise._celu(input, number_of(data, alpha), number_of(data, 1.0 / alpha))
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -100,17 +80,8 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return written_by(mish, input)
-    data = floating(input, "mish_cpu")
-    with quiet():
-        return apply(_MISH, (input,), data * np.tanh(np.logaddexp(data, 0)).astype(data.dtype, copy=False), ())
-
-
-def _mish_slope(x: Tensor) -> Tensor:
-    t = elementwise.tanh(elementwise.logaddexp(x, 0.0))
-    return t + elementwise._mul0(x * elementwise.sigmoid(x), 1.0 - t * t)
-
-
-_MISH = curve("MishBackward0", _mish_slope)
+    floating(input, "mish_cpu")
+    return elementwise._mish(input)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -134,25 +105,8 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"approximate argument must be either none or tanh., got {approximate!r}")
-    data = floating(input, "GeluKernelImpl")
-    if approximate == "none":
-        return elementwise.gelu(input)
-    with quiet():
-        inner = data.dtype.type(_GELU_SCALE) * (data + data.dtype.type(_GELU_CUBIC) * data * data * data)
-        return apply(_GELU, (input,), (data * (1 + np.tanh(inner))) / 2, ())
-
-
-_GELU_SCALE, _GELU_CUBIC = math.sqrt(2.0 / math.pi), 0.044715
-
-
-def _gelu_slope(x: Tensor) -> Tensor:
-    squares = x * x
-    t = elementwise.tanh(_GELU_SCALE * (x + _GELU_CUBIC * squares * x))
-    inner = _GELU_SCALE * (1.0 + (3.0 * _GELU_CUBIC) * squares)
-    return 0.5 * (1.0 + t) + elementwise._mul0(0.5 * x * (1.0 - t * t), inner)
-
-
-_GELU = curve("GeluBackward0", _gelu_slope)
+    floating(input, "GeluKernelImpl")
+    return elementwise.gelu(input) if approximate == "none" else elementwise._gelu_tanh(input)
 
 
 def softsign(input: Tensor) -> Tensor:

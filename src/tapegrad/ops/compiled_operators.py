@@ -17,10 +17,12 @@ import numpy as np
 
 from tapegrad.arrays import numpy_api
 from tapegrad.compilation.jit import Lazy
+from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine import layout as at
-from tapegrad.ops.elementwise import FORMS, FUNCTIONS, REFLECTED, use_compiled
+from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording.primal_values import forward
-from tapegrad.rules.table import RULES
+from tapegrad.rules.table import POWERS, RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
@@ -47,7 +49,8 @@ class _MethodDefinition(ctypes.Structure):
 
 
 _new_method = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, ctypes.c_void_p)(("PyDescr_NewMethod", ctypes.pythonapi))
-_kept: list[Any] = []  # memory that the interpreter and the compiled code point to
+_fallbacks, _loops = np.zeros((2, len(RULES), 2), np.int64)  # by opcode, once there is an operator
+_kept: list[Any] = [_fallbacks, _loops]  # memory that the interpreter and the compiled code point to
 
 
 def _outlive_the_modules() -> None:
@@ -84,31 +87,48 @@ def _prepare_header() -> None:
     header[at.DATA_AT], header[at.ROW_AT], header[at.META_AT] = _offset("_data"), _offset("_row"), _offset("_meta")
     header[at.NONE], header[at.TRUE], header[at.IS_RECORDING] = id(None), id(True), id(is_recording_on)
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
-    fallbacks = np.zeros((len(RULES), 2), np.int64)
-    for opcode in range(len(RULES)):
-        fallbacks[opcode] = id(FORMS[opcode]), id(REFLECTED.get(opcode))
-    loops = np.array([numpy_api.inner_loop(f) if isinstance(f, np.ufunc) else (0, 0) for f in forward], np.int64)
-    _kept.extend([fallbacks, loops])
-    header[at.FALLBACKS], header[at.LOOPS] = fallbacks.ctypes.data, loops.ctypes.data
+    header[at.FALLBACKS], header[at.LOOPS] = _fallbacks.ctypes.data, _loops.ctypes.data
     header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
+
+
+def _operators(table: np.ndarray) -> Callable[..., Any]:
+    """What gives the compiled operator of a rule, or its reflected form, which is made when it is first asked for."""
+
+    def make_operator(key: tuple[int, bool]) -> Any:
+        opcode, exchanged = key
+        function = int(table[2 * opcode + exchanged])
+        if not function:
+            return None
+        form, array, rule = (REFLECTED if exchanged else FORMS)[opcode], forward[opcode], RULES[opcode]
+        _kept.append(form)
+        _fallbacks[opcode, int(exchanged)] = id(form)
+        if isinstance(array, np.ufunc):
+            _loops[opcode] = numpy_api.inner_loop(array)
+        return _descriptor(rule.name, function, METH_NOARGS if len(rule.args) == 1 else METH_O, doc(rule))
+
+    made = MadeOnDemand(make_operator)
+
+    def operator_of(opcode: int, exchanged: bool = False) -> Any:
+        return made[opcode, exchanged]
+
+    return operator_of
 
 
 def _use_operators(table: np.ndarray) -> None:
     """Put the compiled operators in the place of their Python forms."""
     header, kernels = TAPE.header, TAPE.kernels
     TAPE.need("scalar_partials")
+    compiled = _operators(table)
+    for name in POWERS.values():  # which the operator of powers calls by itself
+        compiled(OPCODES[name])
     header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
-    plain: dict[Callable[..., Any], Any] = {}
-    for opcode, rule in enumerate(RULES):
-        for form, function in zip((FORMS[opcode], REFLECTED.get(opcode)), table[2 * opcode : 2 * opcode + 2], strict=True):
-            if function and form is not None:
-                flags = METH_NOARGS if len(rule.args) == 1 else METH_O
-                plain[form] = _descriptor(rule.name, int(function), flags, FUNCTIONS[rule.name].__doc__)
-        if FORMS[opcode] in plain:
-            use_compiled(opcode, plain[FORMS[opcode]])
+    use_compiled(compiled)
+    plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
-            setattr(Tensor, name, plain[attribute])
+            operator = compiled(*plain[attribute])
+            if operator is not None:
+                setattr(Tensor, name, operator)
 
 
 def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import NEW_LEAF
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast
@@ -26,7 +27,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor
 from tapegrad.tensors.tensor import KINDS, Tensor, as_operand, is_recording, make, register_leaf
 
-__all__ = ["FORMS", "FUNCTIONS", "METHODS", "REFLECTED", "use_compiled"]
+__all__ = ["FORMS", "FUNCTIONS", "REFLECTED", "doc", "method", "use_compiled"]
 
 _array = np.array
 _T = TAPE
@@ -77,7 +78,7 @@ def _value(scalar: Callable[..., float], opcode: int, *floats: float) -> float:
         return float_at_the_edge(opcode, *floats)
 
 
-_compiled: dict[int, Form] = {}
+_compiled: Callable[[int], Form | None] | None = None  # gives the compiled operator of a rule
 
 
 def _registered(*operands: Any) -> list[int]:
@@ -91,7 +92,7 @@ def _registered(*operands: Any) -> list[int]:
 def _again(opcode: int, *operands: Any) -> Tensor:
     """An operation on numbers among which are new leaves: their rows are all that the compiled operator lacked."""
     _registered(*operands)
-    operator = _compiled.get(opcode)
+    operator = None if _compiled is None else _compiled(opcode)
     return apply_rule(opcode, *operands) if operator is None else operator(*operands)
 
 
@@ -222,10 +223,19 @@ def _ternary(opcode: int) -> Form:
     return form
 
 
-FORMS: dict[int, Form] = {}
-for _opcode, _rule in sorted(enumerate(RULES), key=lambda item: len(item[1].args)):  # powers need the rules of one argument
-    FORMS[_opcode] = (_unary, _binary, _ternary)[len(_rule.args) - 1](_opcode)
-REFLECTED: dict[int, Form] = {opcode: _binary(opcode, True) for opcode, rule in enumerate(RULES) if len(rule.args) == 2}
+def _form(opcode: int) -> Form:
+    return (_unary, _binary, _ternary)[len(RULES[opcode].args) - 1](opcode)
+
+
+def _reflected(opcode: int) -> Form:
+    if len(RULES[opcode].args) != 2:
+        raise KeyError(opcode)
+    return _binary(opcode, True)
+
+
+# By opcode, each made when it is first asked for.
+FORMS: dict[int, Form] = MadeOnDemand(_form)
+REFLECTED: dict[int, Form] = MadeOnDemand(_reflected)
 
 
 def deliver_to(out: Tensor, result: Tensor) -> Tensor:
@@ -251,10 +261,27 @@ def deliver_to(out: Tensor, result: Tensor) -> Tensor:
 _switches: dict[int, Callable[[Form], None]] = {}
 
 
-def use_compiled(opcode: int, operator: Form) -> None:
-    """Let the public function of a rule call the compiled operator when its first operand is a tensor."""
-    _switches[opcode](operator)
-    _compiled[opcode] = operator
+def use_compiled(compiled: Callable[[int], Form | None]) -> None:
+    """Let public functions, also those that are made later, call compiled operators when their first operand is a tensor.
+
+    Parameters
+    ----------
+    compiled : callable
+        Gives the operator by opcode; None if the rule has none.
+    """
+    global _compiled
+    _compiled = compiled
+    for opcode, switch in _switches.items():
+        operator = compiled(opcode)
+        if operator is not None:
+            switch(operator)
+
+
+def _switch(opcode: int, switch: Callable[[Form], None]) -> None:
+    _switches[opcode] = switch
+    operator = None if _compiled is None else _compiled(opcode)
+    if operator is not None:
+        switch(operator)
 
 
 def _public_unary(opcode: int) -> Form:
@@ -267,7 +294,7 @@ def _public_unary(opcode: int) -> Form:
         nonlocal operator
         operator = compiled
 
-    _switches[opcode] = switch
+    _switch(opcode, switch)
     return function
 
 
@@ -282,25 +309,38 @@ def _public_binary(opcode: int) -> Form:
         nonlocal operator
         operator = compiled
 
-    _switches[opcode] = switch
+    _switch(opcode, switch)
     return function
 
 
-def _public(opcode: int, rule: Rule) -> Form:
+def _public(name: str) -> Form:
+    opcode = OPCODES[name]
+    rule = RULES[opcode]
     function: Any = FORMS[opcode] if len(rule.args) == 3 else (_public_unary, _public_binary)[len(rule.args) - 1](opcode)
     if len(rule.args) > 1:
-        function = with_names(function, names_of(rule.name))
-    function.__name__ = function.__qualname__ = rule.name
-    function.__doc__ = (
+        function = with_names(function, names_of(name))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc(rule)
+    return function
+
+
+def doc(rule: Rule) -> str:
+    """Docstring of a rule's function."""
+    return (
         f"{rule.doc}\n\nElementwise; arguments broadcast.\n\nParameters\n----------\n"
         f"{', '.join(rule.args)} : Tensor{' or number' if len(rule.args) > 1 else ''}\n    Any shape.\n\n"
         "Returns\n-------\nTensor\n    Of the broadcast shape and promoted dtype."
     )
-    return function
 
 
-METHODS: dict[str, Form] = {rule.name: FORMS[opcode] for opcode, rule in enumerate(RULES)}
-FUNCTIONS: dict[str, Form] = {rule.name: _public(opcode, rule) for opcode, rule in enumerate(RULES)}
+def method(name: str) -> Form:
+    """A rule of one argument as a method."""
+    opcode = OPCODES[name]
+    return (None if _compiled is None else _compiled(opcode)) or FORMS[opcode]
+
+
+# The functions of rules by their names, each made when it is first asked for.
+FUNCTIONS: dict[str, Form] = MadeOnDemand(_public)
 
 
 def __getattr__(name: str) -> Form:

@@ -1,4 +1,4 @@
-"""Sums, means and choices that leave nan out, and nan replaced by numbers."""
+"""Sums and means that leave nan out, and nan replaced by numbers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import result_type, type_name
+from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.reductions import Dims, add_reduce, reduced, sum
-from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = ["fmax", "fmin", "nan_to_num", "nanmean", "nansum"]
+__all__ = ["nan_to_num", "nanmean", "nansum"]
 
 Array = np.ndarray[Any, Any]
 
@@ -130,63 +129,4 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
         return wrap(data.copy())
     with quiet():
         result = np.nan_to_num(data, True, 0.0 if nan is None else nan, posinf, neginf)
-    return apply(_NAN_TO_NUM, (x,), result, None, (wrap(np.isfinite(data)),))
-
-
-def _nan_to_num_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (elementwise._mul0(g, cast(ctx.extra[0], ctx.dtypes[0])),)
-
-
-_NAN_TO_NUM = Structural("NanToNumBackward0", ((),), _nan_to_num_vjp)
-
-
-def fmax(x: Tensor, other: Tensor) -> Tensor:
-    """The larger of two values, and the other one where one is nan; where they tie, `x` gets the gradient.
-
-    Parameters
-    ----------
-    x, other : Tensor
-        Broadcast.
-
-    Examples
-    --------
-    >>> tg.fmax(tg.tensor([1.0, np.nan]), tg.tensor([2.0, 3.0]))
-    tensor([2., 3.])
-    """
-    return _chosen(_FMAX, np.greater_equal, x, other)
-
-
-def fmin(x: Tensor, other: Tensor) -> Tensor:
-    """The smaller of two values, and the other one where one is nan; where they tie, `x` gets the gradient.
-
-    Parameters
-    ----------
-    x, other : Tensor
-        Broadcast.
-
-    Examples
-    --------
-    >>> tg.fmin(tg.tensor([1.0, np.nan]), tg.tensor([2.0, 3.0]))
-    tensor([1., 3.])
-    """
-    return _chosen(_FMIN, np.less_equal, x, other)
-
-
-def _chosen(op: Structural, compare: Any, x: Tensor, other: Any) -> Tensor:
-    y = as_operand(other)
-    dtype = result_type(x, other)
-    with quiet():
-        a, b = array_of(x).astype(dtype, copy=False), array_of(y).astype(dtype, copy=False)
-    check_broadcast(a, b)
-    first = compare(a, b) | (b != b)
-    return apply(op, (x, y), np.where(first, a, b), None, (wrap(np.asarray(first)),))
-
-
-def _chosen_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    on = ctx.on
-    (first,) = ctx.extra
-    return tuple(on.sum_to(elementwise.where(mask, g, 0.0), shape) for mask, shape in zip((first, ~first), ctx.shapes, strict=True))
-
-
-_FMAX = Structural("FmaxBackward0", ((), ()), _chosen_vjp)
-_FMIN = Structural("FminBackward0", ((), ()), _chosen_vjp)
+    return elementwise._finite_or(x, wrap(result))

@@ -1,12 +1,11 @@
 """Nonlinearities made of straight lines (and one of a parabola) between kinks.
 
-They cost nothing until they are called, where a rule is compiled for everyone. At a kink the derivative is the one of the side that
-the value is taken from.
+Rules of the table, with the arguments that PyTorch gives them. At a kink the derivative is the one of the side that the value is
+taken from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.in_place import written_by
 from tapegrad.ops.shaping import reshape
-from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.random import rand_like
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -34,19 +32,11 @@ def floating(x: Tensor, name: str) -> Array:
     return data
 
 
-def _lines(node: str, slope: Callable[..., Array]) -> Structural:
-    """A function made of straight lines; ``slope(x, *attrs)`` is the derivative on arrays."""
-
-    def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-        x = array_of(ctx.inputs[0])
-        return (elementwise._mul0(g, wrap(np.asarray(slope(x, *ctx.attrs), x.dtype))),)
-
-    return Structural(node, ((0,),), vjp)
-
-
-def curve(node: str, slope: Callable[..., Tensor]) -> Structural:
-    """A function whose derivative is ``slope(x, *attrs)``, on tensors."""
-    return Structural(node, ((0,),), lambda g, ctx: (elementwise._mul0(g, slope(ctx.inputs[0], *ctx.attrs)),))
+def number_of(data: Array, value: float) -> int | float:
+    """A number as one of an array's dtype: it is compared with elements, and rounded as they are."""
+    with quiet():
+        number: int | float = data.dtype.type(value).item()
+    return number
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -75,9 +65,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if inplace:
         return written_by(hardtanh, input, min_val, max_val)
     data = array_of(input)
-    with quiet():
-        bounds = data.dtype.type(min_val), data.dtype.type(max_val)
-    return apply(_HARDTANH, (input,), np.clip(data, *bounds), bounds)
+    return elementwise._hardtanh(input, number_of(data, min_val), number_of(data, max_val))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -89,9 +77,6 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     tensor([0.0000, 0.5000, 6.0000])
     """
     return hardtanh(input, 0, 6, inplace)
-
-
-_HARDTANH = _lines("HardtanhBackward0", lambda x, low, high: ~((x <= low) | (x >= high)))
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
@@ -110,12 +95,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def _threshold(x: Tensor, limit: float, value: float) -> Tensor:
     limit, value = plain_number("threshold", "threshold", limit), plain_number("threshold", "value", value)
     data = array_of(x)
-    with quiet():
-        result = np.where(data <= limit, data.dtype.type(value), data)
-    return apply(_THRESHOLD, (x,), result, (limit,))
-
-
-_THRESHOLD = _lines("ThresholdBackward0", lambda x, limit: ~(x <= limit))
+    return elementwise._threshold(x, number_of(data, limit), number_of(data, value))
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -133,12 +113,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     lambd = plain_number("hardshrink", "lambd", lambd)
     data = floating(input, "hardshrink_cpu")
-    with quiet():
-        result = np.where((data >= -lambd) & (data <= lambd), data.dtype.type(0), data)
-    return apply(_HARDSHRINK, (input,), result, (lambd,))
-
-
-_HARDSHRINK = _lines("HardshrinkBackward0", lambda x, lambd: ~((x >= -lambd) & (x <= lambd)))
+    return elementwise._hardshrink(input, number_of(data, lambd))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -159,12 +134,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     data = floating(input, "softshrink_check")
     if not lambd >= 0:
         raise RuntimeError(f"lambda must be in range [0, {np.finfo(data.dtype).max:g}], but found {lambd}")
-    with quiet():
-        shrunk = data - np.copysign(data.dtype.type(lambd), data)
-    return apply(_SOFTSHRINK, (input,), np.where(np.abs(data) <= lambd, data.dtype.type(0), shrunk), (lambd,))
-
-
-_SOFTSHRINK = _lines("SoftshrinkBackward0", lambda x, lambd: ~(np.abs(x) <= lambd))
+    return elementwise._softshrink(input, number_of(data, lambd))
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
@@ -177,11 +147,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return written_by(hardsigmoid, input)
-    data = floating(input, "hardsigmoid_cpu")
-    return apply(_HARDSIGMOID, (input,), np.clip(data + 3, 0, 6) / 6, ())
-
-
-_HARDSIGMOID = _lines("HardsigmoidBackward0", lambda x: np.where((x > -3) & (x < 3), 1 / 6, 0.0))
+    floating(input, "hardsigmoid_cpu")
+    return elementwise._hardsigmoid(input)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -194,17 +161,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """
     if inplace:
         return written_by(hardswish, input)
-    data = floating(input, "hardswish_cpu")
-    with quiet():
-        return apply(_HARDSWISH, (input,), data * np.clip(data + 3, 0, 6) / 6, ())
-
-
-def _hardswish_slope(x: Tensor) -> Tensor:
-    data = array_of(x)
-    return elementwise.where(wrap(data <= -3), 0.0, elementwise.where(wrap(data < 3), x / 3.0 + 0.5, 1.0))
-
-
-_HARDSWISH = curve("HardswishBackward0", _hardswish_slope)
+    floating(input, "hardswish_cpu")
+    return elementwise._hardswish(input)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -270,12 +228,4 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         slopes = np.full((), 0.5 * (lower + upper))
     with quiet():
         slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
-        result = data * slopes
-    return apply(_RRELU, (input,), result, None, (wrap(slopes),))
-
-
-def _rrelu_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (elementwise._mul0(g, ctx.extra[0]),)
-
-
-_RRELU = Structural("RreluWithNoiseBackward0", ((),), _rrelu_vjp)
+    return elementwise._rrelu(input, wrap(slopes))

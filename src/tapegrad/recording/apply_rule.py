@@ -18,7 +18,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import USES, is_quick
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_forward
-from tapegrad.rules.table import RULES
+from tapegrad.rules.table import COMMON, RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
 from tapegrad.tensors.operator_dispatch import usual_entry
@@ -28,35 +28,6 @@ from tapegrad.tensors.tensor import FLOATS, Tensor, as_operand, is_recording, ma
 __all__ = ["apply_rule", "check_broadcast", "record", "result_dtype"]
 
 _ADDRESS = TAPE.address
-
-# Rules whose result has the dtype of integer arguments; the others turn integers into the default float.
-KEEPS_INTEGERS = frozenset(
-    [
-        "_alias",
-        "_mul0",
-        "add",
-        "sub",
-        "mul",
-        "pow",
-        "neg",
-        "abs",
-        "sign",
-        "square",
-        "relu",
-        "maximum",
-        "minimum",
-        "_clamp",
-        "clamp_max",
-        "clamp_min",
-        "where",
-        "fmod",
-        "remainder",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-    ]
-)
 
 
 def check_broadcast(*operands: Any) -> None:
@@ -106,7 +77,7 @@ def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
     name = RULES[opcode].name
     counted = operands[1:] if name == "where" else operands
     dtype = dtypes.result_type(*counted)
-    if dtype.kind != "f" and name not in KEEPS_INTEGERS:
+    if dtype.kind != "f" and not RULES[opcode].keeps_integers:
         return dtypes.get_default_dtype()
     return dtype
 
@@ -200,6 +171,8 @@ def record(
         packed = packer.record_rule(opcode, operands, data, z, numbers)
         if packed is not None:
             return packed
+    if opcode not in _ready:
+        _load_partials(opcode, type(z) is float and len(operands) < 3)
     if type(z) is float and len(operands) < 3:
         return retry(lambda: _scalar_row(opcode, operands, data, z), operands)
 
@@ -220,14 +193,22 @@ def _check_saved(opcode: int, operands: tuple[Tensor, ...]) -> None:
     check_saved(t for k, t in enumerate(operands) if uses >> k & 1)
 
 
-_seen: set[int] = set()  # rules of which a scalar's row was recorded here
+_ready: set[int] = set()  # rules whose partials are loaded
+
+
+def _load_partials(opcode: int, scalar: bool) -> None:
+    """Load what the sweep needs for rows of a rule."""
+    if opcode >= COMMON:
+        TAPE.need("other_scalars")
+        TAPE.need(f"loops_of_{RULES[opcode].name}")
+        _ready.add(opcode)
+    elif scalar:
+        if not is_quick(RULES[opcode]):
+            TAPE.need("scalar_partials")
+        _ready.add(opcode)
 
 
 def _scalar_row(opcode: int, operands: tuple[Tensor, ...], data: tuple[float, ...], z: float) -> Any:
-    if opcode not in _seen:
-        if not is_quick(RULES[opcode]):
-            TAPE.need("scalar_partials")
-        _seen.add(opcode)
     count = len(operands)
     y_handle, y = (operands[1]._row, data[1]) if count == 2 else (0, 0.0)
     return TAPE.scalar_row(_ADDRESS, opcode, count, operands[0]._row, data[0], y_handle, y, z)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
-from tapegrad.kernels.opcodes import COMPILED_PRIMALS, MATH
+from tapegrad.deferred import MadeOnDemand
+from tapegrad.kernels.opcodes import LOOPS, MATH, PRIMAL_LOOP, calls_in
 from tapegrad.rules import special
-from tapegrad.rules.table import RULES, Rule
+from tapegrad.rules.table import COMMON, RULES, Rule
 from tapegrad.tape.tape import TAPE
 
 __all__ = ["OPERATORS", "float_at_the_edge", "forward", "scalar_forward"]
@@ -77,13 +78,59 @@ def _call_of(rule: Rule) -> str:
     return name if name != rule.primal and name.isidentifier() else ""
 
 
-def _is_composed(rule: Rule) -> bool:
-    return not (rule.primal in OPERATORS or _call_of(rule) in FLOAT_NAMES)
+def _on_floats(name: str) -> Callable[..., float]:
+    """A function of rule text on floats: where `math` and `special` lack it, NumPy's."""
+    own = FLOAT_NAMES.get(name) or getattr(math, name, None)
+    if own is None:
+        function = getattr(np, name)
+
+        def own(*values: float) -> float:
+            token = enter(IGNORING)
+            try:
+                return float(function(*values))
+            finally:
+                leave(token)
+
+    FLOAT_NAMES[name] = own
+    return own
 
 
-# Rule text is ours, never a user's. What is more than a call is parsed once for both, and all of it together: one by one takes
-# four times as long.
-_COMPOSED = [rule for rule in RULES if _is_composed(rule)]
+def _on_arrays(name: str) -> Callable[..., Any] | None:
+    """A function of rule text on arrays; None if NumPy lacks it."""
+    if name not in ARRAY_NAMES and name not in special.__all__ and hasattr(np, name):
+        ARRAY_NAMES[name] = getattr(np, name)
+    return ARRAY_NAMES.get(name)
+
+
+def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
+    """Values by the rule's compiled loop, for functions that NumPy lacks."""
+    name = f"loops_of_{rule.name}"
+    word, alone = LOOPS[name], len(rule.args) == 1
+
+    def forward(*operands: Any) -> Any:
+        loops = TAPE.kernel_table.item(word)
+        if not loops:
+            TAPE.need(name)
+            loops = TAPE.kernel_table.item(word)
+        x = operands[0]
+        if alone and x.__class__ is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
+            out = np.empty(x.shape)
+            at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
+            TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, x.size, at, at, at, to)
+            return out
+        dtype = np.result_type(*operands)
+        arrays = [np.ascontiguousarray(a) for a in np.broadcast_arrays(*(np.asarray(a, np.float64) for a in operands))]
+        out = np.empty(np.broadcast_shapes(*map(np.shape, operands)))
+        x_at, y_at, w_at, *_ = [a.ctypes.data for a in (*arrays, out, out)]
+        TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, out.size, x_at, y_at, w_at, out.ctypes.data)
+        return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
+
+    return forward
+
+
+# Rule text is ours, never a user's. That of common rules is parsed once for both, and all of it together: one by one takes four
+# times as long.
+_COMPOSED = [rule for rule in RULES[:COMMON] if not (rule.primal in OPERATORS or _call_of(rule))]
 _LAMBDAS = [f"lambda {', '.join(rule.args)}: {rule.primal}" for rule in _COMPOSED]
 _TEXTS = compile(f"({', '.join(_LAMBDAS)})", "<rules>", "eval")
 _NAMES = [rule.name for rule in _COMPOSED]
@@ -91,45 +138,31 @@ _ON_ARRAYS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, ARRAY_
 _ON_FLOATS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, FLOAT_NAMES), strict=True))
 
 
-def _compiled_forward(opcode: int) -> Callable[..., Any]:
-    """Forward pass by a compiled loop, for functions that NumPy lacks."""
-    alone = len(RULES[opcode].args) == 1
-
-    def forward(x: Any, y: Any = 0.0) -> Any:
-        TAPE.load()
-        if alone and x.__class__ is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
-            out = np.empty(x.shape)
-            at = x.__array_interface__["data"][0]
-            TAPE.primal_block(opcode, x.size, at, at, out.__array_interface__["data"][0])
-            return out
-        dtype = np.result_type(x, y)
-        xs, ys = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
-        xs, ys = np.ascontiguousarray(xs), np.ascontiguousarray(ys)
-        out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)))
-        TAPE.primal_block(opcode, out.size, xs.ctypes.data, ys.ctypes.data, out.ctypes.data)
-        return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
-
-    return forward
+def _evaluated(rule: Rule, names: dict[str, Any]) -> Any:
+    return eval(f"lambda {', '.join(rule.args)}: {rule.primal}", names)
 
 
-def _forward(opcode: int, rule: Rule) -> Callable[..., Any]:
+def _forward(opcode: int) -> Callable[..., Any]:
+    rule = RULES[opcode]
     if rule.primal in UFUNCS:
         return UFUNCS[rule.primal]
-    if _call_of(rule) in ARRAY_NAMES:
-        return ARRAY_NAMES[_call_of(rule)]
-    if rule.name in COMPILED_PRIMALS or rule.name not in _ON_ARRAYS:
-        return _compiled_forward(opcode)
-    return _ON_ARRAYS[rule.name]
+    called = {name: _on_arrays(name) for name in calls_in(rule.primal)}
+    if None in called.values():
+        return _by_loop(opcode, rule)
+    return called.get(_call_of(rule)) or _ON_ARRAYS.get(rule.name) or _evaluated(rule, ARRAY_NAMES)
 
 
-def _scalar_forward(rule: Rule) -> Callable[..., float]:
+def _scalar_forward(opcode: int) -> Callable[..., float]:
+    rule = RULES[opcode]
     if rule.primal in OPERATORS:
         return OPERATORS[rule.primal]
-    return FLOAT_NAMES[_call_of(rule)] if _call_of(rule) in FLOAT_NAMES else _ON_FLOATS[rule.name]
+    called = {name: _on_floats(name) for name in calls_in(rule.primal)}
+    return called.get(_call_of(rule)) or _ON_FLOATS.get(rule.name) or _evaluated(rule, FLOAT_NAMES)
 
 
-forward: tuple[Callable[..., Any], ...] = tuple(_forward(opcode, rule) for opcode, rule in enumerate(RULES))
-scalar_forward: tuple[Callable[..., float], ...] = tuple(_scalar_forward(rule) for rule in RULES)
+# By opcode, each made when it is first asked for.
+forward: Mapping[int, Callable[..., Any]] = MadeOnDemand(_forward)
+scalar_forward: Mapping[int, Callable[..., float]] = MadeOnDemand(_scalar_forward)
 
 
 def float_at_the_edge(opcode: int, *values: float) -> float:

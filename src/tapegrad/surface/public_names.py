@@ -28,7 +28,7 @@ FILES: dict[str, str] = {
     "ops.joining": (
         "atleast_1d atleast_2d atleast_3d block_diag cat column_stack concat concatenate dstack hstack row_stack stack vstack"
     ),
-    "ops.missing_values": "fmax fmin nan_to_num nanmean nansum",
+    "ops.missing_values": "nan_to_num nanmean nansum",
     "ops.moments": "std std_mean var var_mean",
     "ops.normalisation": "log_softmax logsumexp softmax",
     "ops.norms": "dist",
@@ -50,7 +50,6 @@ FILES: dict[str, str] = {
     "ops.subviews": "as_strided narrow narrow_copy select select_scatter slice_scatter",
     "ops.tensor_products": "einsum inner kron tensordot",
     "ops.tiling": "repeat_interleave tile",
-    "ops.transcendental": "erfinv logaddexp2 sinc",
     "ops.transposing": "adjoint moveaxis movedim permute swapaxes swapdims t transpose",
     "ops.triangles": "tril triu",
     "ops.undifferentiable": "floor_divide heaviside",
@@ -105,9 +104,9 @@ ALIASES = {
 # Operations besides the rules that have an in-place form.
 WRITTEN = (
     "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "erfinv", "float_power", "floor_divide", "gcd", "ge", "greater",
+    "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "float_power", "floor_divide", "gcd", "ge", "greater",
     "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "sinc", "true_divide",
+    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "true_divide",
 )  # fmt: skip
 
 # Operations whose result, a copy, is written into the tensor.

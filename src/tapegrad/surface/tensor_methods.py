@@ -15,7 +15,7 @@ from typing import Any
 from tapegrad.autograd.tensor_backward import tensor_backward
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.kernels.opcodes import OPCODES
-from tapegrad.ops.elementwise import FUNCTIONS, METHODS, REFLECTED
+from tapegrad.ops.elementwise import FUNCTIONS, REFLECTED, method
 from tapegrad.recording.axis_names import numpy_names, renamed, with_numpy_names
 from tapegrad.rules.table import RULES
 from tapegrad.surface.array_attributes import ABSENT
@@ -53,9 +53,9 @@ def _public(name: str) -> Any:
     return made
 
 
-_RULES = {rule.name: FUNCTIONS[rule.name] for rule in RULES if not rule.name.startswith("_")}
-_RULES |= {name: FUNCTIONS[rule] for name, rule in ALIASES.items() if not rule.startswith("_")}
-PUBLIC: dict[str, Callable[[], Any]] = {name: partial(_RULES.__getitem__, name) for name in _RULES}
+_RULES = {rule.name: rule.name for rule in RULES if not rule.name.startswith("_")}
+_RULES |= {name: rule for name, rule in ALIASES.items() if not rule.startswith("_")}
+PUBLIC: dict[str, Callable[[], Any]] = {name: partial(FUNCTIONS.__getitem__, rule) for name, rule in _RULES.items()}
 PUBLIC |= {name: partial(_public, name) for name in PLACES}
 
 # By the functions that get, set and delete them, which are imported when one is first asked for.
@@ -298,6 +298,12 @@ def _like_new(name: str) -> Any:
     return make_new
 
 
+def _rule(name: str) -> Any:
+    """A rule as a method: what takes one argument checks nothing more than its operator does."""
+    rule = _RULES[name]
+    return method(rule) if len(RULES[OPCODES[rule]].args) == 1 else _method(name)
+
+
 def _method(name: str) -> Any:
     """The method of a public function, which skips the look at its first operand that functions need."""
     function = PUBLIC[name]()
@@ -323,7 +329,8 @@ def _operators() -> dict[str, Callable[[], Any]]:
 
 def _on_demand() -> dict[str, Callable[[], Any]]:
     """Attributes of `Tensor` by what makes them when they are first asked for."""
-    table: dict[str, Callable[[], Any]] = {name: partial(_method, name) for name in PLACES if name not in NOT_METHODS}
+    table: dict[str, Callable[[], Any]] = {name: partial(_rule, name) for name in _RULES if name not in NOT_METHODS}
+    table |= {name: partial(_method, name) for name in PLACES if name not in NOT_METHODS}
     table |= {f"{name}_": partial(_in_place, name) for name in IN_PLACE_RULES}
     table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
     table |= {f"__i{name}__": table[f"{name}_"] for name in ("div", "pow", "mul", "remainder")}
@@ -344,19 +351,15 @@ def _on_demand() -> dict[str, Callable[[], Any]]:
 def attach() -> None:
     """Give `Tensor` its methods, operators and properties."""
     table: dict[str, Any] = {}
-    for rule in RULES:
-        if not rule.name.startswith("_") and rule.name not in PLACES and rule.name not in NOT_METHODS:
-            table[rule.name] = METHODS[rule.name] if len(rule.args) == 1 else _method(rule.name)
-    table |= {alias: _method(alias) for alias in ALIASES if alias in _RULES and alias not in PLACES}
     table |= {"__init__": factories.initialise, "clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
     table |= {name: with_numpy_names(function) for name, function in METHODS_OF_ITS_OWN.items()}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     for operation in ("add", "sub", "mul", "pow"):
-        table[f"__{operation}__"] = METHODS[operation]
-        table[f"__r{operation}__"] = METHODS[operation] if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
-    table |= {"__truediv__": METHODS["div"], "__rtruediv__": _reciprocal_divide}
-    table |= {"__mod__": METHODS["remainder"], "__rmod__": REFLECTED[OPCODES["remainder"]]}
-    table |= {"__neg__": METHODS["neg"], "__abs__": METHODS["abs"]}
+        table[f"__{operation}__"] = method(operation)
+        table[f"__r{operation}__"] = method(operation) if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
+    table |= {"__truediv__": method("div"), "__rtruediv__": _reciprocal_divide}
+    table |= {"__mod__": method("remainder"), "__rmod__": REFLECTED[OPCODES["remainder"]]}
+    table |= {"__neg__": method("neg"), "__abs__": method("abs")}
     table |= ABSENT
     table |= {name: Deferred(Tensor, name, make) for name, make in _on_demand().items() if name not in table}
     for name, attribute in table.items():

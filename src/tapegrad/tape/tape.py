@@ -18,6 +18,7 @@ from tapegrad.errors import TapeFullError
 from tapegrad.interrupts import at_once, undone
 from tapegrad.kernels import library
 from tapegrad.kernels.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF, OTHER_NAMES
+from tapegrad.kernels.opcodes import LOOPS
 from tapegrad.tape.locks import changing as _changing
 from tapegrad.tape.locks import loading as _loading_lock
 
@@ -131,7 +132,7 @@ class Tape(Entries):
         self._name_numbers: dict[str, int] = {"": 0}
         self.kernels: Any = None
         self.ready = False
-        self.kernel_table = np.zeros(at.KERNEL_COUNT, np.int64)
+        self.kernel_table = np.zeros(at.KERNEL_COUNT + len(LOOPS), np.int64)
         self.claims: set[Any] = set()  # weak references to claims
         self.passes: set[Any] = set()  # weak references to the working memory of passes
         self.waiting: list[partial[Any]] = []  # called when no pass can be looking at the objects that they release
@@ -161,6 +162,7 @@ class Tape(Entries):
         self.rules = self.kernels.rules
         header = self.header
         header[at.RULES] = self.rules.ctypes.data
+        header[at.KERNEL_TABLE] = self.kernel_table.ctypes.data
         header[at.ARRAY_TYPE], header[at.FLOAT_TYPE] = id(np.ndarray), id(float)
         header[at.SAVED_LIMIT] = SMALLEST_SAVED_LIMIT
         header[at.HANDLE_FREE] = header[at.ANCHOR_FREE] = header[at.UNREFERENCED_HIGH] = -1

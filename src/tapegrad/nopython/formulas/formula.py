@@ -18,6 +18,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.typing import signature
 
+from tapegrad.kernels.opcodes import MATH
 from tapegrad.nopython.numba_interface.linking import part
 from tapegrad.rules import special
 from tapegrad.rules.table import POWERS, RULES, Rule
@@ -58,7 +59,7 @@ def _special(name: str) -> Any:
     called = [other for other in function.__code__.co_names if other in special.__all__]
     if not called:
         return function
-    space = vars(special) | {other: part(error_model="numpy")(getattr(special, other)) for other in called}
+    space = vars(special) | {other: part(error_model="numpy")(_special(other)) for other in called}
     return python_types.FunctionType(function.__code__, space, name)
 
 
@@ -116,7 +117,7 @@ class Writer(ast.NodeVisitor):
         if name in special.__all__:
             sig = signature(types.float64, *[types.float64] * len(args))
             return self.context.compile_internal(self.builder, _special(name), sig, args)
-        return call(self.context, self.builder, getattr(math, name), *args)
+        return call(self.context, self.builder, getattr(math if name in MATH else np, name), *args)
 
     def generic_visit(self, node: ast.AST) -> Any:
         raise NotImplementedError(f"rule text may not use {type(node).__name__}")

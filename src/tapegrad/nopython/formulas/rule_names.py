@@ -26,7 +26,7 @@ _NUMPY_NAMES = {
     "absolute": "abs", "fabs": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
     "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "true_divide": "div", "multiply": "mul",
     "negative": "neg", "positive": "_alias", "power": "pow", "float_power": "pow", "rint": "round", "subtract": "sub",
-    "fmax": "maximum", "fmin": "minimum", "degrees": "rad2deg", "radians": "deg2rad", "mod": "remainder",
+    "degrees": "rad2deg", "radians": "deg2rad", "mod": "remainder",
     "floor_divide": "floor",
 }  # fmt: skip
 _MATH_NAMES = {"fabs": "abs", "degrees": "rad2deg", "radians": "deg2rad"}

@@ -12,7 +12,6 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
-from tapegrad.nopython.functions.cardinal_sine import sinc
 from tapegrad.nopython.functions.extremes import EXTREME_METHODS, EXTREMES
 from tapegrad.nopython.functions.interpolation import interp
 from tapegrad.nopython.functions.linear_algebra import LINEAR_ALGEBRA
@@ -140,7 +139,7 @@ def _item(tape, a):
 
 FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, np.vdot: vdot, operator.matmul: matmul, np.linalg.norm: norm, np.cumsum: cumsum,
-    np.cumprod: cumprod, np.sinc: sinc, np.interp: interp, np.unwrap: unwrap,
+    np.cumprod: cumprod, np.interp: interp, np.unwrap: unwrap,
     np.std: std, np.nanstd: _deviation(np.nanstd, np.nanvar),
 } | EXTREMES | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
 

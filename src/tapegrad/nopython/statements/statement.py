@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import models, register_default
@@ -35,18 +34,11 @@ __all__ = ["Statement", "StatementType"]
 STAR = (types.StarArgTuple, types.StarArgUniTuple)
 
 
-def chosen(symbol: str, but_nan: bool = False) -> tuple[str, str]:
-    """Partials of what gives the second operand where a comparison holds, or where the first one is no number."""
-
-    def text(first: str, second: str) -> str:
-        equal = f"where(x == x, {first}, where(y == y, {second}, {first}))" if but_nan else first
-        return f"where(y {symbol} x, {second}, {equal})"
-
-    return text("1.0", "0.0"), text("0.0", "1.0")
-
-
 # These give one of their operands, the first one where they are equal, as on tensors; `maximum` and `minimum` have halves there.
-CHOOSING = {max: chosen(">"), min: chosen("<"), np.fmax: chosen(">", True), np.fmin: chosen("<", True)}
+CHOOSING = {
+    max: ("where(y > x, 0.0, 1.0)", "where(y > x, 1.0, 0.0)"),
+    min: ("where(y < x, 0.0, 1.0)", "where(y < x, 1.0, 0.0)"),
+}
 
 
 class Resolved(NamedTuple):

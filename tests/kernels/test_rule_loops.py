@@ -1,0 +1,62 @@
+"""The two tables of rules: what is compiled together, and the loops that each other rule has, loaded when they are used."""
+
+import numpy as np
+import pytest
+from fresh_processes import environment, run
+
+import tapegrad as tg
+from tapegrad.engine.layout import KERNEL_COUNT
+from tapegrad.kernels.opcodes import LOOPS, OPCODES, PRIMAL_LOOP, is_compilable
+from tapegrad.recording.primal_values import forward
+from tapegrad.rules.table import COMMON, RULES, Rule
+from tapegrad.tape.tape import TAPE
+
+COMPILED = [rule for rule in RULES[COMMON:] if is_compilable(rule)]
+LOADED = """
+import tapegrad as tg
+from tapegrad.kernels.opcodes import LOOPS
+from tapegrad.tape.tape import TAPE
+
+def loaded():
+    return [name for name, word in LOOPS.items() if TAPE.kernel_table[word]]
+
+x = tg.tensor({value}, requires_grad=True)
+(x * x + tg.sin(x)).sum().backward()
+print(loaded())
+tg.erf(x).sum().backward()
+print(loaded())
+"""
+
+
+@pytest.mark.parametrize("value", [0.5, [0.5, 0.25]], ids=["scalar", "array"])
+def test_loops_of_a_rule_are_loaded_when_its_first_row_is_recorded(value: object) -> None:
+    assert run(LOADED.format(value=value), environment()).stdout == "[]\n['loops_of_erf']\n"
+
+
+def test_each_rule_beyond_the_common_ones_has_a_word_for_its_loops() -> None:
+    assert list(LOOPS.values()) == list(range(KERNEL_COUNT, KERNEL_COUNT + len(RULES) - COMMON))
+
+
+def test_rules_that_the_engine_knows_by_number_are_common() -> None:
+    known = ["_alias", "_mul0", "pow", "square", "_cube", "_root", "_inverse"]
+    assert OPCODES["_alias"] == 0
+    assert all(OPCODES[name] < COMMON for name in known)
+
+
+def test_rule_whose_value_only_numpy_has_is_recorded() -> None:
+    assert not is_compilable(RULES[OPCODES["cbrt"]])
+    x = tg.tensor([-8.0, 27.0], requires_grad=True)
+    tg.cbrt(x).sum().backward()
+    np.testing.assert_allclose(x.grad.tolist(), [1.0 / 12.0, 1.0 / 27.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("rule", COMPILED, ids=[rule.name for rule in COMPILED])
+def test_compiled_value_is_that_of_the_function(rule: Rule) -> None:
+    """The loop of the value, which scalars take in compiled operators, against the function that arrays take."""
+    rng = np.random.default_rng(0)
+    points = [rng.uniform(low, high, 50) for low, high in rule.domain]
+    TAPE.need(f"loops_of_{rule.name}")
+    out = np.empty(50)
+    addresses = [p.ctypes.data for p in (*points, *[out] * (3 - len(points)), out)]
+    TAPE.call_loop_of_rule(int(TAPE.kernel_table[LOOPS[f"loops_of_{rule.name}"]]), PRIMAL_LOOP, 50, *addresses)
+    np.testing.assert_allclose(out, forward[OPCODES[rule.name]](*points), rtol=1e-13, atol=1e-15)
