@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import importlib
+import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import compiled_arrays
@@ -273,3 +275,42 @@ def test_infinite_second_partials_do_not_reach_other_inputs() -> None:
     x, v = np.array([0.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0])
     assert tg.hvp(f, x, v).tolist() == [0.0, 10.0, 4.0]
     assert tg.hvp(f, x, np.ones(3)).tolist() == [np.inf, 10.0, 4.0]
+
+
+def minor(rows: list[list[Fraction]], i: int, j: int) -> list[list[Fraction]]:
+    return [row[:j] + row[j + 1 :] for k, row in enumerate(rows) if k != i]
+
+
+def cofactor(rows: list[list[Fraction]], i: int, j: int) -> Fraction:
+    (a, b), (c, d) = minor(rows, i, j)
+    return (-1) ** (i + j) * (a * d - b * c)
+
+
+UNITS = np.diag([1e10, 1.0, 1e-10]) @ np.array([[1.3, -0.7, 2.0], [0.4, 1.1, -1.6], [0.9, 2.3, 0.5]]) @ np.diag([1e-5, 1.0, 1e8])
+MATRICES = {
+    "regular": [[1.3, -0.7, 2.0], [0.4, 1.1, -1.6], [0.9, 2.3, 0.5]],
+    "rank two": [[1, 2, 3], [4, 5, 6], [7, 8, 9]],
+    "rank one": [[1, 2, 3], [2, 4, 6], [4, 8, 12]],
+    "zero": [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+    "rows and columns in units": UNITS,
+    "determinant underflows": 1e-120 * np.array([[1.3, -0.7, 2.0], [0.4, 1.1, -1.6], [0.9, 2.3, 0.5]]),
+}
+compiled_determinant = numba.njit(lambda a: np.linalg.det(a))
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_derivatives_of_a_determinant_are_the_exact_cofactors(name: str) -> None:
+    a = np.array(MATRICES[name], float)
+    rows = [[Fraction(x) for x in row] for row in a.tolist()]
+    gradient = np.array([[float(cofactor(rows, i, j)) for j in range(3)] for i in range(3)])
+    size = np.abs(gradient).max()
+    np.testing.assert_allclose(tg.grad(compiled_determinant)(a), gradient, rtol=1e-12, atol=1e-14 * size)
+    hessian = np.zeros((3, 3, 3, 3))
+    for i, j, k, l in itertools.product(range(3), repeat=4):
+        if i != k and j != l:  # the element in neither of their rows and columns
+            sign = (-1) ** (i + j + (k - (k > i)) + (l - (l > j)))
+            hessian[i, j, k, l] = sign * a[3 - i - k, 3 - j - l]
+    found = tg.hessian(compiled_determinant)(a).reshape(3, 3, 3, 3)
+    np.testing.assert_allclose(found[hessian != 0.0], hessian[hessian != 0.0], rtol=1e-12, atol=1e-14)
+    units = np.multiply.outer(np.abs(a), np.abs(a))  # what changes of the size of the elements do
+    np.testing.assert_allclose(found * units, hessian * units, atol=1e-13 * np.abs(hessian * units).max(), rtol=0.0)
