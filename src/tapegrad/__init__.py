@@ -29,21 +29,7 @@ from tapegrad.tensors.tensor import Tensor
 if _TYPE_CHECKING:
     from tapegrad import drivers, linalg, nn, optim, optimize, utils
     from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
-    from tapegrad.drivers import (
-        check_grads,
-        checkpoint,
-        elementwise_grad,
-        gauss_newton,
-        grad,
-        hessian,
-        hvp,
-        jacobian,
-        jvp,
-        linearize,
-        value_and_grad,
-        value_and_jacobian,
-        vjp,
-    )
+    from tapegrad.drivers import *
     from tapegrad.files.saving import load, save
     from tapegrad.nopython import free_tape_memory, njit_op, tape_memory
     from tapegrad.tensors.devices import device
