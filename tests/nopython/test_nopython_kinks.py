@@ -25,7 +25,7 @@ PAIRS = [
 
 # Of two numbers; Python's own functions of two floats raise where these do not, and have no form for tensors.
 ONE = """fabs abs sign sqrt square exp expm1 log log1p log2 log10 exp2 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh
-    arccosh arctanh floor ceil trunc rint negative positive sinc degrees radians deg2rad rad2deg nan_to_num reciprocal cbrt cbrt"""
+    arccosh arctanh floor ceil trunc rint negative positive sinc degrees radians deg2rad rad2deg nan_to_num reciprocal cbrt"""
 TWO = """add subtract multiply divide true_divide power float_power mod remainder fmod maximum minimum fmax fmin hypot arctan2
     copysign logaddexp logaddexp2"""
 ELEMENTWISE = [
