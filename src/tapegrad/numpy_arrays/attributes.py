@@ -72,8 +72,11 @@ def mT(x: Array) -> Array:
 
 
 def flat(x: Array) -> Array:
-    """The elements one after the other."""
-    return as_arrays(reshape(x, (-1,)))
+    """The elements one after the other; to be written into only where they lie so in memory."""
+    elements = as_arrays(reshape(x, (-1,)))
+    if x.size and not np.may_share_memory(array_of(elements), array_of(x)):
+        array_of(elements).flags.writeable = False  # a write must not get lost
+    return elements
 
 
 def real(x: Array) -> Array:

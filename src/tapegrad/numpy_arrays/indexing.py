@@ -1,8 +1,8 @@
 """``x[key]`` and ``x[key] = value`` by NumPy's rules.
 
-Single elements are numbers and no views. Keys that NumPy and PyTorch read alike, which are the common ones, go the tensor's way.
-All others (steps backwards, numbers among index arrays, which move dimensions) are read off as NumPy reads them from an array of
-places, so that no rule of NumPy's is written again.
+Single elements are numbers and no views: what is written later does not change them. Keys that NumPy and PyTorch read alike, which
+are the common ones, go the tensor's way, and steps backwards are views that NumPy takes. All others (numbers among index arrays,
+which move dimensions) are read off as NumPy reads them from an array of places, so that no rule of NumPy's is written again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_protocol.functions import stacked
+from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor
+from tapegrad.ops.views import view
+from tapegrad.surface.conversions import to as converted
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -38,7 +42,7 @@ def getitem(x: Array, key: Any) -> Any:
         if ((x._meta.__class__ is NumberEntries and data.ndim == 1) or _is_line(data)) and -data.shape[0] <= key < data.shape[0]:
             found = entry(x, key)
         else:
-            found = item_of_tensor(x, key)
+            found = _number(x, (key,)) if x.ndim == 1 else item_of_tensor(x, key)
     elif kind is slice and key.step is None:
         found = item_of_tensor(x, key)
     else:
@@ -50,12 +54,21 @@ def getitem(x: Array, key: Any) -> Any:
 
 def _general_item(x: Array, key: Any) -> Any:
     key = _plain(key)
+    parts = key if isinstance(key, tuple) else (key,)
     if _is_common(key):
+        if len(parts) == x.ndim and parts and all(part.__class__ is int for part in parts):
+            return _number(x, parts)
         return as_arrays(item_of_tensor(x, key))
-    found = as_arrays(item_of_tensor(x, _places(x, key)))
-    if not any(isinstance(part, np.ndarray) for part in (key if isinstance(key, tuple) else (key,))):
-        found._data.flags.writeable = False  # a view of NumPy's, but a copy here: a write must not get lost
-    return found
+    if any(isinstance(part, (np.ndarray, bool)) for part in parts):
+        return as_arrays(item_of_tensor(x, _places(x, key)))
+    return as_arrays(view(x, "SliceBackward0", lambda array: array[key]))
+
+
+def _number(x: Array, places: tuple[int, ...]) -> Array:
+    data = x._data
+    if data.dtype is _FLOAT64 and data.flags.c_contiguous:
+        return as_arrays(entry(x, places))
+    return as_arrays(clone(item_of_tensor(x, places)))
 
 
 def _is_line(data: Any) -> bool:
@@ -72,7 +85,17 @@ def setitem(x: Array, key: Any, value: Any) -> None:
         As NumPy.
     """
     key = _plain(key)
+    if isinstance(value, (list, tuple, range)):
+        value = np.asarray(value) if not _holds_tensors(value) else stacked(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = np.asarray(value, x.dtype)
+    elif isinstance(value, Tensor) and value.dtype != x.dtype:
+        value = converted(value, x.dtype)
     set_item_of_tensor(x, key if _is_common(key) else _places(x, key), value)
+
+
+def _holds_tensors(values: Any) -> bool:
+    return any(isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and _holds_tensors(value)) for value in values)
 
 
 def iterate(x: Array) -> Iterator[Any]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
+from tapegrad.numpy_protocol.functions import copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
+from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import as_float
 from tapegrad.surface.conversions import item as number_of
-from tapegrad.surface.conversions import to as converted
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording
 from tapegrad.tensors.untracked_values import is_stored
 
@@ -101,15 +102,14 @@ def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subo
     wanted = np.dtype(dtype)
     if not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {wanted!r} according to the rule '{casting}'")
-    result = converted(x, wanted)
-    if result is x:
-        return as_arrays(clone(x)) if copy else x
-    return as_arrays(result)
+    if wanted == x.dtype and not copy:
+        return x
+    return as_arrays(copy_in_order(x, order, wanted))
 
 
 def copy(x: Array, order: str = "C") -> Array:
     """A copy."""
-    return as_arrays(clone(x))
+    return as_arrays(copy_in_order(x, order))
 
 
 def shallow_copy(x: Array) -> Array:
@@ -139,8 +139,8 @@ def shown(x: Array) -> str:
 
 
 def conjugate(x: Array) -> Array:
-    """The complex conjugate: a copy."""
-    return copy(x)
+    """The complex conjugate: the array itself."""
+    return x
 
 
 def floor_divided(x: Array, y: Any) -> Any:
@@ -195,10 +195,9 @@ def put(x: Array, indices: Any, values: Any, mode: str = "raise") -> None:
         If a place is out of bounds.
     """
     places = np.arange(x.size).take(np.asarray(indices), mode=mode).ravel()  # type: ignore[call-overload]
-    if np.ndim(values):
-        count = np.shape(values)
-        values = values[np.arange(places.size) % count[0]] if len(count) == 1 else np.ravel(values)[: places.size]
-    x[np.unravel_index(places, x.shape)] = values
+    given = np.ravel(values) if isinstance(values, Tensor) else np.asarray(values).ravel()
+    if places.size and np.size(given):
+        x[np.unravel_index(places, x.shape)] = given[np.arange(places.size) % np.size(given)]
 
 
 def transpose(x: Array, *axes: Any) -> Array:
@@ -261,8 +260,10 @@ def _updated(name: str) -> Callable[[Array, Any], Any]:
     operator = f"__{name}__"
 
     def update(x: Array, y: Any) -> Any:
-        if x.ndim == 0:  # a number, of which others keep the value that it has
+        if x.ndim == 0 and base_of(x) is None:  # a number, of which others keep the value that it has
             return NotImplemented
+        if isinstance(y, Tensor) and np.may_share_memory(array_of(x), array_of(y)):
+            y = as_arrays(clone(y))
         # Of a copy: what the derivative needs of the operand is overwritten next.
         result = getattr(as_arrays(clone(x)), operator)(y)
         if result is NotImplemented:

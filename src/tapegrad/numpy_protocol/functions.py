@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.reductions import count
+from tapegrad.ops.views import view
 from tapegrad.recording.structural import axes as axes_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
@@ -37,12 +38,21 @@ def named(name: str) -> Callable[..., Any]:
 
 def as_tensors(*values: Any) -> list[Any]:
     """Arrays and lists as tensors; tensors and numbers as they are."""
-    return [x if isinstance(x, (Tensor, bool, int, float)) else as_operand(np.asarray(x)) for x in values]
+    return [x if isinstance(x, (Tensor, bool, int, float)) else one(x) for x in values]
 
 
 def one(x: Any) -> Tensor:
     """An operand as a tensor."""
-    return x if isinstance(x, Tensor) else as_operand(x if isinstance(x, np.ndarray) else np.asarray(x))
+    if isinstance(x, Tensor):
+        return x
+    return stacked(x) if isinstance(x, (list, tuple)) else as_operand(x if isinstance(x, np.ndarray) else np.asarray(x))
+
+
+def stacked(values: Any) -> Tensor:
+    """Nested lists, which may hold tensors, as one tensor."""
+    if not any(isinstance(value, (Tensor, list, tuple)) for value in values):
+        return as_operand(np.asarray(values))
+    return tg.stack([one(value) for value in values])
 
 
 def real(x: Any) -> Tensor:
@@ -177,6 +187,8 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if not copy:
+        raise NotCovered("copy=False writes into its argument; write x[...] = np.nan_to_num(x)")
     return named("nan_to_num")(one(x), nan, posinf, neginf)
 
 
@@ -218,6 +230,9 @@ def _runs_backwards(x: Tensor, order: str) -> bool:
     """Whether elements are read with the first index fastest."""
     if order in ("C", "F"):
         return order == "F"
+    flags = array_of(x).flags
+    if order == "K" and not flags.forc:
+        raise NotCovered(f"order 'K' of an array of shape {tuple(x.shape)} that lies in memory neither in order 'C' nor 'F'")
     if order in ("A", "K"):
         return array_of(x).flags.fnc
     raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
@@ -272,8 +287,17 @@ def _broadcast_arrays(*args: Any) -> Any:
     return tg.broadcast_tensors(*map(one, args))
 
 
-def _copy(a: Any) -> Any:
-    return one(a).clone()
+def _copy(a: Any, order: str = "K") -> Any:
+    return copy_in_order(one(a), order)
+
+
+def copy_in_order(x: Tensor, order: str, dtype: Any = None) -> Tensor:
+    """A copy whose elements lie in memory as NumPy would lay them."""
+    flags = array_of(x).flags
+    if order == "F" or (order in ("A", "K") and flags.fnc):
+        backwards = range(x.ndim)[::-1]
+        return copy_in_order(x.permute(*backwards), "C", dtype).permute(*backwards)
+    return tg.clone(x) if dtype is None or dtype == x.dtype else tg.clone(x.to(dtype))
 
 
 def _copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
@@ -316,7 +340,9 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None)
 
 
 def _flip(m: Any, axis: Axis = None) -> Any:
-    x = one(m)
+    x, axes = one(m), None if axis is None else tuple(every(one(m), axis))
+    if type(x) is not Tensor:
+        return view(x, "FlipBackward0", lambda array: np.flip(array, axes))
     return x.flip(*every(x, axis)) if x.ndim else x.clone()
 
 
@@ -333,7 +359,10 @@ def _roll(a: Any, shift: Any, axis: Axis = None) -> Any:
 
 
 def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
-    return tg.rot90(one(m), k, axes)
+    x = one(m)
+    if type(x) is not Tensor:
+        return view(x, "Rot90Backward0", lambda array: np.rot90(array, k, axes))
+    return tg.rot90(x, k, axes)
 
 
 def _tile(A: Any, reps: Any) -> Any:
@@ -410,7 +439,7 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 def _meshgrid(*xi: Any, indexing: str = "xy") -> Any:
-    return tg.meshgrid(*(one(x).reshape(-1) for x in xi), indexing=indexing)
+    return [grid.clone() for grid in tg.meshgrid(*(one(x).reshape(-1) for x in xi), indexing=indexing)]
 
 
 _NAMES = (
