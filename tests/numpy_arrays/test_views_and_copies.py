@@ -15,7 +15,7 @@ PARTS = """
 y[0, 1] | y[-1, 2] | y.T[1, 0] | y[::-1][0, 1] | y[0][1] | y[1][::-1][1] | list(y[:, 1])[0] | y[np.array(0), np.array(1)] | y[0, ..., 1]
 y[..., 1] | y[0, 1, ...] | y[0, 1:2].reshape(()) | y[:, 1] | y[0] | y[()] | y[...] | y[None, 0] | y[True] | y[0, True] | y[0, None, 1]
 y[::-1] | y[:, ::-1] | y[::-1, ::-2] | y[0, ::-1] | y[::-1][::-1] | y.T[::-1] | y[::-1].T | y[::-1].reshape(-1) | y[::-1].ravel()
-y[[0, 1]] | y[:, [0]] | y[y > 1.0] | y[::-1, [0, 1]] | y[0, [1, 2]] | y.ravel() | y.flatten() | y.reshape(3, 2) | y.T.reshape(3, 2)
+y[[0, 1]] | y[range(1)] | y[:, range(2)] | y[:, [0]] | y[y > 1.0] | y[::-1, [0, 1]] | y[0, [1, 2]] | y.ravel() | y.flatten() | y.reshape(3, 2) | y.T.reshape(3, 2)
 y.reshape(-1, order="F") | y.T.reshape(-1, order="F") | y.ravel("F") | y.T.ravel("F") | y.T.ravel("K") | y.copy() | y.view() | y.squeeze()
 y.swapaxes(0, 1) | y.transpose(1, 0) | y.T | y.mT | y.real | y.conj() | +y | y.astype(float) | y.astype(float, copy=False)
 y.astype(np.float32) | y.astype(int) | y.astype(np.float32)[0, 1] | y.astype(int)[0, 1] | (y > 0.0)[0, 1]

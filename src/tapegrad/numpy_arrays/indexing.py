@@ -25,6 +25,7 @@ from tapegrad.tensors.tensor import Tensor, array_of
 __all__: list[str] = []
 
 _FLOAT64 = np.dtype(np.float64)
+_BASIC = frozenset([slice, int, type(None), type(Ellipsis)])
 
 
 def getitem(x: Array, key: Any) -> Any:
@@ -59,9 +60,9 @@ def _general_item(x: Array, key: Any) -> Any:
         if len(parts) == x.ndim and parts and all(part.__class__ is int for part in parts):
             return _number(x, parts)
         return as_arrays(item_of_tensor(x, key))
-    if any(isinstance(part, (np.ndarray, bool)) for part in parts):
-        return as_arrays(item_of_tensor(x, _places(x, key)))
-    return as_arrays(view(x, "SliceBackward0", lambda array: array[key]))
+    if all(part.__class__ in _BASIC for part in parts):
+        return as_arrays(view(x, "SliceBackward0", lambda array: array[key]))
+    return as_arrays(item_of_tensor(x, _places(x, key)))  # whatever else NumPy takes (a range, a sequence) gives copies
 
 
 def _number(x: Array, places: tuple[int, ...]) -> Array:
