@@ -133,3 +133,7 @@ def test_writes_that_would_get_lost_raise() -> None:
 def _assigned(y: Any) -> Any:
     y.flat[1] = 3.0
     return y.sum()
+
+
+def test_a_number_is_flipped_to_itself() -> None:
+    np.testing.assert_array_equal(tg.grad(lambda x: np.flip(x[0]) * x[1])(X), [X[1], X[0], 0.0, 0.0, 0.0, 0.0])

@@ -341,7 +341,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None)
 
 def _flip(m: Any, axis: Axis = None) -> Any:
     x, axes = one(m), None if axis is None else tuple(every(one(m), axis))
-    if type(x) is not Tensor:
+    if type(x) is not Tensor and x.ndim:
         return view(x, "FlipBackward0", lambda array: np.flip(array, axes))
     return x.flip(*every(x, axis)) if x.ndim else x.clone()
 

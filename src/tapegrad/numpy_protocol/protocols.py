@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -282,12 +283,27 @@ def _apply(ufunc: Any, *inputs: Any, **kwargs: Any) -> Any:
     if ufunc in UNARY:
         return UNARY[ufunc](as_tensors(*inputs)[0])
     if ufunc not in UFUNCS:
-        raise NotCovered
+        return named(_of_scipy(ufunc))(*as_tensors(*inputs))
     operands = as_tensors(*inputs)
     if UFUNCS[ufunc] in TENSORS_ONLY:
         kind = next(x.dtype for x in operands if isinstance(x, Tensor))
         operands = [x if isinstance(x, Tensor) else tg.full((), x, kind if kind.kind == "f" else None) for x in operands]
     return named(UFUNCS[ufunc])(*operands)
+
+
+# Ufuncs of `scipy.special` by the names of what they are here.
+SCIPY = {
+    "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "expit": "sigmoid", "expm1": "expm1", "exp2": "exp2",
+    "gammaln": "lgamma", "log1p": "log1p", "logit": "logit", "psi": "digamma", "xlogy": "xlogy",
+}  # fmt: skip
+
+
+def _of_scipy(ufunc: Any) -> str:
+    """The name here of a ufunc of SciPy, which has been imported if it is one of its own."""
+    name = SCIPY.get(ufunc.__name__)
+    if name is None or getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is not ufunc:
+        raise NotCovered
+    return name
 
 
 def _reduce(ufunc: Any, x: Any, axis: Any = 0, **kwargs: Any) -> Any:
