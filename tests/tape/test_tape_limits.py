@@ -12,6 +12,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
+from tapegrad.engine import layout as at
 from tapegrad.tape import tape as tape_module
 
 FULL = "(?i)tape is full.*rows"
@@ -211,3 +212,22 @@ def measure_columns() -> None:
 
 def test_rows_of_a_long_chain_with_constants_take_at_most_32_bytes() -> None:
     assert_process_succeeds("import test_tape_limits; test_tape_limits.measure_columns()")
+
+
+COLUMNS = {
+    "side": (at.SIDE, at.SIDE_ROWS, at.SIDE_CAPACITY),
+    "constant": (at.CONSTANT, at.CONSTANTS, at.CONSTANT_CAPACITY),
+    "held": (at.HELD, at.ROWS, at.CAPACITY),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_column_that_a_destructor_let_grow_meanwhile_stays_the_larger_one(name: str) -> None:
+    """A destructor may run between allocating a column and using it, and record more than was asked for."""
+    tape = tg.tape.default_tape()
+    word, used, capacity = COLUMNS[name]
+    before, size = tape.columns[name], int(tape.header[capacity])
+    smaller = np.zeros(size, before.dtype)
+    tape._move("move_column", name, smaller, word, before.itemsize, used, 0, capacity, size, True)
+    assert tape.columns[name] is before
+    assert int(tape.header[capacity]) == size

@@ -27,9 +27,15 @@ def is_kept(columns, name, array):
     return False
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)")
-def move_column(tape, columns, name, array, word, item, used_word, first):
-    """Copy a column to a larger array, from its byte `first` on, and use that from now on."""
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+def move_column(tape, columns, name, array, word, item, used_word, first, capacity_word, capacity, is_last):
+    """Copy a column to a larger array, from its byte `first` on, and use that from now on.
+
+    Nothing happens if so much capacity is there already: whatever ran since the array was allocated may have needed more, and grown
+    by itself. The last column that a capacity counts for says that it holds.
+    """
+    if get(tape, capacity_word) >= capacity:
+        return 0
     if not is_kept(columns, name, array):
         return FULL
     source, target = get(tape, word), array_data(array) + first
@@ -39,6 +45,8 @@ def move_column(tape, columns, name, array, word, item, used_word, first):
     for k in range(count // 8 * 8, count):
         store_u8(target + k, load_u8(source + k))
     put(tape, word, target)
+    if is_last != 0:
+        put(tape, capacity_word, capacity)
     return 0
 
 
@@ -69,7 +77,12 @@ def move_handles(tape, columns, name, array, word, before, capacity):
 
 @entry("int64(int64,int64,int64,int64,int64,int64)")
 def move_written(tape, columns, name, array, capacity, oldest):
-    """The same for the table of written arrays: a larger one of zeros, without the entries that are older than every record."""
+    """The same for the table of written arrays: a table of zeros, without the entries that are older than every record.
+
+    Nothing happens if a larger one is there by now.
+    """
+    if get(tape, WRITTEN_CAPACITY) > capacity:
+        return 0
     if not is_kept(columns, name, array):
         return FULL
     source, before = get(tape, WRITTEN), get(tape, WRITTEN_CAPACITY)

@@ -50,7 +50,19 @@ class Entries:
     def collect_rows(self, tape: int, new_slot: int, slots: int, trash: int, objects: int, /) -> int: ...
     # engine.growth.move_column
     def move_column(
-        self, tape: int, columns: int, name: int, array: int, word: int, item: int, used_word: int, first: int, /
+        self,
+        tape: int,
+        columns: int,
+        name: int,
+        array: int,
+        word: int,
+        item: int,
+        used_word: int,
+        first: int,
+        capacity_word: int,
+        capacity: int,
+        is_last: int,
+        /,
     ) -> int: ...
     # engine.growth.move_handles
     def move_handles(self, tape: int, columns: int, name: int, array: int, word: int, before: int, capacity: int, /) -> int: ...

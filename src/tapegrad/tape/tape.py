@@ -223,23 +223,22 @@ class Tape(Entries):
         grown = {name: _allocate(_padded(capacity), dtype) for name, (_, dtype) in ROW_COLUMNS.items()}
         if capacity <= self.header[at.CAPACITY]:
             return  # a destructor that ran meanwhile was first
+        last = [*ROW_COLUMNS][-1]
         for name, (word, dtype) in ROW_COLUMNS.items():
-            self._move("move_column", name, grown[name], word, np.dtype(dtype).itemsize, at.ROWS, 0)
-        self.header[at.CAPACITY] = capacity
-        self.header[at.LIMIT] = min(capacity, self.row_limit)
+            size = np.dtype(dtype).itemsize
+            self._move("move_column", name, grown[name], word, size, at.ROWS, 0, at.CAPACITY, capacity, name is last)
+        self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit)
 
     def _grow_side(self, words: int) -> None:
         grown = _allocate(_padded(words), np.int64)
         if words > self.header[at.SIDE_CAPACITY]:
-            self._move("move_column", "side", grown, at.SIDE, 8, at.SIDE_ROWS, 0)
-            self.header[at.SIDE_CAPACITY] = words
+            self._move("move_column", "side", grown, at.SIDE, 8, at.SIDE_ROWS, 0, at.SIDE_CAPACITY, words, True)
 
     def _grow_constants(self, capacity: int) -> None:
         grown = _allocate(_padded(capacity), np.float64)
         grown[0] = 0.0  # padding: what an absent operand reads
         if capacity > self.header[at.CONSTANT_CAPACITY]:
-            self._move("move_column", "constant", grown, at.CONSTANT, 8, at.CONSTANTS, 8)
-            self.header[at.CONSTANT_CAPACITY] = capacity
+            self._move("move_column", "constant", grown, at.CONSTANT, 8, at.CONSTANTS, 8, at.CONSTANT_CAPACITY, capacity, True)
 
     def _grow_handles(self, name: str, word: int, capacity: int) -> None:
         before = int(self.header[word + 1])
@@ -395,7 +394,7 @@ class Tape(Entries):
                 size *= 2
             fresh = np.zeros((size, 2), np.int64)
             self._move("move_written", "written", fresh, size, self._oldest_serial())
-            owners = set(fresh[:, 0].tolist())
+            owners = set(self.columns["written"][:, 0].tolist())
             self.versions = {owner: version for owner, version in self.versions.copy().items() if owner in owners}
 
     def _oldest_serial(self) -> int:
