@@ -65,8 +65,12 @@ def text() -> str:
     for name in (*ENTRIES, *OTHER_NAMES):
         arguments, result = declared[OTHER_NAMES.get(name, name)]
         lines.append(f"    # {places.get(OTHER_NAMES.get(name, name), 'kernels.generated_text')}")
-        line = f"    def {name}(self, {arguments}, /) -> {result}: ..."
-        lines += [line] if len(line) <= WIDTH else [f"    def {name}(", f"        self, {arguments}, /", f"    ) -> {result}: ..."]
+        line, listed = f"    def {name}(self, {arguments}, /) -> {result}: ...", f"        self, {arguments}, /"
+        if len(line) <= WIDTH:
+            lines.append(line)
+            continue
+        apart = [f"        {argument}," for argument in ("self", *arguments.split(", "), "/")]
+        lines += [f"    def {name}(", *([listed] if len(listed) <= WIDTH else apart), f"    ) -> {result}: ..."]
     return HEAD + "\n".join(lines) + "\n"
 
 
