@@ -115,8 +115,7 @@ def _attach() -> None:
     table |= {f"__i{name}__": partial(look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
     for name, make in table.items():
         setattr(Array, name, Deferred(Array, name, make))
-    plain = [*OPERATORS.split(), *(COMPILED.split() if isinstance(TAPE.kernels, ModuleType) else ())]
-    for name in plain:
+    for name in OPERATORS.split():
         setattr(Array, name, _giving_arrays(name))
     Array.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
     # What is PyTorch's alone keeps its meaning, and gives arrays.
@@ -140,17 +139,16 @@ def _as_tensors_have_it(name: str) -> Any:
     return wraps(attribute)(_giving_arrays(name)) if callable(attribute) else attribute
 
 
-_OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {}
-_UNARY: dict[Any, Callable[[Any], Any]] = {}
+_UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the ufuncs that they stand for
 
 
 def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs and len(inputs) == 1:
-        unary = _UNARY.get(ufunc)
-        if unary is None:
-            name = look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, "")
-            unary = _UNARY[ufunc] = getattr(Tensor, name, None) or partial(_general_ufunc, x, ufunc, method)
-        return as_arrays(unary(inputs[0]))
+        if ufunc not in _UNARY:
+            _UNARY[ufunc] = getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
+        unary = _UNARY[ufunc]
+        if unary is not None:
+            return as_arrays(unary(inputs[0]))
     return _general_ufunc(x, ufunc, method, *inputs, **kwargs)
 
 
@@ -183,8 +181,19 @@ def _parts(values: Any) -> list[Any]:
     return [values] if type(values) is Tensor else []
 
 
+def _attach_operators() -> None:
+    """Operators of an engine that is compiled here are Python forms at first, which know nothing of arrays."""
+    if isinstance(TAPE.kernels, ModuleType):
+        for name in COMPILED.split():
+            setattr(Array, name, _giving_arrays(name))
+
+
 _PROTOCOLS = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
 
 _attach()
+if TAPE.ready:
+    _attach_operators()
+else:
+    TAPE.on_load.append(_attach_operators)
 KINDS.add(Array)
 TAPE.header[at.TENSOR_CLASS], TAPE.header[at.ARRAY_CLASS] = id(Tensor), id(Array)
