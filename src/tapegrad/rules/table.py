@@ -151,7 +151,7 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("deg2rad", X, "0.017453292519943295 * x", ("0.017453292519943295",), (ANY,), "Deg2RadBackward0", "Degrees to radians."),
     Rule("rad2deg", X, "57.29577951308232 * x", ("57.29577951308232",), (ANY,), "Rad2DegBackward0", "Radians to degrees."),
     Rule("cbrt", X, "cbrt(x)", ("0.3333333333333333 / z / z",), (POS,), "CbrtBackward0", "Real cube root."),
-    Rule("erfinv", X, "erfinv(x)", ("0.8862269254527579 * exp(z * z)",), (UNIT,), "ErfinvBackward0", "Inverse of `erf`: infinite at -1 and 1, nan beyond."),
+    Rule("erfinv", X, "erfinv(x)", ("0.8862269254527579 * exp(erfinv(x) * erfinv(x))",), (UNIT,), "ErfinvBackward0", "Inverse of `erf`: infinite at -1 and 1, nan beyond."),
     Rule("sinc", X, "sinc(x)", ("sinc_derivative(1.0, x)",), (ANY,), "SincBackward0", "``sin(pi * x) / (pi * x)``, 1 at 0; derivatives of every order keep their digits near 0."),
     Rule("_sinc_derivative", XY, "sinc_derivative(x, y)", (None, "sinc_derivative(x + 1.0, y)"), ((1.0, 1.0), ANY), "SincBackward0", "Derivative of order ``x`` (a number) of `sinc` at ``y``."),
     Rule("logaddexp2", XY, "logaddexp2(x, y)", ("sigmoid(0.6931471805599453 * (x - y))", "sigmoid(0.6931471805599453 * (y - x))"), (ANY, ANY), "Logaddexp2Backward0", "``log2(2**x + 2**y)`` without overflow."),
