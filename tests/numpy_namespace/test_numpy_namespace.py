@@ -113,6 +113,19 @@ def test_results_of_a_function_that_makes_arrays_are_numpys() -> None:
     assert [type(value), type(aux)] == [numpy.ndarray] * 2
 
 
+@pytest.mark.parametrize(
+    "made", [np.asarray, np.ascontiguousarray, np.asanyarray, lambda a: np.array(a, copy=False), np.atleast_1d]
+)
+def test_what_is_written_into_a_given_array_later_does_not_change_derivatives(made: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        w = numpy.array([1.0, 2.0, 3.0])
+        y = (made(w) * x).sum()
+        w[0] = 100.0
+        return y
+
+    assert tg.grad(f)(V).tolist() == [1.0, 2.0, 3.0]
+
+
 def test_second_derivatives() -> None:
     numpy.testing.assert_allclose(tg.hessian(written_into_zeros)(V), numpy.diag(6.0 * V), rtol=1e-14)
 

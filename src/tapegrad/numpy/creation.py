@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_protocol.functions import holds_tensors
 from tapegrad.surface.conversions import to
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, make
@@ -18,18 +19,19 @@ __all__ = ["as_made_array", "converted", "creating", "full", "joined_columns", "
 KINDS = "fiub"  # of dtypes that arrays of ours can have
 
 
-def own(value: Any) -> Any:
-    """An array of NumPy's as one that can hold tracked values, inside of a function that is differentiated; else itself."""
+def own(value: Any, given: Any = None) -> Any:
+    """An array that NumPy made as one that can hold tracked values, inside of a function that is differentiated; else itself.
+
+    What was not made but given, or is on memory of something else, stays NumPy's: whoever has it may write into it, and rows that
+    were recorded with it before would get derivatives at other values.
+    """
+    if value is given or not (isinstance(value, np.ndarray) and value.flags.owndata):
+        return value
     if untracked_values.depth() and type(value) is np.ndarray and value.dtype.kind in KINDS and value.dtype.itemsize <= 8:
         if value.dtype.kind == "f" and value.dtype.itemsize < 4:
             return value
-        return as_arrays(make(value if value.flags.writeable else value.copy(), 0))
+        return as_arrays(make(value, 0))
     return value
-
-
-def holds_tensors(value: Any) -> bool:
-    """Whether there is a tensor in nested lists and tuples."""
-    return isinstance(value, (list, tuple)) and any(isinstance(x, Tensor) or holds_tensors(x) for x in value)
 
 
 def converted(value: Any) -> Any:
@@ -61,7 +63,7 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
             raise ValueError(f"setting an array element with a sequence: the parts have the shapes {sorted(shapes)}")
         found = np.stack(parts)
     else:
-        return own(np.array(object, dtype, copy=copy, order=order, ndmin=ndmin, **others))  # type: ignore[call-overload]
+        return own(np.array(object, dtype, copy=copy, order=order, ndmin=ndmin, **others), object)  # type: ignore[call-overload]
     return np.reshape(found, (1,) * (ndmin - np.ndim(found)) + np.shape(found)) if ndmin > np.ndim(found) else found
 
 
@@ -69,7 +71,7 @@ def as_made_array(a: Any, dtype: Any = None, order: Any = None, **others: Any) -
     """`numpy.asarray`, in the same way."""
     if isinstance(a, Tensor):
         return _in_dtype(a, dtype)
-    return made_array(a, dtype) if holds_tensors(a) else own(np.asarray(a, dtype, order, **others))
+    return made_array(a, dtype) if holds_tensors(a) else own(np.asarray(a, dtype, order, **others), a)
 
 
 def creating(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +79,8 @@ def creating(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def create(*args: Any, **kwargs: Any) -> Any:
-        return own(function(*args, **kwargs))
+        made = function(*args, **kwargs)
+        return own(made.copy() if isinstance(made, np.ndarray) and made.base is not None else made)
 
     return create
 

@@ -15,7 +15,7 @@ from tapegrad.numpy.creation import as_made_array, converted, creating, full, jo
 __all__ = ["Namespace", "namespace"]
 
 CREATING = (
-    "arange bartlett blackman empty eye fromfunction frombuffer fromiter geomspace hamming hanning identity indices kaiser "
+    "arange bartlett blackman empty eye fromiter geomspace hamming hanning identity indices kaiser "
     "linspace logspace ones tri tril_indices triu_indices vander zeros"
 )
 # Functions of sequences of arrays, which are not arrays themselves.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.numpy_protocol.functions import stacked
+from tapegrad.numpy_protocol.functions import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor
@@ -87,16 +87,12 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     """
     key = _plain(key)
     if isinstance(value, (list, tuple, range)):
-        value = np.asarray(value) if not _holds_tensors(value) else stacked(value)
+        value = stacked(value) if holds_tensors(value) else np.asarray(value)
     if isinstance(value, (np.ndarray, np.generic)):
         value = np.asarray(value, x.dtype)
     elif isinstance(value, Tensor) and value.dtype != x.dtype:
         value = converted(value, x.dtype)
     set_item_of_tensor(x, key if _is_common(key) else _places(x, key), value)
-
-
-def _holds_tensors(values: Any) -> bool:
-    return any(isinstance(value, Tensor) or (isinstance(value, (list, tuple)) and _holds_tensors(value)) for value in values)
 
 
 def iterate(x: Array) -> Iterator[Any]:
@@ -130,18 +126,16 @@ def _plain(key: Any) -> Any:
 def _is_common(key: Any) -> bool:
     """Whether NumPy and PyTorch read a key alike: no steps backwards, and an index array only by itself."""
     parts = key if isinstance(key, tuple) else (key,)
-    arrays = numbers = 0
+    arrays = 0
     for part in parts:
         if isinstance(part, bool):
             return False
         if isinstance(part, slice):
             if part.step is not None and not (isinstance(part.step, int) and part.step > 0):
                 return False
-        elif isinstance(part, int):
-            numbers += 1
         elif isinstance(part, np.ndarray):
             arrays += 1
-        elif part is not None and part is not Ellipsis:
+        elif not isinstance(part, int) and part is not None and part is not Ellipsis:
             return False
     return arrays == 0 or (len(parts) == 1 and arrays == 1)
 

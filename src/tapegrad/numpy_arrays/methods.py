@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
 from tapegrad.numpy_protocol.functions import copy_in_order
 from tapegrad.ops.cloning import clone
@@ -274,5 +274,4 @@ def _updated(name: str) -> Callable[[Array, Any], Any]:
     return update
 
 
-_UPDATES = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
-globals().update({f"i{name}": _updated(name) for name in _UPDATES.split()})
+globals().update({f"i{name}": _updated(name) for name in IN_PLACE.split()})

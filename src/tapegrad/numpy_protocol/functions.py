@@ -48,6 +48,11 @@ def one(x: Any) -> Tensor:
     return stacked(x) if isinstance(x, (list, tuple)) else as_operand(x if isinstance(x, np.ndarray) else np.asarray(x))
 
 
+def holds_tensors(values: Any) -> bool:
+    """Whether there is a tensor in nested lists and tuples."""
+    return isinstance(values, (list, tuple)) and any(isinstance(value, Tensor) or holds_tensors(value) for value in values)
+
+
 def stacked(values: Any) -> Tensor:
     """Nested lists, which may hold tensors, as one tensor."""
     if not any(isinstance(value, (Tensor, list, tuple)) for value in values):
