@@ -1,13 +1,15 @@
 """Memory for large results, used again instead of being given back to the system.
 
 A fresh 800 kB array costs 200 page faults when it is first written, more than the addition that fills it. A training step needs
-the same sizes again and again, so blocks are kept, up to a limit, when the arrays on them die.
+the same sizes again and again, so blocks are kept, up to a limit, when the arrays on them die. Most of them are kept with the
+system's leave to take their pages back when it is short of memory (``MADV_FREE``), which costs nothing until it happens.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import os
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,27 @@ __all__ = ["SMALL", "large_empty", "release_buffers"]
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
-LARGEST = 1 << 25
-KEPT = 1 << 27  # bytes of idle blocks at most
+HUGE = 1 << 22  # bytes from which the system is asked for large pages, as NumPy does
+KEPT = 1 << 27  # bytes of idle blocks that stay the process's own
+PAGE, HUGE_PAGE = 1 << 12, 1 << 21
 
 # Python's default is memory that a forked process shares: what the child computes would appear in the parent's arrays.
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+_LARGE_PAGES: int | None = getattr(mmap, "MADV_HUGEPAGE", None)
+_MAY_BE_TAKEN: int | None = getattr(mmap, "MADV_FREE", None)
 
 _idle: dict[int, list[Any]] = {}
 _idle_bytes = 0
+
+
+def _limit_of_idle_bytes() -> int:
+    """Bytes of idle blocks at most: a quarter of the machine's memory where the system may take them back."""
+    if _MAY_BE_TAKEN is None:
+        return KEPT
+    return max(KEPT, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+
+
+_limit = _limit_of_idle_bytes()
 
 
 class _Block(np.ndarray):
@@ -31,9 +46,14 @@ class _Block(np.ndarray):
 
     def __del__(self, idle: Any = _idle, mmap: Any = mmap) -> None:
         global _idle_bytes
-        memory = self.base
+        memory: Any = self.base
         size = self.nbytes
-        if type(memory) is mmap.mmap and _idle_bytes + size <= KEPT:
+        if type(memory) is mmap.mmap and _idle_bytes + size <= _limit:
+            if _idle_bytes + size > KEPT:
+                try:
+                    memory.madvise(_MAY_BE_TAKEN)
+                except OSError:  # an old kernel
+                    return
             _idle_bytes += size
             idle.setdefault(size, []).append(memory)
 
@@ -46,18 +66,41 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     shape : tuple of int
     dtype : dtype
         With items of 4 or 8 bytes.
+
+    Raises
+    ------
+    MemoryError
+        There is not as much memory, also without what is idle.
     """
     global _idle_bytes
     needed = math.prod(shape) * dtype.itemsize
-    if not LARGE <= needed <= LARGEST:
+    if needed < LARGE:
         return np.empty(shape, dtype)
-    size = -(-needed // 4096) * 4096
+    page = PAGE if needed < HUGE else HUGE_PAGE
+    size = -(-needed // page) * page
     try:
         memory = _idle[size].pop()
         _idle_bytes -= size
     except (KeyError, IndexError):
-        memory = mmap.mmap(-1, size, **_PRIVATE)
+        try:
+            memory = _fresh(size)
+        except (OSError, OverflowError):
+            release_buffers()
+            return np.empty(shape, dtype)  # or its error
     return np.ndarray(shape, dtype, _Block((size,), np.uint8, memory))
+
+
+def _fresh(size: int) -> Any:
+    """Memory from the system. Idle blocks of sizes that were asked for longer ago go where they leave no room for this one."""
+    global _idle_bytes
+    for other in list(_idle):
+        if _idle_bytes + size <= _limit:
+            break
+        _idle_bytes -= other * len(_idle.pop(other, ()))
+    memory = mmap.mmap(-1, size, **_PRIVATE)
+    if size >= HUGE and _LARGE_PAGES is not None:
+        memory.madvise(_LARGE_PAGES)
+    return memory
 
 
 def release_buffers() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.memory_pool import LARGEST, large_empty
+from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at, origin
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep, borrow
@@ -31,6 +31,7 @@ MOST_PLACES = 2**31 - 1  # places are int32
 NEEDED = ("partial_block", "gather_block", "scalar_partials")  # kernels of the engine that evaluate partials
 Matrix = np.ndarray
 ONE, SOME, MANY = LANES
+CACHED = 1 << 25  # bytes that sweeps work on up to which many lanes are faster than some; beyond, memory decides
 FLOAT64 = np.dtype(np.float64)
 
 
@@ -282,8 +283,7 @@ class LinearTape:
     def _in_blocks(self, columns: Matrix, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
         """Sweep over all columns, several lanes at once."""
         count = columns.shape[1]
-        # What sweeps work on beyond that is fresh memory each time: over 160,000 rows 32 lanes take twice as long as four times 8.
-        many = MANY if 8 * MANY * self.places <= LARGEST else SOME
+        many = MANY if 8 * MANY * self.places <= CACHED else SOME
         results = np.empty((rows, count))
         start = 0
         while start < count:
