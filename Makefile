@@ -55,9 +55,10 @@ breadth: $(VENV)/oracle.stamp
 table: $(VENV)/bench.stamp
 	$(BIN)/python asv_bench/ratios.py
 
-# Whole optimisation scripts in fresh processes, beside the peers that are installed in $(VENV).
+# Whole optimisation scripts in fresh processes, and calls of whole problems, beside the peers that are installed in $(VENV).
 scripts: $(VENV)/dev.stamp
 	$(BIN)/python asv_bench/scripts/run.py
+	$(BIN)/python asv_bench/problems.py
 
 # docs/pytorch-compatibility.md, from its table and the tests' marks; needs nothing installed.
 compatibility:

@@ -14,8 +14,9 @@ import math
 import statistics
 from typing import Any, NamedTuple
 
+from benchmarks import breadth_operations
 from benchmarks.breadth_operations import POINTS
-from benchmarks.breadth_worker import Worker
+from benchmarks.worker_process import Worker
 
 SAMPLE = 0.004  # seconds; shorter calls are repeated
 
@@ -45,7 +46,7 @@ def main() -> None:
     peers = ["torch"] if importlib.util.find_spec("torch") is not None else []
     if not peers:
         print("PyTorch is not installed here (make breadth installs it): no ratios")
-    workers = {library: Worker(library, options.size) for library in ("tapegrad", *peers)}
+    workers = {library: Worker(library, breadth_operations.__name__, options.size) for library in ("tapegrad", *peers)}
     lines = []
     for number, (group, name) in enumerate(workers["tapegrad"].names):
         if options.only in f"{group}: {name}":

@@ -1,8 +1,13 @@
-"""A process of its own for one library in the breadth benchmark: libraries whose threads and memory never meet take turns."""
+"""A process of its own for each library of a benchmark, so that libraries whose threads and memory never meet take turns.
+
+What it runs is a module beside this one with ``operations(library)``, a list of named groups and names, and
+``build(library, operation, size, point)``, a step to be timed and the numbers that it found.
+"""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import subprocess
@@ -22,10 +27,10 @@ class Worker:
         If it ends before it is told to.
     """
 
-    def __init__(self, library: str, size: int) -> None:
+    def __init__(self, library: str, module: str, size: int) -> None:
         threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.breadth_worker", library, str(size)],
+            [sys.executable, "-m", __name__, library, module, str(size)],
             cwd=Path(__file__).parents[1],
             env=os.environ | threads,
             stdin=subprocess.PIPE,
@@ -64,9 +69,7 @@ class Worker:
 
 def main() -> None:
     """Answer what the parent asks, a line each."""
-    from . import breadth_operations
-
-    library, size = sys.argv[1], int(sys.argv[2])
+    library, size = sys.argv[1], int(sys.argv[3])
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints is no answer
     warnings.simplefilter("ignore")
@@ -75,7 +78,8 @@ def main() -> None:
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 
-    table = breadth_operations.operations(library)
+    module = importlib.import_module(sys.argv[2])
+    table = module.operations(library)
     gc.freeze()  # a collection need not look at modules
     answer([(operation.group, operation.name) for operation in table])
     step: Any = None
@@ -85,7 +89,7 @@ def main() -> None:
             answer(_timed(step, details[0]))
             continue
         try:
-            step, found = breadth_operations.build(library, table[details[0]], size, details[1])
+            step, found = module.build(library, table[details[0]], size, details[1])
         except Exception as exception:  # a case that cannot be larger, or that a peer has not
             answer({"error": f"{type(exception).__name__}: {exception}".splitlines()[0]})
         else:

@@ -1,0 +1,58 @@
+"""Whole problems beside PyTorch and autograd: milliseconds of a call for value and gradient, or for the Jacobian.
+
+``python asv_bench/problems.py [--rounds N] [--only text]``. The libraries are processes of their own, with one thread each, that
+take turns in every round; a figure is the median of processor times. What is not installed has no column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import statistics
+
+from benchmarks import problems
+from benchmarks.worker_process import Worker
+from breadth import agree
+
+SAMPLE = 0.05  # seconds; shorter calls are repeated
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", metavar="text", help="part of the names to measure")
+    options = parser.parse_args()
+    peers = [library for library in ("torch", "autograd") if importlib.util.find_spec(library) is not None]
+    workers = {library: Worker(library, problems.__name__, 0) for library in ("tapegrad", *peers)}
+    print(
+        f"{'problem':36}"
+        + "".join(f"{library:>10}" for library in workers)
+        + "".join(f"{library + ' / ours':>16}" for library in peers)
+    )
+    for number, (_, name) in enumerate(workers["tapegrad"].names):
+        if options.only not in name:
+            continue
+        found = {library: worker.prepare(number, 0) for library, worker in workers.items()}
+        present = [library for library in workers if "found" in found[library]]
+        calls = {library: max(1, round(SAMPLE / workers[library].seconds(1))) for library in present}
+        taken: dict[str, list[float]] = {library: [] for library in present}
+        for _ in range(options.rounds):
+            for library in present:
+                taken[library].append(workers[library].seconds(calls[library]))
+        medians = {library: statistics.median(taken[library]) if library in taken else math.nan for library in workers}
+        row = "".join(f"{1e3 * medians[library]:10.3f}" for library in workers)
+        ratios = "".join(f"{medians[library] / medians['tapegrad']:16.2f}" for library in peers)
+        differs = [library for library in present if not agree(found["tapegrad"]["found"], found[library]["found"])]
+        failed = [f"{library}: {found[library]['error']}" for library in workers if library not in present]
+        print(
+            f"{name:36}{row}{ratios}" + "".join(f"  other values: {library}" for library in differs) + "  ".join(["", *failed]),
+            flush=True,
+        )
+    for worker in workers.values():
+        worker.end()
+
+
+if __name__ == "__main__":
+    main()
