@@ -281,6 +281,35 @@ def test_triangular_solution_with_a_zero_on_the_diagonal_is_not_finite_and_does_
     np.testing.assert_array_equal(found.numpy(), [[1.0], [INF]])
 
 
+@pytest.mark.parametrize(("upper", "left", "unit"), list(itertools.product((False, True), repeat=3)))
+def test_large_triangles_are_solved_in_batches_that_broadcast(upper: bool, left: bool, unit: bool) -> None:
+    n, count = 150, 3
+    a = array(2, 1, n, n) / n + 4.0 * np.eye(n)
+    b = array(3, *((n, count) if left else (count, n)))
+    a[..., *np.tril_indices(n, -1) if upper else np.triu_indices(n, 1)] = NAN  # is not read
+    found = numbers(L.solve_triangular(tg.tensor(a), tg.tensor(b), upper=upper, left=left, unitriangular=unit))
+    for i, j in np.ndindex(2, 3):
+        one, other = (a[i, 0], b[j]) if left else (a[i, 0].T, b[j].T)
+        one = np.where(np.isnan(one), 0.0, one)
+        expected = scipy.linalg.solve_triangular(one, other, lower=upper != left, unit_diagonal=unit)
+        np.testing.assert_allclose(found[i, j], expected if left else expected.T, rtol=1e-12, atol=1e-14)
+
+
+def test_zero_on_the_diagonal_of_a_large_triangle_is_no_error() -> None:
+    a, b = np.eye(150), np.ones((150, 1))
+    a[100, 100] = 0.0
+    found = L.solve_triangular(tg.tensor(a), tg.tensor(b), upper=False)
+    np.testing.assert_array_equal(numbers(found)[:101, 0], [1.0] * 100 + [INF])
+
+
+def test_gradient_of_a_large_cholesky_factor_is_that_of_the_determinant() -> None:
+    root = array(100, 100)
+    a = root @ root.T + 100.0 * np.eye(100)
+    x = leaf(a)
+    (2.0 * L.cholesky(x).diagonal().log().sum()).backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.linalg.inv(a), rtol=1e-10, atol=1e-16)
+
+
 @pytest.mark.parametrize("upper", [False, True])
 def test_cholesky_reads_one_triangle_and_has_a_symmetric_gradient(upper: bool) -> None:
     a = np.array([[4.0, 2.0], [2.0, 2.0]])

@@ -13,6 +13,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.ops import elementwise
+from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.structural import strided_gather, strided_scatter
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -135,9 +136,9 @@ def broadcast_batches(name: str, a: Array, b: Array) -> Shape:
 def triangle(x: Tensor, upper: bool, strict: bool = False) -> Tensor:
     """`x` with zeros below its diagonal (or above it); with `strict`, on it too."""
     data = array_of(x)
-    rows, columns = data.shape[-2:]
-    kept = _ones_of_triangle if data.size <= SMALL else _ones_of_triangle.__wrapped__
-    return elementwise._mul0(x, wrap(kept(rows, columns, upper, strict, data.dtype)))
+    if data.size > SMALL:
+        return triu(x, int(strict)) if upper else tril(x, -int(strict))
+    return elementwise._mul0(x, wrap(_ones_of_triangle(*data.shape[-2:], upper, strict, data.dtype)))
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,6 +17,8 @@ from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
 
+BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
+
 
 def inv(A: Tensor) -> Tensor:
     """Inverse of a square matrix.
@@ -199,20 +201,40 @@ def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     """Solution of triangular equations.
 
     The elimination of an upper triangle changes nothing and exchanges no rows, so the general solver does exactly the back
-    substitution. A lower triangle is an upper one when rows and columns are counted from the end.
+    substitution. A lower triangle is an upper one when rows and columns are counted from the end. Large triangles are two
+    of half the size and a product.
     """
     if not upper:
         a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
+    if a.shape[-1] <= BLOCK:
+        x = _back_substitution(a, b, unit)
+    else:
+        x = np.empty(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:], b.dtype)
+        with quiet():
+            _by_halves(a, b, unit, x)
+    return x if upper else x[..., ::-1, :]
+
+
+def _by_halves(a: Array, b: Array, unit: bool, x: Array) -> None:
+    n = a.shape[-1]
+    if n <= BLOCK:
+        x[...] = _back_substitution(a, b, unit)
+        return
+    half = (n // 2 + BLOCK - 1) // BLOCK * BLOCK
+    _by_halves(a[..., half:, half:], b[..., half:, :], unit, x[..., half:, :])
+    _by_halves(a[..., :half, :half], b[..., :half, :] - np.matmul(a[..., :half, half:], x[..., half:, :]), unit, x[..., :half, :])
+
+
+def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
     a = upper_triangle(a)
     if unit:
         n = a.shape[-1]
         a[..., range(n), range(n)] = 1.0
     try:
         with quiet():
-            x = np.linalg.solve(a, b)
+            return np.linalg.solve(a, b)
     except np.linalg.LinAlgError:
-        x = _row_by_row(a, b)
-    return x if upper else x[..., ::-1, :]
+        return _row_by_row(a, b)
 
 
 def _row_by_row(a: Array, b: Array) -> Array:
