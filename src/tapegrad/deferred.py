@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 __all__ = ["Deferred", "MadeOnDemand", "NamesOnDemand", "look_up", "places"]
 
 
+@cache
 def look_up(place: str) -> Any:
     """A module of the package, or what one defines: ``"file"`` or ``"file:name"``."""
     file, _, name = place.partition(":")
