@@ -9,7 +9,7 @@ SIZE ?= 8
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle packages lint bench breadth table scripts compatibility clean
+.PHONY: demo test stress oracle packages array-api lint bench breadth table scripts compatibility clean
 
 # The examples one after the other; those that draw write a picture of their name.
 demo: $(VENV)/examples.stamp
@@ -37,6 +37,10 @@ oracle: $(VENV)/oracle.stamp
 # Compiled functions of packages that people use; installs the packages.
 packages: $(VENV)/packages.stamp
 	$(BIN)/python -m pytest tests/nopython/test_nopython_packages.py
+
+# The public conformance suite of the Array API standard on tapegrad.numpy; SUITE=path of array-api-tests, unpacked or an archive.
+array-api: $(VENV)/conformance.stamp
+	$(BIN)/python tests/array_api/run.py $(SUITE)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check

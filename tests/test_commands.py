@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 
 TARGETS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split()  # type: ignore[index]
-EXTRAS = dict(re.findall(r"^(\w+): \$\(VENV\)/(\w+)\.stamp$", MAKEFILE, flags=re.MULTILINE))  # of each target that has one
+EXTRAS = dict(re.findall(r"^([\w-]+): \$\(VENV\)/(\w+)\.stamp$", MAKEFILE, flags=re.MULTILINE))  # of each target that has one
 
 # What each target runs. Peers are not installed: who imports them does so in a function that is called where they are.
 FILES = {
@@ -29,6 +29,7 @@ FILES = {
     "stress": "tests/**/*.py",
     "oracle": "tests/oracle/**/*.py",
     "packages": "tests/nopython/test_nopython_packages.py",
+    "array-api": "tests/array_api/*.py",
     "bench": "asv_bench/benchmarks/*.py",
     "breadth": "asv_bench/breadth.py",
     "table": "asv_bench/ratios.py",
@@ -40,6 +41,7 @@ NOT_IN_CI = {
     "stress": "tests/stress in short form, which is a part of make test",
     "oracle": "the marks and the page of compatibility",
     "packages": "the same functions where the packages are installed",
+    "array-api": "tests/numpy_arrays/test_constants_of_arrays.py",
     "breadth": "asv_bench/benchmarks/breadth.py, which make bench runs",
     "table": "asv_bench/benchmarks/workloads.py, which make bench runs",
     "scripts": "tests/optimize/test_optimisation_scripts.py",
@@ -122,7 +124,7 @@ def test_every_target_is_run_by_ci_or_named_with_what_stands_in_for_it() -> None
     assert run | set(NOT_IN_CI) == set(TARGETS)
     assert not run & set(NOT_IN_CI)
     told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("CI does not run")[1].split("`tests/test_commands.py`")[0]
-    assert set(re.findall(r"`make (\w+)`", told)) - {"test", "bench"} == set(NOT_IN_CI) - {"clean"}
+    assert set(re.findall(r"`make ([\w-]+)`", told)) - {"test", "bench"} == set(NOT_IN_CI) - {"clean"}
 
 
 def commands(document: str) -> list[str]:

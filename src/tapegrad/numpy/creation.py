@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_protocol.functions import holds_tensors
 from tapegrad.surface.conversions import to
 from tapegrad.tensors import untracked_values
@@ -16,7 +16,8 @@ from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["as_made_array", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array"]
 
-KINDS = "fiub"  # of dtypes that arrays of ours can have
+KINDS = "fiubc"  # of dtypes that arrays of ours can have
+MOST = 16  # bytes of an element
 
 
 def own(value: Any, given: Any = None) -> Any:
@@ -27,10 +28,8 @@ def own(value: Any, given: Any = None) -> Any:
     """
     if value is given or not (isinstance(value, np.ndarray) and value.flags.owndata):
         return value
-    if untracked_values.depth() and type(value) is np.ndarray and value.dtype.kind in KINDS and value.dtype.itemsize <= 8:
-        if value.dtype.kind == "f" and value.dtype.itemsize < 4:
-            return value
-        return as_arrays(make(value, 0))
+    if untracked_values.depth() and type(value) is np.ndarray and value.dtype.kind in KINDS and value.dtype.itemsize <= MOST:
+        return value if value.dtype.char in "gG" else as_arrays(make(value, 0))  # no long doubles
     return value
 
 
@@ -42,9 +41,12 @@ def converted(value: Any) -> Any:
 
 
 def _in_dtype(x: Tensor, dtype: Any) -> Any:
-    return x if dtype is None else as_arrays(to(x, np.dtype(dtype)))
+    if dtype is None or x.dtype == np.dtype(dtype):
+        return x
+    return x.astype(dtype) if isinstance(x, Array) else as_arrays(to(x, np.dtype(dtype)))
 
 
+@functools.wraps(np.array)
 def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", ndmin: int = 0, **others: Any) -> Any:
     """`numpy.array`, also of nested lists in which there are tracked numbers and arrays.
 
@@ -67,6 +69,7 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
     return np.reshape(found, (1,) * (ndmin - np.ndim(found)) + np.shape(found)) if ndmin > np.ndim(found) else found
 
 
+@functools.wraps(np.asarray)
 def as_made_array(a: Any, dtype: Any = None, order: Any = None, **others: Any) -> Any:
     """`numpy.asarray`, in the same way."""
     if isinstance(a, Tensor):
@@ -85,6 +88,7 @@ def creating(function: Callable[..., Any]) -> Callable[..., Any]:
     return create
 
 
+@functools.wraps(np.full)
 def full(shape: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
     """`numpy.full`, also of a tracked value."""
     if isinstance(fill_value, Tensor) or holds_tensors(fill_value):

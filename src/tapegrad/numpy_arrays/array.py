@@ -8,7 +8,7 @@ offers under a name (``tg.exp(x)``, layers) has PyTorch's meaning, and gives ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from types import ModuleType
 from typing import Any
 
@@ -16,10 +16,14 @@ import numpy as np
 
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
+from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import KINDS, Tensor
 
 __all__ = ["Array", "as_arrays"]
+
+
+_file = cache(look_up)  # of this room, imported when it is first needed
 
 
 class Array(Tensor):
@@ -52,6 +56,19 @@ def _giving_arrays(name: str) -> Callable[..., Any]:
     return method
 
 
+def _comparison(name: str) -> Callable[[Array, Any], Any]:
+    """A comparison: of numbers by the shortest way."""
+    of_tensors = getattr(Tensor, f"__{name}__")
+
+    def compare(x: Array, y: Any) -> Any:
+        if x._data.__class__ is float and (y.__class__ is float or (y.__class__ is Array and y._data.__class__ is float)):
+            return as_arrays(of_tensors(x, y))
+        return _file(f"numpy_arrays.operators:{name}")(x, y)
+
+    compare.__name__ = compare.__qualname__ = f"__{name}__"
+    return compare
+
+
 def _numpy_function(name: str) -> Callable[..., Any]:
     """A method that is NumPy's function of the same name."""
     function = getattr(np, name)
@@ -70,7 +87,7 @@ def _whole_or_axes(name: str) -> Callable[..., Any]:
 
     @wraps(function)
     def method(x: Array, *args: Any, **kwargs: Any) -> Any:
-        return function(x, *args, **kwargs) if args or kwargs else as_arrays(whole(x))
+        return function(x, *args, **kwargs) if args or kwargs or not x._row else as_arrays(whole(x))
 
     method.__name__, method.__qualname__ = name, f"Array.{name}"
     return method
@@ -88,15 +105,14 @@ OWN = {
     "compress conjugate conj:conjugate __pos__:copy __copy__:shallow_copy __deepcopy__:deep_copy __floordiv__:floor_divided "
     "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded __divmod__:divided "
     "__rdivmod__:dividing __repr__:described __str__:shown",
-    "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes",
+    "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",
+    "interchange": "to_device __array_namespace__:array_namespace __dlpack__:dlpack __dlpack_device__:dlpack_device",
     "indexing": "__getitem__:getitem __setitem__:setitem __iter__:iterate",
 }
 IN_PLACE = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
 # Operators that are no compiled ones.
-OPERATORS = (
-    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__ __and__ __or__ __xor__ __lshift__ __rshift__ __rand__ __ror__ __rxor__ __rlshift__ "
-    "__rrshift__ __invert__ __matmul__ __rmatmul__ __rtruediv__"
-)
+OPERATORS = "and or xor lshift rshift rand ror rxor rlshift rrshift invert matmul rmatmul"
+COMPARISONS = "eq ne lt le gt ge"
 COMPILED = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __pow__ __rpow__ __neg__ __abs__ __mod__ __rmod__"
 
 
@@ -113,10 +129,12 @@ def _attach() -> None:
             public, _, own = name.partition(":")
             table[public] = partial(_own, file, own or public)
     table |= {f"__i{name}__": partial(look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
+    table |= {f"__{name}__": partial(look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
+    table["__rtruediv__"] = partial(_giving_arrays, "__rtruediv__")
     for name, make in table.items():
         setattr(Array, name, Deferred(Array, name, make))
-    for name in OPERATORS.split():
-        setattr(Array, name, _giving_arrays(name))
+    for name in COMPARISONS.split():
+        setattr(Array, f"__{name}__", _comparison(name))
     Array.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
     # What is PyTorch's alone keeps its meaning, and gives arrays.
     others = [name for name in dir(Tensor) if not name.startswith("_") and name not in table and name not in LEFT_ALONE]
@@ -143,42 +161,21 @@ _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the
 
 
 def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    if method == "__call__" and not kwargs and len(inputs) == 1:
+    if method == "__call__" and not kwargs and len(inputs) == 1 and x._row:
         if ufunc not in _UNARY:
             _UNARY[ufunc] = getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
         unary = _UNARY[ufunc]
         if unary is not None:
             return as_arrays(unary(inputs[0]))
-    return _general_ufunc(x, ufunc, method, *inputs, **kwargs)
-
-
-def _general_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    answer = look_up("numpy_protocol.protocols:array_ufunc")
-    out = kwargs.get("out", ())
-    if len(out) == 1 and isinstance(out[0], Array):
-        kwargs.pop("out")
-        written, apart = look_up("numpy_arrays.methods:written"), look_up("numpy_arrays.methods:apart")
-        return written(out[0], answer(x, ufunc, method, *apart(inputs, out[0]), **kwargs))
-    return as_arrays(answer(x, ufunc, method, *inputs, **kwargs))
+    return _file("numpy_arrays.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs)
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    answer = look_up("numpy_protocol.protocols:array_function")
-    if isinstance(kwargs.get("out"), Array):
-        kwargs = dict(kwargs)
-        out = kwargs.pop("out")
-        written, apart = look_up("numpy_arrays.methods:written"), look_up("numpy_arrays.methods:apart")
-        return written(out, answer(x, function, types, apart(args, out), kwargs))
-    result = answer(x, function, types, args, kwargs)
-    if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
-        return result  # the very tensor that was given stays one
-    return as_arrays(result)
+    return _file("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
 
 
-def _parts(values: Any) -> list[Any]:
-    if isinstance(values, (tuple, list)):
-        return [part for value in values for part in _parts(value)]
-    return [values] if type(values) is Tensor else []
+def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
+    return _file("numpy_arrays.promotion:rule_operands")(opcode, values)
 
 
 def _attach_operators() -> None:
@@ -196,4 +193,5 @@ if TAPE.ready:
 else:
     TAPE.on_load.append(_attach_operators)
 KINDS.add(Array)
+PROMOTION[Array] = _rule_operands
 TAPE.header[at.TENSOR_CLASS], TAPE.header[at.ARRAY_CLASS] = id(Tensor), id(Array)

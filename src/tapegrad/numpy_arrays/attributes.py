@@ -53,6 +53,11 @@ def flags(x: Array) -> Any:
     return array_of(x).flags
 
 
+def device(x: Array) -> str:
+    """Where the memory is."""
+    return "cpu"
+
+
 def T(x: Array) -> Array:
     """The axes in reverse order; a view."""
     return x if x.ndim < 2 else as_arrays(permute(x, *range(x.ndim)[::-1]))
@@ -80,13 +85,13 @@ def flat(x: Array) -> Array:
 
 
 def real(x: Array) -> Array:
-    """The real part: the array itself."""
-    return x
+    """The real part; of real numbers the array itself."""
+    return np.real(x) if array_of(x).dtype.kind == "c" else x
 
 
 def imag(x: Array) -> Array:
-    """The imaginary part, which is zero."""
-    return np.zeros_like(x)  # type: ignore[return-value]
+    """The imaginary part; of real numbers zeros."""
+    return np.imag(x) if array_of(x).dtype.kind == "c" else np.zeros_like(x)  # type: ignore[return-value]
 
 
 def base(x: Array) -> Any:

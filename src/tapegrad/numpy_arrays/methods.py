@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
+from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain
 from tapegrad.numpy_protocol.functions import copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
@@ -47,13 +48,13 @@ def to_float(x: Array) -> Any:
     data = array_of(x)
     if data.size != 1:
         raise TypeError("only length-1 arrays can be converted to Python scalars")
-    return data.item()
+    return float(data.item())
 
 
 def to_complex(x: Array) -> Any:
     """The value as a complex number, if it is not being differentiated."""
     _refuse("complex()", x)
-    return array_of(x).item() + 0j
+    return complex(array_of(x).item())
 
 
 def item(x: Array, *args: Any) -> Any:
@@ -104,6 +105,12 @@ def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subo
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {wanted!r} according to the rule '{casting}'")
     if wanted == x.dtype and not copy:
         return x
+    if not is_tracked(x):
+        return constant(array_of(x).astype(wanted, order))  # type: ignore[call-overload]
+    if wanted.kind == "c":
+        raise TypeError(
+            f"astype({wanted.name!r}): there are no derivatives by complex numbers; keep real and imaginary parts apart"
+        )
     return as_arrays(copy_in_order(x, order, wanted))
 
 
@@ -139,18 +146,18 @@ def shown(x: Array) -> str:
 
 
 def conjugate(x: Array) -> Array:
-    """The complex conjugate: the array itself."""
-    return x
+    """The complex conjugate; of real numbers the array itself."""
+    return np.conjugate(x) if array_of(x).dtype.kind == "c" else x  # type: ignore[return-value]
 
 
 def floor_divided(x: Array, y: Any) -> Any:
     """Whole quotients, which are constants between their steps."""
-    return as_arrays(_TENSORS.__floordiv__(stop_gradient(x), stop_gradient(y)))
+    return constant(plain(x) // plain(stop_gradient(y)))
 
 
 def floor_dividing(x: Array, y: Any) -> Any:
     """The same of another value by an array."""
-    return as_arrays(_TENSORS.__rfloordiv__(stop_gradient(x), stop_gradient(y)))
+    return constant(plain(stop_gradient(y)) // plain(x))
 
 
 def fill(x: Array, value: Any) -> None:

@@ -19,7 +19,7 @@ from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import NEW_LEAF
 from tapegrad.kernels.opcodes import OPCODES
-from tapegrad.recording.apply_rule import apply_rule, check_broadcast
+from tapegrad.recording.apply_rule import PROMOTION, apply_rule, check_broadcast
 from tapegrad.recording.parameter_names import names_of, with_names
 from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_forward
 from tapegrad.rules.table import POWERS, RULES, Rule
@@ -143,6 +143,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
             return make(_value(scalar, opcode, a, b), 0)
+        if type(a) is not type(b) and kind in PROMOTION and (b if type(a) is float else a).dtype is not F64:
+            return general(x, y)  # a number whose dtype counts
         token = enter(IGNORING)
         try:
             z = value(a, b)

@@ -5,7 +5,7 @@ The operators in `tapegrad.ops.elementwise` take short cuts for the common cases
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,11 @@ from tapegrad.tensors.operator_dispatch import usual_entry
 from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, as_operand, is_recording, make, retry
 
-__all__ = ["apply_rule", "check_broadcast", "record", "result_dtype"]
+__all__ = ["PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype"]
 
 _ADDRESS = TAPE.address
+# By classes of operands whose dtypes are promoted by other rules than PyTorch's: gives operands that have been, or the result.
+PROMOTION: dict[type, Callable[[int, tuple[Any, ...]], Any]] = {}
 
 
 def check_broadcast(*operands: Any) -> None:
@@ -99,6 +101,13 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
     TypeError
         If an operand is neither tensor, number nor array.
     """
+    for value in values:
+        if value.__class__ in PROMOTION:
+            found = PROMOTION[value.__class__](opcode, values)
+            if isinstance(found, Tensor):
+                return found
+            values = found
+            break
     operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
     dtype = result_dtype(
         opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True))

@@ -256,7 +256,9 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
     if isinstance(value, np.ndarray):
         array = plain_array(value)
         # The operation may keep its operand for the derivative, and the caller may write into the array before that is taken.
-        return wrap(array.astype(array.dtype.newbyteorder("="), copy=is_recording()))
+        # `newbyteorder` makes another dtype object even of a native one, which what looks for float64 by identity would miss.
+        native = array.dtype if array.dtype.isnative else array.dtype.newbyteorder("=")
+        return wrap(array.astype(native, copy=is_recording()))
     raise TypeError(
         f"unsupported operand: expected a Tensor, a number or a NumPy array, but got {type(value).__name__}"
         + (f" {value!r}" if isinstance(value, str) else "")

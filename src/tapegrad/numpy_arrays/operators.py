@@ -1,0 +1,68 @@
+"""Operators of arrays that have no derivative, and products of matrices: by NumPy's rules for dtypes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.promotion import are_doubles, promoted
+from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain, values_of
+from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.tensor import Tensor, as_operand
+
+__all__: list[str] = []
+
+_KINDS = frozenset([Array, Tensor, np.ndarray])
+_product = Tensor.__matmul__
+
+
+def _of_values(name: str) -> Callable[[Array, Any], Any]:
+    """An operator of the values alone."""
+    operate = getattr(operator, name)
+
+    def function(x: Array, y: Any) -> Any:
+        if untracked_values.decisions_in_use:
+            untracked_values.compared(x, y)
+        if holds_tensors(y):
+            y = values_of(stacked(y))
+        return constant(operate(plain(x), plain(y)))
+
+    return function
+
+
+def _exchanged(function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
+    return lambda x, y: constant(function(plain(y), plain(x)))
+
+
+COMPARED = "eq ge gt le lt ne"
+BITS = "and_ lshift or_ rshift xor"
+globals().update({name.strip("_"): _of_values(name) for name in f"{COMPARED} {BITS}".split()})
+globals().update({f"r{name.strip('_')}": _exchanged(getattr(operator, name)) for name in BITS.split()})
+
+
+def invert(x: Array) -> Any:
+    """Each bit the other."""
+    return constant(~plain(x))
+
+
+def rmatmul(x: Array, y: Any) -> Any:
+    """``y @ x``."""
+    return matmul(y, x)
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """``x @ y``."""
+    if isinstance(x, Tensor) and y.__class__ in _KINDS and (x._row or (y.__class__ is Array and y._row)) and are_doubles((x, y)):
+        return as_arrays(_product(x, y))
+    x, y = (stacked(t) if holds_tensors(t) else np.asarray(t) if isinstance(t, (list, tuple)) else t for t in (x, y))
+    if not is_tracked(x, y):
+        return constant(plain(x) @ plain(y))
+    if any(not isinstance(t, (Tensor, np.ndarray, np.generic)) for t in (x, y)) or 0 in (np.ndim(x), np.ndim(y)):
+        raise ValueError("matmul: an operand has no dimensions; write x * y for the product with a number")
+    x, y = promoted(x, y)
+    return as_arrays(_product(x if isinstance(x, Tensor) else as_operand(x), y))

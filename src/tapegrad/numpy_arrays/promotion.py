@@ -1,0 +1,78 @@
+"""Operands of rules by NumPy's promotion: a number has the dtype that it has, and only Python's numbers adapt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain
+from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.recording.casting import cast
+from tapegrad.recording.primal_values import forward
+from tapegrad.rules.table import RULES
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["are_doubles", "promoted", "rule_operands"]
+
+_WEAK = frozenset([bool, int, float])
+_FLOAT64 = np.dtype(np.float64)
+
+
+def are_doubles(values: tuple[Any, ...]) -> bool:
+    """Whether operands need no promotion: the common case, which NumPy's `result_type` takes five microseconds for."""
+    for x in values:
+        if isinstance(x, Tensor):
+            x = x._data
+        kind = x.__class__
+        if kind is not float and kind is not int and not (kind is np.ndarray and x.dtype is _FLOAT64):
+            return False
+    return True
+
+
+def promoted(*values: Any) -> tuple[Any, ...]:
+    """Operands in the dtype that NumPy computes in.
+
+    Raises
+    ------
+    TypeError
+        If that is complex.
+    """
+    if are_doubles(values):
+        return values
+    kinds: list[Any] = [x if x.__class__ in _WEAK else plain(x).dtype for x in values]
+    dtype = np.result_type(*kinds)
+    if dtype.kind == "c":
+        raise TypeError(
+            "what is being differentiated meets complex numbers, of which there are no derivatives; write real and imaginary "
+            "parts as two arrays, or take the functions of tapegrad.numpy.fft"
+        )
+    return tuple(_in(dtype, x) for x in values) if dtype.kind == "f" else values
+
+
+def _in(dtype: np.dtype[Any], x: Any) -> Any:
+    if isinstance(x, Tensor):
+        data = x._data
+        if data.__class__ is float:
+            return x if dtype == np.float64 else make(np.array(data, dtype), 0)
+        return cast(x, dtype) if data.dtype != dtype else x
+    return x.astype(dtype) if isinstance(x, (np.ndarray, np.generic)) and x.dtype != dtype else x
+
+
+def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
+    """Operands of a rule of which one is an array; its very result where nothing is differentiated."""
+    values = tuple(map(_listed, values))
+    ufunc = forward[opcode]
+    if isinstance(ufunc, np.ufunc) and not is_tracked(*values):
+        return constant(ufunc(*map(plain, values)))
+    if len(values) == 1:
+        return values
+    if RULES[opcode].name == "where":
+        return values[0], *promoted(*values[1:])
+    return promoted(*values)
+
+
+def _listed(x: Any) -> Any:
+    if isinstance(x, (list, tuple)):
+        return stacked(x) if holds_tensors(x) else np.asarray(x)
+    return x

@@ -1,0 +1,117 @@
+"""Arrays of which nothing is differentiated: what NumPy computes of their values is the result.
+
+So integers, bools, complex numbers and whatever else a function computes beside its derivative have NumPy's dtypes, shapes, edge
+cases and errors, because NumPy makes them. Views stay views of ours, through which tracked values can be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.ops.views import view
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
+
+__all__ = ["computed", "constant", "is_tracked", "plain", "values_of"]
+
+KINDS = "fiubc"  # of dtypes that arrays of ours have
+MOST = 16  # bytes of an element
+
+
+def plain(x: Any) -> Any:
+    """An array's values as NumPy's arithmetic takes them: a number has a dtype that counts."""
+    if not isinstance(x, Tensor):
+        return x
+    data = x._data
+    return np.float64(data) if data.__class__ is float else data
+
+
+def values_of(values: Any) -> Any:
+    """The same for what is nested in tuples, lists and dicts."""
+    if isinstance(values, Tensor):
+        return array_of(values)
+    if values.__class__ in (tuple, list):
+        return type(values)(map(values_of, values))
+    if values.__class__ is dict:
+        return {name: values_of(value) for name, value in values.items()}
+    return values
+
+
+def is_tracked(*values: Any) -> bool:
+    """Whether a derivative is recorded by one of the arrays in nested tuples, lists and dicts."""
+    return _holds_rows(values) and is_recording()
+
+
+def _holds_rows(values: Any) -> bool:
+    for value in values:
+        if isinstance(value, Tensor):
+            if value._row:
+                return True
+        elif value.__class__ in (tuple, list):
+            if _holds_rows(value):
+                return True
+        elif value.__class__ is dict and _holds_rows(value.values()):
+            return True
+    return False
+
+
+def constant(value: Any) -> Any:
+    """What NumPy gave, with arrays of ours for its arrays and numbers."""
+    kind = value.__class__
+    if kind is np.float64:
+        return as_arrays(make(float(value), 0))
+    if kind is np.ndarray or isinstance(value, np.generic):
+        if value.dtype.kind not in KINDS or value.dtype.itemsize > MOST or value.dtype.char in "gG":
+            return value
+        native = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
+        return as_arrays(make(np.asarray(native), 0))
+    if kind is tuple or kind is list:
+        return kind(map(constant, value))
+    return kind(*map(constant, value)) if isinstance(value, tuple) else value
+
+
+def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What NumPy's function gives for arrays that are not tracked; views of them where it gives views."""
+    result = function(*values_of(args), **values_of(kwargs))
+    operands = [x for x in _arrays(args) + _arrays(tuple(kwargs.values())) if x.size]
+    return _with_views(result, operands, lambda *arrays: function(*_replaced(args, arrays), **_replaced(kwargs, arrays)))
+
+
+def _with_views(result: Any, operands: list[Array], again: Callable[..., Any], place: tuple[int, ...] = ()) -> Any:
+    if isinstance(result, (tuple, list)):
+        parts = [_with_views(part, operands, again, (*place, k)) for k, part in enumerate(result)]
+        return type(result)(parts) if type(result) in (tuple, list) else type(result)(*parts)
+    if result.__class__ is not np.ndarray or result.base is None:
+        return constant(result)
+    for x in operands:
+        if np.may_share_memory(array_of(x), result):
+
+            def take(array: np.ndarray, x: Array = x) -> Any:
+                found = again((x, array))
+                for k in place:
+                    found = found[k]
+                return found
+
+            return as_arrays(view(x, "AsStridedBackward0", take))
+    return constant(result.copy())
+
+
+def _arrays(values: Any) -> list[Any]:
+    if isinstance(values, Array):
+        return [values]
+    return [x for value in values for x in _arrays(value)] if values.__class__ in (tuple, list) else []
+
+
+def _replaced(values: Any, pairs: tuple[Any, ...]) -> Any:
+    """Values of nested arguments, with another array for one of them."""
+    for x, array in pairs:
+        if values is x:
+            return array
+    if values.__class__ in (tuple, list):
+        return type(values)(_replaced(value, pairs) for value in values)
+    if values.__class__ is dict:
+        return {name: _replaced(value, pairs) for name, value in values.items()}
+    return array_of(values) if isinstance(values, Tensor) else values
