@@ -11,9 +11,15 @@ from tapegrad.rules.table import Rule
 
 
 def function_of(library: Any, rule: Rule) -> Callable[..., Any]:
-    """The library's function for a row."""
-    places = (library, library.nn.functional, getattr(library, "special", library))
-    return next(getattr(place, rule.name) for place in places if hasattr(place, rule.name))
+    """The library's function for a row; without one, a function that says so."""
+    for place in (library, library.nn.functional, getattr(library, "special", library)):
+        if hasattr(place, rule.name):
+            return getattr(place, rule.name)
+
+    def absent(*operands: Any) -> Any:
+        raise NotImplementedError(f"{library.__name__} has no {rule.name}")
+
+    return absent
 
 
 def as_case(library: Any, rule: Rule, points: Sequence[np.ndarray]) -> Case:

@@ -119,24 +119,13 @@ def commit(state: Sweep, pairs: list[tuple[Tensor, np.ndarray]], releases: int) 
         TAPE.drop_trash(state.address)
 
 
-def deliver(state: Sweep, fresh: list[tuple[int, Tensor, np.ndarray]]) -> bool:
-    """`commit` where the leaves are all that there is and none has a gradient; False, with nothing done, where one has.
-
-    It takes a third of the time, which every pass pays that follows ``x.grad = None``.
-    """
-    words, metas, gradients = state.leaf_words, [], []
+def deliver(state: Sweep) -> bool:
+    """`commit` for leaves alone, in one step: new ones, and sums with old ones. False, with nothing done, if that is not all."""
     with _grad_lock:
-        for k, t, array in fresh:
-            if words[LEAF_WORDS * k + LEAF_MODE]:  # else it is ignored: nothing was contributed
-                meta = t._meta
-                if meta is None or meta.grad is not None or meta.left:
-                    return False
-                metas.append(meta)
-                gradients.append(_gradient(array))
-        at_once(partial(TAPE.conclude, _ADDRESS, state.address, 1), partial(tuple, map(_set_grad, metas, gradients)))
-    if state.words[at.TRASH_COUNT] and not TAPE.header[at.PINS]:
+        waiting = TAPE.deliver_gradients(_ADDRESS, state.address)
+    if waiting > 0 and not TAPE.header[at.PINS]:
         TAPE.drop_trash(state.address)
-    return True
+    return waiting >= 0
 
 
 def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]:

@@ -44,6 +44,4 @@ def context_of(
         result = own(float(TAPE.columns["value"][slot]))
     values = list(map(operand, record.arguments))
     extra = tuple(t for t in values[count:] if t is not None)
-    return Context(
-        tuple(values[:count]), result, extra, payload.attrs, needs, payload.shapes[:count], payload.dtypes[:count], TENSORS
-    )
+    return Context(tuple(values[:count]), result, extra, payload.attrs, needs, payload.shapes, payload.dtypes, TENSORS)

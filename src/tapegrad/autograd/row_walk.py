@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 from _ctypes import PyObj_FromPtr
+from collections.abc import Sequence
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import as_float, shape_of
+from tapegrad.autograd.decoded_rows import arguments_of, as_float, shape_of
 from tapegrad.autograd.messages import explain, saved_record_of
 from tapegrad.autograd.pass_state import Finished
+from tapegrad.autograd.plain_context import new_context
 from tapegrad.autograd.sweep_memory import Sweep, wrong_shape
 from tapegrad.engine import layout as at
 from tapegrad.ops.namespaces import PLAIN
-from tapegrad.recording.structural import Context, Payload
+from tapegrad.recording.structural import Context, Payload, Structural
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
 from tapegrad.tensors.tensor import FLOATS, Tensor, make
 
-__all__ = ["resume", "run"]
+__all__ = ["resume", "run", "through_vjps"]
 
 _ADDRESS = TAPE.address
-FREED, ARGUMENTS = at.FREED, at.ARGUMENTS
+FREED, ARGUMENTS, VJP_DUE, ODD_COTANGENT = at.FREED, at.ARGUMENTS, at.VJP_DUE, at.ODD_COTANGENT
 SCALAR, VECTOR = at.FLOAT64, at.FLOAT64 | 1 << 8  # the words of results without and with one dimension
 
 
 def run(state: Sweep, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
     """Walk the planned rows; requested rows' adjoints are copied to `captured`. Leaves with hooks to call at the end."""
-    return resume(state, TAPE.run(_ADDRESS, state.address, int(releases)), releases, captured)
+    return resume(state, through_vjps(state, int(releases)), releases, captured)
+
+
+def through_vjps(state: Sweep, releases: int) -> int:
+    """Go on with a walk, and call the vjps of rows on the way where nothing more is to be done for that; where it stopped."""
+    address = state.address
+    context = new_context()
+    status = TAPE.run(_ADDRESS, address, releases, id(context), 0)
+    while status == VJP_DUE:
+        cotangents = context.op.vjp(context.g, context)
+        following = new_context()
+        status = TAPE.run(_ADDRESS, address, releases, id(following), id(cotangents))
+        if status == ODD_COTANGENT:
+            slot, first = state.words[at.CURRENT], state.words[at.FIRST_ODD]
+            slots = [argument.slot for argument in arguments_of(slot)]
+            _add(state, context, slots, context.op, cotangents, first)
+            state.words[at.CURRENT] = slot - 1
+            status = TAPE.run(_ADDRESS, address, releases, id(following), 0)
+        context = following
+    return status
 
 
 def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
@@ -46,7 +67,7 @@ def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.nda
         else:
             _host(state, slot)
             words[at.CURRENT] = slot - 1
-        status = TAPE.run(_ADDRESS, state.address, int(releases))
+        status = through_vjps(state, int(releases))
     seen, state.seen = state.seen, None
     return [] if seen is None else seen.finished
 
@@ -93,23 +114,30 @@ def _host(state: Sweep, slot: int) -> None:
     if len(slots) > inputs:
         extra = tuple([t for t in values[inputs:] if t is not None])
         del slots[inputs:], values[inputs:]
-        shapes, dtypes = shapes[:inputs], dtypes[:inputs]
     if state.marks is None:
         needs = [argument >= 0 for argument in slots]
     else:
         needs = [bool(TAPE.wants(_ADDRESS, state.address, argument)) for argument in slots]
-    cotangents = op.vjp(g, Context(tuple(values), result, extra, payload.attrs, tuple(needs), shapes, dtypes, PLAIN))
-    for argument, wanted, expected, cotangent in zip(slots, needs, shapes, cotangents, strict=False):
-        if wanted and cotangent is not None:
-            data = cotangent._data
-            if type(data) is float:
-                fits = not expected
-            else:
-                if data.dtype not in FLOATS:
-                    data = data.astype(np.float64)
-                fits = data.shape == expected
-            if not fits or TAPE.add_to_adjoint(_ADDRESS, state.address, argument, id(data)) < 0:
-                raise wrong_shape(op.name, data, expected)
+    context = Context(tuple(values), result, extra, payload.attrs, tuple(needs), shapes, dtypes, PLAIN)
+    _add(state, context, slots, op, op.vjp(g, context))
+
+
+def _add(
+    state: Sweep, context: Context, slots: list[int], op: Structural, cotangents: Sequence[Tensor | None], first: int = 0
+) -> None:
+    """Add a vjp's cotangents, from the one with this number on, to the adjoints of its inputs' rows."""
+    for k, cotangent in enumerate(cotangents):
+        if k < first or cotangent is None or k >= len(slots) or not context.needs[k]:
+            continue
+        data, expected = cotangent._data, context.shapes[k]
+        if type(data) is float:
+            fits = not expected
+        else:
+            if data.dtype not in FLOATS:
+                data = data.astype(np.float64)
+            fits = data.shape == expected
+        if not fits or TAPE.add_to_adjoint(_ADDRESS, state.address, slots[k], id(data)) < 0:
+            raise wrong_shape(op.name, data, expected)
 
 
 def _host_itself(state: Sweep, slot: int, payload: Payload) -> None:

@@ -15,7 +15,7 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at
 from tapegrad.autograd.gradient_delivery import aim_leaves, commit, deliver, written
 from tapegrad.autograd.pass_state import Finished
-from tapegrad.autograd.row_walk import resume, run
+from tapegrad.autograd.row_walk import resume, run, through_vjps
 from tapegrad.autograd.sweep_memory import Sweep, _pool, borrow
 from tapegrad.engine import layout as at
 from tapegrad.tape.tape import TAPE
@@ -53,12 +53,18 @@ def sweep_from(handle: int, seed: float) -> None:
         while leaves < 0:
             _make_room(state, handle)
             leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
-        fresh = aim_leaves(state, leaves)
-        status = TAPE.run(_ADDRESS, state.address, 1)
+        # Small gradients are made at the end, when it is known what each is added to.
+        fresh = aim_leaves(state, leaves) if TAPE.reshaped or state.words[at.LARGE_LEAVES] else None
+        status = through_vjps(state, 1) if state.words[at.STOPS] else TAPE.run(_ADDRESS, state.address, 1, 0, 0)
         finished = None
         if status != at.DONE:
+            if fresh is None:
+                fresh = aim_leaves(state, leaves)
             finished = resume(state, status, True, {})
-        if not fresh or state.shown or not deliver(state, fresh):
+        if fresh is not None or not deliver(state):
+            if fresh is None:
+                fresh = aim_leaves(state, leaves)
+                TAPE.run(_ADDRESS, state.address, 1, 0, 0)  # which only writes the gradients
             commit(state, written(state, fresh) + state.shown, 1)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
@@ -103,7 +109,7 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | No
             TAPE.clear(_ADDRESS, state.address, 0)
             TAPE.give_up(_ADDRESS, state.address)
         else:
-            status = TAPE.run(_ADDRESS, state.address, 1)
+            status = TAPE.run(_ADDRESS, state.address, 1, 0, 0)
             if status != at.DONE:
                 state.accumulates = False
                 finished = resume(state, status, True, {})
@@ -207,7 +213,7 @@ def sweep(
     if requested is None:
         fresh = aim_leaves(state, int(state.header[at.REACHED_COUNT]))
     else:
-        for k, (slot, payload, _, _) in enumerate(state.leaves()):
+        for k, (slot, payload, *_) in enumerate(state.leaves()):
             data = object_at(payload).data
             array = np.empty(()) if type(data) is float else np.empty(data.shape, data.dtype)
             state.aim(k, array, at.WRITE)

@@ -22,6 +22,7 @@ SOURCES = (
     "vacating",
     "reclaim",
     "objects",
+    "record_operation",
     "growth",
     "operators",
     "places",
@@ -29,7 +30,9 @@ SOURCES = (
     "adjoints",
     "elementwise",
     "maps",
+    "host_steps",
     "sweep",
+    "delivery",
     "recurrence",
 )
 

@@ -30,7 +30,16 @@ UNREFERENCED_LOW, UNREFERENCED_HIGH = 54, 55  # between which slots rows may hav
 TENSOR_CLASS, ARRAY_CLASS = 56, 57  # of which results are: arrays where an operand is one; 0 before there are any
 KERNEL_TABLE = 58  # address of the table of kernels
 OPERAND_X, OPERAND_Y, VALUE_OF_LOOP = 59, 60, 61  # numbers on the way to and from a loop over one element
-HEADER_WORDS = 62
+PLAIN_TENSOR, PAYLOAD_CLASS, FALSE, DOUBLE = 62, 63, 64, 65  # the class itself, whoever must see each operation; a dtype
+OFFSETS = 66  # where attributes stand in objects: so many words from here on
+HEADER_WORDS = 66 + 19
+# Attributes of what only some tensors have, of payloads, of what a vjp is given, and of operations.
+META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
+PAYLOAD_OP, PAYLOAD_INPUTS, PAYLOAD_ATTRS, PAYLOAD_SHAPES, PAYLOAD_DTYPES = 3, 4, 5, 6, 7
+GIVEN_OP, GIVEN_G, GIVEN_INPUTS, GIVEN_RESULT, GIVEN_EXTRA, GIVEN_ATTRS, GIVEN_NEEDS, GIVEN_SHAPES, GIVEN_DTYPES = tuple(
+    range(8, 17)
+)
+OPERATION_NUMBER, OPERATION_USES = 17, 18
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
@@ -75,20 +84,23 @@ PEAK, PENDING, TOP, LOW, CURRENT = 4, 5, 6, 7, 8
 FREE, FREE_COUNT, STACK, STACK_COUNT = 9, 10, 11, 12
 REACHED, REACHED_COUNT, MARKS, TRASH, TRASH_COUNT = 13, 14, 15, 16, 17
 STOPPED_AT, SAVED_COUNT, PATH_LOW = 18, 19, 20
-# Four words for each leaf that is reached: slot, payload, where its adjoint goes (an array), and how.
-LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE = 0, 1, 2, 3
-LEAF_WORDS = 4
+# Words for each leaf that is reached: slot, payload, where its adjoint goes (an array), how, and while gradients are delivered the
+# tensor's other attributes, and the gradient that was there and its data.
+LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA = 0, 1, 2, 3, 4, 5, 6
+LEAF_WORDS = 7
 OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
 KERNELS = 25  # address of the table of kernels
 STOPS = 26  # rows at which the pass will return to Python
 PINNED = 27  # whether this pass itself pins the tape
-SWEEP_WORDS = 28
+LARGE_LEAVES = 28  # whether a leaf is reached whose gradient is worth being computed in its own place
+FIRST_ODD = 29  # which cotangent is the first that Python has to look at
+SWEEP_WORDS = 30
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
 ELEMENTWISE_STEP, GATHER_STEP, SCATTER_STEP, JOIN_STEP, FILL_BLOCK = 5, 6, 7, 8, 9
-SCALAR_RUN, OTHER_SCALARS = 10, 11
-KERNEL_COUNT = 12  # after them come the loops of each rule that is not among the common ones
+SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS = 10, 11, 12, 13
+KERNEL_COUNT = 14  # after them come the loops of each rule that is not among the common ones
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 BLOCK = 512
 # An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing
@@ -105,6 +117,7 @@ IGNORE, WRITE, ADD, IN_PLACE = 0, 1, 2, 3
 
 # Answers of planning and sweeping; `start` answers with the number of leaves or with minus one of these.
 DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, MORE_ROOM = 0, 1, 2, 3, 4, 5
+VJP_DUE, ODD_COTANGENT = 6, 7  # a host row whose vjp has all that it needs; cotangents of one that are left to Python
 
 # NumPy type numbers that occur.
 BOOL, INT8, UINT8, INT16, INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 11, 12

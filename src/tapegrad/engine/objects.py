@@ -21,6 +21,10 @@ float_of_integer = types.ExternalFunction("PyLong_AsDouble", types.float64(types
 has_error = types.ExternalFunction("PyErr_Occurred", types.int64())
 is_collected = types.ExternalFunction("PyObject_GC_IsFinalized", types.int32(types.int64))  # in a destructor: who calls it
 clear_error = types.ExternalFunction("PyErr_Clear", types.void())
+new_tuple = types.ExternalFunction("PyTuple_New", types.int64(types.int64))
+set_item_of_tuple = types.ExternalFunction("PyTuple_SetItem", types.int32(types.int64, types.int64, types.int64))
+item_of_tuple = types.ExternalFunction("PyTuple_GetItem", types.int64(types.int64, types.int64))
+length_of_tuple = types.ExternalFunction("PyTuple_Size", types.int64(types.int64))
 
 
 @intrinsic
@@ -125,14 +129,52 @@ def new_array_like(tape, obj):
 
 
 @inline
-def new_tensor(tape):
-    """An untracked tensor whose data is still to be set. The collector may run."""
-    t = allocate(get(tape, TENSOR_TYPE), 0)
+def new_array(tape, number, rank, dimensions):
+    """An uninitialised array in C order."""
+    return _new_array(get(tape, NEW_ARRAY), get(tape, ARRAY_TYPE), rank, dimensions, number)
+
+
+@inline
+def prepared(tape, t):
+    """A tensor that was just allocated, untracked."""
     if t != 0:
         retain(get(tape, NONE))
         store_i64(t + get(tape, META_AT), get(tape, NONE))
         store_i64(t + get(tape, ROW_AT), new_integer(0))  # small integers always exist
     return t
+
+
+@inline
+def new_tensor(tape):
+    """An untracked tensor whose data is still to be set. The collector may run."""
+    return prepared(tape, allocate(get(tape, TENSOR_TYPE), 0))
+
+
+@inline
+def tensor_around(tape, data):
+    """An untracked tensor with these data, of which it takes the reference; 0 without memory, or if there are no data."""
+    if data == 0:
+        clear_error()
+        return 0
+    t = prepared(tape, allocate(get(tape, PLAIN_TENSOR), 0))
+    if t == 0:
+        clear_error()
+        release(data)
+    else:
+        store_i64(t + get(tape, DATA_AT), data)
+    return t
+
+
+@inline
+def attribute(tape, obj, which):
+    """An attribute in a slot of an object, borrowed; 0 if it is not set."""
+    return load_i64(obj + get(tape, OFFSETS + which))
+
+
+@inline
+def set_attribute(tape, obj, which, value):
+    """Set an attribute that has no value yet; the reference is taken over."""
+    store_i64(obj + get(tape, OFFSETS + which), value)
 
 
 @inline

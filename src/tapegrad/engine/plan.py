@@ -60,6 +60,8 @@ def reach(tape, sweep, slot):
         put(leaf, LEAF_PAYLOAD, get(record, PAYLOAD))
         put(leaf, LEAF_MODE, IGNORE)
         put(sweep, REACHED_COUNT, count + 1)
+        if get(record, SIZE) > BLOCK:
+            put(sweep, LARGE_LEAVES, 1)
         place = bump(sweep, adjoint_words(record))
     else:
         words = adjoint_words(record_of(tape, slot))
@@ -327,7 +329,7 @@ def start(tape, sweep, handle, value):
     """
     if not has_room(tape, sweep):
         return -MORE_ROOM
-    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW):
+    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW, LARGE_LEAVES):
         put(sweep, word, 0)
     put(sweep, TOP, -1)
     put(sweep, STOPPED_AT, -1)

@@ -202,14 +202,21 @@ def is_early(sweep, releases):
     return releases != 0 and get(sweep, STOPS) == 0 and get(sweep, MARKS) == 0
 
 
-@entry("int64(int64,int64,int64)")
-def run(tape, sweep, releases):
+@entry("int64(int64,int64,int64,int64,int64)")
+def run(tape, sweep, releases, given, cotangents):
     """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python.
 
     What may be released on the way is listed for `drop_trash`; `conclude` ends the pass.
 
-    After a `WATCHED_ROW` the same row goes on; after a `HOST_ROW` Python moves CURRENT below it.
+    After a `WATCHED_ROW` the same row goes on; after a `HOST_ROW` Python moves CURRENT below it. If there is a context without
+    attributes (`given`), the next such row sets them, and the answer is `VJP_DUE`: then the next call takes what the vjp gave
+    (`cotangents`), and goes on below the row. It answers `ODD_COTANGENT` if it did not take all.
     """
+    if cotangents != 0:
+        kernel = get(get(sweep, KERNELS), ADD_COTANGENTS)
+        if call4_word(kernel, tape, sweep, get(sweep, CURRENT), cotangents) == 0:
+            return ODD_COTANGENT
+        put(sweep, CURRENT, get(sweep, CURRENT) - 1)
     opcodes, flags, first, second = get(tape, OPCODE), get(tape, FLAGS), get(tape, FIRST), get(tape, SECOND)
     value, constant, marks = get(tape, VALUE), get(tape, CONSTANT), get(sweep, MARKS)
     offsets, bar = get(sweep, OFFSET), get(sweep, BAR)
@@ -262,7 +269,8 @@ def run(tape, sweep, releases):
             if word & UNIFORM and kind >= STRUCTURAL:
                 word = spread(tape, sweep, slot)
             if kind == HOST:
-                return HOST_ROW
+                ready = given != 0 and call4_word(get(get(sweep, KERNELS), GIVE_OPERANDS), tape, sweep, slot, given) != 0
+                return VJP_DUE if ready else HOST_ROW
             record, kernels = record_of(tape, slot), get(sweep, KERNELS)
             if kind == GATHER:
                 call4(get(kernels, GATHER_STEP), tape, sweep, record, adjoint_address(sweep, word))

@@ -18,6 +18,7 @@ ENTRIES = [
     "reduce_row",
     "join_row",
     "host_row",
+    "operation_row",
     "leaf_row",
     "another_handle",
     "number_output",
@@ -41,6 +42,7 @@ ENTRIES = [
     "clear",
     "run",
     "conclude",
+    "deliver_gradients",
     "drop_trash",
     "give_up",
     "add_to_adjoint",
@@ -64,6 +66,8 @@ KERNEL_WORDS = {
     "fill_block": at.FILL_BLOCK,
     "scalar_run": at.SCALAR_RUN,
     "other_scalars": at.OTHER_SCALARS,
+    "give_operands": at.GIVE_OPERANDS,
+    "add_cotangents": at.ADD_COTANGENTS,
 } | LOOPS
 
 # Entries under another name, where they need more kernels.
@@ -71,6 +75,7 @@ OTHER_NAMES = {"array_leaf_row": "leaf_row"}
 
 # Which kernels the sweep needs for rows that an entry records (or what the entry itself calls). Adjoints of arrays may be strided.
 STRIDED = ("gather_block", "scatter_block")
+HOSTED = ("give_operands", "add_cotangents", "deliver", "fill_block", *STRIDED)
 KERNELS_OF = {
     "array1": ("partial_block", "elementwise_step", *STRIDED),
     "array2": ("partial_block", "elementwise_step", *STRIDED),
@@ -79,9 +84,11 @@ KERNELS_OF = {
     "map_row": ("gather_step", "scatter_step", *STRIDED),
     "reduce_row": ("scatter_step", *STRIDED),
     "join_row": ("join_step", *STRIDED),
-    "host_row": STRIDED,
+    "host_row": HOSTED,
+    "operation_row": HOSTED,
     "array_leaf_row": STRIDED,
     "run": ("scalar_run", "deliver", "fill_block"),
     "conclude": ("deliver",),
+    "deliver_gradients": ("deliver",),
     "add_to_adjoint": ("gather_block", "deliver", "fill_block"),
 }

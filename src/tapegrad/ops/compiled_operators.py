@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays import numpy_api
+from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine import layout as at
@@ -26,7 +27,7 @@ from tapegrad.rules.table import POWERS, RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["install"]
 
@@ -66,25 +67,12 @@ def _descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
     return _new_method(Tensor, ctypes.addressof(definition))
 
 
-def _offset(slot: str) -> int:
-    """Where a slot stands in a tensor, found by looking: in which word its value's address appears."""
-    t, mark = object.__new__(Tensor), object()
-    t._row = 0
-    setattr(t, slot, mark)
-    try:
-        for place in range(object.__basicsize__, Tensor.__basicsize__, 8):
-            if ctypes.c_int64.from_address(id(t) + place).value == id(mark):
-                return place
-    finally:
-        t._row = 0
-    raise RuntimeError(f"the slot {slot} was not found in the memory of a Tensor; this Python lays objects out in an unknown way")
-
-
 def _prepare_header() -> None:
     """Tell the compiled operators where everything is."""
     header, kernels = TAPE.header, TAPE.kernels
     header[at.TENSOR_TYPE], header[at.INT_TYPE] = operand_type(TAPE.inferring), id(int)
-    header[at.DATA_AT], header[at.ROW_AT], header[at.META_AT] = _offset("_data"), _offset("_row"), _offset("_meta")
+    for word, slot in ((at.DATA_AT, "_data"), (at.ROW_AT, "_row"), (at.META_AT, "_meta")):
+        header[word] = offset_of(make(0.0, 0), slot)
     header[at.NONE], header[at.TRUE], header[at.IS_RECORDING] = id(None), id(True), id(is_recording_on)
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
     header[at.FALLBACKS], header[at.LOOPS] = _fallbacks.ctypes.data, _loops.ctypes.data

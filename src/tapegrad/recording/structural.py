@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _ADDRESS = TAPE.address
+RESULT_BIT = 62
 Uses = tuple[tuple[int | str, ...], ...]
 
 
@@ -85,7 +86,7 @@ class Structural:
         Whether its result is shown as another output of the node that made its last input.
     """
 
-    __slots__ = ("_saved", "joins", "name", "number", "uses", "vjp")
+    __slots__ = ("_saved", "_uses", "joins", "name", "number", "uses", "uses_at", "vjp")
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
     def __init__(
@@ -94,6 +95,10 @@ class Structural:
         self.name, self.uses, self.vjp, self.joins = name, uses, vjp, joins
         self.number = TAPE.name_number(name)
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}
+        # For compiled code: how many entries there are, and each as bits.
+        bits = [sum(1 << (RESULT_BIT if use == "z" else int(use)) for use in set(entry)) for entry in uses]
+        self._uses = array("q", [len(bits), *bits])
+        self.uses_at, _ = self._uses.buffer_info()
 
     def saves(self, tracked: int) -> tuple[frozenset[int], bool]:
         """Inputs that the tracked inputs' cotangents need, and whether they need the result; bit k says that input k is tracked."""
@@ -126,8 +131,9 @@ class Payload:
 
     def __init__(self, op: Structural, attrs: Any, operands: Sequence[Any], inputs: int) -> None:
         self.op, self.attrs, self.inputs = op, attrs, inputs
-        self.shapes = tuple([() if type(a) is float else a.shape for a in operands])
-        self.dtypes = tuple([_FLOAT64 if type(a) is float else a.dtype for a in operands])
+        own = operands if len(operands) == inputs else operands[:inputs]
+        self.shapes = tuple([() if type(a) is float else a.shape for a in own])
+        self.dtypes = tuple([_FLOAT64 if type(a) is float else a.dtype for a in own])
 
     def contributions(self, state: Any, slot: int, gradients: Any, wanted: Any) -> Any:
         """What a row sends to its arguments; only of rows that run themselves."""
@@ -170,11 +176,17 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
         Tracked if an input is, recording is on and the value is float32 or float64.
     """
     value = as_result(result)
+    row = TAPE.operation_row(_ADDRESS, id(op), id(inputs), id(extra), id(attrs), id(value))
+    return make(value, row if row >= 0 else _general(op, inputs, value, attrs, extra))
+
+
+def _general(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, extra: Sequence[Tensor]) -> int:
+    """The row of any operation, 0 if its result is untracked."""
     tracked = tracked_among(inputs)
     if not tracked or (TAPE.recording_off and not is_recording()):
-        return make(value, 0)
+        return 0
     if type(value) is not float and value.dtype not in FLOATS:
-        return make(value, 0)
+        return 0
     everything = (*inputs, *extra) if extra else inputs
     saved, saves_result = op.saves(tracked)
     if InferenceTensor in map(type, everything):
@@ -182,9 +194,9 @@ def apply(op: Structural, inputs: Sequence[Tensor], result: Any, attrs: Any = No
     if TAPE.packers:
         packed = _packed(op, inputs, value, attrs, extra)
         if packed is not None:
-            return make(value, packed)
+            return packed
     payload = Payload(op, attrs, [t._data for t in everything], len(inputs))
-    return make(value, write_host_row(payload, everything, len(inputs), saved, value, saves_result))
+    return write_host_row(payload, everything, len(inputs), saved, value, saves_result)
 
 
 def write_host_row(

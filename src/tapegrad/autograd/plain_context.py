@@ -1,0 +1,42 @@
+"""What a vjp is given in the plain pass, and where compiled code finds it, payloads and gradients in memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.slots import offset_of
+from tapegrad.engine import layout as at
+from tapegrad.ops.namespaces import PLAIN
+from tapegrad.recording.structural import Context, Payload, Structural
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Meta, Tensor
+
+__all__ = ["PlainContext", "new_context"]
+
+
+class PlainContext(Context):
+    """What a vjp is given in the plain pass, and cotangent `g` and operation themselves; compiled code sets the attributes."""
+
+    __slots__ = ("g", "op")
+    on = PLAIN
+    g: Tensor
+    op: Structural
+
+
+new_context: Any = partial(object.__new__, PlainContext)
+
+FLOAT64 = np.dtype(np.float64)
+OBJECTS: tuple[tuple[Any, int, tuple[str, ...]], ...] = (
+    (Meta(), at.META_GRAD, ("grad", "left", "version")),
+    (object.__new__(Payload), at.PAYLOAD_OP, ("op", "inputs", "attrs", "shapes", "dtypes")),
+    (new_context(), at.GIVEN_OP, ("op", "g", "inputs", "result", "extra", "attrs", "needs", "shapes", "dtypes")),
+    (object.__new__(Structural), at.OPERATION_NUMBER, ("number", "uses_at")),
+)
+for _thing, _first, _slots in OBJECTS:
+    for _which, _slot in enumerate(_slots, _first):
+        TAPE.header[at.OFFSETS + _which] = offset_of(_thing, _slot)
+TAPE.header[at.PAYLOAD_CLASS], TAPE.header[at.FALSE], TAPE.header[at.DOUBLE] = id(Payload), id(False), id(FLOAT64)
+TAPE.header[at.PLAIN_TENSOR] = id(Tensor)
