@@ -88,6 +88,12 @@ np.subtract.outer([1.0, 2.0], a) # V
 np.sum(a, axis=0, keepdims=True) # M
 np.sum(a, 1) # M
 np.sum(a, axis=()) # M
+np.prod(a, axis=()) # M
+np.flip(a, axis=()) # M
+np.roll(a, 1, axis=()) # M
+np.median(a, axis=()) # M
+np.expand_dims(a, axis=()) # M
+np.squeeze(a[None], axis=()) # M
 np.mean(a, axis=(0, 2)) # C
 np.var(a) # M
 np.var(a, axis=1, ddof=1) # M

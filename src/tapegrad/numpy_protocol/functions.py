@@ -67,8 +67,8 @@ def real(x: Any) -> Tensor:
 
 
 def every(x: Tensor, axis: Axis) -> tuple[int, ...]:
-    """The axes of a reduction."""
-    return tuple(range(x.ndim)) if axis is None else axes_of(axis, x.ndim)
+    """The axes of a reduction: all for None, and none for ``()``, which are all to PyTorch."""
+    return tuple(range(x.ndim)) if axis is None else () if axis == () else axes_of(axis, x.ndim)
 
 
 # Reductions
@@ -101,6 +101,8 @@ def _prod(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = Fals
     x = x if dtype is None else x.to(dtype)
     if axis is None and not keepdims:
         return tg.prod(x)
+    if axis == ():
+        return x.clone()
     for k in sorted(every(x, axis), reverse=True):
         x = tg.prod(x, k, keepdims)
     return x
@@ -268,7 +270,9 @@ def _squeeze(a: Any, axis: Axis = None) -> Any:
     x = one(a)
     if axis is None:
         return tg.squeeze(x)
-    axes = axes_of(axis, x.ndim)
+    axes = every(x, axis)
+    if not axes:
+        return x[...]
     if any(x.shape[k] != 1 for k in axes):
         raise ValueError(
             f"cannot select an axis to squeeze out which has size not equal to one: axis {axis} of shape {list(x.shape)}"
@@ -279,6 +283,8 @@ def _squeeze(a: Any, axis: Axis = None) -> Any:
 def _expand_dims(a: Any, axis: Any) -> Any:
     x = one(a)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    if not axes:
+        return x[...]
     for k in sorted(axes_of(axes, x.ndim + len(axes))):
         x = x.unsqueeze(k)
     return x
@@ -348,7 +354,7 @@ def _flip(m: Any, axis: Axis = None) -> Any:
     x, axes = one(m), None if axis is None else tuple(every(one(m), axis))
     if type(x) is not Tensor and x.ndim:
         return view(x, "FlipBackward0", lambda array: np.flip(array, axes))
-    return x.flip(*every(x, axis)) if x.ndim else x.clone()
+    return x.flip(*every(x, axis)) if x.ndim and axis != () else x.clone()
 
 
 def _fliplr(m: Any) -> Any:
@@ -360,7 +366,7 @@ def _flipud(m: Any) -> Any:
 
 
 def _roll(a: Any, shift: Any, axis: Axis = None) -> Any:
-    return tg.roll(one(a), shift, axis)
+    return one(a).clone() if axis == () else tg.roll(one(a), shift, axis)
 
 
 def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
