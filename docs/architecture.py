@@ -22,7 +22,7 @@ INNER_FIGURE = DOCS / "nopython.svg"
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
     "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "drivers", "optimize", "nn",
-    "optim", "files", "utils", "roof",
+    "optim", "files", "utils", "as_autograd", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -46,7 +46,7 @@ FLOORS = (
     ("numpy_protocol", "nn", "library_build"),
     ("numpy_arrays",),
     ("drivers", "numpy"),
-    ("files", "utils", "optimize"),
+    ("files", "utils", "optimize", "as_autograd"),
 )
 INNER_FLOORS = (
     ("types", "numba_interface"),

@@ -1,0 +1,243 @@
+"""Primitives whose derivatives the user gives: to any order, of any arguments."""
+
+from typing import Any
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import grad, hessian, jacobian, make_jvp
+from autograd.core import primitive_vjps
+from autograd.extend import (
+    SparseObject,
+    VJPNode,
+    VSpace,
+    def_linear,
+    defjvp,
+    defvjp,
+    defvjp_argnum,
+    defvjp_argnums,
+    notrace_primitive,
+    primitive,
+    register_notrace,
+    vspace,
+)
+from autograd.test_util import check_grads
+from autograd.tracer import getval, isbox
+
+X = onp.array([0.3, 0.7, 1.1])
+
+
+@primitive
+def logsumexp(x: Any) -> Any:
+    assert type(x) is onp.ndarray
+    return onp.log(onp.exp(x).sum())
+
+
+defvjp(logsumexp, lambda ans, x: lambda g: g * np.exp(x - ans))
+
+
+@primitive
+def product(x: Any, y: Any, power: float = 1.0) -> Any:
+    return (x * y) ** power
+
+
+defvjp(
+    product,
+    lambda ans, x, y, power=1.0: lambda g: g * power * (x * y) ** (power - 1.0) * y,
+    lambda ans, x, y, power=1.0: lambda g: g * power * (x * y) ** (power - 1.0) * x,
+)
+
+
+@primitive
+def cube(x: Any) -> Any:
+    return x**3
+
+
+defjvp(cube, lambda g, ans, x: 3.0 * x**2 * g)
+
+
+@primitive
+def turned(p: Any, q: Any) -> Any:
+    """Takes and gives containers."""
+    return {"sum": p["a"] + q, "products": (p["a"] * q, 7)}
+
+
+def _of_turned(argnum: int, ans: Any, args: Any, kwargs: Any) -> Any:
+    p, q = args
+    of_p = lambda g: {"a": g["sum"] + g["products"][0] * q, "b": 0.0 * p["b"]}  # noqa: E731
+    return of_p if argnum == 0 else lambda g: g["sum"] + g["products"][0] * p["a"]
+
+
+defvjp_argnum(turned, _of_turned)
+
+
+def of_turned(a: Any, q: Any) -> Any:
+    found = turned({"a": a, "b": 2.0 * a}, q)
+    return np.sum(found["sum"] ** 2 * found["products"][0]) * found["products"][1]
+
+
+@primitive
+def first(x: Any) -> Any:
+    return x[0] + 0.0
+
+
+def _of_first(ans: Any, x: Any) -> Any:
+    def vjp(g: Any) -> Any:
+        def add(total: Any) -> Any:
+            total[0] += g
+            return total
+
+        return SparseObject(vspace(x), add)
+
+    return vjp
+
+
+defvjp(first, _of_first)
+
+
+FUNCTIONS = {
+    "of an array": (logsumexp, (X,)),
+    "with keywords": (lambda x, y: product(x, y, power=2.5), (X, 1.0 + X)),
+    "of which operands are broadcast": (product, (onp.ones((2, 3)) * 0.5, X)),
+    "of numbers": (product, (0.5, 0.7)),
+    "by one argument": (lambda x: product(x, X), (X,)),
+    "of containers": (of_turned, (X, 1.0 - X)),
+    "with a derivative in forward mode": (cube, (X,)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_primitive_has_derivatives_of_any_order(name: str) -> None:
+    f, point = FUNCTIONS[name]
+    check_grads(f, tuple(range(len(point))), order=3)(*point)
+
+
+def test_second_derivatives_are_those_of_the_same_formula_without_a_primitive() -> None:
+    plain = lambda x: np.log(np.sum(np.exp(x)))  # noqa: E731
+    onp.testing.assert_allclose(hessian(logsumexp)(X), hessian(plain)(X), rtol=1e-12)
+    onp.testing.assert_allclose(jacobian(hessian(logsumexp))(X), jacobian(hessian(plain))(X), rtol=1e-9, atol=1e-13)
+
+
+def test_sparse_cotangents_are_added() -> None:
+    onp.testing.assert_allclose(grad(lambda x: first(x) ** 2 + np.sum(x))(X), [1.6, 1.0, 1.0])
+
+
+def test_a_cotangent_can_be_kept_and_written_into() -> None:
+    kept = []
+
+    @primitive
+    def same(x: Any) -> Any:
+        return x
+
+    def of_same(ans: Any, x: Any) -> Any:
+        def vjp(g: Any) -> Any:
+            kept.append(g)
+            h = g.copy()
+            g *= 0.0
+            return h
+
+        return vjp
+
+    defvjp(same, of_same)
+    onp.testing.assert_allclose(grad(lambda x: np.sum(same(x) ** 2 + x))(X), 2 * X + 1)
+    assert kept[0].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_result_does_not_share_memory_with_the_functions_own() -> None:
+    store = onp.array([1.0, 2.0, 3.0])
+    stored = primitive(lambda x: store)
+    defvjp(stored, lambda ans, x: lambda g: g * ans)
+
+    def f(x: Any) -> Any:
+        found = stored(x)
+        store[:] = 5.0
+        return np.sum(found)
+
+    onp.testing.assert_allclose(grad(f)(X), [1.0, 2.0, 3.0])
+
+
+def test_derivatives_by_several_arguments_at_once() -> None:
+    f = primitive(lambda x, y: x * y)
+    asked = []
+
+    def together(argnums: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+        asked.append(argnums)
+        return lambda g: [g * args[1 - argnum] for argnum in argnums]
+
+    defvjp_argnums(f, together)
+    assert grad(lambda x: f(x, x))(3.0) == 6.0
+    assert asked == [(0, 1)]
+    assert f in primitive_vjps
+
+
+def test_none_is_no_derivative() -> None:
+    f = primitive(lambda x, n: x**n)
+    defvjp(f, lambda ans, x, n: lambda g: g * n * x ** (n - 1.0), None)
+    assert grad(lambda x: f(x, x))(3.0) == 27.0
+
+
+def test_constants_by_request() -> None:
+    f = primitive(lambda x: x * 2.0)
+    register_notrace(VJPNode, f)
+    assert grad(lambda x: f(x) * x)(3.0) == 6.0
+    assert grad(lambda x: notrace_primitive(lambda y: y * 2.0)(x) * x)(3.0) == 6.0
+
+
+def test_a_primitive_of_values_is_the_function() -> None:
+    assert product(2.0, 3.0, power=2.0) == 36.0
+    assert turned({"a": 1.0, "b": 2.0}, 3.0) == {"sum": 4.0, "products": (3.0, 7)}
+
+
+def test_what_is_differentiated_is_known() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.append((isbox(x), isbox(getval(x)), type(getval(x)), vspace(x).shape))
+        return np.sum(x)
+
+    grad(f)(X)
+    assert seen == [(True, False, onp.ndarray, (3,))]
+    assert not isbox(X)
+    assert isinstance(vspace({"a": 1.0}), VSpace)
+
+
+def _known_by_itself() -> Any:
+    f = primitive(lambda x: 2.0 * x)
+    def_linear(f)
+    return f
+
+
+REFUSALS = {
+    "a linear function that only itself describes": (lambda: grad(_known_by_itself())(1.0), NotImplementedError, "not defined"),
+    "no derivative": (lambda: grad(primitive(lambda x: x))(1.0), NotImplementedError, "VJP of .* not defined"),
+    "none for an argument": (lambda: grad(_only_second(), 0)(1.0, 2.0), NotImplementedError, "wrt argnum 0 not defined"),
+    "a keyword that is differentiated": (lambda: grad(lambda x: product(1.0, 2.0, power=x))(1.0), TypeError, "by position"),
+    "NumPy's own function": (lambda: defvjp(np.sin, lambda ans, x: None), TypeError, "has derivatives of its own"),
+    "a derivative that is none": (lambda: defvjp(primitive(abs), 3.0), TypeError, "Bad VJP"),
+    "a complex cotangent": (lambda: grad(_complex())(1.0), TypeError, "real part"),
+}
+
+
+def _only_second() -> Any:
+    f = primitive(lambda x, y: x * y)
+    defvjp(f, lambda ans, x, y: lambda g: g * x, argnums=[1])
+    return f
+
+
+def _complex() -> Any:
+    f = primitive(lambda x: x)
+    defvjp(f, lambda ans, x: lambda g: g * 1.0j)
+    return f
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_refused(name: str) -> None:
+    call, error, message = REFUSALS[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_a_custom_vector_in_forward_mode() -> None:
+    value, tangent = make_jvp(logsumexp)(X)(onp.ones(3))
+    assert value == pytest.approx(onp.log(onp.exp(X).sum()))
+    assert tangent == pytest.approx(1.0)
