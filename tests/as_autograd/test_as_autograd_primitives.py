@@ -241,3 +241,14 @@ def test_a_custom_vector_in_forward_mode() -> None:
     value, tangent = make_jvp(logsumexp)(X)(onp.ones(3))
     assert value == pytest.approx(onp.log(onp.exp(X).sum()))
     assert tangent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("count", [31, 32, 33, 70])
+def test_a_primitive_takes_any_number_of_arguments(count: int) -> None:
+    @primitive
+    def total(*args: Any) -> Any:
+        return sum(k * x**2 for k, x in enumerate(args))
+
+    defvjp_argnum(total, lambda argnum, ans, args, kwargs: lambda g: g * 2.0 * argnum * args[argnum])
+    found = grad(lambda x: total(*(part for part in x)) ** 2)(onp.ones(count))
+    onp.testing.assert_allclose(found, 4.0 * onp.arange(count) * onp.arange(count).sum())

@@ -211,7 +211,7 @@ def _sent(g: Tensor, ctx: Context) -> list[Any]:
     ]
 
 
-MOST_SAVED = 64
+MOST_SAVED = 32  # inputs of a row whose values are kept by their numbers
 _USES = ((*range(MOST_SAVED), "z"),)
 
 
