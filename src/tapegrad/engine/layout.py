@@ -31,8 +31,13 @@ TENSOR_CLASS, ARRAY_CLASS = 56, 57  # of which results are: arrays where an oper
 KERNEL_TABLE = 58  # address of the table of kernels
 OPERAND_X, OPERAND_Y, VALUE_OF_LOOP = 59, 60, 61  # numbers on the way to and from a loop over one element
 PLAIN_TENSOR, PAYLOAD_CLASS, FALSE, DOUBLE = 62, 63, 64, 65  # the class itself, whoever must see each operation; a dtype
-OFFSETS = 66  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = 66 + 19
+# The method `sum`: its compiled form, the Python form, its loop and that one's data, bits of the number that a sum starts with, the
+# number of its node's name, whether its rows can be recorded, and its C function.
+SUM, SUM_FORM, SUM_LOOP, SUM_LOOP_DATA, SUM_START, SUM_NAME, SUMS_READY, SUM_THUNK = 66, 67, 68, 69, 70, 71, 72, 73
+LENGTHS = 74  # room for the lengths of a new array
+MOST_LENGTHS = 32
+OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
+HEADER_WORDS = OFFSETS + 19
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, and of operations.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
 PAYLOAD_OP, PAYLOAD_INPUTS, PAYLOAD_ATTRS, PAYLOAD_SHAPES, PAYLOAD_DTYPES = 3, 4, 5, 6, 7

@@ -20,6 +20,7 @@ integer_value = types.ExternalFunction("PyLong_AsLongLong", types.int64(types.in
 float_of_integer = types.ExternalFunction("PyLong_AsDouble", types.float64(types.int64))
 has_error = types.ExternalFunction("PyErr_Occurred", types.int64())
 is_collected = types.ExternalFunction("PyObject_GC_IsFinalized", types.int32(types.int64))  # in a destructor: who calls it
+call_with = types.ExternalFunction("PyObject_Call", types.int64(types.int64, types.int64, types.int64))
 clear_error = types.ExternalFunction("PyErr_Clear", types.void())
 new_tuple = types.ExternalFunction("PyTuple_New", types.int64(types.int64))
 set_item_of_tuple = types.ExternalFunction("PyTuple_SetItem", types.int32(types.int64, types.int64, types.int64))
@@ -72,19 +73,19 @@ def _new_array(context, function, array_type, rank, dimensions, number):
 
 
 @intrinsic
-def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, is_binary):
+def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, out_stride, is_binary):
     """Call an inner loop of a NumPy ufunc on float64 operands; without `is_binary`, y is left out."""
 
     def generate(context, builder, signature, arguments):
         word = ir.IntType(64)
         pointer = word.as_pointer()
-        function, data, count, x, x_stride, y, y_stride, out, is_binary = arguments
+        function, data, count, x, x_stride, y, y_stride, out, out_stride, is_binary = arguments
         zero, one, two = (ir.Constant(word, k) for k in range(3))
         counts = cgutils.alloca_once_value(builder, count)
         operands, strides = cgutils.alloca_once(builder, word, 3), cgutils.alloca_once(builder, word, 3)
         binary = builder.icmp_signed("!=", is_binary, zero)
-        second, second_stride = builder.select(binary, y, out), builder.select(binary, y_stride, ir.Constant(word, 8))
-        for place, operand, stride in ((zero, x, x_stride), (one, second, second_stride), (two, out, ir.Constant(word, 8))):
+        second, second_stride = builder.select(binary, y, out), builder.select(binary, y_stride, out_stride)
+        for place, operand, stride in ((zero, x, x_stride), (one, second, second_stride), (two, out, out_stride)):
             builder.store(operand, builder.gep(operands, [place]))
             builder.store(stride, builder.gep(strides, [place]))
         kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, word])
@@ -92,7 +93,7 @@ def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, is_
         return context.get_dummy_value()
 
     word = types.int64
-    return types.void(word, word, word, word, word, word, word, word, word), generate
+    return types.void(word, word, word, word, word, word, word, word, word, word), generate
 
 
 @inline

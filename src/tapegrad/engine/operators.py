@@ -19,10 +19,12 @@ from tapegrad.engine.memory import (
     array_is_contiguous,
     array_rank,
     array_size,
+    array_strides,
     array_type_number,
     call2,
     call11_word,
     call_primal,
+    float_of,
     float_value,
     get,
     is_float,
@@ -30,6 +32,7 @@ from tapegrad.engine.memory import (
     load_i32,
     load_i64,
     load_u16,
+    put,
     release,
     retain,
     store_f64,
@@ -40,6 +43,7 @@ from tapegrad.engine.objects import (
     call_loop,
     call_object,
     call_object0,
+    call_with,
     clear_error,
     data_of,
     float_of_integer,
@@ -48,14 +52,20 @@ from tapegrad.engine.objects import (
     integer_value,
     is_collected,
     is_tensor,
+    item_of_tuple,
+    length_of_tuple,
+    new_array,
     new_array_like,
     new_float,
     new_integer,
     new_tensor,
+    new_tuple,
     set_handle,
+    set_item_of_tuple,
     type_of,
 )
 from tapegrad.engine.record_scalars import record_scalars
+from tapegrad.engine.record_structural import write_sum
 from tapegrad.engine.rule_loops import has_loops, value_by_loop
 
 
@@ -169,7 +179,7 @@ def compute(tape, opcode, count, a, b, out):
     x_stride, y_stride = (0 if is_float(tape, a) else 8), (0 if is_float(tape, b) else 8)
     loop = get(tape, LOOPS) + 16 * opcode
     if load_i64(loop) != 0:
-        call_loop(load_i64(loop), load_i64(loop + 8), n, x, x_stride, y, y_stride, z, count - 1)
+        call_loop(load_i64(loop), load_i64(loop + 8), n, x, x_stride, y, y_stride, z, 8, count - 1)
     elif forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode):
         for j in range(n):
             value = value_of(tape, opcode, load_f64(x + x_stride * j), load_f64(y + y_stride * j))
@@ -180,20 +190,106 @@ def compute(tape, opcode, count, a, b, out):
 
 
 @inline
-def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
-    """Result on small arrays; `b` is `a` again if there is one operand."""
-    row = get(tape, ELEMENTWISE_ROW)
-    tracked = x_handle != 0 or y_handle != 0
-    if x_handle < 0 or y_handle < 0 or (tracked and row == 0):
-        return deliver_tensor(tape, t, 0, 0)
-    data = new_array_like(tape, b if is_float(tape, a) else a)
+def recorded_result(tape, opcode, t, count, a, b, x_handle, y_handle, data, is_computed):
+    """A result on small arrays that was computed, recorded; as `deliver_tensor` answers."""
     handle = 0
     if data != 0:
-        if not compute(tape, opcode, count, a, b, data):
+        if not is_computed:
             handle = UNSUPPORTED
-        elif tracked:
-            handle = call11_word(row, tape, opcode, 0, count, x_handle, a, y_handle, b, 0, 0, data)
+        elif x_handle != 0 or y_handle != 0:
+            handle = call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, 0, count, x_handle, a, y_handle, b, 0, 0, data)
     return deliver_tensor(tape, t, data, handle)
+
+
+@inline
+def can_be_recorded(tape, x_handle, y_handle):
+    """Whether nothing is tracked, or rows of arrays can be written."""
+    return x_handle >= 0 and y_handle >= 0 and ((x_handle == 0 and y_handle == 0) or get(tape, ELEMENTWISE_ROW) != 0)
+
+
+@inline
+def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
+    """Result on small arrays; `b` is `a` again if there is one operand."""
+    if not can_be_recorded(tape, x_handle, y_handle):
+        return deliver_tensor(tape, t, 0, 0)
+    data = new_array_like(tape, b if is_float(tape, a) else a)
+    is_computed = data != 0 and compute(tape, opcode, count, a, b, data)
+    return recorded_result(tape, opcode, t, count, a, b, x_handle, y_handle, data, is_computed)
+
+
+@inline
+def length(obj, rank, d):
+    """An array's length along a dimension of one of this rank; 1 where it has none."""
+    own = d - (rank - array_rank(obj))
+    return load_i64(array_dimensions(obj) + 8 * own) if own >= 0 else 1
+
+
+@inline
+def step(obj, rank, d):
+    """Bytes from one element to the next along such a dimension; 0 where the array is stretched."""
+    own = d - (rank - array_rank(obj))
+    if own < 0 or load_i64(array_dimensions(obj) + 8 * own) == 1:
+        return 0
+    return load_i64(array_strides(obj) + 8 * own)
+
+
+@inline
+def common_shape(tape, a, b):
+    """Rank of two arrays together, whose lengths are written to `LENGTHS`; -1 if they do not fit, or the result is large."""
+    rank, size = max(array_rank(a), array_rank(b)), 1
+    if rank > MOST_LENGTHS:
+        return -1
+    for d in range(rank):
+        n, m = length(a, rank, d), length(b, rank, d)
+        if n != m and n != 1 and m != 1:
+            return -1
+        put(tape, LENGTHS + d, m if n == 1 else n)
+        size *= m if n == 1 else n
+        if size > LARGEST_BLOCK:
+            return -1
+    return rank
+
+
+@inline
+def stretched_row(tape, opcode, n, x, x_step, y, y_step, z):
+    """Values along the last dimension."""
+    loop = get(tape, LOOPS) + 16 * opcode
+    if load_i64(loop) != 0:
+        call_loop(load_i64(loop), load_i64(loop + 8), n, x, x_step, y, y_step, z, 8, 1)
+        return
+    for j in range(n):
+        store_f64(z + 8 * j, value_of(tape, opcode, load_f64(x + x_step * j), load_f64(y + y_step * j)))
+
+
+@inline
+def stretched_values(tape, opcode, a, b, out):
+    """Values where one array is stretched along another."""
+    rank, size = array_rank(out), array_size(out)
+    n = load_i64(array_dimensions(out) + 8 * (rank - 1))
+    x_step, y_step = step(a, rank, rank - 1), step(b, rank, rank - 1)
+    for row in range(size // n if n > 0 else 0):
+        x, y, rest = array_data(a), array_data(b), row
+        for d in range(rank - 2, -1, -1):
+            extent = load_i64(array_dimensions(out) + 8 * d)
+            index = rest % extent
+            rest = rest // extent
+            x += index * step(a, rank, d)
+            y += index * step(b, rank, d)
+        stretched_row(tape, opcode, n, x, x_step, y, y_step, array_data(out) + 8 * n * row)
+
+
+@inline
+def stretched_result(tape, opcode, t, a, b, x_handle, y_handle):
+    """Result on two small arrays of shapes that fit together, for rules that round in the same way in whichever loop."""
+    rank = -1
+    if forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode) and can_be_recorded(tape, x_handle, y_handle):
+        rank = common_shape(tape, a, b)
+    if rank < 0:
+        return deliver_tensor(tape, t, 0, 0)
+    data = new_array(tape, FLOAT64, rank, tape + 8 * LENGTHS)
+    if data != 0:
+        stretched_values(tape, opcode, a, b, data)
+    return recorded_result(tape, opcode, t, 2, a, b, x_handle, y_handle, data, True)
 
 
 @inline
@@ -207,6 +303,8 @@ def computed(tape, opcode, count, t, a, b, x_handle, y_handle):
         fitting = is_block(tape, a) and (is_float(tape, b) or a == b or (same_shape(a, b) and is_block(tape, b)))
     if fitting:
         return array_result(tape, opcode, t, count, a, b, x_handle, y_handle)
+    if count == 2 and not is_float(tape, a) and not is_float(tape, b) and is_block(tape, a) and is_block(tape, b):
+        return stretched_result(tape, opcode, t, a, b, x_handle, y_handle)
     release(t)
     return 0
 
@@ -291,6 +389,55 @@ def operate(tape, opcode, count, exchanged, x, y):
 
 
 @inline
+def sum_of(tape, x):
+    """New tensor of the sum of a small array; as `result` answers."""
+    tracking = recording(tape)  # first, because this may run Python
+    if tracking < 0:
+        return -1
+    if type_of(x) != get(tape, TENSOR_TYPE):
+        return 0
+    t = new_tensor(tape)
+    if t == 0:
+        clear_error()
+        return 0
+    a = data_of(tape, x)
+    handle = handle_of(tape, x) if tracking > 0 else 0
+    common = a != 0 and not is_float(tape, a) and is_block(tape, a) and array_size(a) > 0
+    if not common or handle < 0 or (handle > 0 and get(tape, SUMS_READY) == 0):
+        release(t)
+        return 0
+    data = new_float(float_of(get(tape, SUM_START)))
+    if data != 0:
+        place = data + OBJECT
+        call_loop(get(tape, SUM_LOOP), get(tape, SUM_LOOP_DATA), array_size(a), place, 0, array_data(a), 8, place, 0, 1)
+        if handle > 0:
+            handle = write_sum(tape, get(tape, SUM_NAME), handle, a, -1, 1.0, data)
+    return deliver_tensor(tape, t, data, handle)
+
+
+@kernel("int64(int64,int64,int64,int64)")
+def sum_method(tape, x, arguments, named):
+    """The method `sum`: compiled without arguments, and else its Python form. A new reference; 0 if that raised."""
+    count = length_of_tuple(arguments)
+    if count == 0 and named == 0:
+        t = sum_of(tape, x)
+        if t != 0:
+            return 0 if t == -1 else t
+    whole = new_tuple(count + 1)
+    if whole == 0:
+        return 0
+    retain(x)
+    set_item_of_tuple(whole, 0, x)
+    for k in range(count):
+        item = item_of_tuple(arguments, k)
+        retain(item)
+        set_item_of_tuple(whole, k + 1, item)
+    answer = call_with(get(tape, SUM_FORM), whole, named)
+    release(whole)
+    return answer
+
+
+@inline
 def is_leaf_row(tape, slot):
     """Whether a row is that of a leaf, or an alias of it."""
     opcodes, first = get(tape, OPCODE), get(tape, FIRST)
@@ -334,8 +481,8 @@ def write_thunks(context, tape, table):
         home.linkage, home.initializer = "internal", ir.Constant(word, 0)
         builder.store(arguments[0], home)
 
-        def thunk(name, header_word, constants):
-            function = ir.Function(builder.module, ir.FunctionType(word, [word, word]), f"tapegrad.{name}")
+        def thunk(name, header_word, constants, count=2):
+            function = ir.Function(builder.module, ir.FunctionType(word, [word] * count), f"tapegrad.{name}")
             function.linkage = "internal"
             body = ir.IRBuilder(function.append_basic_block())
             tape = body.load(home)
@@ -351,8 +498,8 @@ def write_thunks(context, tape, table):
                 function = thunk(f"operator.{opcode}.{exchanged}", OPERATE, (opcode, count, exchanged))
                 place = builder.gep(table, [ir.Constant(word, 2 * opcode + exchanged)])
                 builder.store(builder.ptrtoint(function, word), place)
-        destructor = thunk("finalize", FINALIZE, ())
-        builder.store(builder.ptrtoint(destructor, word), builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT)]))
+        for k, function in enumerate((thunk("finalize", FINALIZE, ()), thunk("sum", SUM, (), 3))):
+            builder.store(builder.ptrtoint(function, word), builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + k)]))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
@@ -360,6 +507,6 @@ def write_thunks(context, tape, table):
 
 @entry("int64(int64,int64)")
 def operators(tape, table):
-    """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then the destructor."""
+    """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then the destructor and `sum`."""
     write_thunks(tape, table)
     return 0

@@ -1,6 +1,6 @@
 """Recording leaves, strided maps, joins, and operations whose derivative Python computes."""
 
-from tapegrad.compilation.jit import entry
+from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import slot_of, take_handle
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
@@ -78,8 +78,8 @@ def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
     return take_handle(tape, write_row(tape, opcode | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(int64,int64,int64,int64,int64,float64,int64)")
-def reduce_row(tape, name, handle, px, axes, scale, pz):
+@inline
+def write_sum(tape, name, handle, px, axes, scale, pz):
     """Record ``z = scale * sum(x)`` over the axes whose bits are set in `axes` (all: -1)."""
     if handle < 0:
         return NEW_LEAF
@@ -112,6 +112,12 @@ def reduce_row(tape, name, handle, px, axes, scale, pz):
                 put(record, at + 2 + places + d, stride)
                 stride *= extent
     return take_handle(tape, write_row(tape, SCATTER | WIDE, start, -1, primal_of(tape, pz)))
+
+
+@entry("int64(int64,int64,int64,int64,int64,float64,int64)")
+def reduce_row(tape, name, handle, px, axes, scale, pz):
+    """Record ``z = scale * sum(x)`` over the axes whose bits are set in `axes` (all: -1)."""
+    return write_sum(tape, name, handle, px, axes, scale, pz)
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)")

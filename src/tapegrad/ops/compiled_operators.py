@@ -18,7 +18,7 @@ import numpy as np
 from tapegrad.arrays import numpy_api
 from tapegrad.arrays.slots import offset_of
 from tapegrad.compilation.jit import Lazy
-from tapegrad.deferred import MadeOnDemand
+from tapegrad.deferred import Deferred, MadeOnDemand
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
@@ -29,9 +29,9 @@ from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import Tensor, make
 
-__all__ = ["install"]
+__all__ = ["install", "method_sum"]
 
-METH_NOARGS, METH_O = 0x0004, 0x0008
+METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS = 0x0004, 0x0008, 0x0003
 
 # Backward passes after which operators are compiled, where the engine was not built: their Python forms do the same, and a process
 # with few passes is done before the seconds that compiling takes.
@@ -111,12 +111,38 @@ def _use_operators(table: np.ndarray) -> None:
         compiled(OPCODES[name])
     header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
     use_compiled(compiled)
+    _use_sum(int(table[2 * len(RULES) + 1]))
     plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
             operator = compiled(*plain[attribute])
             if operator is not None:
                 setattr(Tensor, name, operator)
+
+
+def method_sum(form: Callable[..., Any]) -> Any:
+    """The compiled method `sum` around its Python form; while there is none, that itself."""
+    header = TAPE.header
+    if not header[at.SUM]:
+        return form
+    _kept.append(form)
+    header[at.SUM_FORM] = id(form)
+    signature = "sum($self, /, dim=None, keepdim=False, *, dtype=None)\n--\n\n"
+    return _descriptor("sum", int(header[at.SUM_THUNK]), METH_VARARGS_KEYWORDS, signature + (form.__doc__ or ""))
+
+
+def _use_sum(thunk: int) -> None:
+    """Put the compiled method `sum` in the place of its Python form, where that was asked for by now."""
+    header = TAPE.header
+    header[at.SUM_LOOP], header[at.SUM_LOOP_DATA] = numpy_api.inner_loop(np.add)
+    if not header[at.SUM_LOOP]:
+        return
+    header[at.SUM_THUNK], header[at.SUM] = thunk, TAPE.kernels.sum_method.get()
+    header[at.SUM_START] = np.add.reduce(np.array([-0.0])).view(np.int64)  # NumPy's newer versions start with -0.0
+    header[at.SUM_NAME] = TAPE.name_number("SumBackward0")
+    form = vars(Tensor)["sum"]
+    if not isinstance(form, Deferred):
+        setattr(Tensor, "sum", method_sum(form))  # noqa: B010 - mypy does not know it
 
 
 def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
@@ -135,7 +161,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(2 * len(RULES) + 1, np.int64)
+    table = np.zeros(2 * len(RULES) + 2, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()
@@ -143,7 +169,7 @@ def install() -> None:
         TAPE.start = _after_some_passes(table)  # type: ignore[method-assign]
     else:
         _use_operators(table)
-    Tensor.__del__ = _descriptor("__del__", int(table[-1]), METH_NOARGS, None)  # type: ignore[method-assign]
+    Tensor.__del__ = _descriptor("__del__", int(table[2 * len(RULES)]), METH_NOARGS, None)  # type: ignore[method-assign]
 
 
 TAPE.on_load.append(install)

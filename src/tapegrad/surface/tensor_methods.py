@@ -310,6 +310,10 @@ def _method(name: str) -> Any:
     return with_numpy_names(getattr(function, "__wrapped__", function))
 
 
+def _sum() -> Any:
+    return look_up("ops.compiled_operators:method_sum")(_method("sum"))
+
+
 def _operators() -> dict[str, Callable[[], Any]]:
     """Operators that are no rules."""
     made: dict[str, Callable[[], Any]] = {f"__{name}__": partial(_compare, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
@@ -342,7 +346,7 @@ def _on_demand() -> dict[str, Callable[[], Any]]:
     table |= {name: partial(_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
     for name in ("add", "sub"):
         table[f"{name}_"] = table[f"__i{name}__"] = partial(_scaled_in_place, name)
-    table |= {"subtract_": table["sub_"], "where": _where}
+    table |= {"subtract_": table["sub_"], "where": _where, "sum": _sum}
     table |= {name: partial(_named, place) for name, place in IN_OTHER_FILES.items()}
     table |= {name: partial(_property, places) for name, places in PROPERTIES.items()}
     return table | _operators()

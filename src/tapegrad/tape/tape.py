@@ -200,6 +200,8 @@ class Tape(Entries):
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
         if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1
+        if name == "reduce_row":
+            self.header[at.SUMS_READY] = 1
         if name == "new_anchor":
             self._compiled("drop_anchor")  # the collector may ask for it at any moment from now on
         entry = getattr(self.kernels, OTHER_NAMES.get(name, name)).get()
