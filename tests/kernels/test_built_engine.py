@@ -1,10 +1,12 @@
 """The engine that is built with the package: what loads it, what refuses it, and that it computes what is compiled here."""
 
+import functools
 import hashlib
 import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from fresh_processes import PACKAGE, environment, run
 
 import tapegrad as tg
+from tapegrad.compilation import jit
 from tapegrad.kernels import library
 from tapegrad.library_build import build
 
@@ -57,19 +60,6 @@ def nothing(first, second):
 """
 
 
-@pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the library: a copy of what came with the package, or one made now."""
-    folder = tmp_path_factory.mktemp("built")
-    if library.why_compiled():
-        command = [sys.executable, "-m", "tapegrad.library_build", str(folder)]
-        subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
-    else:
-        for path in Path(library.FOLDER).glob("engine.*"):
-            (folder / path.name).write_bytes(path.read_bytes())
-    return folder
-
-
 @pytest.fixture
 def folder(built: Path, tmp_path: Path) -> Path:
     """A copy that the test may damage."""
@@ -94,14 +84,6 @@ def package(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--target", str(folder), str(wheel)]
     subprocess.run(command, check=True)
     return folder / "tapegrad"
-
-
-def copied_package(built: Path, place: Path) -> Path:
-    import shutil
-
-    shutil.copytree(PACKAGE, place / "tapegrad", ignore=shutil.ignore_patterns("__pycache__", "compiled"))
-    shutil.copytree(built, place / "tapegrad" / "compiled")
-    return place / "tapegrad"
 
 
 def the_library(folder: Path) -> Path:
@@ -139,13 +121,6 @@ def test_wheel_has_library_and_record(package: Path) -> None:
 @pytest.mark.parametrize("name", FIRST)
 def test_first_derivative_imports_no_compiler(name: str, package: Path) -> None:
     assert run(IMPORTS + FIRST[name] + HEAVY, environment(package=package)).stdout.endswith("[]\n")
-
-
-def test_values_have_the_bits_of_code_compiled_here(package: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    code = IMPORTS + "\n".join(FIRST[name] for name in ("scalar", "array", "recurrence", "gamma functions"))
-    cache = tmp_path_factory.mktemp("cache")
-    compiled_here = run(code, environment(cache, package) | {"TAPEGRAD_COMPILE": "1"})
-    assert run(code, environment(cache, package)).stdout == compiled_here.stdout
 
 
 def test_library_is_found_where_it_was_built(built: Path) -> None:
@@ -238,22 +213,11 @@ def test_numpy_of_another_layout_compiles_in_silence(built: Path, monkeypatch: p
     assert "lays arrays out" in library.why_compiled(str(built))
 
 
-def test_edited_sources_are_noticed(built: Path, tmp_path: Path) -> None:
-    package = copied_package(built, tmp_path)
-    with (package / "engine" / "sweep.py").open("a") as file:
+def test_edited_sources_are_noticed(copied_package: Path) -> None:
+    with (copied_package / "engine" / "sweep.py").open("a") as file:
         file.write("\n# edited\n")
     code = "from tapegrad.kernels import library; print(library.why_compiled())"
-    assert run(code, environment(package=package)).stdout == "the sources were changed since it was built\n"
-
-
-def test_damaged_library_is_replaced_by_compiling(built: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """In a process of its own, from the warning to the result."""
-    package = copied_package(built, tmp_path)
-    path = the_library(package / "compiled")
-    path.write_bytes(path.read_bytes().replace(b"tapegrad", b"tapegrax"))
-    code = IMPORTS + "tape = tg.tape.default_tape()\nwith tape.claim():\n    print(tape.pin(tape.address, 0))"
-    done = run(code, environment(tmp_path_factory.mktemp("cache"), package))
-    assert (done.stdout, done.stderr.count("is not used")) == ("1\n", 1)
+    assert run(code, environment(package=copied_package)).stdout == "the sources were changed since it was built\n"
 
 
 def test_a_library_is_not_built_again_without_need(built: Path) -> None:
@@ -271,13 +235,22 @@ def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tm
         assert loaded.read() == b"before"
 
 
+@pytest.fixture(scope="module")
+def object_code() -> Iterator[Callable[[str], bytes]]:
+    """Compiles a text, without the sweeps over recordings that are in every library: they take seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "_sweeps_over_recordings", dict)
+        patch.setattr(jit, "takes_all_passes", False)  # and as it was, afterwards
+        yield functools.cache(lambda text: build.object_code(text, ""))
+
+
 @pytest.fixture(scope="module", params=["linked", "object"])
-def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def small(request: pytest.FixtureRequest, object_code: Callable[[str], bytes], tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A small library, made and loaded."""
     folder = tmp_path_factory.mktemp("small")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "_linker", build._linker if request.param == "linked" else lambda: None)
-        build.keep(folder, library.record_of_this("generic"), *build.linked(build.object_code(TINY, "")))
+        build.keep(folder, library.record_of_this("generic"), *build.linked(object_code(TINY)))
     found = library.find(str(folder))
     assert found is not None
     assert found.path.endswith(".so" if request.param == "linked" else ".o")
@@ -295,19 +268,19 @@ def test_wrong_arguments_of_an_entry_raise(small: Any, arguments: tuple[Any, ...
         small.scaled.get()(*arguments)
 
 
-def test_entries_without_an_integer_result_are_refused() -> None:
+def test_entries_without_an_integer_result_are_refused(object_code: Callable[[str], bytes]) -> None:
     text = 'from tapegrad.compilation.jit import entry\n@entry("float64(float64)")\ndef half(x):\n    return 0.5 * x\n'
     with pytest.raises(TypeError, match="half returns float64"):
-        build.object_code(text, "")
+        object_code(text)
 
 
-def test_code_that_needs_numba_is_refused() -> None:
+def test_code_that_needs_numba_is_refused(object_code: Callable[[str], bytes]) -> None:
     text = (
         'from tapegrad.compilation.jit import entry\nimport numpy as np\n@entry("int64(int64)")\n'
         "def size(n):\n    a = np.ones(n)\n    return len(np.append(a, a))\n"
     )
     with pytest.raises(RuntimeError, match="only Numba has"):
-        build.object_code(text, "")
+        object_code(text)
 
 
 def test_linker_that_fails_leaves_the_object_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
