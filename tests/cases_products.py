@@ -96,6 +96,8 @@ CASES: list[Case] = [
     Case("chain_matmul", tg.chain_matmul, (M, N, M), lambda *a: np.linalg.multi_dot(a)),
     Case("matmul", tg.matmul, (STACK, OTHER), np.matmul),
     Case("matmul", tg.matmul, (W, M), np.matmul, "vector first"),
+    Case("matmul", tg.matmul, (STACK, OTHER[0, :, 0]), np.matmul, "stack and vector"),
+    Case("matmul", tg.matmul, (OTHER[0, :, 0], np.stack([OTHER, OTHER])), np.matmul, "vector and batches"),
     Case("mm", tg.mm, (M, N), np.matmul),
     Case("mv", tg.mv, (M, V), np.matmul),
     Case("dot", tg.dot, (V, V + 0.1), np.dot),

@@ -302,7 +302,7 @@ def test_array_is_added_to_in_place() -> None:
 # What is refused
 
 
-@cases("np.fft.fft(a)", "np.histogram(a)", "np.frexp(a)", "np.add.at(a, 0, 1.0)", "np.fill_diagonal(a, 0.0)", "np.put(a, 0, 1.0)")
+@cases("np.fft.fft(a)", "np.roots(a)", "np.linalg.eig(a)", "np.add.at(a, 0, 1.0)", "np.fill_diagonal(a, 0.0)", "np.put(a, 0, 1.0)")
 @over("requires_grad", [False, True])
 def test_what_is_not_covered_says_how_to_go_on(text: str, requires_grad: bool) -> None:
     a = tg.tensor(V, requires_grad=requires_grad)
@@ -312,7 +312,12 @@ def test_what_is_not_covered_says_how_to_go_on(text: str, requires_grad: bool) -
     assert a.tolist() == V.tolist()
 
 
-@cases("np.sum(a, where=V > 0.5)", "np.sum(a, initial=1.0)", "np.sin(a, where=V > 0.5)", "np.add(a, a, dtype=np.float32)")
+@cases(
+    "np.logaddexp.reduce(a, initial=1.0)",
+    "np.histogram(a, weights=V)",
+    "np.sin(a, signature='d->d')",
+    "np.intersect1d(a, a, return_indices=True)",
+)
 def test_arguments_that_are_not_covered_are_named(text: str) -> None:
     argument = re.findall(r"(\w+)=", text)[0]
     with pytest.raises(TypeError, match=f"its argument '{argument}' has no counterpart"):
@@ -320,20 +325,15 @@ def test_arguments_that_are_not_covered_are_named(text: str) -> None:
 
 
 def test_hint_names_the_function_that_there_is() -> None:
-    with pytest.raises(TypeError, match="Use tg.sum"):
-        np.sum(leaf(V), initial=1.0)
+    with pytest.raises(TypeError, match=r"Use tg\.quantile, or call"):
+        np.quantile(leaf(V), 0.5, method="hazen")
 
 
-@cases("np.piecewise(a, [a > 0.5], [1.0])", "np.median(a, overwrite_input=True)", "np.put(a, 0, 1.0)", "np.std(a, where=V > 0.5)")
+@cases("np.median(a, overwrite_input=True)", "np.put(a, 0, 1.0)", "np.roots(a)")
 def test_hint_names_no_function_that_means_something_else(text: str) -> None:
     with pytest.raises(TypeError) as found:
         function(text)(leaf(V))
     assert "Use tg." not in str(found.value)
-
-
-def test_hint_names_linear_algebra_where_it_is() -> None:
-    with pytest.raises(TypeError, match=r"Use tg\.linalg\.cond, or call"):
-        np.linalg.cond(leaf(S))
 
 
 @cases("np.sum(a, dtype=None, out=None)", "np.sin(a, where=True)", "np.add(a, a, casting='same_kind')", "np.copy(a, order='K')")

@@ -34,8 +34,8 @@ def own(value: Any, given: Any = None) -> Any:
 
 
 def converted(value: Any) -> Any:
-    """Nested lists in which there are tensors as arrays."""
-    if isinstance(value, list) and holds_tensors(value):
+    """Nested lists and tuples in which there are tensors as arrays."""
+    if value.__class__ in (list, tuple) and holds_tensors(value):
         return made_array(value)
     return value
 

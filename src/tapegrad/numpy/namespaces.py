@@ -20,7 +20,7 @@ CREATING = (
 )
 # Functions of sequences of arrays, which are not arrays themselves.
 OF_SEQUENCES = (
-    "block broadcast_arrays choose column_stack concat concatenate dstack einsum einsum_path hstack ix_ lexsort meshgrid multi_dot "
+    "broadcast_arrays choose column_stack concat concatenate dstack einsum einsum_path hstack ix_ lexsort meshgrid multi_dot "
     "piecewise row_stack select stack unstack vstack"
 )
 OWN: dict[str, Any] = {
@@ -61,6 +61,8 @@ class Namespace:
             return namespace(found.__name__) if found.__name__ in ("numpy.linalg", "numpy.fft") else found
         if isinstance(found, np.ufunc) or not callable(found) or isinstance(found, type):
             return _ufunc(found) if isinstance(found, np.ufunc) else found
+        if name == "block":  # whose lists are no arrays
+            return found
         return (_taking_sequences if name in OF_SEQUENCES.split() else _taking_lists)(found)
 
 

@@ -8,7 +8,7 @@ offers under a name (``tg.exp(x)``, layers) has PyTorch's meaning, and gives ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from types import ModuleType
 from typing import Any
 
@@ -21,9 +21,6 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import KINDS, Tensor
 
 __all__ = ["Array", "as_arrays"]
-
-
-_file = cache(look_up)  # of this room, imported when it is first needed
 
 
 class Array(Tensor):
@@ -63,7 +60,7 @@ def _comparison(name: str) -> Callable[[Array, Any], Any]:
     def compare(x: Array, y: Any) -> Any:
         if x._data.__class__ is float and (y.__class__ is float or (y.__class__ is Array and y._data.__class__ is float)):
             return as_arrays(of_tensors(x, y))
-        return _file(f"numpy_arrays.operators:{name}")(x, y)
+        return look_up(f"numpy_arrays.operators:{name}")(x, y)
 
     compare.__name__ = compare.__qualname__ = f"__{name}__"
     return compare
@@ -167,15 +164,15 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
         unary = _UNARY[ufunc]
         if unary is not None:
             return as_arrays(unary(inputs[0]))
-    return _file("numpy_arrays.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs)
+    return look_up("numpy_arrays.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs)
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    return _file("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
+    return look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
 
 
 def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
-    return _file("numpy_arrays.promotion:rule_operands")(opcode, values)
+    return look_up("numpy_arrays.promotion:rule_operands")(opcode, values)
 
 
 def _attach_operators() -> None:

@@ -13,6 +13,7 @@ from tapegrad.numpy_arrays.untracked import computed, is_tracked
 from tapegrad.numpy_arrays.writing import WRITING, accumulate_at
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.numpy_protocol.rearranging import AT_LEAST
 from tapegrad.tensors.tensor import Tensor, is_recording
 
 __all__ = ["array_function", "array_ufunc"]
@@ -27,7 +28,9 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
     out = kwargs.get("out", ())
     if len(out) == 1 and isinstance(out[0], Array):
         kwargs.pop("out")
-        return written(out[0], array_ufunc(x, ufunc, method, *apart(inputs, out[0]), **kwargs))
+        mask = kwargs.pop("where", True) if method == "__call__" else True
+        result = array_ufunc(x, ufunc, method, *apart(inputs, out[0]), **kwargs)
+        return written(out[0], result if mask is True else np.where(mask, result, out[0]))
     if not (x._row and is_recording()) and not is_tracked(inputs, kwargs):
         return computed(getattr(ufunc, method), inputs, kwargs)
     if any(type(value) in (list, tuple) for value in inputs):
@@ -41,6 +44,8 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     """Functions that are no ufuncs."""
     if function in WRITING:
         return WRITING[function](*args, **kwargs)
+    if function in AT_LEAST:
+        return as_arrays(AT_LEAST[function](*args))
     if isinstance(kwargs.get("out"), Array):
         kwargs = dict(kwargs)
         out = kwargs.pop("out")

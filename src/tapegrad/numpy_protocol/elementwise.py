@@ -51,8 +51,32 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     return result
 
 
+def _imag(val: Any) -> Any:
+    return tg.zeros_like(one(val))
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    x = real(z)
+    return tg.where(x < 0, 180.0 if deg else np.pi, tg.zeros_like(x))
+
+
+def _isreal(x: Any) -> Any:
+    return tg.ones_like(one(x), dtype=np.dtype(bool))
+
+
+def _iscomplex(x: Any) -> Any:
+    return tg.zeros_like(one(x), dtype=np.dtype(bool))
+
+
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    return one(a)
+
+
 # Functions of NumPy's that are no ufuncs and have the name of a rule, but for `round`, which takes decimals.
 _NAMES = [rule.name for rule in RULES if len(rule.args) == 1 and rule.name != "round"]
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
     name: _of_one(name) for name in _NAMES if not isinstance(getattr(np, name, np.sin), np.ufunc)
-} | {"fix": _fix, "select": _select}
+} | {
+    "angle": _angle, "fix": _fix, "imag": _imag, "iscomplex": _iscomplex, "isreal": _isreal, "real_if_close": _real_if_close,
+    "select": _select,
+}  # fmt: skip

@@ -71,108 +71,6 @@ def every(x: Tensor, axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else () if axis == () else axes_of(axis, x.ndim)
 
 
-# Reductions
-
-
-def _sum(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    return _added(tg.sum, one(a), axis, dtype, keepdims)
-
-
-def _mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    return _added(tg.mean, real(a), axis, dtype, keepdims)
-
-
-def _nansum(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    return _added(tg.nansum, one(a), axis, dtype, keepdims)
-
-
-def _nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    return _added(tg.nanmean, real(a), axis, dtype, keepdims)
-
-
-def _added(function: Any, x: Tensor, axis: Axis, dtype: Any, keepdims: bool) -> Any:
-    if axis == ():
-        return x.clone() if dtype is None else x.to(dtype)
-    return function(x, axis, keepdims, dtype=dtype)
-
-
-def _prod(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Any:
-    x = one(a)
-    x = x if dtype is None else x.to(dtype)
-    if axis is None and not keepdims:
-        return tg.prod(x)
-    if axis == ():
-        return x.clone()
-    for k in sorted(every(x, axis), reverse=True):
-        x = tg.prod(x, k, keepdims)
-    return x
-
-
-def _var(a: Any, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
-    return _spread(tg.var, a, axis, dtype, ddof if correction is None else correction, keepdims)
-
-
-def _std(a: Any, axis: Axis = None, dtype: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: Any = None) -> Any:
-    return _spread(tg.std, a, axis, dtype, ddof if correction is None else correction, keepdims)
-
-
-def _spread(function: Any, a: Any, axis: Axis, dtype: Any, correction: float, keepdims: bool) -> Any:
-    x = real(a) if dtype is None else one(a).to(dtype)
-    if axis == ():
-        raise NotCovered("it reduces at least one axis")
-    return function(x, axis, correction=correction, keepdim=keepdims)
-
-
-def _max(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    return _extreme(tg.amax, one(a), axis, keepdims)
-
-
-def _min(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    return _extreme(tg.amin, one(a), axis, keepdims)
-
-
-def _extreme(function: Any, x: Tensor, axis: Axis, keepdims: bool) -> Any:
-    if 0 in x.shape and count(x.shape, every(x, axis)) == 0:
-        raise ValueError("zero-size array to reduction operation which has no identity")
-    return x.clone() if axis == () else function(x, axis, keepdims)
-
-
-def _ptp(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
-    return _max(a, axis, keepdims=keepdims) - _min(a, axis, keepdims=keepdims)
-
-
-def _cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
-    return _along(tg.cumsum, a, axis, dtype=dtype)
-
-
-def _cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Any:
-    return _along(tg.cumprod, a, axis, dtype=dtype)
-
-
-def _along(function: Any, a: Any, axis: int | None, **options: Any) -> Any:
-    x = one(a)
-    return function(x.reshape(-1), 0, **options) if axis is None else function(x, axis, **options)
-
-
-def _sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: Any = None) -> Any:
-    return _along(tg.sort, a, axis, stable=True)[0]
-
-
-def _average(a: Any, axis: int | None = None, weights: Any = None, *, keepdims: bool = False) -> Any:
-    if weights is None:
-        return _mean(a, axis, keepdims=keepdims)
-    x, w = one(a), one(weights)
-    if w.shape != x.shape:
-        if axis is None or w.shape != (x.shape[axis],):
-            raise TypeError("average(): weights must have the shape of a, or of its axis")
-        w = w.reshape(*(x.shape[axis] if k == axis % x.ndim else 1 for k in range(x.ndim)))
-    return _sum(x * w, axis, keepdims=keepdims) / _sum(w * tg.ones_like(x), axis, keepdims=keepdims)
-
-
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
-    return tg.sum(tg.diagonal(one(a), offset, axis1, axis2), -1, dtype=dtype)
-
-
 # Elementwise
 
 
@@ -190,7 +88,8 @@ def _round(a: Any, decimals: int = 0) -> Any:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return tg.nonzero(one(condition), as_tuple=True)
-    return tg.where(one(condition), *as_tensors(x, y))
+    chosen = one(condition)
+    return tg.where(chosen if chosen.dtype.kind == "b" else tg.ne(chosen, 0), *as_tensors(x, y))
 
 
 def _nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -365,10 +264,6 @@ def _flipud(m: Any) -> Any:
     return _flip(m, 0)
 
 
-def _roll(a: Any, shift: Any, axis: Axis = None) -> Any:
-    return one(a).clone() if axis == () else tg.roll(one(a), shift, axis)
-
-
 def _rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     x = one(m)
     if type(x) is not Tensor:
@@ -384,11 +279,24 @@ def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     return tg.repeat_interleave(one(a), repeats if isinstance(repeats, (int, Tensor)) else one(repeats), axis)
 
 
-def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
+def _take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    if out is not None:
+        raise NotCovered("give out by its name")
     x, index = one(a), one(indices)
+    if mode != "raise":
+        index = _inside(array_of(index), x.numel() if axis is None else x.shape[axis], mode)
     if axis is None:
         return x.reshape(-1)[index]
     return x[(*[slice(None)] * (axis % max(1, x.ndim)), index)]
+
+
+def _inside(index: Any, length: int, mode: str) -> Tensor:
+    """Places out of bounds as NumPy brings them back."""
+    if mode not in ("wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    if not length and index.size:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    return as_operand(index % max(length, 1) if mode == "wrap" else np.clip(index, 0, length - 1))
 
 
 def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
@@ -399,10 +307,21 @@ def _compress(condition: Any, a: Any, axis: int | None = None) -> Any:
     return _take(a, tg.nonzero(one(condition)).reshape(-1), axis)
 
 
-def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     x = one(a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if not x.ndim:
+        raise ValueError("diff requires input that is at least one dimensional")
+    k = axes_of(axis, x.ndim)[0]
+    if n and (prepend is not None or append is not None):
+        ends = [None if end is None else one(end) for end in (prepend, append)]
+        one_long = (*x.shape[:k], 1, *x.shape[k + 1 :])
+        before, after = (None if end is None else end if end.ndim else _broadcast_to(end, one_long) for end in ends)
+        x = _concatenate([part for part in (before, x, after) if part is not None], k)
     for _ in range(n):
-        x = tg.narrow(x, axis, 1, x.shape[axis] - 1) - tg.narrow(x, axis, 0, x.shape[axis] - 1)
+        length = max(x.shape[k] - 1, 0)
+        x = tg.narrow(x, k, x.shape[k] - length, length) - tg.narrow(x, k, 0, length)
     return x
 
 
@@ -449,15 +368,26 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     return list(tg.tensor_split(one(ary), sections, axis))
 
 
-def _meshgrid(*xi: Any, indexing: str = "xy") -> Any:
-    return [grid.clone() for grid in tg.meshgrid(*(one(x).reshape(-1) for x in xi), indexing=indexing)]
+def _meshgrid(*xi: Any, indexing: str = "xy", copy: bool = True) -> Any:
+    flat = [one(x).reshape(-1) for x in xi]
+    if copy:
+        return tuple(tg.clone(grid) for grid in _grids(flat, indexing))
+    return tuple(_grids(flat, indexing))
+
+
+def _grids(flat: list[Tensor], indexing: str) -> list[Any]:
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    lengths = [x.numel() for x in flat]
+    order = [1, 0, *range(2, len(flat))] if indexing == "xy" and len(flat) > 1 else list(range(len(flat)))
+    shape = [lengths[k] for k in order]
+    return [_broadcast_to(x.reshape(*(-1 if k == j else 1 for k in order)), shape) for j, x in enumerate(flat)]
 
 
 _NAMES = (
-    "append array_split astype average broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto "
-    "cumprod cumsum diag diagflat diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose max "
-    "mean meshgrid min moveaxis nan_to_num nanmean nansum prod ptp ravel repeat reshape roll rot90 round size sort split "
-    "squeeze stack std sum swapaxes take take_along_axis tile trace transpose tril triu var vstack where"
+    "append array_split astype broadcast_arrays broadcast_to clip column_stack compress concatenate copy copyto diag diagflat "
+    "diagonal diff dstack expand_dims flip fliplr flipud full_like hstack matrix_transpose meshgrid moveaxis nan_to_num ravel "
+    "repeat reshape rot90 round size split squeeze stack swapaxes take take_along_axis tile transpose tril triu vstack where"
 )
 COUNTERPARTS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
-COUNTERPARTS |= {"amax": _max, "amin": _min, "around": _round, "permute_dims": _transpose, "real": _real_part, "shape": _shaped}
+COUNTERPARTS |= {"around": _round, "permute_dims": _transpose, "real": _real_part, "shape": _shaped}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import as_tensors, one
+from tapegrad.numpy_protocol.functions import NotCovered, as_tensors, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor
 
@@ -73,9 +73,69 @@ def _part(long: Tensor, short: Tensor, mode: str) -> Any:
     return rows.reshape(m, n + m - 1).sum(0).to(products.dtype)[start : start + length]
 
 
-POLYNOMIALS: dict[str, Callable[..., Any]] = {
-    "convolve": _convolve,
-    "correlate": _correlate,
-    "polyval": _polyval,
-    "vander": _vander,
-}
+def _polyadd(a1: Any, a2: Any) -> Any:
+    x, y = (_operand(a, "a") for a in (a1, a2))
+    size = max(x.shape[0], y.shape[0])
+    x, y = (tg.cat([tg.zeros(size - t.shape[0], dtype=t.dtype), t], 0) for t in (x, y))
+    return x + y
+
+
+def _polysub(a1: Any, a2: Any) -> Any:
+    return _polyadd(a1, -one(a2))
+
+
+def _polymul(a1: Any, a2: Any) -> Any:
+    return _convolve(a1, a2)
+
+
+def _polyder(p: Any, m: int = 1) -> Any:
+    if m < 0:
+        raise ValueError("Order of derivative must be positive (see polyint)")
+    x = _operand(p, "p")
+    for _ in range(m):
+        n = x.shape[0] - 1
+        x = x[:-1] * one(np.arange(n, 0, -1).astype(x.dtype))
+    return x
+
+
+def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    x = _operand(p, "p")
+    x = x if x.dtype.kind == "f" else x.to(np.float64)
+    constants = one(np.zeros(m) if k is None else k).reshape(-1)
+    constants = tg.broadcast_to(constants, (m,)) if constants.shape[0] == 1 else constants
+    for j in range(m):
+        x = tg.cat([x / one(np.arange(x.shape[0], 0, -1).astype(x.dtype)), constants[j : j + 1].to(x.dtype)], 0)
+    return x
+
+
+def _poly(seq_of_zeros: Any) -> Any:
+    x = one(seq_of_zeros)
+    if x.ndim != 1:
+        raise NotCovered("the characteristic polynomial of a matrix has complex roots; give a vector of zeros")
+    found = tg.ones(1, dtype=x.dtype)
+    for zero in tg.unbind(x):
+        found = _convolve(found, tg.stack([tg.ones_like(zero), -zero]))
+    return found
+
+
+def _polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+    """Least squares by the triangle of an orthogonal decomposition, with columns of length one as NumPy scales them."""
+    if full or cov is not False or rcond is not None:
+        raise NotCovered("the coefficients alone are given")
+    order = int(deg)
+    places, values = (one(t).to(np.float64) for t in (x, y))
+    lhs, rhs = _vander(places, order + 1), values
+    if w is not None:
+        weights = one(w).to(np.float64)
+        lhs, rhs = lhs * weights.unsqueeze(1), rhs * (weights if rhs.ndim == 1 else weights.unsqueeze(1))
+    scale = tg.sqrt(tg.sum(lhs * lhs, 0))
+    q, r = tg.linalg.qr(lhs / scale)
+    right = tg.t(q) @ (rhs if rhs.ndim > 1 else rhs.unsqueeze(1))
+    found = tg.linalg.solve_triangular(r, right, upper=True) / scale.unsqueeze(1)
+    return found if rhs.ndim > 1 else tg.squeeze(found, 1)
+
+
+_NAMES = "convolve correlate poly polyadd polyder polyfit polyint polymul polysub polyval vander"
+POLYNOMIALS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}

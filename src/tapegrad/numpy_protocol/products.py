@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tapegrad.numpy_protocol.functions import NotCovered, every, named, one, real
 from tapegrad.surface import functions as tg
+from tapegrad.tensors.tensor import array_of
 
-__all__ = ["PRODUCTS"]
+__all__ = ["PRODUCTS", "matvec", "vecdot", "vecmat"]
 
 
-def _dot(a: Any, b: Any) -> Any:
-    x, y = one(a), one(b)
+def _alike(*values: Any) -> list[Any]:
+    """Operands in the dtype that NumPy computes in: products of tensors want one dtype."""
+    operands = [one(x) for x in values]
+    kinds = {x.dtype for x in operands}
+    if len(kinds) == 1 and kinds != {np.dtype(bool)}:
+        return operands
+    dtype = np.result_type(*kinds)
+    return [x if x.dtype == dtype else x.to(dtype) for x in operands]
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Any:
+    if out is not None:
+        raise NotCovered("give out by its name")
+    x, y = _alike(a, b)
     if x.ndim == 0 or y.ndim == 0:
         return x * y
     if x.ndim <= 2 and y.ndim <= 2:
@@ -24,34 +40,56 @@ def _dot(a: Any, b: Any) -> Any:
 
 
 def _outer(a: Any, b: Any) -> Any:
-    return tg.outer(one(a).reshape(-1), one(b).reshape(-1))
+    x, y = _alike(a, b)
+    return tg.outer(x.reshape(-1), y.reshape(-1))
 
 
 def _vdot(a: Any, b: Any, /) -> Any:
-    return tg.dot(one(a).reshape(-1), one(b).reshape(-1))
+    x, y = _alike(a, b)
+    return tg.dot(x.reshape(-1), y.reshape(-1))
 
 
 def _inner(a: Any, b: Any, /) -> Any:
-    x, y = one(a), one(b)
+    x, y = _alike(a, b)
     return x * y if x.ndim == 0 or y.ndim == 0 else _dot(x, y.movedim(-1, -2) if y.ndim > 1 else y)
 
 
-def _einsum(*operands: Any) -> Any:
-    if not isinstance(operands[0], str):
-        raise NotCovered("give the subscripts as a string, first")
-    return named("einsum")(operands[0], *map(one, operands[1:]))
+def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Any:
+    if isinstance(operands[0], str):
+        subscripts, given = operands[0], operands[1:]
+    else:
+        subscripts, given = _written(operands), operands[: len(operands) // 2 * 2 : 2]
+    found = named("einsum")(subscripts, *_alike(*given))
+    return found if dtype is None else found.to(dtype)
+
+
+def _written(operands: tuple[Any, ...]) -> str:
+    """Subscripts that were given as lists of numbers."""
+
+    def letters(places: Any) -> str:
+        return "".join("..." if k is Ellipsis else chr(ord("a") + k if k < 26 else ord("A") + k - 26) for k in places)
+
+    inputs = ",".join(letters(places) for places in operands[1::2])
+    return f"{inputs}->{letters(operands[-1])}" if len(operands) % 2 else inputs
 
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    return named("tensordot")(one(a), one(b), axes)
+    return named("tensordot")(*_alike(a, b), axes)
 
 
 def _kron(a: Any, b: Any) -> Any:
-    return named("kron")(one(a), one(b))
+    return named("kron")(*_alike(a, b))
 
 
-def _cross(a: Any, b: Any, *, axis: int = -1) -> Any:
-    return tg.cross(one(a), one(b), axis)
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    x, y = _alike(a, b)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = x.movedim(axisa, -1), y.movedim(axisb, -1)
+    if x.shape[-1] != 3 or y.shape[-1] != 3:
+        raise NotCovered("both arrays hold vectors of three elements")
+    x, y = tg.broadcast_tensors(x, y)
+    return tg.cross(x, y, -1).movedim(-1, axisc)
 
 
 def _norm(x: Any, ord: Any = None, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Any:
@@ -95,6 +133,112 @@ def _multi_dot(arrays: Any) -> Any:
     return tg.linalg.multi_dot([one(x) for x in arrays])
 
 
+def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
+    x = real(x)
+    return named("linalg.vector_norm")(x, ord, every(x, axis), keepdims)
+
+
+def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return _norm(x, ord, (-2, -1), keepdims)
+
+
+def _svdvals(x: Any, /) -> Any:
+    return tg.linalg.svdvals(one(x))
+
+
+def _cond(x: Any, p: Any = None) -> Any:
+    x = one(x)
+    if p is None or p == 2 or p == -2:
+        values = tg.linalg.svdvals(x)
+        return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    return _norm(x, p, (-2, -1)) * _norm(tg.linalg.inv(x), p, (-2, -1))
+
+
+class LstsqResult(NamedTuple):
+    """What `numpy.linalg.lstsq` gives."""
+
+    x: Any
+    residuals: Any
+    rank: Any
+    s: Any
+
+
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    """Solutions of full rank, of which the derivative is that of the pseudo-inverse."""
+    x, y = _alike(a, b)
+    _, residuals, rank, _ = np.linalg.lstsq(array_of(x), array_of(y), rcond)
+    found = tg.linalg.pinv(x) @ y
+    if residuals.size:
+        misses = y - x @ found
+        residuals = tg.sum(misses * misses, 0, y.ndim == 1)
+    return LstsqResult(found, residuals, rank, tg.linalg.svdvals(x))
+
+
+def _tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    x, y = _alike(a, b)
+    if axes is not None:
+        rest = [k for k in range(x.ndim) if k not in axes]
+        x = x.permute(*rest, *axes)
+    shape = x.shape[y.ndim :]
+    return _solve(x.reshape(y.numel(), -1), y.reshape(-1)).reshape(*shape)
+
+
+def _tensorinv(a: Any, ind: int = 2) -> Any:
+    x = one(a)
+    if ind <= 0:
+        raise ValueError("Invalid ind argument.")
+    shape = (*x.shape[ind:], *x.shape[:ind])
+    return tg.linalg.inv(x.reshape(math.prod(x.shape[:ind]), -1)).reshape(*shape)
+
+
+def _outer_of_vectors(x1: Any, x2: Any, /) -> Any:
+    if np.ndim(x1) != 1 or np.ndim(x2) != 1:
+        raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={np.ndim(x1)} and x2.ndim={np.ndim(x2)}.")
+    return _outer(x1, x2)
+
+
+def _trace_of_last(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return tg.sum(tg.diagonal(one(x), offset, -2, -1), -1, dtype=dtype)
+
+
+def _diagonal_of_last(x: Any, /, *, offset: int = 0) -> Any:
+    return tg.diagonal(one(x), offset, -2, -1)
+
+
+def _cross_of_three(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return _cross(x1, x2, axis=axis)
+
+
+def _matrix_transpose(x: Any, /) -> Any:
+    return one(x).mT
+
+
+def _matmul(x1: Any, x2: Any, /) -> Any:
+    return np.matmul(x1, x2)
+
+
+def _vecdot_of(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    return vecdot(x1, x2, axis=axis)
+
+
+def vecdot(x: Any, y: Any, axis: int = -1) -> Any:
+    """`numpy.vecdot`, also along another axis than the last."""
+    x, y = _alike(x, y)
+    return tg.sum(x.movedim(axis, -1) * y.movedim(axis, -1), -1)
+
+
+def matvec(x: Any, y: Any) -> Any:
+    """`numpy.matvec`."""
+    x, y = _alike(x, y)
+    return tg.squeeze(x @ y.unsqueeze(-1), -1)
+
+
+def vecmat(x: Any, y: Any) -> Any:
+    """`numpy.vecmat`."""
+    x, y = _alike(x, y)
+    return tg.squeeze(x.unsqueeze(-2) @ y, -2)
+
+
 def _of_one_matrix(name: str) -> Callable[..., Any]:
     return lambda a: named(f"linalg.{name}")(one(a))
 
@@ -106,6 +250,11 @@ def _matrix_power(a: Any, n: int) -> Any:
 PRODUCTS: dict[str, Callable[..., Any]] = {
     "cross": _cross, "dot": _dot, "einsum": _einsum, "inner": _inner, "kron": _kron, "outer": _outer, "tensordot": _tensordot,
     "vdot": _vdot, "linalg.eigh": _eigh, "linalg.eigvalsh": _eigvalsh, "linalg.matrix_power": _matrix_power,
-    "linalg.multi_dot": _multi_dot, "linalg.norm": _norm, "linalg.qr": _qr, "linalg.solve": _solve, "linalg.svd": _svd,
+    "linalg.cond": _cond, "linalg.cross": _cross_of_three, "linalg.diagonal": _diagonal_of_last, "linalg.lstsq": _lstsq,
+    "linalg.matmul": _matmul, "linalg.matrix_norm": _matrix_norm, "linalg.matrix_transpose": _matrix_transpose,
+    "linalg.outer": _outer_of_vectors, "linalg.svdvals": _svdvals, "linalg.tensordot": _tensordot,
+    "linalg.tensorinv": _tensorinv, "linalg.tensorsolve": _tensorsolve, "linalg.trace": _trace_of_last,
+    "linalg.vecdot": _vecdot_of, "linalg.vector_norm": _vector_norm, "linalg.multi_dot": _multi_dot,
+    "linalg.norm": _norm, "linalg.qr": _qr, "linalg.solve": _solve, "linalg.svd": _svd,
 }  # fmt: skip
 PRODUCTS |= {f"linalg.{name}": _of_one_matrix(name) for name in ("cholesky", "det", "inv", "pinv", "slogdet")}

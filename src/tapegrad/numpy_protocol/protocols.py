@@ -48,30 +48,33 @@ OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
 
 # Ufuncs by the names of what they are here. Another library's ufunc may have one of these names and mean something else.
 _SAME_NAME = (
-    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor gcd heaviside isfinite isinf isnan "
-    "lcm ldexp logical_and logical_not logical_or logical_xor nextafter signbit"
+    "arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor gcd isfinite isinf isnan "
+    "lcm logical_and logical_not logical_or logical_xor signbit"
 )
 _RULES = [rule.name for rule in RULES if isinstance(getattr(np, rule.name, None), np.ufunc)]
 UFUNCS: dict[Any, str] = {getattr(np, name): name for name in (*_RULES, *_SAME_NAME.split())}
 UFUNCS |= {
     np.degrees: "rad2deg", np.fabs: "abs", np.float_power: "float_power", np.invert: "bitwise_not", np.radians: "deg2rad",
-    np.left_shift: "bitwise_left_shift", np.right_shift: "bitwise_right_shift", np.rint: "round", np.vecdot: "linalg.vecdot",
+    np.left_shift: "bitwise_left_shift", np.right_shift: "bitwise_right_shift", np.rint: "round",
 }  # fmt: skip
-TENSORS_ONLY = frozenset(["heaviside"])  # functions that take no numbers
 UNARY: dict[Any, Callable[[Any], Any]] = {
     np.absolute: operator.abs, np.conjugate: operator.pos, np.modf: _elementwise("modf"),
     np.negative: operator.neg, np.positive: operator.pos,
 }  # fmt: skip
-REDUCTIONS: dict[Any, Any] = {
-    np.add: np.sum, np.multiply: np.prod, np.maximum: np.max, np.minimum: np.min, np.logical_and: np.all, np.logical_or: np.any,
-}  # fmt: skip
-ACCUMULATIONS: dict[Any, Any] = {np.add: np.cumsum, np.multiply: np.cumprod}
+
+# Ufuncs that are made of several operations.
+OWN: dict[Any, str] = {
+    getattr(np, name): f"{file}:{name}"
+    for file, names in (("stepping_ufuncs", "frexp heaviside ldexp nextafter spacing"), ("products", "vecdot matvec vecmat"))
+    for name in names.split()
+    if hasattr(np, name)
+}
 
 # What depends on values only by steps, or not at all: NumPy computes it, and arrays in the result become untracked tensors.
 _OF_VALUES = (
     "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast count_nonzero digitize "
     "empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj may_share_memory ndim nonzero ones_like "
-    "result_type searchsorted shares_memory zeros_like"
+    "lexsort linalg.matrix_rank nanargmax nanargmin result_type searchsorted shares_memory unravel_index zeros_like"
 )
 # What shows, stores or converts arrays: of untracked tensors only, as `numpy.asarray`. SciPy converts what the functions that it
 # minimises return by `numpy.atleast_1d`, and needs arrays from then on.
@@ -132,6 +135,7 @@ def _entry(function: Callable[..., Any]) -> Entry:
 
 # By the names that NumPy has for them. The common ones come first: a table is imported when those before it have not answered.
 TABLES = (
+    "numpy_protocol.reductions:REDUCTIONS",
     "numpy_protocol.functions:COUNTERPARTS",
     "numpy_protocol.products:PRODUCTS",
     "numpy_protocol.rearranging:REARRANGING",
@@ -139,6 +143,8 @@ TABLES = (
     "numpy_protocol.statistics:STATISTICS",
     "numpy_protocol.sampled_functions:SAMPLED",
     "numpy_protocol.polynomials:POLYNOMIALS",
+    "numpy_protocol.along_axes:ALONG_AXES",
+    "numpy_protocol.ranges:RANGES",
 )
 _read: set[str] = set()
 FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # of the tables that were read
@@ -210,7 +216,10 @@ def array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: A
             raise NotCovered
         if len(out) > 1 and any(place is not None for place in out):
             raise NotCovered("out= of several results")
+        where = kwargs.pop("where", True) if method == "__call__" else True
         result = _METHODS[method](ufunc, *inputs, **kwargs)
+        if where is not True:
+            result = _where(where, result, out[0])
     except NotCovered as why:
         raise TypeError(_advice(name, str(why))) from None
     return _deliver(out[0] if len(out) == 1 else None, result)
@@ -274,7 +283,11 @@ def check_arguments(known: tuple[str, ...], kwargs: dict[str, Any]) -> None:
             raise NotCovered(f"its argument {name!r} has no counterpart")
 
 
-def _apply(ufunc: Any, *inputs: Any, **kwargs: Any) -> Any:
+def _apply(ufunc: Any, *inputs: Any, dtype: Any = None, casting: str = "same_kind", **kwargs: Any) -> Any:
+    if dtype is not None:
+        inputs = look_up("numpy_protocol.ufunc_methods:in_dtype")(np.dtype(dtype), inputs)
+    if ufunc in OWN:
+        return look_up(f"numpy_protocol.{OWN[ufunc]}")(*inputs, **kwargs)
     check_arguments((), kwargs)
     if ufunc is np.divmod:
         return _apply(np.floor_divide, *inputs), _apply(np.remainder, *inputs)
@@ -283,12 +296,9 @@ def _apply(ufunc: Any, *inputs: Any, **kwargs: Any) -> Any:
     if ufunc in UNARY:
         return UNARY[ufunc](as_tensors(*inputs)[0])
     if ufunc not in UFUNCS:
-        return named(_of_scipy(ufunc))(*as_tensors(*inputs))
-    operands = as_tensors(*inputs)
-    if UFUNCS[ufunc] in TENSORS_ONLY:
-        kind = next(x.dtype for x in operands if isinstance(x, Tensor))
-        operands = [x if isinstance(x, Tensor) else tg.full((), x, kind if kind.kind == "f" else None) for x in operands]
-    return named(UFUNCS[ufunc])(*operands)
+        name = _of_scipy(ufunc)
+        return named(name)(*as_tensors(*inputs)) if name else look_up("numpy_protocol.scipy_special:special")(ufunc)(*inputs)
+    return named(UFUNCS[ufunc])(*as_tensors(*inputs))
 
 
 # Ufuncs of `scipy.special` by the names of what they are here.
@@ -299,31 +309,30 @@ SCIPY = {
 
 
 def _of_scipy(ufunc: Any) -> str:
-    """The name here of a ufunc of SciPy, which has been imported if it is one of its own."""
-    name = SCIPY.get(ufunc.__name__)
-    if name is None or getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is not ufunc:
-        raise NotCovered
-    return name
+    """The name here of a ufunc of SciPy, which has been imported if it is one of its own; empty if it has none."""
+    name = SCIPY.get(ufunc.__name__, "")
+    return name if getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is ufunc else ""
 
 
-def _reduce(ufunc: Any, x: Any, axis: Any = 0, **kwargs: Any) -> Any:
-    if ufunc not in REDUCTIONS:
-        raise NotCovered
-    return _call(REDUCTIONS[ufunc], x, axis=axis, **kwargs)
+def _by(method: str) -> Callable[..., Any]:
+    """A method of ufuncs."""
+
+    def call(ufunc: Any, *args: Any, **kwargs: Any) -> Any:
+        return look_up(f"numpy_protocol.ufunc_methods:{method}")(ufunc, *args, **kwargs)
+
+    return call
 
 
-def _accumulate(ufunc: Any, x: Any, axis: int = 0, **kwargs: Any) -> Any:
-    if ufunc not in ACCUMULATIONS:
-        raise NotCovered
-    return _call(ACCUMULATIONS[ufunc], x, axis=axis, **kwargs)
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _apply,
+    **{name: _by(name) for name in ("reduce", "accumulate", "outer", "reduceat")},
+}
 
 
-def _outer(ufunc: Any, x: Any, y: Any, **kwargs: Any) -> Any:
-    x, y = (x if isinstance(x, Tensor) else as_operand(np.asarray(x)) for x in (x, y))
-    return _apply(ufunc, x.reshape(*x.shape, *[1] * y.ndim), y, **kwargs)
-
-
-_METHODS: dict[str, Callable[..., Any]] = {"__call__": _apply, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer}
+def _where(where: Any, result: Any, out: Any) -> Any:
+    if out is None:
+        raise NotCovered("where= without out= leaves elements without a value; write np.where(mask, np.f(x), 0.0)")
+    return tg.where(one(where), one(result), one(out))
 
 
 def _deliver(out: Any, result: Any) -> Any:

@@ -14,7 +14,7 @@ from tapegrad.numpy_protocol.functions import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["REARRANGING"]
+__all__ = ["AT_LEAST", "REARRANGING"]
 
 Array = np.ndarray[Any, Any]
 COPYING_MODES = frozenset(["edge", "reflect", "symmetric", "wrap"])
@@ -95,6 +95,113 @@ def _unique(
     return (values, *rest) if rest else values
 
 
-_NAMES = "block delete insert pad unique"
+def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    x = one(a)
+    return _taken([x], np.roll(_numbered(x), _places(shift), axis))
+
+
+def _resize(a: Any, new_shape: Any) -> Any:
+    x = one(a)
+    return _taken([x], np.resize(_numbered(x), new_shape)) if x.numel() else one(np.resize(array_of(x), new_shape))
+
+
+def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    x = one(filt)
+    if x.ndim != 1:
+        raise NotCovered("an array of one dimension is trimmed")
+    places = np.flatnonzero(array_of(x))
+    first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (x.shape[0], x.shape[0])
+    return x[first if "f" in trim.lower() else 0 : last if "b" in trim.lower() else x.shape[0]]
+
+
+def _partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
+    x = one(a)
+    x, k = (x.reshape(-1), 0) if axis is None else (x, axis)
+    return tg.take_along_dim(x, tg.tensor(np.argpartition(array_of(x), kth, k)), k)
+
+
+def _extract(condition: Any, arr: Any) -> Any:
+    x = one(arr)
+    return x.reshape(-1)[tg.tensor(np.flatnonzero(_places(condition)))]
+
+
+def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    if out is not None:
+        raise NotCovered("give out by its name")
+    options = [one(x) for x in choices]
+    shape = np.broadcast_shapes(np.shape(_places(a)), *(x.shape for x in options))
+    dtype = np.result_type(*(x.dtype for x in options))
+    numbers, first = [], 0
+    for x in options:
+        numbers.append(np.broadcast_to(_numbered(x, first), shape))
+        first += x.numel()
+    return _taken([x.to(dtype) for x in options], np.choose(_places(a), numbers, mode=mode))  # type: ignore[call-overload]
+
+
+def _cut(axis: int) -> Callable[..., Any]:
+    def split(ary: Any, indices_or_sections: Any) -> Any:
+        x = one(ary)
+        if x.ndim <= (axis if axis != 1 else 0):
+            raise ValueError(f"{'vhd'[axis]}split only works on arrays of {axis + 1 if axis != 1 else 1} or more dimensions")
+        return np.split(x, indices_or_sections, axis if x.ndim > 1 else 0)
+
+    return split
+
+
+def _unstack(x: Any, /, *, axis: int = 0) -> Any:
+    return tuple(tg.unbind(one(x), axis))
+
+
+def _union1d(ar1: Any, ar2: Any) -> Any:
+    return _unique(tg.cat([one(x).reshape(-1) for x in (ar1, ar2)], 0))
+
+
+def _setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    x = one(ar1).reshape(-1) if assume_unique else _unique(ar1)
+    return x[tg.tensor(~np.isin(array_of(x), array_of(one(ar2))))]
+
+
+def _intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    x = _unique(ar1)
+    if return_indices:
+        raise NotCovered("its argument 'return_indices' has no counterpart")
+    return x[tg.tensor(np.isin(array_of(x), array_of(one(ar2))))]
+
+
+def _unique_values(x: Any) -> Any:
+    return _unique(x)
+
+
+def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    x = one(a)
+    numbered = np.rollaxis(np.empty(range(2, 2 + x.ndim), np.int8), axis, start)
+    return x.permute(*(n - 2 for n in numbered.shape))
+
+
+def _at_least(dims: int) -> Callable[..., Any]:
+    def at_least(*arys: Any) -> Any:
+        found = [_with_dims(one(x), dims) for x in arys]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return at_least
+
+
+def _with_dims(x: Tensor, dims: int) -> Any:
+    if x.ndim >= dims:
+        return x
+    if x.ndim == 0:
+        return x.reshape(*[1] * dims)
+    if x.ndim == 1:
+        return x.reshape(*((1, -1) if dims == 2 else (1, -1, 1)))
+    return x.reshape(*x.shape, 1)
+
+
+_NAMES = (
+    "block choose delete extract insert intersect1d pad partition resize roll rollaxis setdiff1d trim_zeros union1d unique "
+    "unique_values unstack"
+)
 REARRANGING: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
+REARRANGING |= {"vsplit": _cut(0), "hsplit": _cut(1), "dsplit": _cut(2)}
+# Of arrays in drivers; SciPy converts what the functions that it minimises return by `numpy.atleast_1d`, and needs NumPy's arrays.
+AT_LEAST = {getattr(np, f"atleast_{k}d"): _at_least(k) for k in (1, 2, 3)}
 REARRANGING["lib.stride_tricks.sliding_window_view"] = _sliding_window_view

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import COUNTERPARTS, Axis, NotCovered, every, one, real
+from tapegrad.numpy_protocol.functions import Axis, NotCovered, every, one, real
+from tapegrad.numpy_protocol.reductions import REDUCTIONS
 from tapegrad.ops.reductions import count
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -126,7 +127,7 @@ def _nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
 
 def _present(a: Any, axis: Axis, keepdims: bool, name: str, least: float) -> Any:
     x = one(a)
-    function = COUNTERPARTS[name]
+    function = REDUCTIONS[name]
     missing = np.isnan(array_of(x))
     if not missing.any():
         return function(x, axis, keepdims=keepdims)

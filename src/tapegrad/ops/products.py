@@ -93,7 +93,7 @@ def _kept_operands(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
                 return (apart(x, a.copy()), y) if larger is a else (x, apart(y, b.copy()))
             return x, y
     rank = max(a.ndim, b.ndim) - 2
-    lengths = [(1,) * (rank + 2 - c.ndim) + c.shape[:-2] for c in (a, b)]
+    lengths = [(1,) * (rank - len(c.shape[:-2])) + c.shape[:-2] for c in (a, b)]
     if any(n != m and n != 1 and m != 1 for n, m in zip(*lengths, strict=True)):
         return x, y  # the product says what is wrong
     batch = tuple(m if n == 1 else n for n, m in zip(*lengths, strict=True))  # NumPy's own takes half of the dimensions

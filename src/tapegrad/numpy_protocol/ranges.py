@@ -1,0 +1,88 @@
+"""Numbers between two ends that may be differentiated, with NumPy's names and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.numpy_protocol.functions import NotCovered, one, real
+from tapegrad.surface import functions as tg
+from tapegrad.tensors.tensor import array_of
+
+__all__ = ["RANGES"]
+
+_np: Any = np
+
+
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
+) -> Any:
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    parts = num - 1 if endpoint else num
+    first, last = tg.broadcast_tensors(real(start), real(stop))
+    rise = last - first
+    places = one(np.arange(num, dtype=float)).reshape(-1, *[1] * first.ndim)
+    step = rise / parts if parts > 0 else rise * np.nan
+    found = places * (step if parts > 0 else rise) + first
+    if endpoint and num > 1:
+        found = tg.cat([found[:-1], last.unsqueeze(0)], 0)
+    if axis:
+        found = _np.moveaxis(found, 0, axis)
+    found = found if dtype is None else found.to(dtype)
+    return (found, step) if retstep else found
+
+
+def _logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None, axis: int = 0
+) -> Any:
+    powers = _linspace(start, stop, num, endpoint, axis=axis)
+    found = one(base) ** powers
+    return found if dtype is None else found.to(dtype)
+
+
+def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+    first, last = tg.broadcast_tensors(real(start), real(stop))
+    if np.any(array_of(first) == 0) or np.any(array_of(last) == 0):
+        raise ValueError("Geometric sequence cannot include zero")
+    sign = tg.sign(first.detach())
+    found = sign * _logspace(tg.log10(first * sign), tg.log10(last * sign), num, endpoint)
+    if num > 0:
+        found = tg.cat([first.unsqueeze(0), found[1:]], 0)
+        if endpoint and num > 1:
+            found = tg.cat([found[:-1], last.unsqueeze(0)], 0)
+    if axis:
+        found = _np.moveaxis(found, 0, axis)
+    return found if dtype is None else found.to(dtype)
+
+
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    """Counts are steps; edges are placed between the extremes, with which they move."""
+    x = one(a)
+    if weights is not None or isinstance(bins, str):
+        raise NotCovered("its argument 'weights' has no counterpart" if weights is not None else f"bins={bins!r}")
+    given = array_of(one(bins)) if np.ndim(bins) else int(bins)
+    bounds: Any = None if range is None else tuple(float(array_of(one(end))) for end in range)
+    counts, edges = np.histogram(array_of(x), given, bounds)
+    if np.ndim(bins):
+        places = one(bins)
+    elif range is not None:
+        places = _linspace(one(range[0]), one(range[1]), int(bins) + 1)
+    elif x.numel() and np.ptp(array_of(x)):
+        places = _linspace(tg.amin(x), tg.amax(x), int(bins) + 1)
+    else:
+        places = one(edges)
+    if not density:
+        return one(counts), places
+    widths = places[1:] - places[:-1]
+    return one(counts / max(counts.sum(), 1)) / widths, places
+
+
+RANGES: dict[str, Callable[..., Any]] = {
+    "geomspace": _geomspace,
+    "histogram": _histogram,
+    "linspace": _linspace,
+    "logspace": _logspace,
+}

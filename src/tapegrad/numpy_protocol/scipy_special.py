@@ -1,0 +1,200 @@
+"""Ufuncs of `scipy.special` on tensors: values are SciPy's, derivatives come from the table below.
+
+A row is the names of the operands and a partial derivative for each, as text that may use the result `z`, the constant `pi`,
+functions of NumPy and other ufuncs of SciPy. What a partial calls has a row here or is an operation, and is differentiated again.
+An operand whose partial is ``-`` is refused where it is differentiated: there is no closed form. SciPy is imported already where
+one of its ufuncs is called; ufuncs with a counterpart among the package's own operations are in `protocols.SCIPY`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.kernels.opcodes import OPCODES
+from tapegrad.numpy_protocol.functions import NotCovered, one
+from tapegrad.ops.elementwise import FORMS
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.surface import functions as tg
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording
+
+__all__ = ["PARTIALS", "special"]
+
+TABLE = """
+betainc a b x | - | - | exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
+betaincc a b x | - | - | -exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
+betaincinv a b x | - | - | exp(betaln(a, b) - xlogy(a - 1.0, z) - xlog1py(b - 1.0, -z))
+beta a b | z * (digamma(a) - digamma(a + b)) | z * (digamma(b) - digamma(a + b))
+betaln a b | digamma(a) - digamma(a + b) | digamma(b) - digamma(a + b)
+binom a b | z * (digamma(a + 1.0) - digamma(a - b + 1.0)) | z * (digamma(a - b + 1.0) - digamma(b + 1.0))
+boxcox x a | x ** (a - 1.0) | where(a == 0.0, log(x) ** 2 / 2.0, (x**a * log(x) - z) / where(a == 0.0, 1.0, a))
+boxcox1p x a | (1.0 + x) ** (a - 1.0) | where(a == 0.0, log1p(x) ** 2 / 2.0, ((1.0 + x)**a * log1p(x) - z) / where(a == 0.0, 1.0, a))
+cbrt x | 1.0 / (3.0 * z * z)
+chdtr a x | - | exp(xlogy(a / 2.0 - 1.0, x) - x / 2.0 - a / 2.0 * log(2.0) - gammaln(a / 2.0))
+chdtrc a x | - | -exp(xlogy(a / 2.0 - 1.0, x) - x / 2.0 - a / 2.0 * log(2.0) - gammaln(a / 2.0))
+cosdg x | -sindg(x) * pi / 180.0
+cosm1 x | -sin(x)
+dawsn x | 1.0 - 2.0 * x * z
+ellipe x | -pi / 8.0 * hyp2f1(0.5, 1.5, 2.0, x)
+ellipk x | pi / 8.0 * hyp2f1(1.5, 1.5, 2.0, x)
+entr x | -log(x) - 1.0
+erfcinv x | -sqrt(pi) / 2.0 * exp(z * z)
+erfcx x | 2.0 * x * z - 2.0 / sqrt(pi)
+erfi x | 2.0 / sqrt(pi) * exp(x * x)
+exp1 x | -exp(-x) / x
+exp10 x | z * log(10.0)
+expi x | exp(x) / x
+expn a x | - | where(a < 0.5, -(1.0 + 1.0 / x) * exp(-x) / x, -expn(maximum(a - 1.0, 0.0), x))
+exprel x | hyp1f1(2.0, 3.0, x) / 2.0
+gamma x | z * digamma(x)
+gammainc a x | - | exp(xlogy(a - 1.0, x) - x - gammaln(a))
+gammaincc a x | - | -exp(xlogy(a - 1.0, x) - x - gammaln(a))
+gammaincinv a x | - | exp(z + gammaln(a) - xlogy(a - 1.0, z))
+gammasgn x | 0.0 * x
+huber a x | where(abs(x) <= a, 0.0, abs(x) - a) | where(abs(x) <= a, x, a * sign(x))
+hyp0f1 a x | - | hyp0f1(a + 1.0, x) / a
+hyp1f1 a b x | - | - | a / b * hyp1f1(a + 1.0, b + 1.0, x)
+hyp2f1 a b c x | - | - | - | a * b / c * hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)
+hyperu a b x | - | - | -a * hyperu(a + 1.0, b + 1.0, x)
+i0 x | i1(x)
+i0e x | i1e(x) - sign(x) * z
+i1 x | (i0(x) + iv(2.0, x)) / 2.0
+i1e x | (i0e(x) + ive(2.0, x)) / 2.0 - sign(x) * z
+iv a x | - | (iv(a - 1.0, x) + iv(a + 1.0, x)) / 2.0
+ive a x | - | (ive(a - 1.0, x) + ive(a + 1.0, x)) / 2.0 - sign(x) * z
+j0 x | -j1(x)
+j1 x | (j0(x) - jv(2.0, x)) / 2.0
+jv a x | - | (jv(a - 1.0, x) - jv(a + 1.0, x)) / 2.0
+k0 x | -k1(x)
+k0e x | z - k1e(x)
+k1 x | -(k0(x) + kv(2.0, x)) / 2.0
+k1e x | z - (k0e(x) + kve(2.0, x)) / 2.0
+kl_div x y | log(x / y) | 1.0 - x / y
+kv a x | - | -(kv(a - 1.0, x) + kv(a + 1.0, x)) / 2.0
+kve a x | - | z - (kve(a - 1.0, x) + kve(a + 1.0, x)) / 2.0
+log_expit x | expit(-x)
+log_ndtr x | sqrt(2.0 / pi) / erfcx(-x / sqrt(2.0))
+loggamma x | digamma(x)
+ndtr x | exp(-x * x / 2.0) / sqrt(2.0 * pi)
+ndtri x | sqrt(2.0 * pi) * exp(z * z / 2.0)
+ndtri_exp x | sqrt(2.0 * pi) * exp(z * z / 2.0 + x)
+owens_t x a | -exp(-x * x / 2.0) * erf(a * x / sqrt(2.0)) / (2.0 * sqrt(2.0 * pi)) | exp(-x * x * (1.0 + a * a) / 2.0) / (2.0 * pi * (1.0 + a * a))
+poch x a | z * (digamma(x + a) - digamma(x)) | z * digamma(x + a)
+pseudo_huber a x | 2.0 * z / a - x * x / (a * sqrt(1.0 + (x / a) ** 2)) | x / sqrt(1.0 + (x / a) ** 2)
+rel_entr x y | log(x / y) + 1.0 | -x / y
+rgamma x | -z * digamma(x)
+sindg x | cosdg(x) * pi / 180.0
+softplus x | expit(x)
+spence x | where(x == 1.0, -1.0, log(x) / where(x == 1.0, 1.0, 1.0 - x))
+stdtr a x | - | exp(gammaln((a + 1.0) / 2.0) - gammaln(a / 2.0)) / sqrt(a * pi) * (1.0 + x * x / a) ** (-(a + 1.0) / 2.0)
+tandg x | (1.0 + z * z) * pi / 180.0
+wrightomega x | z / (1.0 + z)
+xlog1py x y | log1p(y) | x / (1.0 + y)
+y0 x | -y1(x)
+y1 x | (y0(x) - yv(2.0, x)) / 2.0
+yv a x | - | (yv(a - 1.0, x) - yv(a + 1.0, x)) / 2.0
+_zeta a x | - | -a * _zeta(a + 1.0, x)
+"""  # noqa: E501 - a row is a line
+
+
+class Partials:
+    """Derivatives of one ufunc: its operands' names, and the code of each partial, None where there is none."""
+
+    def __init__(self, name: str, operands: list[str], texts: list[str]) -> None:
+        self.name, self.operands, self.texts = name, operands, texts
+        self.codes: list[CodeType | None] = [None if text == "-" else compile(text, f"<{name}>", "eval") for text in texts]
+        used = [() if code is None else code.co_names for code in self.codes]
+        places = [tuple(k for k, operand in enumerate(operands) if operand in names) for names in used]
+        self.step = Structural(
+            f"{name.strip('_').title().replace('_', '')}Backward0",
+            tuple((*there, *(("z",) if "z" in names else ())) for there, names in zip(places, used, strict=True)),
+            functools.partial(_vjp, self),
+        )
+
+
+def _read() -> dict[str, Any]:
+    table = {}
+    for line in TABLE.strip().splitlines():
+        head, *texts = line.split(" | ")
+        name, *operands = head.split()
+        table[name] = (name, operands, texts)
+    return table
+
+
+PARTIALS = _read()
+
+
+@functools.cache
+def _partials(name: str) -> Partials:
+    return Partials(*PARTIALS[name])
+
+
+class _Names(dict[str, Any]):
+    """What the text of partials calls: functions of NumPy, else ufuncs of SciPy."""
+
+    def __missing__(self, name: str) -> Any:
+        own = _of_scipy(name) if name in PARTIALS else getattr(math, name) if name == "pi" else getattr(np, name, None)
+        found = self[name] = own or _of_scipy(name)
+        return found
+
+
+def _of_scipy(name: str) -> Any:
+    module: Any = sys.modules["scipy.special"]
+    return getattr(module, name, None) or getattr(module._ufuncs, name, None)
+
+
+_names = _Names()
+_absolute_zero = FORMS[OPCODES["_mul0"]]
+
+
+def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    known: dict[str, Any] = dict(zip(partials.operands, ctx.inputs, strict=True)) | {"z": ctx.result}
+    found: list[Tensor | None] = []
+    for needed, code in zip(ctx.needs, partials.codes, strict=True):
+        if not needed or code is None:
+            found.append(None)
+            continue
+        values = {name: known[name] if name in known else _names[name] for name in code.co_names}
+        found.append(_absolute_zero(g, one(eval(code, {"__builtins__": {}}, values))))
+    return tuple(found)
+
+
+def special(ufunc: Any) -> Callable[..., Any]:
+    """A ufunc of `scipy.special` on tensors.
+
+    Raises
+    ------
+    NotCovered
+        If it is none, or there is no row for it.
+    """
+    name = ufunc.__name__
+    if name not in PARTIALS or "scipy.special" not in sys.modules or _of_scipy(name) is not ufunc:
+        raise NotCovered
+
+    def call(*inputs: Any) -> Any:
+        operands = [one(x) for x in inputs]
+        with quiet():
+            value = ufunc(*map(array_of, operands))
+        if not (is_recording() and any(t._row for t in operands)):
+            return one(np.asarray(value))
+        partials = _partials(name)
+        for k, (t, code) in enumerate(zip(operands, partials.codes, strict=True)):
+            if t._row and code is None:
+                raise NotImplementedError(
+                    f"scipy.special.{name.strip('_')} has no derivative by its operand {k} ({partials.operands[k]}) in closed "
+                    "form; pass a constant, as tg.stop_gradient gives it"
+                )
+        shape = np.shape(value)
+        dtype = np.asarray(value).dtype
+        wide = [t if t.dtype == dtype else t.to(dtype) for t in operands]
+        wide = [t if tuple(t.shape) == shape else tg.broadcast_to(t, shape) for t in wide]
+        return apply(partials.step, wide, value)
+
+    return call

@@ -1,0 +1,121 @@
+"""A function has the value under a driver that it has without, and its derivative, or says what to write instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import numpy as np
+import pytest
+import scipy.special
+from lines_of_numpy import LINES, LOST, REFUSED, WRITES
+
+import tapegrad as tg
+import tapegrad.numpy
+
+_RNG = np.random.default_rng(1)
+V = np.array([0.71, -1.32, 2.13, 0.44, -0.66, 1.96])
+POINTS = {
+    "v": V, "p": np.array([0.71, 0.13, 0.42, 0.55, 0.34, 0.86]), "m": _RNG.normal(size=(3, 4)) * 1.3,
+    "s": _RNG.normal(size=(3, 3)) + 2 * np.eye(3), "a": _RNG.normal(size=(2, 3, 4)), "n": np.array(0.83),
+}  # fmt: skip
+NAMESPACES = {"numpy": numpy, "tapegrad.numpy": tapegrad.numpy}
+
+
+def parts_of(result: Any) -> list[Any]:
+    if isinstance(result, (tuple, list)):
+        return [part for value in result for part in parts_of(value)]
+    return [result]
+
+
+def weighted(parts: list[Any]) -> Any:
+    """A sum in which every element has another weight."""
+    total, first = 0.0, 0
+    for part in parts:
+        shape = np.shape(part)
+        weights = np.cos(1.0 + 0.7 * np.arange(first, first + math.prod(shape))).reshape(shape)
+        total, first = total + np.sum(part * weights), first + math.prod(shape)
+    return total
+
+
+def differences(f: Callable[[Any], Any], x: Any) -> Any:
+    slope = np.zeros(x.shape)
+    for k in range(x.size):
+        e = np.zeros(x.shape)
+        e.flat[k] = 1e-4
+        slope.flat[k] = (8.0 * (f(x + e) - f(x - e)) - (f(x + 2 * e) - f(x - 2 * e))) / 12e-4
+    return slope
+
+
+def plain(part: Any) -> Any:
+    return np.asarray(tg.stop_gradient(part)) if isinstance(part, tg.Tensor) else np.asarray(part)
+
+
+def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any) -> None:
+    """Value, dtype, shape and derivative of a function that is made for a namespace."""
+    own, function = make(numpy), make(NAMESPACES[name])
+    seen: list[Any] = []
+
+    def loss(x: Any) -> Any:
+        seen[:] = parts_of(function(x))
+        return weighted(seen)
+
+    with np.errstate(all="ignore"):
+        expected = [np.asarray(part) for part in parts_of(own(x.copy()))]
+        gradient = tg.grad(loss)(x)
+        slope = differences(lambda x: float(weighted(parts_of(own(x)))), x)
+    for want, got in zip(expected, map(plain, seen), strict=True):
+        assert (want.shape, want.dtype) == (got.shape, got.dtype)
+        np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14 * np.max(np.abs(want), initial=0))
+    np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-8 * max(1.0, np.abs(slope).max()))
+
+
+def expression(line: str) -> Callable[[Any], Callable[[Any], Any]]:
+    code = compile(line, line, "eval")
+    return lambda xp: lambda x: eval(code, {"np": xp, "math": math, "sc": scipy.special, "x": x})
+
+
+def statements(text: str) -> Callable[[Any], Callable[[Any], Any]]:
+    code = compile(text, text, "exec")
+
+    def make(xp: Any) -> Callable[[Any], Any]:
+        def function(x: Any) -> Any:
+            names = {"np": xp, "x": x}
+            exec(code, names)
+            return names["y"] * x[0]
+
+        return function
+
+    return make
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+@pytest.mark.parametrize(("kind", "line"), LINES)
+def test_line_has_its_value_and_derivative(kind: str, line: str, name: str) -> None:
+    check(expression(line), name, POINTS[kind])
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+@pytest.mark.parametrize("text", WRITES)
+def test_writes_have_their_value_and_derivative(text: str, name: str) -> None:
+    check(statements(text), name, V)
+
+
+@pytest.mark.parametrize(("kind", "line"), REFUSED)
+def test_what_numpy_has_no_hook_for_works_with_the_namespace(kind: str, line: str) -> None:
+    check(expression(line), "tapegrad.numpy", POINTS[kind])
+
+
+@pytest.mark.parametrize(("kind", "line"), REFUSED)
+def test_what_numpy_has_no_hook_for_says_what_to_write(kind: str, line: str) -> None:
+    with pytest.raises((TypeError, RuntimeError), match="differentiat|derivative"):
+        tg.grad(lambda x: weighted(parts_of(expression(line)(numpy)(x))))(POINTS[kind])
+
+
+@pytest.mark.parametrize("name", NAMESPACES)
+@pytest.mark.parametrize(("kind", "line"), LOST)
+def test_numbers_that_would_lose_the_derivative_are_refused(kind: str, line: str, name: str) -> None:
+    with pytest.raises((TypeError, RuntimeError), match="differentiat|derivative"):
+        tg.grad(lambda x: weighted(parts_of(expression(line)(NAMESPACES[name])(x))))(POINTS[kind])

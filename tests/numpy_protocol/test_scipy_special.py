@@ -1,0 +1,84 @@
+"""Ufuncs of `scipy.special` on what is differentiated: SciPy's values, and derivatives of both orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tapegrad as tg
+from tapegrad.numpy_protocol.protocols import SCIPY
+from tapegrad.numpy_protocol.scipy_special import PARTIALS
+
+X, A = np.array([0.71, 0.13, 0.42]), np.array([1.7, 2.3, 1.2])
+# Where the points above are no operands.
+POINTS: dict[str, list[Any]] = {
+    "expn": [np.array([1, 2, 3]), X],
+    "ndtri_exp": [-X],
+    "_zeta": [A + 1.0, X],
+    "binom": [A, X],
+    "poch": [A, X],
+}
+OPERANDS = [(name, k) for name, (_, _, texts) in PARTIALS.items() for k, text in enumerate(texts) if text != "-"]
+
+
+def ufunc_of(name: str) -> Any:
+    found = getattr(scipy.special, name, None) or getattr(scipy.special._ufuncs, name, None)
+    return found or pytest.skip(f"this SciPy has no {name}")
+
+
+def operands_of(name: str) -> list[Any]:
+    return POINTS.get(name) or [A if operand in "abc" else X for operand in PARTIALS[name][1]]
+
+
+def slope(f: Any, x: np.ndarray) -> np.ndarray:
+    return (8.0 * (f(x + 1e-4) - f(x - 1e-4)) - (f(x + 2e-4) - f(x - 2e-4))) / 12e-4
+
+
+@pytest.mark.parametrize(("name", "place"), OPERANDS)
+def test_derivatives_of_both_orders_are_the_slopes(name: str, place: int) -> None:
+    ufunc, operands = ufunc_of(name), operands_of(name)
+
+    def f(v: Any) -> Any:
+        return ufunc(*operands[:place], v, *operands[place + 1 :])
+
+    x = operands[place]
+    value, pull = tg.vjp(f, x)
+    np.testing.assert_array_equal(value, f(x))
+    np.testing.assert_allclose(pull(np.ones(3))[0], slope(f, x), rtol=1e-8, atol=1e-10)
+    first = tg.elementwise_grad(f)
+    np.testing.assert_allclose(tg.elementwise_grad(first)(x), slope(first, x), rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(set(SCIPY) - {"xlogy", "erfinv"}))
+def test_functions_with_a_counterpart_agree_with_scipy(name: str) -> None:
+    ufunc = getattr(scipy.special, name)
+    value, pull = tg.vjp(lambda x: ufunc(x), X)
+    np.testing.assert_allclose(value, ufunc(X), rtol=1e-14)
+    np.testing.assert_allclose(pull(np.ones(3))[0], slope(ufunc, X), rtol=1e-8)
+
+
+def test_operands_broadcast_and_single_precision_stays() -> None:
+    gradient = tg.grad(lambda a: scipy.special.betaln(a[:, None], X).sum())(A)
+    np.testing.assert_allclose(gradient, slope(lambda a: scipy.special.betaln(a[:, None], X).sum(1), A), rtol=1e-8)
+    gradient = tg.grad(lambda x: scipy.special.ndtr(x).sum())(X.astype(np.float32))
+    assert gradient.dtype == np.float32
+    np.testing.assert_allclose(gradient, np.exp(-(X**2) / 2) / np.sqrt(2 * np.pi), rtol=1e-6)
+
+
+def test_an_operand_without_a_derivative_is_named() -> None:
+    with pytest.raises(NotImplementedError, match=r"gammainc has no derivative by its operand 0 \(a\)"):
+        tg.grad(lambda a: scipy.special.gammainc(a, X).sum())(A)
+    assert tg.grad(lambda a: scipy.special.gammainc(tg.stop_gradient(a), X).sum() + a.sum())(A).tolist() == [1.0] * 3
+
+
+def test_a_masked_branch_does_not_make_the_gradient_nan() -> None:
+    gradient = tg.grad(lambda x: np.where(x > 0.0, scipy.special.entr(x), 0.0).sum())(np.array([0.0, 0.5]))
+    np.testing.assert_allclose(gradient, [0.0, -np.log(0.5) - 1.0])
+
+
+def test_a_ufunc_without_a_row_is_refused() -> None:
+    with pytest.raises(TypeError, match="agm is not covered"):
+        tg.grad(lambda x: scipy.special.agm(x, 1.0).sum())(X)
