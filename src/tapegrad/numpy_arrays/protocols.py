@@ -42,11 +42,9 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
 
 def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Functions that are no ufuncs."""
-    if function in WRITING:
-        return WRITING[function](*args, **kwargs)
-    if function in AT_LEAST:
-        return as_arrays(AT_LEAST[function](*args))
-    if isinstance(kwargs.get("out"), Array):
+    if function in OF_ARRAYS:
+        return as_arrays(OF_ARRAYS[function](*args, **kwargs))
+    if kwargs and isinstance(kwargs.get("out"), Array):
         kwargs = dict(kwargs)
         out = kwargs.pop("out")
         return written(out, array_function(x, function, types, apart(args, out), kwargs))
@@ -56,6 +54,9 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
         return result  # the very tensor that was given stays one
     return as_arrays(result)
+
+
+OF_ARRAYS = WRITING | AT_LEAST  # what these arrays have in another way than tensors
 
 
 def _parts(values: Any) -> list[Any]:

@@ -15,9 +15,17 @@ from tapegrad.tensors.tensor import array_of
 __all__ = ["PRODUCTS", "matvec", "vecdot", "vecmat"]
 
 
+_FLOAT64 = np.dtype(np.float64)
+
+
 def _alike(*values: Any) -> list[Any]:
     """Operands in the dtype that NumPy computes in: products of tensors want one dtype."""
     operands = [one(x) for x in values]
+    for x in operands:
+        if x._data.__class__ is not float and x._data.dtype is not _FLOAT64:
+            break
+    else:
+        return operands
     kinds = {x.dtype for x in operands}
     if len(kinds) == 1 and kinds != {np.dtype(bool)}:
         return operands

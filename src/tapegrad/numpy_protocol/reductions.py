@@ -46,6 +46,8 @@ def _dims(axis: Any) -> Axis:
 def _sum(
     a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
+    if out is None and initial is None and where is True:
+        return _added(tg.sum, one(a), axis, dtype, keepdims)
     _refuse_out(out)
     found = _added(tg.sum, _masked(one(a), where, 0), axis, dtype, keepdims)
     return found if _is_default(initial) else found + initial
