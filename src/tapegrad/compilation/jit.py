@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Lazy", "always_inline", "entry", "inline", "kernel"]
+__all__ = ["Lazy", "always_inline", "entry", "inline", "kernel", "typed"]
 
 FLAGS: dict[str, Any] = {
     "error_model": "numpy",  # 1/0 is inf, as on arrays; the default raises
@@ -17,6 +17,15 @@ FLAGS: dict[str, Any] = {
 }
 
 takes_all_passes = False  # of Numba's, when the library is built, where time matters less
+
+
+def typed(signature: str) -> Any:
+    """The types that a signature names: Numba's, and structs and columns by their names."""
+    from numba.core import types
+
+    from tapegrad.compilation.memory_types import NAMED
+
+    return eval(signature, {}, vars(types) | NAMED)
 
 
 def inline(function: Callable[..., Any]) -> Any:
@@ -134,7 +143,7 @@ def entry(signature: str, nogil: bool = False) -> Callable[[Callable[..., Any]],
             from tapegrad.compilation.engine_compiler import Compiler
 
             flags = FLAGS | {"nogil": nogil, "no_cfunc_wrapper": True, "pipeline_class": Compiler}
-            dispatcher = _cached(functools.partial(numba.njit, signature, **flags), function)
+            dispatcher = _cached(functools.partial(numba.njit, typed(signature), **flags), function)
             return dispatcher.overloads[dispatcher.signatures[0]].entry_point
 
         return Lazy(build, function, signature, is_entry=True, nogil=nogil)
@@ -154,7 +163,7 @@ def kernel(signature: str) -> Callable[[Callable[..., Any]], Lazy]:
             from tapegrad.compilation.engine_compiler import Compiler
 
             flags: dict[str, Any] = {"error_model": "numpy", "pipeline_class": Compiler}
-            compiled.append(_cached(functools.partial(numba.cfunc, signature, **flags), function))
+            compiled.append(_cached(functools.partial(numba.cfunc, typed(signature), **flags), function))
             return compiled[0].address
 
         return Lazy(build, function, signature, is_entry=False)

@@ -7,6 +7,7 @@ named by the hash of its content, so a cached kernel can never be older than wha
 
 SOURCES = (
     "layout",
+    "structs",
     "memory",
     "strided",
     "reference_counts",
@@ -37,6 +38,6 @@ SOURCES = (
 )
 
 # The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.
-LINEAR_SOURCES = ("linear_layout", "linearise", "weights")
+LINEAR_SOURCES = ("linear_layout", "linear_structs", "linearise", "weights")
 LANE_SOURCES = ("lanes", "linear_sweeps")
 LANES = (1, 8, 32)

@@ -5,31 +5,44 @@ the sum of its elements, say) keeps it as one number for as long as that is the 
 """
 
 from tapegrad.compilation.jit import inline
+from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import bits_of, call4, call5, get, load_f32, load_f64, load_i64, load_u16, store_i64
+from tapegrad.engine.memory import bits_of, call4, call5, load_f32, load_f64
 from tapegrad.engine.plan import record_of
 
 
 @inline
 def target_type(tape, slot):
     """NumPy type number of a row's adjoint."""
-    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
-        return get(record_of(tape, slot), DTYPE) & 255
+    if tape.opcode[slot] & WIDE:
+        return record_of(tape, slot).dtype & 255
     return FLOAT64
 
 
 @inline
 def target_size(tape, slot):
     """Number of elements of a row's adjoint."""
-    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE:
-        return get(record_of(tape, slot), SIZE)
+    if tape.opcode[slot] & WIDE:
+        return record_of(tape, slot).size
     return 1
 
 
 @inline
 def adjoint_address(sweep, word):
     """Address of an adjoint from its offset word."""
-    return get(sweep, BAR) + 8 * (word >> 2)
+    return address_of(sweep.bar, word >> 2)
+
+
+@inline
+def counter_of(sweep):
+    """Room for the counter of a strided map; the words before it are for strides."""
+    return from_element(sweep.work, 100)
+
+
+@inline
+def scratch_block(sweep, q):
+    """Address of a scratch block."""
+    return address_of(sweep.scratch, BLOCK * q)
 
 
 @inline
@@ -41,28 +54,27 @@ def read_first(address, number):
 @inline
 def fill(sweep, address, number, value, count):
     """Fill so many elements with a value."""
-    call4(get(get(sweep, KERNELS), FILL_BLOCK), address, number, bits_of(value), count)
+    call4(sweep.kernels[FILL_BLOCK], address, number, bits_of(value), count)
 
 
 @inline
 def spread(tape, sweep, slot):
     """Write out a uniform adjoint; its offset word."""
-    place = get(sweep, OFFSET) + 8 * slot
-    word = load_i64(place) - UNIFORM
+    offsets = sweep.offset
+    word = offsets[slot] - UNIFORM
     address, number = adjoint_address(sweep, word), target_type(tape, slot)
     fill(sweep, address, number, read_first(address, number), target_size(tape, slot))
-    store_i64(place, word)
+    offsets[slot] = word
     return word
 
 
 @inline
 def claim(tape, sweep, slot):
     """Address of the adjoint that a contribution goes to, and whether it is the first one."""
-    place = get(sweep, OFFSET) + 8 * slot
-    word = load_i64(place)
+    word = sweep.offset[slot]
     first = word & UNWRITTEN != 0
     if first:
-        store_i64(place, word - UNWRITTEN)
+        sweep.offset[slot] = word - UNWRITTEN
     elif word & UNIFORM:
         word = spread(tape, sweep, slot)
     return adjoint_address(sweep, word), first
@@ -73,9 +85,8 @@ def contribute_uniform(tape, sweep, slot, address, block):
     """Make a first contribution, already claimed, that is the same for every element: the value at `block`."""
     size = target_size(tape, slot)
     if size > 0:  # else there is no word to write
-        call5(get(get(sweep, KERNELS), DELIVER), address, target_type(tape, slot), 1, block, 1)
+        call5(sweep.kernels[DELIVER], address, target_type(tape, slot), 1, block, 1)
     if size > 1:
-        place = get(sweep, OFFSET) + 8 * slot
-        store_i64(place, load_i64(place) | UNIFORM)
-        if load_u16(get(tape, OPCODE) + 2 * slot) == LEAF | WIDE:  # its adjoint is handed over as an array
+        sweep.offset[slot] |= UNIFORM
+        if tape.opcode[slot] == LEAF | WIDE:  # its adjoint is handed over as an array
             spread(tape, sweep, slot)

@@ -6,19 +6,17 @@ with it any code. After that nothing can fail, and no other code runs until all 
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.adjoints import adjoint_address
-from tapegrad.engine.host_steps import dimensions_of, has_shape_of, numbers_at
+from tapegrad.engine.host_steps import has_shape_of, numbers_at
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     OBJECT,
     array_is_contiguous,
     array_type_number,
     float_value,
-    get,
     is_float,
     load_f64,
     load_i32,
     load_i64,
-    put,
     release,
     retain,
     store_i64,
@@ -34,6 +32,7 @@ from tapegrad.engine.objects import (
     tensor_around,
     type_of,
 )
+from tapegrad.engine.owned import record_dimensions
 from tapegrad.engine.plan import record_of
 from tapegrad.engine.sweep import end_pin, forget_leaves, forget_rows, hand_over, is_early
 
@@ -42,8 +41,8 @@ WRITEABLE = 0x0400  # flag of an array
 
 @inline
 def leaf_at(sweep, k):
-    """Address of the words of the k-th leaf."""
-    return get(sweep, REACHED) + 8 * LEAF_WORDS * k
+    """The k-th leaf."""
+    return sweep.reached[k]
 
 
 @inline
@@ -52,30 +51,30 @@ def set_aside(tape, leaf, t, target, grad, data, mode):
     if target == 0:
         clear_error()
         return False
-    meta = load_i64(t + get(tape, META_AT))
+    meta = load_i64(t + tape.meta_at)
     retain(meta)
     retain(grad)
     retain(data)
-    put(leaf, LEAF_TARGET, target)
-    put(leaf, LEAF_DATA, data)
-    put(leaf, LEAF_META, meta)
-    put(leaf, LEAF_GRAD, grad)
-    put(leaf, LEAF_MODE, mode)
+    leaf.target = target
+    leaf.data = data
+    leaf.meta = meta
+    leaf.grad = grad
+    leaf.mode = mode
     return True
 
 
 @inline
 def prepare_sum(tape, leaf, t, grad, address):
     """Prepare a leaf that has a gradient; False if this is left to Python."""
-    if type_of(grad) != get(tape, PLAIN_TENSOR):
+    if type_of(grad) != tape.plain_tensor:
         return False
-    meta, data = load_i64(grad + get(tape, META_AT)), data_of(tape, grad)
-    if meta != get(tape, NONE) and attribute(tape, meta, META_VERSION) != get(tape, NONE):
+    meta, data = load_i64(grad + tape.meta_at), data_of(tape, grad)
+    if meta != tape.none and attribute(tape, meta, META_VERSION) != tape.none:
         return False
-    slot = get(leaf, LEAF_SLOT)
+    slot = leaf.slot
     if not has_shape_of(tape, slot, data):
         return False
-    number = get(record_of(tape, slot), DTYPE) & 255
+    number = record_of(tape, slot).dtype & 255
     if is_float(tape, data):
         return number == FLOAT64 and set_aside(tape, leaf, t, new_float(float_value(data) + load_f64(address)), grad, data, WRITE)
     if array_type_number(data) != number or not array_is_contiguous(data) or load_i32(data + OBJECT + 48) & WRITEABLE == 0:
@@ -87,21 +86,21 @@ def prepare_sum(tape, leaf, t, grad, address):
 @inline
 def prepare_leaf(tape, sweep, leaf):
     """Prepare what a leaf gets; False if this is left to Python."""
-    t = call_object0(get(leaf, LEAF_PAYLOAD))
+    t = call_object0(leaf.payload)
     if t == 0:
         clear_error()
         return False
     done = True
-    if t != get(tape, NONE) and handle_of(tape, t) != 0:  # else it was dropped or its flag cleared: nobody wants its gradient
-        meta = load_i64(t + get(tape, META_AT))
-        done = meta != get(tape, NONE) and attribute(tape, meta, META_LEFT) == get(tape, FALSE)
-        slot = get(leaf, LEAF_SLOT)
-        address = adjoint_address(sweep, load_i64(get(sweep, OFFSET) + 8 * slot))
+    if t != tape.none and handle_of(tape, t) != 0:  # else it was dropped or its flag cleared: nobody wants its gradient
+        meta = load_i64(t + tape.meta_at)
+        done = meta != tape.none and attribute(tape, meta, META_LEFT) == tape.false
+        slot = leaf.slot
+        address = adjoint_address(sweep, sweep.offset[slot])
         grad = attribute(tape, meta, META_GRAD) if done else 0
-        if done and grad == get(tape, NONE):
+        if done and grad == tape.none:
             record = record_of(tape, slot)
-            form, size = get(record, DTYPE), get(record, SIZE)
-            data = numbers_at(tape, address, form & 255, form >> 8, dimensions_of(record), size)
+            form, size = record.dtype, record.size
+            data = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
             done = set_aside(tape, leaf, t, tensor_around(tape, data), grad, grad, WRITE)
         elif done:
             done = grad != 0 and prepare_sum(tape, leaf, t, grad, address)
@@ -112,23 +111,23 @@ def prepare_leaf(tape, sweep, leaf):
 @inline
 def is_as_before(tape, leaf):
     """Whether a leaf has the gradient, and that the data, for which something was prepared."""
-    grad = get(leaf, LEAF_GRAD)
-    if attribute(tape, get(leaf, LEAF_META), META_GRAD) != grad:
+    grad = leaf.grad
+    if attribute(tape, leaf.meta, META_GRAD) != grad:
         return False
-    return grad == get(tape, NONE) or data_of(tape, grad) == get(leaf, LEAF_DATA)
+    return grad == tape.none or data_of(tape, grad) == leaf.data
 
 
 @inline
 def exchange(tape, leaf):
     """Set a gradient, or the number in one; what was there is released with the rest."""
-    grad, target = get(leaf, LEAF_GRAD), get(leaf, LEAF_TARGET)
-    if grad == get(tape, NONE):
-        set_attribute(tape, get(leaf, LEAF_META), META_GRAD, target)
-        put(leaf, LEAF_TARGET, grad)
+    grad, target = leaf.grad, leaf.target
+    if grad == tape.none:
+        set_attribute(tape, leaf.meta, META_GRAD, target)
+        leaf.target = grad
     else:
-        put(leaf, LEAF_TARGET, data_of(tape, grad))
-        store_i64(grad + get(tape, DATA_AT), target)
-    put(leaf, LEAF_MODE, IGNORE)
+        leaf.target = data_of(tape, grad)
+        store_i64(grad + tape.data_at, target)
+    leaf.mode = IGNORE
 
 
 @inline
@@ -136,47 +135,47 @@ def put_away(sweep, count):
     """Release what was prepared, or what it took the place of."""
     for k in range(count):
         leaf = leaf_at(sweep, k)
-        put(leaf, LEAF_MODE, IGNORE)
-        if get(leaf, LEAF_META) != 0:
-            release(get(leaf, LEAF_TARGET))
-            release(get(leaf, LEAF_GRAD))
-            release(get(leaf, LEAF_DATA))
-            release(get(leaf, LEAF_META))
-            put(leaf, LEAF_META, 0)
+        leaf.mode = IGNORE
+        if leaf.meta != 0:
+            release(leaf.target)
+            release(leaf.grad)
+            release(leaf.data)
+            release(leaf.meta)
+            leaf.meta = 0
 
 
 @inline
 def prepare(tape, sweep, count):
     """Prepare all; False if a leaf is left to Python."""
-    if get(tape, TENSOR_TYPE) != get(tape, PLAIN_TENSOR):
+    if tape.tensor_type != tape.plain_tensor:
         return False
     for k in range(count):
         leaf = leaf_at(sweep, k)
-        reached = load_i64(get(sweep, OFFSET) + 8 * get(leaf, LEAF_SLOT)) & UNWRITTEN == 0
+        reached = sweep.offset[leaf.slot] & UNWRITTEN == 0
         if reached and not prepare_leaf(tape, sweep, leaf):
             return False
     for k in range(count):
         leaf = leaf_at(sweep, k)
-        if get(leaf, LEAF_META) != 0 and not is_as_before(tape, leaf):
+        if leaf.meta != 0 and not is_as_before(tape, leaf):
             return False
     return True
 
 
-@entry("int64(int64,int64)")
+@entry("int64(Tape,Sweep)")
 def deliver_gradients(tape, sweep):
     """Give all leaves their gradients and end the pass; the caller keeps others from changing gradients meanwhile.
 
     The number of objects that `drop_trash` is to release, or -1 if this is left to Python: then nothing has happened.
     """
-    count = get(sweep, REACHED_COUNT)
+    count = sweep.reached_count
     for k in range(count):
-        put(leaf_at(sweep, k), LEAF_MODE, IGNORE)
-        put(leaf_at(sweep, k), LEAF_META, 0)
+        leaf_at(sweep, k).mode = IGNORE
+        leaf_at(sweep, k).meta = 0
     if not prepare(tape, sweep, count):
         put_away(sweep, count)
         return -1
     for k in range(count):
-        if get(leaf_at(sweep, k), LEAF_MODE) == WRITE:
+        if leaf_at(sweep, k).mode == WRITE:
             exchange(tape, leaf_at(sweep, k))
     hand_over(tape, sweep, ADD)
     if is_early(sweep, 1):
@@ -184,6 +183,6 @@ def deliver_gradients(tape, sweep):
     else:
         forget_rows(tape, sweep, 1)
     end_pin(tape, sweep)
-    trash = get(sweep, TRASH_COUNT)
+    trash = sweep.trash_count
     put_away(sweep, count)
     return trash

@@ -6,7 +6,7 @@ the row meanwhile. What it freed lives on, as the tape is pinned.
 """
 
 from tapegrad.compilation.jit import inline, kernel
-from tapegrad.engine.adjoints import claim, target_size, target_type
+from tapegrad.engine.adjoints import adjoint_address, claim, counter_of, scratch_block, target_size, target_type
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     array_data,
@@ -19,19 +19,10 @@ from tapegrad.engine.memory import (
     call9,
     float_of,
     float_value,
-    get,
     is_float,
     load_f64,
-    load_i32,
-    load_i64,
-    load_u8,
-    load_u16,
-    put,
     release,
     retain,
-    store_f64,
-    store_i32,
-    store_i64,
 )
 from tapegrad.engine.objects import (
     attribute,
@@ -48,8 +39,9 @@ from tapegrad.engine.objects import (
     tensor_around,
     type_of,
 )
-from tapegrad.engine.owned import argument_count, argument_kind, argument_row
+from tapegrad.engine.owned import argument_count, argument_kind, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
+from tapegrad.engine.structs import doubles_at, ints_at
 
 
 @inline
@@ -61,32 +53,28 @@ def numbers_at(tape, address, number, rank, dimensions, size):
     if array != 0:
         data = array_data(array)
         if number == FLOAT64:
+            source, target = doubles_at(address), doubles_at(data)
             for j in range(size):
-                store_f64(data + 8 * j, load_f64(address + 8 * j))
+                target[j] = source[j]
         else:
+            source32, target32 = ints_at(address), ints_at(data)  # the bits of float32
             for j in range(size):
-                store_i32(data + 4 * j, load_i32(address + 4 * j))
+                target32[j] = source32[j]
     return array
-
-
-@inline
-def dimensions_of(record):
-    """Address of the lengths of a row's result."""
-    return record + 8 * (ARGUMENTS + 2 * argument_count(record))
 
 
 @inline
 def saved_value(tape, slot, k):
     """A new tensor of what argument k saved, None if it saved nothing; 0 without memory."""
     record = record_of(tape, slot)
-    kind, word = argument_kind(record, k), get(record, ARGUMENTS + 2 * k + 1)
+    kind, word = argument_kind(record, k), record[ARGUMENTS + 2 * k + 1]
     if kind == ARRAY:
         retain(word)
         return tensor_around(tape, word)
     if kind == NUMBER:
         return tensor_around(tape, new_float(float_of(word)))
-    retain(get(tape, NONE))
-    return get(tape, NONE)
+    retain(tape.none)
+    return tape.none
 
 
 @inline
@@ -108,14 +96,14 @@ def saved_values(tape, slot, first, count):
 def saved_result(tape, slot):
     """A new tensor of the row's result, None if that was not saved; 0 without memory."""
     record = record_of(tape, slot)
-    result = get(record, RESULT)
+    result = record.result
     if result != 0:
         retain(result)
         return tensor_around(tape, result)
-    if get(record, DTYPE) == FLOAT64:  # without dimensions: it stands in the row
-        return tensor_around(tape, new_float(load_f64(get(tape, VALUE) + 8 * slot)))
-    retain(get(tape, NONE))
-    return get(tape, NONE)
+    if record.dtype == FLOAT64:  # without dimensions: it stands in the row
+        return tensor_around(tape, new_float(tape.value[slot]))
+    retain(tape.none)
+    return tape.none
 
 
 @inline
@@ -126,7 +114,7 @@ def needs_of(tape, sweep, slot, count):
         clear_error()
         return 0
     for k in range(count):
-        answer = get(tape, TRUE) if wanted(sweep, argument_row(record_of(tape, slot), k)) else get(tape, FALSE)
+        answer = tape.true if wanted(sweep, argument_row(record_of(tape, slot), k)) else tape.false
         retain(answer)
         if set_item_of_tuple(needs, k, answer) != 0:
             release(needs)
@@ -151,14 +139,14 @@ def give(tape, given, which, value):
     return True
 
 
-@kernel("int64(int64,int64,int64,int64)")
+@kernel("int64(Tape,Sweep,int64,int64)")
 def give_operands(tape, sweep, slot, given):
     """Set the attributes of a context that has none yet; 0 if this is left to Python."""
     record = record_of(tape, slot)
-    payload, size, extra = get(record, PAYLOAD), get(record, SIZE), 0
-    if type_of(payload) != get(tape, PAYLOAD_CLASS) or size > LARGEST_BLOCK:
+    payload, size, extra = record.payload, record.size, 0
+    if type_of(payload) != tape.payload_class or size > LARGEST_BLOCK:
         return 0
-    if get(tape, TENSOR_TYPE) != get(tape, PLAIN_TENSOR):
+    if tape.tensor_type != tape.plain_tensor:
         return 0
     count = integer_value(attribute(tape, payload, PAYLOAD_INPUTS))
     hand_on(tape, given, GIVEN_OP, payload, PAYLOAD_OP)
@@ -166,9 +154,9 @@ def give_operands(tape, sweep, slot, given):
     hand_on(tape, given, GIVEN_SHAPES, payload, PAYLOAD_SHAPES)
     hand_on(tape, given, GIVEN_DTYPES, payload, PAYLOAD_DTYPES)
     extra = argument_count(record) - count
-    address = get(sweep, BAR) + 8 * (load_i64(get(sweep, OFFSET) + 8 * slot) >> 2)
-    form = get(record, DTYPE)
-    g = numbers_at(tape, address, form & 255, form >> 8, dimensions_of(record), size)
+    address = adjoint_address(sweep, sweep.offset[slot])
+    form = record.dtype
+    g = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
     filled = (
         give(tape, given, GIVEN_G, tensor_around(tape, g))
         and give(tape, given, GIVEN_INPUTS, saved_values(tape, slot, 0, count))
@@ -176,21 +164,20 @@ def give_operands(tape, sweep, slot, given):
         and give(tape, given, GIVEN_RESULT, saved_result(tape, slot))
         and give(tape, given, GIVEN_NEEDS, needs_of(tape, sweep, slot, count))
     )
-    return 1 if filled and load_u8(get(tape, FLAGS) + slot) & FREED == 0 else 0
+    return 1 if filled and tape.flags[slot] & FREED == 0 else 0
 
 
 @inline
 def has_shape_of(tape, slot, obj):
     """Whether an array or float has the shape of a row's result, and a type that adjoints have."""
-    wide = load_u16(get(tape, OPCODE) + 2 * slot) & WIDE != 0
-    record = record_of(tape, slot) if wide else 0
-    rank = get(record, DTYPE) >> 8 if wide else 0
+    wide = tape.opcode[slot] & WIDE != 0
+    rank = record_of(tape, slot).dtype >> 8 if wide else 0
     if is_float(tape, obj):
         return rank == 0
     if array_rank(obj) != rank or (array_type_number(obj) != FLOAT64 and array_type_number(obj) != FLOAT32):
         return False
     for d in range(rank):
-        if load_i64(array_dimensions(obj) + 8 * d) != load_i64(dimensions_of(record) + 8 * d):
+        if array_dimensions(obj)[d] != record_dimensions(record_of(tape, slot))[d]:
             return False
     return True
 
@@ -198,7 +185,7 @@ def has_shape_of(tape, slot, obj):
 @inline
 def add_block(sweep, address, number, first, block, count):
     """Write or add contiguous float64 numbers to an adjoint."""
-    call5(get(get(sweep, KERNELS), DELIVER), address, number, 1 if first else 0, block, count)
+    call5(sweep.kernels[DELIVER], address, number, 1 if first else 0, block, count)
 
 
 @inline
@@ -206,9 +193,9 @@ def add_data(tape, sweep, slot, obj):
     """Add a float, or an array of the row's own size, to the adjoint of a row."""
     number, size = target_type(tape, slot), target_size(tape, slot)
     address, first = claim(tape, sweep, slot)
-    block, flat = get(sweep, SCRATCH), get(sweep, WORK)
+    block, flat = scratch_block(sweep, 0), sweep.work
     if is_float(tape, obj):
-        store_f64(block, float_value(obj))
+        sweep.scratch[0] = float_value(obj)
         add_block(sweep, address, number, first, block, 1)
         return
     if array_is_contiguous(obj) and array_type_number(obj) == FLOAT64:
@@ -217,41 +204,41 @@ def add_data(tape, sweep, slot, obj):
         return
     rank, dimensions, strides = array_rank(obj), array_dimensions(obj), array_strides(obj)
     if rank == 0:
-        store_i64(flat, 1)
+        flat[0] = 1
         rank, dimensions, strides = 1, flat, flat
     item = 8 if number == FLOAT64 else 4
     for start in range(0, size, BLOCK):
         count = min(BLOCK, size - start)
         call9(
-            get(get(sweep, KERNELS), GATHER_BLOCK),
+            sweep.kernels[GATHER_BLOCK],
             block,
             array_data(obj),
             array_type_number(obj),
             rank,
             dimensions,
             strides,
-            flat + 8 * 100,
+            counter_of(sweep),
             start,
             count,
         )
         add_block(sweep, address + item * start, number, first, block, count)
 
 
-@kernel("int64(int64,int64,int64,int64)")
+@kernel("int64(Tape,Sweep,int64,int64)")
 def add_cotangents(tape, sweep, slot, cotangents):
     """Add what a vjp gave for each input, in a tuple, to their adjoints; False if a cotangent (`FIRST_ODD`) is left to Python."""
     record, given = record_of(tape, slot), length_of_tuple(cotangents)
-    put(sweep, FIRST_ODD, 0)
+    sweep.first_odd = 0
     if given < 0:
         clear_error()
         return 0
-    count = min(given, integer_value(attribute(tape, get(record, PAYLOAD), PAYLOAD_INPUTS)))
+    count = min(given, integer_value(attribute(tape, record.payload, PAYLOAD_INPUTS)))
     for k in range(count):
         cotangent, to = item_of_tuple(cotangents, k), argument_row(record, k)
-        if cotangent == get(tape, NONE) or not wanted(sweep, to):
+        if cotangent == tape.none or not wanted(sweep, to):
             continue
-        put(sweep, FIRST_ODD, k)
-        if type_of(cotangent) != get(tape, PLAIN_TENSOR):
+        sweep.first_odd = k
+        if type_of(cotangent) != tape.plain_tensor:
             return 0
         data = data_of(tape, cotangent)
         if not has_shape_of(tape, to, data):

@@ -9,6 +9,8 @@ There are two formats:
   ``value`` still is the primal if the result is a scalar.
 """
 
+MOST_LENGTHS = 32  # of an array that compiled operators make
+
 # Header of the tape: int64 words. Addresses are byte addresses of the columns.
 ROWS, CAPACITY, LIMIT, CLOCK, PINS = 0, 1, 2, 3, 4
 OPCODE, FLAGS, HELD, FIRST, SECOND, VALUE = 5, 6, 7, 8, 9, 10
@@ -35,7 +37,6 @@ PLAIN_TENSOR, PAYLOAD_CLASS, FALSE, DOUBLE = 62, 63, 64, 65  # the class itself,
 # number of its node's name, whether its rows can be recorded, and its C function.
 SUM, SUM_FORM, SUM_LOOP, SUM_LOOP_DATA, SUM_START, SUM_NAME, SUMS_READY, SUM_THUNK = 66, 67, 68, 69, 70, 71, 72, 73
 LENGTHS = 74  # room for the lengths of a new array
-MOST_LENGTHS = 32
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 19
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, and of operations.
@@ -89,10 +90,6 @@ PEAK, PENDING, TOP, LOW, CURRENT = 4, 5, 6, 7, 8
 FREE, FREE_COUNT, STACK, STACK_COUNT = 9, 10, 11, 12
 REACHED, REACHED_COUNT, MARKS, TRASH, TRASH_COUNT = 13, 14, 15, 16, 17
 STOPPED_AT, SAVED_COUNT, PATH_LOW = 18, 19, 20
-# Words for each leaf that is reached: slot, payload, where its adjoint goes (an array), how, and while gradients are delivered the
-# tensor's other attributes, and the gradient that was there and its data.
-LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA = 0, 1, 2, 3, 4, 5, 6
-LEAF_WORDS = 7
 OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
 KERNELS = 25  # address of the table of kernels
 STOPS = 26  # rows at which the pass will return to Python
@@ -100,6 +97,11 @@ PINNED = 27  # whether this pass itself pins the tape
 LARGE_LEAVES = 28  # whether a leaf is reached whose gradient is worth being computed in its own place
 FIRST_ODD = 29  # which cotangent is the first that Python has to look at
 SWEEP_WORDS = 30
+
+# For each leaf that is reached: slot, payload, where its adjoint goes (an array), how, and while gradients are delivered the
+# tensor's other attributes, and the gradient that was there and its data.
+LEAF_SLOT, LEAF_PAYLOAD, LEAF_TARGET, LEAF_MODE, LEAF_META, LEAF_GRAD, LEAF_DATA = 0, 1, 2, 3, 4, 5, 6
+LEAF_WORDS = 7
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4

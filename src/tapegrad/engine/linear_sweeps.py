@@ -4,10 +4,17 @@ Adjoints must be zero before; tangents are written. Products are absolute-zero p
 """
 
 from tapegrad.compilation.jit import entry, inline
+from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.lanes import LANES, add_scaled, set_scaled, set_two
 from tapegrad.engine.linear_layout import *
-from tapegrad.engine.memory import f64, float_of, get, load_f64, load_i32, load_i64, store_f64
+from tapegrad.engine.memory import f64, float_of
 from tapegrad.rules.special import mul0
+
+
+@inline
+def lanes_of(vector, place):
+    """The lanes of a place of a vector, and what follows them."""
+    return from_element(vector, LANES * place)
 
 
 @inline
@@ -21,11 +28,11 @@ def add_constant_run(target, to, source, at, count, factor):
     if LANES == 1 and to == 0:
         total = 0.0
         for e in range(count):
-            total += mul0(factor, load_f64(source + 8 * at * e))
-        store_f64(target, load_f64(target) + total)
+            total += mul0(factor, source[at * e])
+        target[0] += total
         return
     for e in range(count):
-        add_scaled(target + 8 * LANES * to * e, source + 8 * LANES * at * e, factor)
+        add_scaled(lanes_of(target, to * e), lanes_of(source, at * e), factor)
 
 
 @inline
@@ -40,11 +47,11 @@ def add_factor_run(target, to, source, at, count, factors):
     if LANES == 1 and to == 0:
         total = 0.0
         for e in range(count):
-            total += mul0(weights[e], load_f64(source + 8 * at * e))
-        store_f64(target, load_f64(target) + total)
+            total += mul0(weights[e], source[at * e])
+        target[0] += total
         return
     for e in range(count):
-        add_scaled(target + 8 * LANES * to * e, source + 8 * LANES * at * e, weights[e])
+        add_scaled(lanes_of(target, to * e), lanes_of(source, at * e), weights[e])
 
 
 @inline
@@ -56,7 +63,7 @@ def set_constant_run(target, source, at, count, factor):
             out[e] = mul0(factor, values[e])
         return
     for e in range(count):
-        set_scaled(target + 8 * LANES * e, source + 8 * LANES * at * e, factor)
+        set_scaled(lanes_of(target, e), lanes_of(source, at * e), factor)
 
 
 @inline
@@ -69,23 +76,23 @@ def set_factor_run(target, source, at, count, factors):
             out[e] = mul0(weights[e], values[e])
         return
     for e in range(count):
-        set_scaled(target + 8 * LANES * e, source + 8 * LANES * at * e, weights[e])
+        set_scaled(lanes_of(target, e), lanes_of(source, at * e), weights[e])
 
 
 @inline
 def push_map(linear, program, dots):
     """Add what a map contributes to the tangent of its row; the first one makes it."""
-    z, x = dots + 8 * LANES * get(program, MAP_Z), dots + 8 * LANES * get(program, MAP_X)
-    clear, rank = get(program, MAP_CLEAR), get(program, MAP_RANK)
+    z, x = lanes_of(dots, program.z), lanes_of(dots, program.x)
+    clear, rank = program.clear, program.rank
     if clear == SETS and rank == 1:
-        size, at = get(program, MAP_SIZE), load_i64(x_strides(program))
-        if get(program, MAP_KIND) == NUMBER_FACTOR:
-            set_constant_run(z, x, at, size, float_of(get(program, MAP_FACTOR)))
+        size, at = program.size, x_strides(program)[0]
+        if program.kind == NUMBER_FACTOR:
+            set_constant_run(z, x, at, size, float_of(program.factor))
         else:
-            set_factor_run(z, x, at, size, get(linear, FACTORS) + 8 * get(program, MAP_FACTOR))
+            set_factor_run(z, x, at, size, address_of(linear.factors, program.factor))
         return
-    count = LANES * (get(program, MAP_SIZE) if clear == SETS else clear)
-    out = f64(dots + 8 * LANES * get(program, MAP_ROW), count)
+    count = LANES * (program.size if clear == SETS else clear)
+    out = f64(lanes_of(dots, program.row), count)
     for e in range(count):
         out[e] = 0.0
     add_map(linear, program, z, z_strides(program), x, x_strides(program))
@@ -94,117 +101,115 @@ def push_map(linear, program, dots):
 @inline
 def add_map(linear, program, target, target_strides, source, source_strides):
     """``target[strides . i] += factor[i] * source[strides . i]`` over the dimensions of a map."""
-    size, rank = get(program, MAP_SIZE), get(program, MAP_RANK)
+    size, rank = program.size, program.rank
     if size == 0:
         return
-    dimensions = program + 8 * MAP_DIMENSIONS
+    dimensions = program.dimensions
     last = rank - 1
-    extent = load_i64(dimensions + 8 * last)
-    to, at = load_i64(target_strides + 8 * last), load_i64(source_strides + 8 * last)
+    extent = dimensions[last]
+    to, at = target_strides[last], source_strides[last]
     for outer in range(size // extent):
         rest, here, there = outer, 0, 0
         for d in range(last - 1, -1, -1):
-            own = load_i64(dimensions + 8 * d)
+            own = dimensions[d]
             above = rest // own
             index = rest - above * own
-            here += index * load_i64(target_strides + 8 * d)
-            there += index * load_i64(source_strides + 8 * d)
+            here += index * target_strides[d]
+            there += index * source_strides[d]
             rest = above
-        out, values = target + 8 * LANES * here, source + 8 * LANES * there
-        if get(program, MAP_KIND) == NUMBER_FACTOR:
-            add_constant_run(out, to, values, at, extent, float_of(get(program, MAP_FACTOR)))
+        out, values = lanes_of(target, here), lanes_of(source, there)
+        if program.kind == NUMBER_FACTOR:
+            add_constant_run(out, to, values, at, extent, float_of(program.factor))
         else:
-            weights = get(linear, FACTORS) + 8 * (get(program, MAP_FACTOR) + outer * extent)
+            weights = address_of(linear.factors, program.factor + outer * extent)
             add_factor_run(out, to, values, at, extent, weights)
 
 
 @inline
 def x_strides(program):
     """Address of the strides of x."""
-    return program + 8 * (MAP_DIMENSIONS + get(program, MAP_RANK))
+    return from_element(program.dimensions, program.rank)
 
 
 @inline
 def z_strides(program):
     """Address of the strides of z."""
-    return program + 8 * (MAP_DIMENSIONS + 2 * get(program, MAP_RANK))
+    return from_element(program.dimensions, 2 * program.rank)
 
 
-@entry("int64(int64,int64,int64)")
+@entry("int64(Linear,Doubles,int64)")
 def push_lanes(linear, dots, start):
     """Tangents of all places from those of the inputs, entry `start` first; FINISHED, or a hosted entry."""
-    at = get(linear, ENTRY) + ENTRY_BYTES * start
-    for number in range(start, get(linear, ENTRIES)):
-        kind = load_i32(at)
+    entries = linear.entry
+    for number in range(start, linear.entries):
+        entry = entries[number]
+        kind = entry.kind
         if kind == HOSTED:
             return number
         if kind <= CURVED_PLAIN:
-            a, b, z = load_i32(at + 8), load_i32(at + 12), dots + 8 * LANES * load_i32(at + 4)
-            x, y = dots + 8 * LANES * a, dots + 8 * LANES * b
+            a, b, z = entry.x, entry.y, lanes_of(dots, entry.place)
+            x, y = lanes_of(dots, a), lanes_of(dots, b)
             if b < 0:
-                set_scaled(z, x, load_f64(at + 16))
+                set_scaled(z, x, entry.p)
             elif a < 0:
-                set_scaled(z, y, load_f64(at + 24))
+                set_scaled(z, y, entry.q)
             else:
-                set_two(z, x, load_f64(at + 16), y, load_f64(at + 24))
+                set_two(z, x, entry.p, y, entry.q)
         elif kind == MAP:
-            program = get(linear, PROGRAM) + 8 * load_i64(at + 8)
+            program = linear.program[entry.program]
             push_map(linear, program, dots)
-        at += ENTRY_BYTES
     return FINISHED
 
 
 @inline
-def pull_entry(linear, at, kind, bars):
+def pull_entry(linear, entry, kind, bars):
     """Add what an entry contributes to the adjoints of its arguments."""
     if kind <= CURVED_PLAIN:
-        a, b, z = load_i32(at + 8), load_i32(at + 12), bars + 8 * LANES * load_i32(at + 4)
+        a, b, z = entry.x, entry.y, lanes_of(bars, entry.place)
         if a >= 0:
-            add_scaled(bars + 8 * LANES * a, z, load_f64(at + 16))
+            add_scaled(lanes_of(bars, a), z, entry.p)
         if b >= 0:
-            add_scaled(bars + 8 * LANES * b, z, load_f64(at + 24))
+            add_scaled(lanes_of(bars, b), z, entry.q)
     elif kind == MAP:
-        program = get(linear, PROGRAM) + 8 * load_i64(at + 8)
-        z, x = bars + 8 * LANES * get(program, MAP_Z), bars + 8 * LANES * get(program, MAP_X)
+        program = linear.program[entry.program]
+        z, x = lanes_of(bars, program.z), lanes_of(bars, program.x)
         add_map(linear, program, x, x_strides(program), z, z_strides(program))
 
 
-@entry("int64(int64,int64,int64)")
+@entry("int64(Linear,Doubles,int64)")
 def pull_lanes(linear, bars, start):
     """Adjoints of all places from those of the outputs, entry `start` first; FINISHED, or a hosted entry."""
-    at = get(linear, ENTRY) + ENTRY_BYTES * start
+    entries = linear.entry
     for number in range(start, -1, -1):
-        kind = load_i32(at)
+        entry = entries[number]
+        kind = entry.kind
         if kind == HOSTED:
             return number
-        pull_entry(linear, at, kind, bars)
-        at -= ENTRY_BYTES
+        pull_entry(linear, entry, kind, bars)
     return FINISHED
 
 
-@entry("int64(int64,int64,int64)")
+@entry("int64(Linear,Doubles,Doubles)")
 def curve_lanes(linear, dots, bars):
     """The reverse sweep with the derivative of every partial along tangents, which `push_lanes` made; zero."""
-    at = get(linear, ENTRY) + ENTRY_BYTES * get(linear, ENTRIES)
-    curve = get(linear, CURVES) + CURVE_BYTES * get(linear, ENTRIES)
-    for _ in range(get(linear, ENTRIES)):
-        at -= ENTRY_BYTES
-        curve -= CURVE_BYTES
-        kind = load_i32(at)
+    entries, curves = linear.entry, linear.curves
+    for number in range(linear.entries - 1, -1, -1):
+        entry, curve = entries[number], curves[number]
+        kind = entry.kind
         if kind == CURVED_MAP:
-            program = get(linear, PROGRAM) + 8 * load_i64(at + 8)
-            z, x = dots + 8 * LANES * get(program, MAP_Z), bars + 8 * LANES * get(program, MAP_X)
+            program = linear.program[entry.program]
+            z, x = lanes_of(dots, program.z), lanes_of(bars, program.x)
             add_map(linear, program, x, x_strides(program), z, z_strides(program))
             continue
-        pull_entry(linear, at, kind, bars)
+        pull_entry(linear, entry, kind, bars)
         if kind == CURVED_PLAIN:
-            a, b = load_i32(at + 8), load_i32(at + 12)
-            xx, xy, yy = load_f64(curve), load_f64(curve + 8), load_f64(curve + 16)
+            a, b = entry.x, entry.y
+            xx, xy, yy = curve.xx, curve.xy, curve.yy
             if xx != 0.0:
-                add_scaled(bars + 8 * LANES * a, dots + 8 * LANES * a, xx)
+                add_scaled(lanes_of(bars, a), lanes_of(dots, a), xx)
             if xy != 0.0:
-                add_scaled(bars + 8 * LANES * a, dots + 8 * LANES * b, xy)
-                add_scaled(bars + 8 * LANES * b, dots + 8 * LANES * a, xy)
+                add_scaled(lanes_of(bars, a), lanes_of(dots, b), xy)
+                add_scaled(lanes_of(bars, b), lanes_of(dots, a), xy)
             if yy != 0.0:
-                add_scaled(bars + 8 * LANES * b, dots + 8 * LANES * b, yy)
+                add_scaled(lanes_of(bars, b), lanes_of(dots, b), yy)
     return 0

@@ -5,7 +5,7 @@ from numba import carray, types
 from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import inline
-from tapegrad.engine.layout import *
+from tapegrad.engine.structs import words_at
 
 # Size of the interpreter's object header: 16 bytes, more in debug and free-threaded builds.
 OBJECT = object.__basicsize__
@@ -44,48 +44,15 @@ def _storer(kind):
     return store
 
 
-load_i64, load_i32, load_i16, load_i8 = (
+load_i64, load_i32, load_i16, load_i8, load_u8 = (
     _loader(types.int64),
     _loader(types.int32),
     _loader(types.int16),
     _loader(types.int8),
-)
-load_f64, load_f32, load_u16, load_u8 = (
-    _loader(types.float64),
-    _loader(types.float32),
-    _loader(types.uint16),
     _loader(types.uint8),
 )
-store_i64, store_i32, store_u16, store_u8 = (
-    _storer(types.int64),
-    _storer(types.int32),
-    _storer(types.uint16),
-    _storer(types.uint8),
-)
-store_f64, store_f32 = _storer(types.float64), _storer(types.float32)
-
-
-@intrinsic
-def get(context, header, word):
-    """Word of a header or record."""
-
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(pointer, [arguments[1]]))
-
-    return types.int64(types.int64, types.int64), generate
-
-
-@intrinsic
-def put(context, header, word, value):
-    """Set a word of a header or record."""
-
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
+load_f64, load_f32 = _loader(types.float64), _loader(types.float32)
+store_i64, store_f64, store_f32 = _storer(types.int64), _storer(types.float64), _storer(types.float32)
 
 
 def _caller(count, result=types.void):
@@ -190,7 +157,7 @@ def u8(address, n):
 @inline
 def is_float(tape, obj):
     """Whether an object is a Python float (and not an array)."""
-    return load_i64(obj + OBJECT - 8) == get(tape, FLOAT_TYPE)
+    return load_i64(obj + OBJECT - 8) == tape.float_type
 
 
 @inline
@@ -214,13 +181,13 @@ def array_rank(obj):
 @inline
 def array_dimensions(obj):
     """Address of an array's lengths."""
-    return load_i64(obj + OBJECT + 16)
+    return words_at(load_i64(obj + OBJECT + 16))
 
 
 @inline
 def array_strides(obj):
     """Address of an array's strides in bytes."""
-    return load_i64(obj + OBJECT + 24)
+    return words_at(load_i64(obj + OBJECT + 24))
 
 
 @inline
@@ -248,7 +215,7 @@ def array_size(obj):
     dimensions = array_dimensions(obj)
     size = 1
     for d in range(array_rank(obj)):
-        size *= load_i64(dimensions + 8 * d)
+        size *= dimensions[d]
     return size
 
 

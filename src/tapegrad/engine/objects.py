@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import inline
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, get, load_i32, load_i64, release, retain, store_i64
+from tapegrad.engine.memory import OBJECT, array_dimensions, array_rank, load_i32, load_i64, release, retain, store_i64
 
 allocate = types.ExternalFunction("PyType_GenericAlloc", types.int64(types.int64, types.int64))
 is_subtype = types.ExternalFunction("PyType_IsSubtype", types.int32(types.int64, types.int64))
@@ -105,50 +105,50 @@ def type_of(obj):
 @inline
 def is_tensor(tape, obj):
     """Whether an object is a tensor, or of a subclass."""
-    kind, wanted = type_of(obj), get(tape, TENSOR_TYPE)
-    if kind == wanted or (kind == get(tape, ARRAY_CLASS) and wanted == get(tape, TENSOR_CLASS)):
+    kind, wanted = type_of(obj), tape.tensor_type
+    if kind == wanted or (kind == tape.array_class and wanted == tape.tensor_class):
         return True
-    return kind != get(tape, FLOAT_TYPE) and is_subtype(kind, wanted) != 0
+    return kind != tape.float_type and is_subtype(kind, wanted) != 0
 
 
 @inline
 def data_of(tape, t):
     """A tensor's array or float."""
-    return load_i64(t + get(tape, DATA_AT))
+    return load_i64(t + tape.data_at)
 
 
 @inline
 def handle_of(tape, t):
     """A tensor's handle; 0 if it is untracked."""
-    return integer_value(load_i64(t + get(tape, ROW_AT)))
+    return integer_value(load_i64(t + tape.row_at))
 
 
 @inline
 def new_array_like(tape, obj):
     """An uninitialised float64 array of the shape of another, in C order."""
-    return _new_array(get(tape, NEW_ARRAY), get(tape, ARRAY_TYPE), array_rank(obj), array_dimensions(obj), FLOAT64)
+    return _new_array(tape.new_array, tape.array_type, array_rank(obj), array_dimensions(obj), FLOAT64)
 
 
 @inline
 def new_array(tape, number, rank, dimensions):
     """An uninitialised array in C order."""
-    return _new_array(get(tape, NEW_ARRAY), get(tape, ARRAY_TYPE), rank, dimensions, number)
+    return _new_array(tape.new_array, tape.array_type, rank, dimensions, number)
 
 
 @inline
 def prepared(tape, t):
     """A tensor that was just allocated, untracked."""
     if t != 0:
-        retain(get(tape, NONE))
-        store_i64(t + get(tape, META_AT), get(tape, NONE))
-        store_i64(t + get(tape, ROW_AT), new_integer(0))  # small integers always exist
+        retain(tape.none)
+        store_i64(t + tape.meta_at, tape.none)
+        store_i64(t + tape.row_at, new_integer(0))  # small integers always exist
     return t
 
 
 @inline
 def new_tensor(tape):
     """An untracked tensor whose data is still to be set. The collector may run."""
-    return prepared(tape, allocate(get(tape, TENSOR_TYPE), 0))
+    return prepared(tape, allocate(tape.tensor_type, 0))
 
 
 @inline
@@ -157,31 +157,31 @@ def tensor_around(tape, data):
     if data == 0:
         clear_error()
         return 0
-    t = prepared(tape, allocate(get(tape, PLAIN_TENSOR), 0))
+    t = prepared(tape, allocate(tape.plain_tensor, 0))
     if t == 0:
         clear_error()
         release(data)
     else:
-        store_i64(t + get(tape, DATA_AT), data)
+        store_i64(t + tape.data_at, data)
     return t
 
 
 @inline
 def attribute(tape, obj, which):
     """An attribute in a slot of an object, borrowed; 0 if it is not set."""
-    return load_i64(obj + get(tape, OFFSETS + which))
+    return load_i64(obj + tape.offsets[which])
 
 
 @inline
 def set_attribute(tape, obj, which, value):
     """Set an attribute that has no value yet; the reference is taken over."""
-    store_i64(obj + get(tape, OFFSETS + which), value)
+    store_i64(obj + tape.offsets[which], value)
 
 
 @inline
 def as_operand(tape, count, x, y, t):
     """A result: an array if one of the operands is one, unless somebody else has it already."""
-    own, plain = get(tape, ARRAY_CLASS), get(tape, TENSOR_CLASS)
+    own, plain = tape.array_class, tape.tensor_class
     if own == 0 or t == 0:
         return t
     if (type_of(x) == own or (count == 2 and type_of(y) == own)) and type_of(t) == plain and load_i32(t) == 1:
@@ -197,6 +197,6 @@ def set_handle(tape, t, handle):
     number = new_integer(handle)
     if number == 0:
         return False
-    release(load_i64(t + get(tape, ROW_AT)))
-    store_i64(t + get(tape, ROW_AT), number)
+    release(load_i64(t + tape.row_at))
+    store_i64(t + tape.row_at, number)
     return True

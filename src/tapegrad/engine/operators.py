@@ -10,6 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from tapegrad.compilation.jit import entry, inline, kernel
+from tapegrad.compilation.memory_types import from_element
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
@@ -26,16 +27,11 @@ from tapegrad.engine.memory import (
     call_primal,
     float_of,
     float_value,
-    get,
     is_float,
     load_f64,
-    load_i32,
     load_i64,
-    load_u16,
-    put,
     release,
     retain,
-    store_f64,
     store_i64,
 )
 from tapegrad.engine.objects import (
@@ -67,24 +63,25 @@ from tapegrad.engine.objects import (
 from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.engine.record_structural import write_sum
 from tapegrad.engine.rule_loops import has_loops, value_by_loop
+from tapegrad.engine.structs import doubles_at
 
 
 @inline
 def recording(tape):
     """Whether this thread records, -1 for an exception; asks Python only while some thread does not."""
-    if get(tape, RECORDING_OFF) == 0:
+    if tape.recording_off == 0:
         return 1
-    answer = call_object0(get(tape, IS_RECORDING))
+    answer = call_object0(tape.is_recording)
     if answer == 0:
         return -1  # a signal's handler may raise there, on Ctrl-C for one
     release(answer)
-    return 1 if answer == get(tape, TRUE) else 0
+    return 1 if answer == tape.true else 0
 
 
 @inline
 def forms_of(tape, opcode):
     """Bits that say which compiled forms a rule's value has."""
-    return load_i64(get(tape, RULES) + 32 * opcode)
+    return tape.rules[opcode].uses
 
 
 @inline
@@ -96,7 +93,7 @@ def has_scalar_form(tape, opcode):
 @inline
 def value_of(tape, opcode, x, y):
     """A rule's value on scalars."""
-    return call_primal(get(tape, PRIMAL), opcode, x, y) if opcode < COMMON else value_by_loop(tape, opcode, x, y)
+    return call_primal(tape.primal, opcode, x, y) if opcode < COMMON else value_by_loop(tape, opcode, x, y)
 
 
 @inline
@@ -124,7 +121,7 @@ def same_shape(obj, other):
     if array_rank(obj) != array_rank(other):
         return False
     for d in range(array_rank(obj)):
-        if load_i64(array_dimensions(obj) + 8 * d) != load_i64(array_dimensions(other) + 8 * d):
+        if array_dimensions(obj)[d] != array_dimensions(other)[d]:
             return False
     return True
 
@@ -133,11 +130,11 @@ def same_shape(obj, other):
 def deliver_tensor(tape, t, data, handle):
     """Put value and handle into a new tensor. 0 if the tape refused or memory is out: then nothing is left of it."""
     if data != 0 and handle >= 0:
-        store_i64(t + get(tape, DATA_AT), data)
+        store_i64(t + tape.data_at, data)
         if handle == 0 or set_handle(tape, t, handle):
             return t
         clear_error()
-        call2(get(tape, GIVE_BACK), tape, handle)
+        call2(tape.give_back, tape, handle)
         release(t)
         return 0
     if data != 0:
@@ -152,7 +149,7 @@ def deliver_tensor(tape, t, data, handle):
 def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle):
     """Compute and record on two floats, or one; as `deliver_tensor` answers."""
     tracked = x_handle != 0 or y_handle != 0
-    if not has_scalar_form(tape, opcode) or (tracked and get(tape, SCALARS_READY) == 0):
+    if not has_scalar_form(tape, opcode) or (tracked and tape.scalars_ready == 0):
         return deliver_tensor(tape, t, 0, 0)
     x, y = float_value(a), float_value(b)
     z = value_of(tape, opcode, x, y)
@@ -175,15 +172,15 @@ def compute(tape, opcode, count, a, b, out):
 
     False if the rule has neither.
     """
-    n, x, y, z = array_size(out), start_of(tape, a), start_of(tape, b), array_data(out)
+    n, x, y, z = array_size(out), start_of(tape, a), start_of(tape, b), doubles_at(array_data(out))
     x_stride, y_stride = (0 if is_float(tape, a) else 8), (0 if is_float(tape, b) else 8)
-    loop = get(tape, LOOPS) + 16 * opcode
-    if load_i64(loop) != 0:
-        call_loop(load_i64(loop), load_i64(loop + 8), n, x, x_stride, y, y_stride, z, 8, count - 1)
+    loop = tape.loops[opcode]
+    if loop.function != 0:
+        call_loop(loop.function, loop.data, n, x, x_stride, y, y_stride, z, 8, count - 1)
     elif forms_of(tape, opcode) & HAS_EXACT != 0 and has_loops(tape, opcode):
         for j in range(n):
             value = value_of(tape, opcode, load_f64(x + x_stride * j), load_f64(y + y_stride * j))
-            store_f64(z + 8 * j, value)
+            z[j] = value
     else:
         return False
     return True
@@ -197,14 +194,14 @@ def recorded_result(tape, opcode, t, count, a, b, x_handle, y_handle, data, is_c
         if not is_computed:
             handle = UNSUPPORTED
         elif x_handle != 0 or y_handle != 0:
-            handle = call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, 0, count, x_handle, a, y_handle, b, 0, 0, data)
+            handle = call11_word(tape.elementwise_row, tape, opcode, 0, count, x_handle, a, y_handle, b, 0, 0, data)
     return deliver_tensor(tape, t, data, handle)
 
 
 @inline
 def can_be_recorded(tape, x_handle, y_handle):
     """Whether nothing is tracked, or rows of arrays can be written."""
-    return x_handle >= 0 and y_handle >= 0 and ((x_handle == 0 and y_handle == 0) or get(tape, ELEMENTWISE_ROW) != 0)
+    return x_handle >= 0 and y_handle >= 0 and ((x_handle == 0 and y_handle == 0) or tape.elementwise_row != 0)
 
 
 @inline
@@ -221,16 +218,16 @@ def array_result(tape, opcode, t, count, a, b, x_handle, y_handle):
 def length(obj, rank, d):
     """An array's length along a dimension of one of this rank; 1 where it has none."""
     own = d - (rank - array_rank(obj))
-    return load_i64(array_dimensions(obj) + 8 * own) if own >= 0 else 1
+    return array_dimensions(obj)[own] if own >= 0 else 1
 
 
 @inline
 def step(obj, rank, d):
     """Bytes from one element to the next along such a dimension; 0 where the array is stretched."""
     own = d - (rank - array_rank(obj))
-    if own < 0 or load_i64(array_dimensions(obj) + 8 * own) == 1:
+    if own < 0 or array_dimensions(obj)[own] == 1:
         return 0
-    return load_i64(array_strides(obj) + 8 * own)
+    return array_strides(obj)[own]
 
 
 @inline
@@ -243,7 +240,7 @@ def common_shape(tape, a, b):
         n, m = length(a, rank, d), length(b, rank, d)
         if n != m and n != 1 and m != 1:
             return -1
-        put(tape, LENGTHS + d, m if n == 1 else n)
+        tape.lengths[d] = m if n == 1 else n
         size *= m if n == 1 else n
         if size > LARGEST_BLOCK:
             return -1
@@ -253,29 +250,29 @@ def common_shape(tape, a, b):
 @inline
 def stretched_row(tape, opcode, n, x, x_step, y, y_step, z):
     """Values along the last dimension."""
-    loop = get(tape, LOOPS) + 16 * opcode
-    if load_i64(loop) != 0:
-        call_loop(load_i64(loop), load_i64(loop + 8), n, x, x_step, y, y_step, z, 8, 1)
+    loop = tape.loops[opcode]
+    if loop.function != 0:
+        call_loop(loop.function, loop.data, n, x, x_step, y, y_step, z, 8, 1)
         return
     for j in range(n):
-        store_f64(z + 8 * j, value_of(tape, opcode, load_f64(x + x_step * j), load_f64(y + y_step * j)))
+        z[j] = value_of(tape, opcode, load_f64(x + x_step * j), load_f64(y + y_step * j))
 
 
 @inline
 def stretched_values(tape, opcode, a, b, out):
     """Values where one array is stretched along another."""
     rank, size = array_rank(out), array_size(out)
-    n = load_i64(array_dimensions(out) + 8 * (rank - 1))
+    n = array_dimensions(out)[rank - 1]
     x_step, y_step = step(a, rank, rank - 1), step(b, rank, rank - 1)
     for row in range(size // n if n > 0 else 0):
         x, y, rest = array_data(a), array_data(b), row
         for d in range(rank - 2, -1, -1):
-            extent = load_i64(array_dimensions(out) + 8 * d)
+            extent = array_dimensions(out)[d]
             index = rest % extent
             rest = rest // extent
             x += index * step(a, rank, d)
             y += index * step(b, rank, d)
-        stretched_row(tape, opcode, n, x, x_step, y, y_step, array_data(out) + 8 * n * row)
+        stretched_row(tape, opcode, n, x, x_step, y, y_step, from_element(doubles_at(array_data(out)), n * row))
 
 
 @inline
@@ -286,7 +283,7 @@ def stretched_result(tape, opcode, t, a, b, x_handle, y_handle):
         rank = common_shape(tape, a, b)
     if rank < 0:
         return deliver_tensor(tape, t, 0, 0)
-    data = new_array(tape, FLOAT64, rank, tape + 8 * LENGTHS)
+    data = new_array(tape, FLOAT64, rank, tape.lengths)
     if data != 0:
         stretched_values(tape, opcode, a, b, data)
     return recorded_result(tape, opcode, t, 2, a, b, x_handle, y_handle, data, True)
@@ -315,7 +312,7 @@ def result(tape, opcode, count, x, y):
 
     0 if this is not a common case, -1 if an exception is set.
     """
-    x_is_number, y_is_number = type_of(x) == get(tape, FLOAT_TYPE), type_of(y) == get(tape, FLOAT_TYPE)
+    x_is_number, y_is_number = type_of(x) == tape.float_type, type_of(y) == tape.float_type
     tracking = recording(tape)  # first, because this may run Python, which may change what tensors are
     if tracking < 0:
         return -1
@@ -350,7 +347,7 @@ def result(tape, opcode, count, x, y):
 @inline
 def float_from(tape, obj):
     """A new float for an integer; 0 if the object is none, or too large."""
-    if type_of(obj) != get(tape, INT_TYPE):
+    if type_of(obj) != tape.int_type:
         return 0
     value = float_of_integer(obj)
     if value == -1.0 and has_error() != 0:
@@ -362,7 +359,7 @@ def float_from(tape, obj):
     return number
 
 
-@kernel("int64(int64,int64,int64,int64,int64,int64)")
+@kernel("int64(Tape,int64,int64,int64,int64,int64)")
 def operate(tape, opcode, count, exchanged, x, y):
     """Operator of a tensor `x`: ``op(x)``, ``op(x, y)``, or ``op(y, x)`` if exchanged.
 
@@ -375,7 +372,7 @@ def operate(tape, opcode, count, exchanged, x, y):
         second = number if number != 0 else y
         if exchanged != 0:
             first, second = second, x
-        elif type_of(second) == get(tape, FLOAT_TYPE):
+        elif type_of(second) == tape.float_type:
             product = product_of_power(opcode, float_value(second))
             if product >= 0:
                 rule, operands, second = product, 1, x
@@ -384,7 +381,7 @@ def operate(tape, opcode, count, exchanged, x, y):
         release(number)
     if t != 0:
         return 0 if t == -1 else as_operand(tape, count, x, y, t)
-    form = load_i64(get(tape, FALLBACKS) + 16 * opcode + 8 * exchanged)
+    form = tape.fallbacks[2 * opcode + exchanged]
     return as_operand(tape, count, x, y, call_object(form, count, x, y))
 
 
@@ -394,7 +391,7 @@ def sum_of(tape, x):
     tracking = recording(tape)  # first, because this may run Python
     if tracking < 0:
         return -1
-    if type_of(x) != get(tape, TENSOR_TYPE):
+    if type_of(x) != tape.tensor_type:
         return 0
     t = new_tensor(tape)
     if t == 0:
@@ -403,19 +400,19 @@ def sum_of(tape, x):
     a = data_of(tape, x)
     handle = handle_of(tape, x) if tracking > 0 else 0
     common = a != 0 and not is_float(tape, a) and is_block(tape, a) and array_size(a) > 0
-    if not common or handle < 0 or (handle > 0 and get(tape, SUMS_READY) == 0):
+    if not common or handle < 0 or (handle > 0 and tape.sums_ready == 0):
         release(t)
         return 0
-    data = new_float(float_of(get(tape, SUM_START)))
+    data = new_float(float_of(tape.sum_start))
     if data != 0:
         place = data + OBJECT
-        call_loop(get(tape, SUM_LOOP), get(tape, SUM_LOOP_DATA), array_size(a), place, 0, array_data(a), 8, place, 0, 1)
+        call_loop(tape.sum_loop, tape.sum_loop_data, array_size(a), place, 0, array_data(a), 8, place, 0, 1)
         if handle > 0:
-            handle = write_sum(tape, get(tape, SUM_NAME), handle, a, -1, 1.0, data)
+            handle = write_sum(tape, tape.sum_name, handle, a, -1, 1.0, data)
     return deliver_tensor(tape, t, data, handle)
 
 
-@kernel("int64(int64,int64,int64,int64)")
+@kernel("int64(Tape,int64,int64,int64)")
 def sum_method(tape, x, arguments, named):
     """The method `sum`: compiled without arguments, and else its Python form. A new reference; 0 if that raised."""
     count = length_of_tuple(arguments)
@@ -432,7 +429,7 @@ def sum_method(tape, x, arguments, named):
         item = item_of_tuple(arguments, k)
         retain(item)
         set_item_of_tuple(whole, k + 1, item)
-    answer = call_with(get(tape, SUM_FORM), whole, named)
+    answer = call_with(tape.sum_form, whole, named)
     release(whole)
     return answer
 
@@ -440,31 +437,31 @@ def sum_method(tape, x, arguments, named):
 @inline
 def is_leaf_row(tape, slot):
     """Whether a row is that of a leaf, or an alias of it."""
-    opcodes, first = get(tape, OPCODE), get(tape, FIRST)
-    while load_u16(opcodes + 2 * slot) == 0:
-        slot = load_i32(first + 4 * slot)
-    return load_u16(opcodes + 2 * slot) == LEAF | WIDE
+    opcodes, first = tape.opcode, tape.first
+    while opcodes[slot] == 0:
+        slot = first[slot]
+    return opcodes[slot] == LEAF | WIDE
 
 
-@kernel("int64(int64,int64,int64)")
+@kernel("int64(Tape,int64,int64)")
 def finalize(tape, t, nothing):
     """Destructor of tensors: gives the handle back.
 
     If the collector calls it, destructors of other objects in the cycle may see the tensor after this, and keep it. A leaf is
     registered anew then; a result has lost its graph, and recording with it is refused.
     """
-    number = load_i64(t + get(tape, ROW_AT))
+    number = load_i64(t + tape.row_at)
     if number != 0:
         handle = integer_value(number)
         if handle > 0:
             left = 0
             if is_collected(t) != 0:
                 left = UNREGISTERED if is_leaf_row(tape, slot_of(tape, handle)) else COLLECTED
-            store_i64(t + get(tape, ROW_AT), new_integer(left))
+            store_i64(t + tape.row_at, new_integer(left))
             release(number)
-            call2(get(tape, GIVE_BACK), tape, handle)
-    retain(get(tape, NONE))
-    return get(tape, NONE)
+            call2(tape.give_back, tape, handle)
+    retain(tape.none)
+    return tape.none
 
 
 @intrinsic
@@ -505,7 +502,7 @@ def write_thunks(context, tape, table):
     return types.void(types.int64, types.int64), generate
 
 
-@entry("int64(int64,int64)")
+@entry("int64(Tape,int64)")
 def operators(tape, table):
     """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then the destructor and `sum`."""
     write_thunks(tape, table)

@@ -1,32 +1,39 @@
 """What a wide row's record refers to, and the objects that it owns."""
 
 from tapegrad.compilation.jit import inline
+from tapegrad.compilation.memory_types import from_element
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import array_size, array_type_number, get, item_bytes, put
+from tapegrad.engine.memory import array_size, array_type_number, item_bytes
 
 
 @inline
 def argument_count(record):
     """Number of a record's arguments."""
-    return get(record, NAME) >> 32
+    return record.name >> 32
 
 
 @inline
 def argument_kind(record, k):
     """What an argument saved."""
-    return get(record, ARGUMENTS + 2 * k) >> 32
+    return record[ARGUMENTS + 2 * k] >> 32
 
 
 @inline
 def argument_row(record, k):
     """Row of an argument; negative if it is none."""
-    return ((get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000  # sign of an int32
+    return ((record[ARGUMENTS + 2 * k] & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000  # sign of an int32
+
+
+@inline
+def record_dimensions(record):
+    """The lengths of a record's result."""
+    return from_element(record, ARGUMENTS + 2 * argument_count(record))
 
 
 @inline
 def object_count(record):
     """How many objects a record owns."""
-    count = (1 if get(record, PAYLOAD) != 0 else 0) + (1 if get(record, RESULT) != 0 else 0)
+    count = (1 if record.payload != 0 else 0) + (1 if record.result != 0 else 0)
     for k in range(argument_count(record)):
         if argument_kind(record, k) == ARRAY:
             count += 1
@@ -42,19 +49,19 @@ def array_bytes(obj):
 @inline
 def saved_bytes(record):
     """Bytes of the arrays a record keeps alive, counted once a use."""
-    total = array_bytes(get(record, RESULT)) if get(record, RESULT) != 0 else 0
+    total = array_bytes(record.result) if record.result != 0 else 0
     for k in range(argument_count(record)):
         if argument_kind(record, k) == ARRAY:
-            total += array_bytes(get(record, ARGUMENTS + 2 * k + 1))
+            total += array_bytes(record[ARGUMENTS + 2 * k + 1])
     return total
 
 
 @inline
 def discard(record, trash, count):
     """Move what a record owns to the list of objects to release."""
-    if get(record, PAYLOAD) != 0:
-        put(trash, count, get(record, PAYLOAD))
-        put(record, PAYLOAD, 0)
+    if record.payload != 0:
+        trash[count] = record.payload
+        record.payload = 0
         count += 1
     return discard_values(record, trash, count)
 
@@ -62,14 +69,14 @@ def discard(record, trash, count):
 @inline
 def discard_values(record, trash, count):
     """Move the saved arrays of a record to the list of objects to release, its payload not."""
-    if get(record, RESULT) != 0:
-        put(trash, count, get(record, RESULT))
-        put(record, RESULT, 0)
+    if record.result != 0:
+        trash[count] = record.result
+        record.result = 0
         count += 1
     for k in range(argument_count(record)):
         if argument_kind(record, k) == ARRAY:
-            put(trash, count, get(record, ARGUMENTS + 2 * k + 1))
-            put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
+            trash[count] = record[ARGUMENTS + 2 * k + 1]
+            record[ARGUMENTS + 2 * k] &= 0xFFFFFFFF
             count += 1
     return count
 
@@ -77,17 +84,17 @@ def discard_values(record, trash, count):
 @inline
 def pop_object(record):
     """Take one object out of a record."""
-    obj = get(record, PAYLOAD)
+    obj = record.payload
     if obj != 0:
-        put(record, PAYLOAD, 0)
+        record.payload = 0
         return obj
-    obj = get(record, RESULT)
+    obj = record.result
     if obj != 0:
-        put(record, RESULT, 0)
+        record.result = 0
         return obj
     for k in range(argument_count(record)):
         if argument_kind(record, k) == ARRAY:
-            obj = get(record, ARGUMENTS + 2 * k + 1)
-            put(record, ARGUMENTS + 2 * k, get(record, ARGUMENTS + 2 * k) & 0xFFFFFFFF)
+            obj = record[ARGUMENTS + 2 * k + 1]
+            record[ARGUMENTS + 2 * k] &= 0xFFFFFFFF
             return obj
     return 0

@@ -10,12 +10,9 @@ from tapegrad.engine.memory import (
     bits_of,
     call11_word,
     float_value,
-    get,
     is_float,
     item_bytes,
-    load_i64,
     owner,
-    put,
     retain,
 )
 from tapegrad.engine.record_scalars import operand_row
@@ -34,7 +31,7 @@ def save_operand(tape, record, k, slot, obj, needed, overwritten_by):
             put_argument(tape, record, k, slot, NUMBER, bits_of(float_value(obj)))
     elif not needed:
         put_argument(tape, record, k, slot, NOTHING, 0)
-    elif overwritten_by != 0 and owner(get(tape, ARRAY_TYPE), obj) == overwritten_by:
+    elif overwritten_by != 0 and owner(tape.array_type, obj) == overwritten_by:
         put_argument(tape, record, k, slot, STALE, 0)
     else:
         save_array(tape, record, k, slot, obj)
@@ -55,7 +52,7 @@ def is_known(tape, obj):
     return is_float(tape, obj) or array_type_number(obj) <= FLOAT64
 
 
-@kernel("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+@kernel("int64(Tape,int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
 def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
     """Record an elementwise operation on up to three operands, arrays or floats; its handle or why not."""
     number = FLOAT64 if is_float(tape, pz) else array_type_number(pz)
@@ -72,13 +69,13 @@ def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
         if evidence == 2:
             return UNSUPPORTED
     rank = 0 if is_float(tape, pz) else array_rank(pz)
-    if refuse(tape, 4, ARGUMENTS + 6 + rank) or get(tape, SAVED_BYTES) > get(tape, SAVED_LIMIT):
+    if refuse(tape, 4, ARGUMENTS + 6 + rank) or tape.saved_bytes > tape.saved_limit:
         return FULL
     x = operand_row(tape, hx, px)
     y = operand_row(tape, hy, py) if count > 1 else -1
     w = operand_row(tape, hw, pw) if count > 2 else -1
     # Four bits a partial: which of x, y, w, z its text uses.
-    uses = load_i64(get(tape, RULES) + 32 * opcode)
+    uses = tape.rules[opcode].uses
     need = 0
     if x >= 0:
         need |= uses & 15
@@ -87,8 +84,8 @@ def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
     if w >= 0:
         need |= (uses >> 8) & 15
     start = begin_record(tape, 0, count, pz, 0, 0)
-    record = get(tape, SIDE) + 8 * start
-    spoiled = owner(get(tape, ARRAY_TYPE), pz) if in_place != 0 else 0
+    record = tape.side[start]
+    spoiled = owner(tape.array_type, pz) if in_place != 0 else 0
     save_operand(tape, record, 0, x, px, need & 1 != 0, spoiled)
     if count > 1:
         save_operand(tape, record, 1, y, py, need & 2 != 0, spoiled)
@@ -96,30 +93,30 @@ def elementwise_row(tape, opcode, in_place, count, hx, px, hy, py, hw, pw, pz):
         save_operand(tape, record, 2, w, pw, need & 4 != 0, spoiled)
     if need & 8 != 0 and not is_float(tape, pz):
         retain(pz)
-        put(record, RESULT, pz)
-        put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) + array_size(pz) * item_bytes(number))
+        record.result = pz
+        tape.saved_bytes = tape.saved_bytes + array_size(pz) * item_bytes(number)
     return take_handle(tape, write_row(tape, opcode | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,int64)")
 def array1(tape, opcode, hx, px, pz, in_place):
     """Record ``z = op(x)``; `px`, `pz` are addresses of arrays or floats; `in_place`: z overwrote x."""
     if hx < 0:
         return NEW_LEAF
-    return call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, in_place, 1, hx, px, 0, 0, 0, 0, pz)
+    return call11_word(tape.elementwise_row, tape, opcode, in_place, 1, hx, px, 0, 0, 0, 0, pz)
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,int64,int64,int64)")
 def array2(tape, opcode, hx, px, hy, py, pz, in_place):
     """Record ``z = op(x, y)`` on arrays or floats."""
     if hx < 0 or hy < 0:
         return NEW_LEAF
-    return call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, in_place, 2, hx, px, hy, py, 0, 0, pz)
+    return call11_word(tape.elementwise_row, tape, opcode, in_place, 2, hx, px, hy, py, 0, 0, pz)
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,int64,int64,int64,int64,int64)")
 def array3(tape, opcode, hx, px, hy, py, hw, pw, pz, in_place):
     """Record ``z = op(x, y, w)`` on arrays or floats."""
     if hx < 0 or hy < 0 or hw < 0:
         return NEW_LEAF
-    return call11_word(get(tape, ELEMENTWISE_ROW), tape, opcode, in_place, 3, hx, px, hy, py, hw, pw, pz)
+    return call11_word(tape.elementwise_row, tape, opcode, in_place, 3, hx, px, hy, py, hw, pw, pz)

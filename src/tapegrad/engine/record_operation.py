@@ -15,11 +15,9 @@ from tapegrad.engine.memory import (
     array_type_number,
     bits_of,
     float_value,
-    get,
     is_float,
     item_bytes,
     load_i64,
-    put,
     release,
     retain,
 )
@@ -41,6 +39,7 @@ from tapegrad.engine.objects import (
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, write_row
+from tapegrad.engine.structs import words_at
 
 MOST_INPUTS = 60
 RESULT_BIT = 62
@@ -58,7 +57,7 @@ def tracked_inputs(tape, inputs, count):
     tracked, unregistered = 0, False
     for k in range(count):
         t = item_of_tuple(inputs, k)
-        if type_of(t) != get(tape, PLAIN_TENSOR) and type_of(t) != get(tape, ARRAY_CLASS):
+        if type_of(t) != tape.plain_tensor and type_of(t) != tape.array_class:
             return UNSUPPORTED
         handle = handle_of(tape, t)
         if handle != 0:
@@ -70,11 +69,11 @@ def tracked_inputs(tape, inputs, count):
 @inline
 def needed_values(tape, op, tracked):
     """Bit k says whether cotangents of tracked inputs need the value of input k, `RESULT_BIT` whether they need the result."""
-    table, needed, k = integer_value(attribute(tape, op, OPERATION_USES)), 0, 0
-    last = load_i64(table) - 1
+    table, needed, k = words_at(integer_value(attribute(tape, op, OPERATION_USES))), 0, 0
+    last = table[0] - 1
     while tracked >> k != 0:
         if (tracked >> k) & 1 != 0:
-            needed |= load_i64(table + 8 + 8 * min(k, last))
+            needed |= table[1 + min(k, last)]
         k += 1
     return needed
 
@@ -87,7 +86,7 @@ def shape_of_data(tape, data):
     if shape == 0:
         return 0
     for d in range(rank):
-        extent = new_integer(load_i64(array_dimensions(data) + 8 * d))
+        extent = new_integer(array_dimensions(data)[d])
         if extent == 0 or set_item_of_tuple(shape, d, extent) != 0:
             release(shape)
             return 0
@@ -97,7 +96,7 @@ def shape_of_data(tape, data):
 @inline
 def dtype_of_data(tape, data):
     """The dtype object of an array, or that of floats."""
-    dtype = get(tape, DOUBLE) if is_float(tape, data) else load_i64(data + OBJECT + 40)
+    dtype = tape.double if is_float(tape, data) else load_i64(data + OBJECT + 40)
     retain(dtype)
     return dtype
 
@@ -105,7 +104,7 @@ def dtype_of_data(tape, data):
 @inline
 def new_payload(tape, op, inputs, count, attrs):
     """What the row keeps in Python; 0 without memory."""
-    payload = allocate(get(tape, PAYLOAD_CLASS), 0)
+    payload = allocate(tape.payload_class, 0)
     if payload == 0:
         return 0
     retain(op)
@@ -148,13 +147,13 @@ def write_operation(tape, op, inputs, count, extra, more, needed, payload, resul
     """Write record and row; the handle, or `FULL`."""
     rank = 0 if is_float(tape, result) else array_rank(result)
     everything = count + more
-    if refuse(tape, 1 + count, ARGUMENTS + 2 * everything + rank) or get(tape, SAVED_BYTES) > get(tape, SAVED_LIMIT):
+    if refuse(tape, 1 + count, ARGUMENTS + 2 * everything + rank) or tape.saved_bytes > tape.saved_limit:
         return FULL
     for k in range(count):
         operand_row(tape, handle_of(tape, item_of_tuple(inputs, k)), data_at(tape, inputs, k))
     name = integer_value(attribute(tape, op, OPERATION_NUMBER))
     start = begin_record(tape, name, everything, result, payload, 0)
-    record = get(tape, SIDE) + 8 * start
+    record = tape.side[start]
     for k in range(count):
         slot = slot_of(tape, handle_of(tape, item_of_tuple(inputs, k)))
         put_operand(tape, record, k, slot, data_at(tape, inputs, k), (needed >> k) & 1 != 0)
@@ -162,18 +161,18 @@ def write_operation(tape, op, inputs, count, extra, more, needed, payload, resul
         put_operand(tape, record, count + k, -1, data_at(tape, extra, k), True)
     if (needed >> RESULT_BIT) & 1 != 0 and not is_float(tape, result):
         retain(result)
-        put(record, RESULT, result)
-        put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) + array_size(result) * item_bytes(array_type_number(result)))
+        record.result = result
+        tape.saved_bytes = tape.saved_bytes + array_size(result) * item_bytes(array_type_number(result))
     return take_handle(tape, write_row(tape, HOST | WIDE, start, -1, primal_of(tape, result)))
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,int64)")
 def operation_row(tape, op, inputs, extra, attrs, result):
     """Record that an operation made an array or float of tensors, in tuples: the inputs, and what is saved besides them.
 
     The handle; 0 if the result is untracked, `UNSUPPORTED` if this is left to Python.
     """
-    if get(tape, TENSOR_TYPE) != get(tape, PLAIN_TENSOR) or get(tape, RECORDING_OFF) != 0:
+    if tape.tensor_type != tape.plain_tensor or tape.recording_off != 0:
         return UNSUPPORTED
     count, more = length_of_tuple(inputs), length_of_tuple(extra)
     if count < 0 or more < 0 or count > MOST_INPUTS:
@@ -183,10 +182,10 @@ def operation_row(tape, op, inputs, extra, attrs, result):
     if tracked <= 0:
         return tracked
     for k in range(more):
-        if type_of(item_of_tuple(extra, k)) != get(tape, PLAIN_TENSOR):
+        if type_of(item_of_tuple(extra, k)) != tape.plain_tensor:
             return UNSUPPORTED
     if not is_float(tape, result):
-        if type_of(result) != get(tape, ARRAY_TYPE):
+        if type_of(result) != tape.array_type:
             return UNSUPPORTED
         number = array_type_number(result)
         if number != FLOAT64 and number != FLOAT32:

@@ -7,19 +7,7 @@ the tape as it was. An accepted row is answered with its handle.
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.handles import slot_of, take_handle
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import (
-    bits_of,
-    float_value,
-    get,
-    is_float,
-    load_i32,
-    load_i64,
-    load_u8,
-    load_u16,
-    put,
-    store_f64,
-    store_i32,
-)
+from tapegrad.engine.memory import bits_of, float_value, is_float
 from tapegrad.engine.reference_counts import hold, note_unreferenced, unhold
 from tapegrad.engine.rows import refuse, write_row
 from tapegrad.engine.rule_loops import has_loops
@@ -33,19 +21,19 @@ def current_row(tape, handle, value):
     Then an alias row with the new primal is put between, and the handle moved to it: rows never change their value.
     """
     slot = slot_of(tape, handle)
-    overwritten = load_u8(get(tape, FLAGS) + slot) & OVERWRITTEN != 0
-    if load_i64(get(tape, VALUE) + 8 * slot) == bits_of(value) and not overwritten:
+    overwritten = tape.flags[slot] & OVERWRITTEN != 0
+    if bits_of(tape.value[slot]) == bits_of(value) and not overwritten:
         return slot
-    if load_u16(get(tape, OPCODE) + 2 * slot) == 0:  # an alias already: a chain of them would grow with every change
-        if slot == get(tape, ROWS) - 1 and load_i32(get(tape, HELD) + 4 * slot) == 1 and not overwritten:
-            store_f64(get(tape, VALUE) + 8 * slot, value)  # nobody has read it yet
+    if tape.opcode[slot] == 0:  # an alias already: a chain of them would grow with every change
+        if slot == tape.rows - 1 and tape.held[slot] == 1 and not overwritten:
+            tape.value[slot] = value  # nobody has read it yet
             return slot
-        slot = load_i32(get(tape, FIRST) + 4 * slot)
+        slot = tape.first[slot]
     alias = write_row(tape, 0, slot, -1, value)
     before = slot_of(tape, handle)
     if unhold(tape, before) == 0:
         note_unreferenced(tape, before)
-    store_i32(get(tape, HANDLE) + 4 * handle, alias)
+    tape.handle[handle] = alias
     hold(tape, alias)
     return alias
 
@@ -53,9 +41,9 @@ def current_row(tape, handle, value):
 @inline
 def fold(tape, value):
     """Reference of a constant folded into a row."""
-    index = get(tape, CONSTANTS)
-    store_f64(get(tape, CONSTANT) + 8 * index, value)
-    put(tape, CONSTANTS, index + 1)
+    index = tape.constants
+    tape.constant[index] = value
+    tape.constants = index + 1
     return -2 - index
 
 
@@ -63,9 +51,9 @@ def fold(tape, value):
 def is_double(tape, handle):
     """Whether a scalar operand's adjoint is float64, as plain rows take for granted."""
     slot = slot_of(tape, handle)
-    if load_u16(get(tape, OPCODE) + 2 * slot) & WIDE == 0:
+    if tape.opcode[slot] & WIDE == 0:
         return True
-    return get(get(tape, SIDE) + 8 * load_i32(get(tape, FIRST) + 4 * slot), DTYPE) & 255 == FLOAT64
+    return tape.side[tape.first[slot]].dtype & 255 == FLOAT64
 
 
 @inline
@@ -86,7 +74,7 @@ def record_scalars(tape, opcode, count, x_handle, x, y_handle, y, z):
     return take_handle(tape, write_row(tape, opcode, first, second, z))
 
 
-@entry("int64(int64,int64,int64,int64,float64,int64,float64,float64)")
+@entry("int64(Tape,int64,int64,int64,float64,int64,float64,float64)")
 def scalar_row(tape, opcode, count, x_handle, x, y_handle, y, z):
     """Record an operation on float64 scalars."""
     return record_scalars(tape, opcode, count, x_handle, x, y_handle, y, z)

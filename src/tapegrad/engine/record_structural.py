@@ -12,11 +12,8 @@ from tapegrad.engine.memory import (
     array_type_number,
     bits_of,
     float_value,
-    get,
     is_float,
     item_bytes,
-    load_i64,
-    put,
     retain,
 )
 from tapegrad.engine.record_scalars import operand_row
@@ -24,7 +21,7 @@ from tapegrad.engine.records import begin_record, primal_of, put_argument, save_
 from tapegrad.engine.rows import refuse, write_row
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,int64,int64)")
 def view_row(tape, name, handle, px, base, taken, pz):
     """Record a view: ``z[i] = x[offset + strides . i]`` in C order of x.
 
@@ -39,22 +36,22 @@ def view_row(tape, name, handle, px, base, taken, pz):
         return FULL
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
-    record = get(tape, SIDE) + 8 * start
+    record = tape.side[start]
     put_argument(tape, record, 0, slot, NOTHING, 0)
     item = item_bytes(array_type_number(base))
     at = ARGUMENTS + 2 + rank
-    put(record, at, places)
-    put(record, at + 1, (array_data(taken) - array_data(base)) // item)
+    record[at] = places
+    record[at + 1] = (array_data(taken) - array_data(base)) // item
     for d in range(rank):
-        put(record, at + 2 + d, load_i64(array_dimensions(taken) + 8 * d))
-        put(record, at + 2 + places + d, load_i64(array_strides(taken) + 8 * d) // item)
+        record[at + 2 + d] = array_dimensions(taken)[d]
+        record[at + 2 + places + d] = array_strides(taken)[d] // item
     if rank == 0:
-        put(record, at + 2, 1)
-        put(record, at + 3, 1)
+        record[at + 2] = 1
+        record[at + 3] = 1
     return take_handle(tape, write_row(tape, GATHER | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,float64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,Words,float64,int64)")
 def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
     """Record a strided linear map given in words: rank, offset, dimensions, strides (elements).
 
@@ -62,18 +59,18 @@ def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
     """
     if handle < 0:
         return NEW_LEAF
-    places = load_i64(geometry)
+    places = geometry[0]
     rank = 0 if is_float(tape, pz) else array_rank(pz)
     if refuse(tape, 3, ARGUMENTS + 2 + 2 + rank + 2 * places):
         return FULL
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
-    record = get(tape, SIDE) + 8 * start
+    record = tape.side[start]
     put_argument(tape, record, 0, slot, NOTHING, 0)
-    put(record, SCALE, bits_of(scale))
+    record.scale = bits_of(scale)
     at = ARGUMENTS + 2 + rank
     for word in range(2 + 2 * places):
-        put(record, at + word, load_i64(geometry + 8 * word))
+        record[at + word] = geometry[word]
     opcode = SCATTER if scatters != 0 else GATHER
     return take_handle(tape, write_row(tape, opcode | WIDE, start, -1, primal_of(tape, pz)))
 
@@ -92,74 +89,74 @@ def write_sum(tape, name, handle, px, axes, scale, pz):
         return FULL
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
-    record = get(tape, SIDE) + 8 * start
+    record = tape.side[start]
     put_argument(tape, record, 0, slot, NOTHING, 0)
-    put(record, SCALE, bits_of(scale))
+    record.scale = bits_of(scale)
     at = ARGUMENTS + 2 + rank
-    put(record, at, places)
-    put(record, at + 1, 0)
+    record[at] = places
+    record[at + 1] = 0
     if flat:
-        put(record, at + 2, 1 if scalar else array_size(px))
-        put(record, at + 3, 0)
+        record[at + 2] = 1 if scalar else array_size(px)
+        record[at + 3] = 0
     else:
         stride = 1
         for d in range(x_rank - 1, -1, -1):
-            extent = load_i64(array_dimensions(px) + 8 * d)
-            put(record, at + 2 + d, extent)
+            extent = array_dimensions(px)[d]
+            record[at + 2 + d] = extent
             if (axes >> d) & 1:
-                put(record, at + 2 + places + d, 0)
+                record[at + 2 + places + d] = 0
             else:
-                put(record, at + 2 + places + d, stride)
+                record[at + 2 + places + d] = stride
                 stride *= extent
     return take_handle(tape, write_row(tape, SCATTER | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(int64,int64,int64,int64,int64,float64,int64)")
+@entry("int64(Tape,int64,int64,int64,int64,float64,int64)")
 def reduce_row(tape, name, handle, px, axes, scale, pz):
     """Record ``z = scale * sum(x)`` over the axes whose bits are set in `axes` (all: -1)."""
     return write_sum(tape, name, handle, px, axes, scale, pz)
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,Words,Words,Words,int64)")
 def join_row(tape, name, count, handles, objects, inner, pz):
     """Record a concatenation. Word k of `handles`, `objects`, `inner`: handle, array, and elements of input k per outer index."""
     for k in range(count):
-        if load_i64(handles + 8 * k) < 0:
+        if handles[k] < 0:
             return NEW_LEAF
     rank = array_rank(pz)
     if refuse(tape, 1 + count, ARGUMENTS + 3 * count + rank):
         return FULL
     for k in range(count):
-        operand_row(tape, load_i64(handles + 8 * k), load_i64(objects + 8 * k))
+        operand_row(tape, handles[k], objects[k])
     start = begin_record(tape, name, count, pz, 0, count)
-    record = get(tape, SIDE) + 8 * start
+    record = tape.side[start]
     at = ARGUMENTS + 2 * count + rank
     for k in range(count):
-        put_argument(tape, record, k, slot_of(tape, load_i64(handles + 8 * k)), NOTHING, 0)
-        put(record, at + k, load_i64(inner + 8 * k))
+        put_argument(tape, record, k, slot_of(tape, handles[k]), NOTHING, 0)
+        record[at + k] = inner[k]
     return take_handle(tape, write_row(tape, JOIN | WIDE, start, -1, 0.0))
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+@entry("int64(Tape,int64,int64,Words,Words,Words,int64,int64,int64)")
 def host_row(tape, name, count, handles, objects, save, payload, save_result, pz):
     """Record an operation whose derivative Python computes; `payload` is the Python object that knows how.
 
     Word k of `save` says whether the value of input k (an array or a float) is needed.
     """
     for k in range(count):
-        if load_i64(handles + 8 * k) < 0:
+        if handles[k] < 0:
             return NEW_LEAF
     rank = 0 if is_float(tape, pz) else array_rank(pz)
-    if refuse(tape, 1 + count, ARGUMENTS + 2 * count + rank) or get(tape, SAVED_BYTES) > get(tape, SAVED_LIMIT):
+    if refuse(tape, 1 + count, ARGUMENTS + 2 * count + rank) or tape.saved_bytes > tape.saved_limit:
         return FULL
     for k in range(count):
-        operand_row(tape, load_i64(handles + 8 * k), load_i64(objects + 8 * k))
+        operand_row(tape, handles[k], objects[k])
     start = begin_record(tape, name, count, pz, payload, 0)
-    record = get(tape, SIDE) + 8 * start
+    record = tape.side[start]
     for k in range(count):
-        slot = slot_of(tape, load_i64(handles + 8 * k))
-        obj = load_i64(objects + 8 * k)
-        if load_i64(save + 8 * k) == 0:
+        slot = slot_of(tape, handles[k])
+        obj = objects[k]
+        if save[k] == 0:
             put_argument(tape, record, k, slot, NOTHING, 0)
         elif is_float(tape, obj):
             put_argument(tape, record, k, slot, NUMBER, bits_of(float_value(obj)))
@@ -167,17 +164,17 @@ def host_row(tape, name, count, handles, objects, save, payload, save_result, pz
             save_array(tape, record, k, slot, obj)
     if save_result != 0 and not is_float(tape, pz):
         retain(pz)
-        put(record, RESULT, pz)
-        put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) + array_size(pz) * item_bytes(array_type_number(pz)))
+        record.result = pz
+        tape.saved_bytes = tape.saved_bytes + array_size(pz) * item_bytes(array_type_number(pz))
     return take_handle(tape, write_row(tape, HOST | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(int64,int64,int64)")
+@entry("int64(Tape,int64,int64)")
 def leaf_row(tape, payload, px):
     """Register a leaf; `payload` leads back to its tensor."""
     rank = 0 if is_float(tape, px) else array_rank(px)
     if refuse(tape, 1, ARGUMENTS + rank):
         return FULL
     start = begin_record(tape, 0, 0, px, payload, 0)
-    put(tape, LEAVES, get(tape, LEAVES) + 1)
+    tape.leaves = tape.leaves + 1
     return take_handle(tape, write_row(tape, LEAF | WIDE, start, -1, primal_of(tape, px)))

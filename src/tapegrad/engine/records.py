@@ -11,11 +11,9 @@ from tapegrad.engine.memory import (
     bits_of,
     float_of,
     float_value,
-    get,
     is_float,
     item_bytes,
     load_i64,
-    put,
     retain,
 )
 from tapegrad.engine.reference_counts import hold
@@ -24,26 +22,26 @@ from tapegrad.engine.reference_counts import hold
 @inline
 def begin_record(tape, name, arguments, result, payload, extra):
     """Write the fixed part of a record for the row that comes next; its first word."""
-    start = get(tape, SIDE_ROWS)
-    record = get(tape, SIDE) + 8 * start
+    start = tape.side_rows
+    record = tape.side[start]
     rank, size, number = 0, 1, FLOAT64
     if not is_float(tape, result):
         rank, size, number = array_rank(result), array_size(result), array_type_number(result)
     words = ARGUMENTS + 2 * arguments + rank + extra
-    put(record, LENGTH, words)
-    put(record, NAME, name | (arguments << 32))
-    put(record, SERIAL, get(tape, CLOCK) + 1)
-    put(record, PAYLOAD, payload)
-    put(record, SIZE, size)
-    put(record, DTYPE, number | (rank << 8))
-    put(record, RESULT, 0)
-    put(record, SCALE, bits_of(1.0))
+    record.length = words
+    record.name = name | (arguments << 32)
+    record.serial = tape.clock + 1
+    record.payload = payload
+    record.size = size
+    record.dtype = number | (rank << 8)
+    record.result = 0
+    record.scale = bits_of(1.0)
     dimensions = ARGUMENTS + 2 * arguments
     for d in range(rank):
-        put(record, dimensions + d, load_i64(array_dimensions(result) + 8 * d))
+        record[dimensions + d] = array_dimensions(result)[d]
     if payload != 0:
         retain(payload)
-    put(tape, SIDE_ROWS, start + words)
+    tape.side_rows = start + words
     return start
 
 
@@ -68,13 +66,13 @@ def put_argument(tape, record, k, reference, kind, saved):
     """Write the two words of a record's argument."""
     if reference >= 0:
         hold(tape, reference)
-    put(record, ARGUMENTS + 2 * k, (reference & 0xFFFFFFFF) | (kind << 32))
-    put(record, ARGUMENTS + 2 * k + 1, saved)
+    record[ARGUMENTS + 2 * k] = (reference & 0xFFFFFFFF) | (kind << 32)
+    record[ARGUMENTS + 2 * k + 1] = saved
 
 
 @inline
 def save_array(tape, record, k, reference, obj):
     """Keep an array alive for the reverse sweep."""
     retain(obj)
-    put(tape, SAVED_BYTES, get(tape, SAVED_BYTES) + array_size(obj) * item_bytes(array_type_number(obj)))
+    tape.saved_bytes = tape.saved_bytes + array_size(obj) * item_bytes(array_type_number(obj))
     put_argument(tape, record, k, reference, ARRAY, obj)

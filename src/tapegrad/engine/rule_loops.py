@@ -1,52 +1,50 @@
 """Rules by their loops: those of the common rules are one kernel, and each other rule has one, which is loaded when it is used."""
 
 from tapegrad.compilation.jit import entry, inline, kernel
+from tapegrad.compilation.memory_types import address_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import call8, get, load_f64, store_f64
+from tapegrad.engine.memory import call8
 
 
 @inline
 def own_loops(kernels, opcode):
     """Address of the loops of a rule that is not among the common ones; 0 if they are not loaded."""
-    return get(kernels, KERNEL_COUNT + opcode - COMMON)
+    return kernels[KERNEL_COUNT + opcode - COMMON]
 
 
 @inline
 def loops_of(kernels, opcode):
     """Address of the kernel that has the loops of a rule's partials."""
-    return get(kernels, PARTIAL_BLOCK) if opcode < COMMON else own_loops(kernels, opcode)
+    return kernels[PARTIAL_BLOCK] if opcode < COMMON else own_loops(kernels, opcode)
 
 
 @inline
 def has_loops(tape, opcode):
     """Whether the loops of a rule are loaded: without them no row of it is recorded."""
-    return opcode < COMMON or own_loops(get(tape, KERNEL_TABLE), opcode) != 0
+    return opcode < COMMON or own_loops(tape.kernel_table, opcode) != 0
 
 
 @inline
 def value_by_loop(tape, opcode, x, y):
     """A rule's value on scalars by its own loops."""
-    x_at, y_at, z_at = tape + 8 * OPERAND_X, tape + 8 * OPERAND_Y, tape + 8 * VALUE_OF_LOOP
-    store_f64(x_at, x)
-    store_f64(y_at, y)
-    call8(own_loops(get(tape, KERNEL_TABLE), opcode), PRIMAL_LOOP, 1, x_at, y_at, y_at, y_at, y_at, z_at)
-    return load_f64(z_at)
+    x_at, y_at, z_at = address_of(tape, OPERAND_X), address_of(tape, OPERAND_Y), address_of(tape, VALUE_OF_LOOP)
+    tape.operand_x = x
+    tape.operand_y = y
+    call8(own_loops(tape.kernel_table, opcode), PRIMAL_LOOP, 1, x_at, y_at, y_at, y_at, y_at, z_at)
+    return tape.value_of_loop
 
 
-@kernel("void(int64,int64,int64,int64,float64,float64,float64,int64)")
+@kernel("void(Words,int64,int64,int64,float64,float64,float64,Doubles)")
 def other_scalars(kernels, opcode, has_x, has_y, x, y, z, out):
     """Both partials of a plain row whose rule is not among the common ones, into two words that three more follow."""
-    loops, x_at, y_at, z_at, one = own_loops(kernels, opcode), out + 16, out + 24, out + 32, out + 40
-    store_f64(x_at, x)
-    store_f64(y_at, y)
-    store_f64(z_at, z)
-    store_f64(one, 1.0)
-    store_f64(out, 1.0)
-    store_f64(out + 8, 1.0)
+    loops = own_loops(kernels, opcode)
+    out[2], out[3], out[4], out[5] = x, y, z, 1.0
+    out[0], out[1] = 1.0, 1.0
+    x_at, y_at, z_at, one = address_of(out, 2), address_of(out, 3), address_of(out, 4), address_of(out, 5)
     if has_x:
         call8(loops, 0, 1, x_at, y_at, y_at, z_at, one, out)
     if has_y:
-        call8(loops, 1, 1, x_at, y_at, y_at, z_at, one, out + 8)
+        call8(loops, 1, 1, x_at, y_at, y_at, z_at, one, address_of(out, 1))
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)")

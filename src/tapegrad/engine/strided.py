@@ -19,7 +19,6 @@ from tapegrad.engine.memory import (
     load_u8,
     store_f32,
     store_f64,
-    store_i64,
     u8,
 )
 
@@ -47,11 +46,11 @@ def locate(rank, dimensions, strides, counter, start):
     """Set the counter to flat index `start` and return the byte offset there."""
     offset = 0
     for d in range(rank - 1, -1, -1):
-        extent = load_i64(dimensions + 8 * d)
+        extent = dimensions[d]
         above = start // extent
         index = start - above * extent
-        store_i64(counter + 8 * d, index)
-        offset += index * load_i64(strides + 8 * d)
+        counter[d] = index
+        offset += index * strides[d]
         start = above
     return offset
 
@@ -60,25 +59,25 @@ def locate(rank, dimensions, strides, counter, start):
 def carry(rank, dimensions, strides, counter, offset):
     """Move a counter whose last index ran over to the next row; the new byte offset."""
     d = rank - 1
-    while d > 0 and load_i64(counter + 8 * d) == load_i64(dimensions + 8 * d):
-        offset += load_i64(strides + 8 * (d - 1)) - load_i64(counter + 8 * d) * load_i64(strides + 8 * d)
-        store_i64(counter + 8 * d, 0)
-        store_i64(counter + 8 * (d - 1), load_i64(counter + 8 * (d - 1)) + 1)
+    while d > 0 and counter[d] == dimensions[d]:
+        offset += strides[d - 1] - counter[d] * strides[d]
+        counter[d] = 0
+        counter[d - 1] += 1
         d -= 1
     return offset
 
 
-@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64,Words,Words,Words,int64,int64)")
 def gather_block(target, source, number, rank, dimensions, strides, counter, start, count):
     """Copy `count` elements from flat index `start` on into the contiguous float64 block at `target`."""
     out = f64(target, count)
     offset = locate(rank, dimensions, strides, counter, start)
     last = rank - 1
-    extent = load_i64(dimensions + 8 * last)
-    step = load_i64(strides + 8 * last)
+    extent = dimensions[last]
+    step = strides[last]
     done = 0
     while done < count:
-        index = load_i64(counter + 8 * last)
+        index = counter[last]
         run = min(count - done, extent - index)
         at = source + offset
         if step == 0:
@@ -101,7 +100,7 @@ def gather_block(target, source, number, rank, dimensions, strides, counter, sta
                 out[done + j] = read(at + j * step, number)
         done += run
         offset += run * step
-        store_i64(counter + 8 * last, index + run)
+        counter[last] = index + run
         if index + run == extent and done < count:
             offset = carry(rank, dimensions, strides, counter, offset)
 
@@ -134,17 +133,17 @@ def add_at(address, number, value):
         store_f32(address, (load_f32(address) + value))
 
 
-@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+@kernel("void(int64,int64,int64,int64,Words,Words,Words,int64,int64)")
 def scatter_block(target, number, source, rank, dimensions, strides, counter, start, count):
     """Add `count` contiguous float64 values to the strided places from flat index `start` on."""
     values = f64(source, count)
     offset = locate(rank, dimensions, strides, counter, start)
     last = rank - 1
-    extent = load_i64(dimensions + 8 * last)
-    step = load_i64(strides + 8 * last)
+    extent = dimensions[last]
+    step = strides[last]
     done = 0
     while done < count:
-        index = load_i64(counter + 8 * last)
+        index = counter[last]
         run = min(count - done, extent - index)
         at = target + offset
         if step == 0:
@@ -158,7 +157,7 @@ def scatter_block(target, number, source, rank, dimensions, strides, counter, st
                 add_at(at + j * step, number, values[done + j])
         done += run
         offset += run * step
-        store_i64(counter + 8 * last, index + run)
+        counter[last] = index + run
         if index + run == extent and done < count:
             offset = carry(rank, dimensions, strides, counter, offset)
 

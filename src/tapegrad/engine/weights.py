@@ -1,29 +1,28 @@
 """Second partials weighted with adjoints: what the second derivative of one output adds, whatever the direction."""
 
 from tapegrad.compilation.jit import entry
+from tapegrad.compilation.memory_types import address_of
 from tapegrad.engine.linear_layout import *
-from tapegrad.engine.memory import f64, get, load_f64, load_i32, load_i64, store_f64
+from tapegrad.engine.memory import f64
 from tapegrad.rules.special import mul0
 
 
-@entry("int64(int64,int64)")
+@entry("int64(Linear,Doubles)")
 def weigh(linear, bars):
     """Multiply the adjoint of each row into its second partials; zero."""
-    at, curve = get(linear, ENTRY), get(linear, CURVES)
-    for _ in range(get(linear, ENTRIES)):
-        kind = load_i32(at)
+    entries, curves = linear.entry, linear.curves
+    for number in range(linear.entries):
+        entry, curve = entries[number], curves[number]
+        kind = entry.kind
         if kind == CURVED_PLAIN:
-            g = load_f64(bars + 8 * load_i32(at + 4))
-            for k in range(3):
-                store_f64(curve + 8 * k, mul0(g, load_f64(curve + 8 * k)))
+            g = bars[entry.place]
+            curve.xx, curve.xy, curve.yy = mul0(g, curve.xx), mul0(g, curve.xy), mul0(g, curve.yy)
         elif kind == CURVED_MAP:
-            program = get(linear, PROGRAM) + 8 * load_i64(at + 8)
-            if get(program, MAP_BAR) >= 0:  # else another entry shares the factors
-                size = get(program, MAP_SIZE)
-                weights = f64(get(linear, FACTORS) + 8 * get(program, MAP_FACTOR), size)
-                g = f64(bars + 8 * get(program, MAP_BAR), size)
+            program = linear.program[entry.program]
+            if program.bar >= 0:  # else another entry shares the factors
+                size = program.size
+                weights = f64(address_of(linear.factors, program.factor), size)
+                adjoints = f64(address_of(bars, program.bar), size)
                 for e in range(size):
-                    weights[e] = mul0(g[e], weights[e])
-        at += ENTRY_BYTES
-        curve += CURVE_BYTES
+                    weights[e] = mul0(adjoints[e], weights[e])
     return 0

@@ -39,6 +39,7 @@ import numpy as np
 from numpy import ceil, floor, trunc
 
 from tapegrad.compilation.jit import always_inline, entry, inline, kernel
+from tapegrad.compilation.memory_types import *
 
 round = np.rint
 """
@@ -78,20 +79,19 @@ def _scalar_partials() -> str:
     """
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,int64,float64,float64,float64,int64)")',
+            '@kernel("void(Words,int64,int64,int64,float64,float64,float64,Doubles)")',
             "def scalar_partials(kernels, opcode, has_x, has_y, x, y, z, out):",
             "    nan, dx, dy = math.nan, 0.0, 0.0",
             *_branches(_scalar_cases(inlined=False), "opcode"),
-            "    store_f64(out, dx)",
-            "    store_f64(out + 8, dy)",
+            "    out[0], out[1] = dx, dy",
             "",
             "@always_inline",
             "def partials(sweep, opcode, has_x, has_y, x, y, z):",
             *_branches([(opcode, [*body, "return dx, dy"]) for opcode, body in _scalar_cases(inlined=True)], "opcode"),
-            "    kernels, scratch = get(sweep, KERNELS), get(sweep, SCRATCH)",
-            "    kernel = get(kernels, SCALAR_PARTIALS if opcode < COMMON else OTHER_SCALARS)",
+            "    kernels, scratch = sweep.kernels, sweep.scratch",
+            "    kernel = kernels[SCALAR_PARTIALS if opcode < COMMON else OTHER_SCALARS]",
             "    call_scalar(kernel, kernels, opcode, has_x, has_y, x, y, z, scratch)",
-            "    return load_f64(scratch), load_f64(scratch + 8)",
+            "    return scratch[0], scratch[1]",
             "",
         ]
     )
@@ -186,9 +186,9 @@ def source() -> str:
         if isinstance(node, ast.FunctionDef):
             node.decorator_list.append(ast.Name("inline"))
     parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
-    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:2]]
+    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:3]]
     parts += [_operators(), _scalar_partials(), _partial_block(), *map(_own_loops, RULES[COMMON:])]
-    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[2:]]
+    parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[3:]]
     return "\n\n".join(parts) + "\n"
 
 
@@ -202,13 +202,11 @@ def _second_partials() -> str:
     blocks = [(number, _loop(names_in(text), text)) for number, text in enumerate(second_texts())]
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,int64,float64,float64,float64,int64)")',
+            '@kernel("void(Words,int64,int64,int64,float64,float64,float64,Doubles)")',
             "def second_scalar(kernels, opcode, has_x, has_y, x, y, z, out):",
             "    xx, xy, yy = 0.0, 0.0, 0.0",
             *_branches(scalars, "opcode"),
-            "    store_f64(out, xx)",
-            "    store_f64(out + 8, xy)",
-            "    store_f64(out + 16, yy)",
+            "    out[0], out[1], out[2] = xx, xy, yy",
             "",
             '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
             "def second_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",

@@ -33,7 +33,8 @@ TABLES = ("rules", "second_partials")
 
 # What the code is made from, besides the modules of `engine`.
 SOURCES = (
-    "compilation/jit.py", "kernels/generated_text.py", "kernels/opcodes.py", "kernels/second_partials.py", "library_build/build.py",
+    "compilation/jit.py", "compilation/memory_types.py", "kernels/generated_text.py",
+    "kernels/opcodes.py", "kernels/second_partials.py", "library_build/build.py",
     "library_build/glue.py", "nopython/tape/columns.py", "nopython/tape/lane_sweeps.py", "nopython/tape/reverse_sweep.py",
     "nopython/tape/sweep_entries.py", "rules/special.py", "rules/table.py",
 )  # fmt: skip

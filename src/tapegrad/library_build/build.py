@@ -70,7 +70,7 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
     functions, codes = [], []
     for name, lazy in space.items():
         if isinstance(lazy, Lazy):
-            made: Any = numba.cfunc(lazy.signature, error_model="numpy")(lazy.function)
+            made: Any = numba.cfunc(jit.typed(lazy.signature), error_model="numpy")(lazy.function)
             functions.append(Function(name, lazy.signature, made.native_name, lazy.is_entry, lazy.nogil))
             codes.append(made.inspect_llvm())
     return functions, codes

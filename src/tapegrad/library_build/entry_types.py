@@ -26,7 +26,7 @@ HEAD = """# Compiled entries that the tape calls, by `python -m tapegrad.library
 class Entries:
 """
 WIDTH = 132
-TYPES = {"int64": "int", "float64": "float"}
+TYPES = {"float64": "float"}  # what else there is are integers and addresses
 
 
 def _signature(node: ast.FunctionDef) -> str | None:
@@ -44,7 +44,7 @@ def _declarations() -> Iterator[tuple[str, str, str]]:
         if isinstance(node, ast.FunctionDef) and signature is not None:
             result, _, types = signature.rstrip(")").partition("(")
             pairs = zip((argument.arg for argument in node.args.args), types.split(","), strict=True)
-            yield node.name, ", ".join(f"{name}: {TYPES[kind]}" for name, kind in pairs), TYPES[result]
+            yield node.name, ", ".join(f"{name}: {TYPES.get(kind, 'int')}" for name, kind in pairs), TYPES.get(result, "int")
 
 
 def _places() -> dict[str, str]:

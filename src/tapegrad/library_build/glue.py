@@ -13,8 +13,8 @@ from tapegrad.kernels.library import MODULE
 
 __all__ = ["Function", "glue"]
 
-KINDS = {"int64": "i64", "float64": "double", "void": "void"}
-READ = {"int64": ("PyLong_AsLongLong", "icmp eq i64", "-1"), "float64": ("PyFloat_AsDouble", "fcmp oeq double", "-1.0")}
+KINDS = {"float64": "double", "void": "void"}  # what else there is are integers, or addresses under the name of what is there
+READ = {"i64": ("PyLong_AsLongLong", "icmp eq i64", "-1"), "double": ("PyFloat_AsDouble", "fcmp oeq double", "-1.0")}
 
 
 class Function(NamedTuple):
@@ -99,24 +99,29 @@ define ptr @PyInit_{module}() {{
 }}"""
 
 
+def _kinds(function: Function) -> list[str]:
+    """LLVM's types of the result and of the arguments."""
+    return [KINDS.get(kind, "i64") for kind in re.findall(r"\w+", function.signature)]
+
+
 def _shim(function: Function) -> str:
-    result, *kinds = re.findall(r"\w+", function.signature)
-    if result != "int64":
+    result, *kinds = _kinds(function)
+    if result != "i64":
         raise TypeError(f"the entry {function.name} returns {result}; entries of a library return int64")
     arguments = ""
     for k, kind in enumerate(kinds):
         read, compare, failure = READ[kind]
-        arguments += ARGUMENT.format(k=k, next=k + 1, kind=KINDS[kind], read=read, compare=compare, failure=failure)
+        arguments += ARGUMENT.format(k=k, next=k + 1, kind=kind, read=read, compare=compare, failure=failure)
     return SHIM.format(
         name=function.name, size=len(function.name) + 1, symbol=function.symbol, count=len(kinds), arguments=arguments,
-        values=", ".join(f"{KINDS[kind]} %value{k}" for k, kind in enumerate(kinds)),
+        values=", ".join(f"{kind} %value{k}" for k, kind in enumerate(kinds)),
         before=RELEASE if function.nogil else "", after=RESTORE if function.nogil else "",
     )  # fmt: skip
 
 
 def _declaration(function: Function) -> str:
-    result, *kinds = re.findall(r"\w+", function.signature)
-    return f"\ndeclare {KINDS[result]} @{function.symbol}({', '.join(KINDS[kind] for kind in kinds)})"
+    result, *kinds = _kinds(function)
+    return f"\ndeclare {result} @{function.symbol}({', '.join(kinds)})"
 
 
 def glue(functions: list[Function]) -> str:

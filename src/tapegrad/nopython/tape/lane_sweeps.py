@@ -18,7 +18,7 @@ from numba.core.extending import intrinsic
 
 from tapegrad.compilation.jit import always_inline
 from tapegrad.nopython.tape import columns
-from tapegrad.nopython.tape.sweep_entries import f64, i32, matrix, sweep_entry, tape_of, word
+from tapegrad.nopython.tape.sweep_entries import f64, i32, matrix, sweep_entry, tape_of
 
 __all__ = ["CURVE", "PULL", "PUSH", "curve_along", "curve_once", "weigh"]
 
@@ -188,8 +188,8 @@ def curve_lanes(add, lanes, rows, partials, tangents, bar, last, pairs, triplets
 
 # Arguments: header, what is worked on, rows of the results, and a matrix for each side with its columns from `start` to `stop`.
 @sweep_entry(10)
-def push_1(header, tangents, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
+def push_1(recording, tangents, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
     dots, ends = f64(tangents, (last + 1) * 1), i32(outs, results)
     sides = matrix(given, inputs, width), matrix(found, results, width)
     push_lanes(add_1, 1, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
@@ -197,8 +197,8 @@ def push_1(header, tangents, outs, results, given, inputs, found, width, start, 
 
 
 @sweep_entry(10)
-def push_8(header, tangents, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
+def push_8(recording, tangents, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
     dots, ends = f64(tangents, (last + 1) * 8), i32(outs, results)
     sides = matrix(given, inputs, width), matrix(found, results, width)
     push_lanes(add_8, 8, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
@@ -206,8 +206,8 @@ def push_8(header, tangents, outs, results, given, inputs, found, width, start, 
 
 
 @sweep_entry(10)
-def push_32(header, tangents, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
+def push_32(recording, tangents, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
     dots, ends = f64(tangents, (last + 1) * 32), i32(outs, results)
     sides = matrix(given, inputs, width), matrix(found, results, width)
     push_lanes(add_32, 32, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
@@ -215,8 +215,8 @@ def push_32(header, tangents, outs, results, given, inputs, found, width, start,
 
 
 @sweep_entry(10)
-def pull_1(header, bars, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
+def pull_1(recording, bars, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
     bar, ends = f64(bars, (last + 1) * 1), i32(outs, results)
     sides = matrix(given, results, width), matrix(found, inputs, width)
     pull_lanes(add_1, 1, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
@@ -224,8 +224,8 @@ def pull_1(header, bars, outs, results, given, inputs, found, width, start, stop
 
 
 @sweep_entry(10)
-def pull_8(header, bars, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
+def pull_8(recording, bars, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
     bar, ends = f64(bars, (last + 1) * 8), i32(outs, results)
     sides = matrix(given, results, width), matrix(found, inputs, width)
     pull_lanes(add_8, 8, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
@@ -233,8 +233,8 @@ def pull_8(header, bars, outs, results, given, inputs, found, width, start, stop
 
 
 @sweep_entry(10)
-def pull_32(header, bars, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
+def pull_32(recording, bars, outs, results, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
     bar, ends = f64(bars, (last + 1) * 32), i32(outs, results)
     sides = matrix(given, results, width), matrix(found, inputs, width)
     pull_lanes(add_32, 32, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
@@ -242,22 +242,22 @@ def pull_32(header, bars, outs, results, given, inputs, found, width, start, sto
 
 
 @sweep_entry(10)
-def curve_8(header, tangents, bars, weights, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
-    count = word(header, columns.TRIPLETS)
+def curve_8(recording, tangents, bars, weights, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
+    count = recording.triplets
     dots, bar = f64(tangents, (last + 1) * 8), f64(bars, (last + 1) * 8)
-    triplets, weighed = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(weights, count)
+    triplets, weighed = i32(recording.triplet_column, 3 * count), f64(weights, count)
     sides = matrix(given, inputs, width), matrix(found, inputs, width)
     curve_lanes(add_8, 8, rows, partials, dots, bar, last, pairs, triplets, weighed, count, sides[0], sides[1], start, stop)
     return 0
 
 
 @sweep_entry(10)
-def curve_32(header, tangents, bars, weights, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(header)
-    count = word(header, columns.TRIPLETS)
+def curve_32(recording, tangents, bars, weights, given, inputs, found, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
+    count = recording.triplets
     dots, bar = f64(tangents, (last + 1) * 32), f64(bars, (last + 1) * 32)
-    triplets, weighed = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(weights, count)
+    triplets, weighed = i32(recording.triplet_column, 3 * count), f64(weights, count)
     sides = matrix(given, inputs, width), matrix(found, inputs, width)
     curve_lanes(add_32, 32, rows, partials, dots, bar, last, pairs, triplets, weighed, count, sides[0], sides[1], start, stop)
     return 0
@@ -269,10 +269,10 @@ CURVE = {8: curve_8, 32: curve_32}
 
 
 @sweep_entry(3)
-def weigh(header, bars, found):
+def weigh(recording, bars, found):
     """Second partials times the adjoints of the rows that have them; zero for what is garbage, as a row read beyond an end is."""
-    last, count = word(header, columns.ROWS), word(header, columns.TRIPLETS)
-    triplets, seconds = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(word(header, columns.SECOND_COLUMN), count)
+    last, count = recording.rows, recording.triplets
+    triplets, seconds = i32(recording.triplet_column, 3 * count), f64(recording.second_column, count)
     bar, weights = f64(bars, last + 1), f64(found, count)
     for k in range(count):
         owner, a, b = triplets[3 * k], triplets[3 * k + 1], triplets[3 * k + 2]
@@ -283,11 +283,11 @@ def weigh(header, bars, found):
 
 
 @sweep_entry(9)
-def curve_once(header, dots, adjoints, ends, results, cotangents, direction, products, inputs):
+def curve_once(recording, dots, adjoints, ends, results, cotangents, direction, products, inputs):
     """One direction: adjoints and their tangents, which stand side by side, in one pass backwards."""
-    rows, partials, last, pairs = tape_of(header)
-    count = word(header, columns.TRIPLETS)
-    triplets, seconds = i32(word(header, columns.TRIPLET_COLUMN), 3 * count), f64(word(header, columns.SECOND_COLUMN), count)
+    rows, partials, last, pairs = tape_of(recording)
+    count = recording.triplets
+    triplets, seconds = i32(recording.triplet_column, 3 * count), f64(recording.second_column, count)
     tangents, bars, outs, seeds = f64(dots, last + 1), f64(adjoints, 2 * (last + 1)), i32(ends, results), f64(cotangents, results)
     given, found = f64(direction, inputs), f64(products, inputs)
     tangents[0] = 0.0
@@ -359,10 +359,10 @@ def absolute(x, y):
 
 
 @sweep_entry(7)
-def curve_along(header, adjoints, ends, results, cotangents, products, inputs):
+def curve_along(recording, adjoints, ends, results, cotangents, products, inputs):
     """The direction with which the rows were recorded: adjoints and their tangents in one pass backwards."""
-    rows, partials, last, pairs = tape_of(header)
-    changes, bars = f64(word(header, columns.CHANGE_COLUMN), pairs), f64(adjoints, 2 * (last + 1))
+    rows, partials, last, pairs = tape_of(recording)
+    changes, bars = f64(recording.change_column, pairs), f64(adjoints, 2 * (last + 1))
     outs, seeds, found = i32(ends, results), f64(cotangents, results), f64(products, inputs)
     clear(bars, 2 * (last + 1))
     for j in range(results):

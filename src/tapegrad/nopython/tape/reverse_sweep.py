@@ -8,8 +8,8 @@ __all__ = ["sweep"]
 
 
 @sweep_entry(2)
-def sweep(header, bars):  # type: ignore[no-untyped-def]
-    rows, partials, last, pairs = tape_of(header)
+def sweep(recording, bars):  # type: ignore[no-untyped-def]
+    rows, partials, last, pairs = tape_of(recording)
     bar = f64(bars, last + 1)
     row = last
     g = bar[row]

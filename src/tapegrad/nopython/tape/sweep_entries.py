@@ -9,22 +9,24 @@ from numba import carray, types
 from numba.core.extending import intrinsic
 
 from tapegrad.compilation.jit import Lazy, always_inline, entry
+from tapegrad.compilation.memory_types import struct
 from tapegrad.engine import memory
-from tapegrad.nopython.tape.columns import PAIRS, PARTIAL_COLUMN, ROW_COLUMN, ROWS
+from tapegrad.nopython.tape import columns
 from tapegrad.tape.tape import TAPE
 
-__all__ = ["PREFIX", "f64", "i32", "matrix", "sweep_entry", "tape_of", "word"]
+__all__ = ["PREFIX", "f64", "i32", "matrix", "sweep_entry", "tape_of"]
 
 f64: Any = memory.f64
-word: Any = memory.get  # of a header
 PREFIX = "recorded_"  # of the names in the library
+# The header of a recording, for sweeps; its words are those of the columns' file, in small letters.
+Recording: Any = struct("Recording", {name.lower(): word for name, word in vars(columns).items() if name in columns.HEADER})
 
 
 def sweep_entry(count: int) -> Callable[[Callable[..., Any]], Lazy]:
-    """An entry that takes `count` whole numbers, and returns one."""
+    """An entry that takes a recording and further whole numbers, `count` in all, and returns one."""
 
     def declare(function: Callable[..., Any]) -> Lazy:
-        compiled = entry(f"int64({','.join(['int64'] * count)})", nogil=True)(function)
+        compiled = entry(f"int64({','.join(['Recording'] + ['int64'] * (count - 1))})", nogil=True)(function)
 
         def build() -> Any:
             TAPE.load()
@@ -63,7 +65,7 @@ def matrix(address, n, m):  # type: ignore[no-untyped-def]
 
 
 @always_inline
-def tape_of(header):  # type: ignore[no-untyped-def]
+def tape_of(recording):  # type: ignore[no-untyped-def]
     """Rows, partials, number of the last row, and number of pairs."""
-    pairs = word(header, PAIRS)
-    return i32(word(header, ROW_COLUMN), pairs), f64(word(header, PARTIAL_COLUMN), pairs), word(header, ROWS), pairs
+    pairs = recording.pairs
+    return i32(recording.row_column, pairs), f64(recording.partial_column, pairs), recording.rows, pairs

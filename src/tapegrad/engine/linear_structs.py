@@ -1,0 +1,45 @@
+"""What the words of a linear tape hold, as structs and columns."""
+
+from numba import types
+
+from tapegrad.compilation.memory_types import DOUBLES, WORDS, Column, struct
+from tapegrad.engine.linear_layout import *
+from tapegrad.engine.structs import fields
+
+# Where a map is, `program` is the word of its program, and else there are two arguments and their partials.
+Entry = struct(
+    "Entry",
+    {"kind": 0, "place": 0.5, "x": 1, "y": 1.5, "program": 1, "p": 2, "q": 3},
+    ENTRY_BYTES // 8,
+    kind=types.int32,
+    place=types.int32,
+    x=types.int32,
+    y=types.int32,
+    p=types.float64,
+    q=types.float64,
+)
+Curve = struct(
+    "Curve",
+    {"xx": 0, "xy": 1, "yy": 2},
+    CURVE_BYTES // 8,
+    xx=types.float64,
+    xy=types.float64,
+    yy=types.float64,
+)
+Map = struct(
+    "Map",
+    fields(globals(), "MAP_SIZE", "MAP_DIMENSIONS", "MAP_") | {"dimensions": MAP_DIMENSIONS},
+    1,  # a program starts at any word
+    dimensions=[WORDS],
+)
+SecondPartials = struct("SecondPartials", {"numbers": 0, "uses": 6}, 12, numbers=[WORDS], uses=[WORDS])
+Linear = struct(
+    "Linear",
+    fields(globals(), "ENTRIES", "LINEAR_WORDS"),
+    entry=Column(Entry),
+    curves=Column(Curve),
+    program=Column(Map),
+    factors=DOUBLES,
+    place_of=WORDS,
+    second_table=Column(SecondPartials),
+)
