@@ -34,9 +34,10 @@ stress: $(VENV)/dev.stamp
 oracle: $(VENV)/oracle.stamp
 	$(BIN)/python -m pytest tests/oracle
 
-# Compiled functions of packages that people use; installs the packages.
+# Compiled functions of packages that people use, and packages that are built on autograd, with a table of their fits; installs them.
 packages: $(VENV)/packages.stamp
-	$(BIN)/python -m pytest tests/nopython/test_nopython_packages.py
+	$(BIN)/python -m pytest tests/nopython/test_nopython_packages.py tests/as_autograd/test_as_autograd_packages.py
+	$(BIN)/python asv_bench/packages.py
 
 # The public conformance suite of the Array API standard on tapegrad.numpy; SUITE=path of array-api-tests, unpacked or an archive.
 array-api: $(VENV)/conformance.stamp

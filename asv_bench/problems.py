@@ -18,16 +18,32 @@ from breadth import agree
 SAMPLE = 0.05  # seconds; shorter calls are repeated
 
 
-def main() -> None:
-    """Measure, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options_of(text: str | None) -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", metavar="text", help="part of the names to measure")
-    options = parser.parse_args()
-    peers = [library for library in ("torch", "autograd") if importlib.util.find_spec(library) is not None]
-    workers = {library: Worker(library, problems.__name__, 0) for library in ("tapegrad", *peers)}
+    return parser.parse_args()
+
+
+def print_table(module: str, title: str, peers: list[str], options: argparse.Namespace) -> None:
+    """Measure the operations of a module of benchmarks, and print a line for each.
+
+    Parameters
+    ----------
+    module : str
+        Its name, for `Worker`.
+    title : str
+        What its operations are.
+    peers : list of str
+        Libraries beside tapegrad, of which those that are not installed are left out.
+    options : argparse.Namespace
+        What `options_of` gave.
+    """
+    peers = [library for library in peers if importlib.util.find_spec(library) is not None]
+    workers = {library: Worker(library, module, 0) for library in ("tapegrad", *peers)}
     print(
-        f"{'problem':36}"
+        f"{title:36}"
         + "".join(f"{library:>10}" for library in workers)
         + "".join(f"{library + ' / ours':>16}" for library in peers)
     )
@@ -52,6 +68,11 @@ def main() -> None:
         )
     for worker in workers.values():
         worker.end()
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    print_table(problems.__name__, "problem", ["torch", "autograd"], options_of(__doc__))
 
 
 if __name__ == "__main__":

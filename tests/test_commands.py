@@ -28,7 +28,7 @@ FILES = {
     "test": "tests/**/*.py",
     "stress": "tests/**/*.py",
     "oracle": "tests/oracle/**/*.py",
-    "packages": "tests/nopython/test_nopython_packages.py",
+    "packages": "tests/*/test_*_packages.py",
     "array-api": "tests/array_api/*.py",
     "bench": "asv_bench/benchmarks/*.py",
     "breadth": "asv_bench/breadth.py",
@@ -47,7 +47,7 @@ NOT_IN_CI = {
     "scripts": "tests/optimize/test_optimisation_scripts.py",
     "clean": "nothing",
 }
-PEERS = {"torch", "jax", "autograd", "casadi", "aesara", "pytensor"}
+PEERS = {"torch", "jax", "autograd", "lifelines", "pymanopt", "casadi", "aesara", "pytensor"}
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "umap": "umap-learn", "numba_stats": "numba-stats", "llvmlite": "numba"}
 
 
@@ -103,9 +103,7 @@ def test_what_a_target_runs_imports_what_its_extra_installs(target: str) -> None
     assert paths
     lacking = {str(path.relative_to(ROOT)): lack for path in paths if (lack := missing(path, EXTRAS.get(target)))}
     # The tests of packages are left out where those are not installed.
-    assert {
-        path: lack for path, lack in lacking.items() if target == "packages" or path != "tests/nopython/test_nopython_packages.py"
-    } == {}
+    assert {path: lack for path, lack in lacking.items() if target == "packages" or not path.endswith("_packages.py")} == {}
 
 
 def test_the_package_imports_its_dependencies_only() -> None:

@@ -24,6 +24,8 @@ from autograd.extend import (
 from autograd.test_util import check_grads
 from autograd.tracer import getval, isbox
 
+from tapegrad.as_autograd.remembered import remembered
+
 X = onp.array([0.3, 0.7, 1.1])
 
 
@@ -252,3 +254,23 @@ def test_a_primitive_takes_any_number_of_arguments(count: int) -> None:
     defvjp_argnum(total, lambda argnum, ans, args, kwargs: lambda g: g * 2.0 * argnum * args[argnum])
     found = grad(lambda x: total(*(part for part in x)) ** 2)(onp.ones(count))
     onp.testing.assert_allclose(found, 4.0 * onp.arange(count) * onp.arange(count).sum())
+
+
+def test_values_of_ufuncs_are_remembered_by_value() -> None:
+    ufunc = onp.frompyfunc(lambda a, b: a * b, 2, 1)
+    seen: list[Any] = []
+
+    def counted(a: Any, b: Any) -> Any:
+        seen.append((a, b))
+        return a * b
+
+    counting = remembered(onp.frompyfunc(counted, 2, 1))
+    x = onp.array([1.0, 2.0])
+    first = counting(2.0, x)
+    first[0] = 7.0  # what was given belongs to the caller
+    assert counting(2.0, x).tolist() == ufunc(2.0, x).tolist() == [2.0, 4.0]
+    assert len(seen) == 2
+    x[0] = 5.0
+    assert counting(2.0, x).tolist() == [10.0, 4.0]
+    assert counting(2, x.astype(int)).tolist() == [10, 4]
+    assert len(seen) == 6

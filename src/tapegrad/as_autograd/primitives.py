@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.as_autograd.given_derivatives import cotangents_of, defgrad, defvjp_is_zero, defvjp_of_old
+from tapegrad.as_autograd.remembered import remembered
 from tapegrad.as_autograd.tracing import getval
 from tapegrad.as_autograd.vector_spaces import SparseObject, vspace
 from tapegrad.as_autograd.wrapping import get_name
@@ -45,8 +46,11 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     """
     constant = False
     op = _operation(f_raw)
+    given = f_raw
+    if isinstance(f_raw, np.ufunc) and f_raw.nin > 1 and f_raw.nout == 1 and getattr(np, f_raw.__name__, None) is not f_raw:
+        f_raw = remembered(f_raw)
 
-    @functools.wraps(f_raw, assigned=("__name__", "__qualname__", "__doc__", "__module__"), updated=())
+    @functools.wraps(given, assigned=("__name__", "__qualname__", "__doc__", "__module__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         for arg in args:
             kind = arg.__class__
@@ -59,7 +63,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
         constant = True
 
     made: Any = call
-    made.fun, made.without_derivative = f_raw, without_derivative
+    made.fun, made.without_derivative = given, without_derivative
     made.defgrad, made.defvjp = functools.partial(defgrad, made, {}), functools.partial(defvjp_of_old, made, {})
     made.defvjp_is_zero = functools.partial(defvjp_is_zero, made)
     return call

@@ -18,6 +18,7 @@ __all__ = [
     "Argument",
     "Record",
     "arguments_of",
+    "dtype_of",
     "name_of",
     "object_at",
     "opcode_of",
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
+_FLOAT64 = np.dtype(np.float64)
 _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
 
 
@@ -124,8 +126,24 @@ def origin(slot: int) -> int:
 
 
 def shape_of(slot: int) -> tuple[int, ...]:
-    """Shape of a row's result."""
-    return record_of(slot).shape if opcode_of(slot)[1] else ()
+    """Shape of a row's result, without decoding the rest: a third of the time."""
+    columns = TAPE.columns
+    if not columns["opcode"].item(slot) & at.WIDE:
+        return ()
+    side, start = columns["side"], columns["first"].item(slot)
+    rank = side.item(start + at.DTYPE) >> 8
+    if not rank:
+        return ()
+    dimensions = start + at.ARGUMENTS + 2 * (side.item(start + at.NAME) >> 32)
+    return tuple(side[dimensions : dimensions + rank].tolist())
+
+
+def dtype_of(slot: int) -> np.dtype[Any]:
+    """Dtype of a row's result and adjoint, in the same way."""
+    columns = TAPE.columns
+    if not columns["opcode"].item(slot) & at.WIDE:
+        return _FLOAT64
+    return _FLOAT_TYPES[columns["side"].item(columns["first"].item(slot) + at.DTYPE) & 255]
 
 
 def name_of(slot: int) -> str:

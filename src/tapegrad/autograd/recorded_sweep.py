@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import Argument, opcode_of
+from tapegrad.autograd.decoded_rows import Argument, dtype_of
 from tapegrad.autograd.gradient_delivery import check_shapes
 from tapegrad.autograd.pass_state import Finished, Visits
-from tapegrad.autograd.row_derivatives import Contributions, contributions, dtype_of
+from tapegrad.autograd.row_derivatives import Contributions, contributions
 from tapegrad.autograd.sweep import check_used
 from tapegrad.autograd.sweep_memory import Sweep, borrow
 from tapegrad.engine import layout as at
@@ -79,7 +79,10 @@ def recorded_sweep(
             g = adjoints.pop(slot, None)
             if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
                 _step(state, slot, g, adjoints, found, shown)
-    return found, shown, state.seen.finished
+    finished, state.seen = state.seen.finished, None
+    state.reset()
+    state.finish()  # one that raises leaves its state behind
+    return found, shown, finished
 
 
 def call_finished_recorded(finished: list[Finished]) -> None:
@@ -105,8 +108,9 @@ def _step(
     shown: list[tuple[Tensor, Tensor]],
 ) -> None:
     marks = state.marks
-    opcode, _ = opcode_of(slot)
-    flags = int(TAPE.columns["flags"][slot])
+    columns = TAPE.columns
+    opcode = columns["opcode"].item(slot) & ~at.WIDE
+    flags = columns["flags"].item(slot)
     if g is not None and type(g._data) is not float and not is_recording():
         g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
 

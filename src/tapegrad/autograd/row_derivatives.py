@@ -7,10 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at, opcode_of, payload_at, record_of, shape_of
+from tapegrad.autograd.decoded_rows import (
+    Argument,
+    Record,
+    as_float,
+    dtype_of,
+    object_at,
+    opcode_of,
+    payload_at,
+    shape_of,
+)
 from tapegrad.autograd.host_rows import context_of
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep
+from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES, calls_in, names_in
 from tapegrad.ops.elementwise import FUNCTIONS
@@ -18,9 +28,10 @@ from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Payload, strided_gather, strided_scatter, sum_to
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, make
 
-__all__ = ["Contributions", "apply_partials", "contributions", "dtype_of"]
+__all__ = ["Contributions", "apply_partials", "contributions"]
 
 Contributions = list[tuple[Argument, Tensor]]
 _partials: dict[str, Callable[..., Any]] = {}
@@ -34,6 +45,40 @@ def partial(text: str) -> Callable[..., Any]:
         names = {name: FUNCTIONS[name if name in OPCODES else f"_{name}"] for name in calls_in(text)}
         function = _partials[text] = eval(f"lambda x, y, w, z: {text}", {**names, "__builtins__": {}})
     return function
+
+
+def _is_step(text: str) -> bool:
+    """Whether a partial depends on values by comparisons only: then it is constant between its steps."""
+    import ast
+
+    def depends(node: ast.AST) -> bool:
+        if isinstance(node, ast.Compare):
+            return False
+        if isinstance(node, ast.Name):
+            return node.id in VALUES
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            if called not in STEPS:
+                return True
+            if called == "sign":
+                return False
+        return any(map(depends, ast.iter_child_nodes(node)))
+
+    return not depends(ast.parse(text, mode="eval").body)
+
+
+VALUES = frozenset("xywz")
+STEPS: dict[str, Any] = {"where": np.where, "sign": np.sign, "abs": np.abs, "maximum": np.maximum}
+
+
+def _way(text: str) -> tuple[float | None, Callable[..., Any] | None]:
+    """The number that a partial is, or the same text on arrays if it is constant between steps, of which nothing is recorded."""
+    if not names_in(text) & VALUES:
+        return float(partial(text)(None, None, None, None)), None
+    return None, eval(f"lambda x, y, w, z: {text}", {**STEPS, "__builtins__": {}}) if _is_step(text) else None
+
+
+_ways = MadeOnDemand(_way)
 
 
 def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]) -> Contributions:
@@ -102,11 +147,6 @@ def _transposed_name(name: str) -> str:
     return known.get(name, name.replace("Backward0", "BackwardBackward0"))
 
 
-def dtype_of(slot: int) -> np.dtype[Any]:
-    """Dtype of a row's result and adjoint."""
-    return record_of(slot).dtype if opcode_of(slot)[1] else np.dtype(np.float64)
-
-
 def _operand(argument: Argument) -> Tensor | None:
     """An argument's value as a tensor on its row; None if it was not saved."""
     if argument.kind not in (at.ROW, at.NUMBER, at.ARRAY):
@@ -167,16 +207,26 @@ def apply_partials(
             continue
         if text is None:
             raise NotImplementedError(f"the derivative for '{RULES[opcode].name}' is not implemented")
-        if text == "1.0":
+        factor, step = _ways[text]
+        if factor == 1.0:
             c = g
-        elif text == "-1.0":
+        elif factor == -1.0:
             c = -g
-        elif names_in(text) & {"x", "y", "w", "z"}:
-            c = FUNCTIONS["_mul0"](g, partial(text)(*values, result))
+        elif factor is not None:
+            c = FUNCTIONS["_mul0"](g, factor)
+        elif step is not None and not untracked_values.decisions_in_use:
+            c = FUNCTIONS["_mul0"](g, _stepped(step, (*values, result), g))
         else:
-            c = FUNCTIONS["_mul0"](g, float(partial(text)(None, None, None, None)))
+            c = FUNCTIONS["_mul0"](g, partial(text)(*values, result))
         contributions.append((argument, sum_to(c, shape_of(argument.slot))))
     return contributions
+
+
+def _stepped(step: Callable[..., Any], values: Sequence[Tensor | None], g: Tensor) -> Tensor:
+    """A partial that is constant between its steps."""
+    found = np.asarray(step(*[None if t is None else t._data for t in values]))
+    dtype = np.float64 if type(g._data) is float else g._data.dtype
+    return make(float(found) if not found.ndim and dtype == np.float64 else found.astype(dtype, copy=False), 0)
 
 
 def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
