@@ -1,4 +1,4 @@
-"""The library as the tests of this folder use it."""
+"""The library that is built with the package, as tests use and damage it; a plugin of the modules that name it."""
 
 import shutil
 import subprocess
