@@ -1,11 +1,13 @@
 """The engine that is built with the package: what loads it, what refuses it, and that it computes what is compiled here."""
 
+import ast
 import functools
 import hashlib
 import os
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from fresh_processes import PACKAGE, environment, run
 import tapegrad as tg
 from tapegrad.compilation import jit
 from tapegrad.kernels import library
+from tapegrad.kernels.generated_text import whole_source
 from tapegrad.library_build import build
 
 pytest_plugins = ["built_library"]
@@ -24,6 +27,11 @@ FIRST = {
     "scalar": "x = tg.tensor(0.5, requires_grad=True); (x * x + x.sin()).backward(); print(x.grad.item())",
     "array": "x = tg.tensor([0.5, 2.0], requires_grad=True); (x.exp() / x).sum().backward(); print(x.grad.tolist())",
     "views": "x = tg.ones(3, 4, requires_grad=True); x.T[1:, ::2].reshape(-1).cumsum(0).sum().backward(); print(x.grad.tolist())",
+    "loops over arrays": (
+        "x = tg.arange(8.0, requires_grad=True)\n"
+        "y = tg.nn.functional.max_pool1d(tg.nn.functional.layer_norm(x, (8,)).reshape(1, 8), 2)[0, [0, 3, 3]]\n"
+        "tg.nn.functional.cross_entropy(y, tg.tensor(1)).backward(); print(x.grad.tolist())"
+    ),
     "recurrence": "x = tg.tensor([0.5, 2.0], requires_grad=True); x.cumprod(0).sum().backward(); print(x.grad.tolist())",
     "gamma functions": "x = tg.tensor([0.5, 2.0], requires_grad=True); (x.lgamma() * x.erf()).sum().backward(); print([*x.grad])",
     "model": (
@@ -123,6 +131,11 @@ def test_wheel_has_library_and_record(package: Path) -> None:
 @pytest.mark.parametrize("name", FIRST)
 def test_first_derivative_imports_no_compiler(name: str, package: Path) -> None:
     assert run(IMPORTS + FIRST[name] + HEAVY, environment(package=package)).stdout.endswith("[]\n")
+
+
+def test_no_two_functions_of_the_engine_have_one_name() -> None:
+    names = [node.name for node in ast.parse(whole_source()).body if isinstance(node, ast.FunctionDef)]
+    assert [name for name, often in Counter(names).items() if often > 1] == []
 
 
 def test_library_is_found_where_it_was_built(built: Path) -> None:

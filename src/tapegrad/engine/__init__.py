@@ -41,3 +41,18 @@ SOURCES = (
 LINEAR_SOURCES = ("linear_layout", "linear_structs", "linearise", "weights")
 LANE_SOURCES = ("lanes", "linear_sweeps")
 LANES = (1, 8, 32)
+
+# The third file: loops over whole arrays, of operations whose derivative is Python. They know nothing of the tape.
+ARRAY_SOURCES = (
+    "layout",
+    "structs",
+    "memory",
+    "runs",
+    "indexed_elements",
+    "pooling_windows",
+    "window_columns",
+    "standardising",
+    "class_choices",
+    "ordered_elements",
+    "triangular_parts",
+)

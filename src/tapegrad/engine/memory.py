@@ -113,7 +113,7 @@ def _pointer(kind):
     return pointer
 
 
-_f64_pointer, _f32_pointer, _u8_pointer = _pointer(types.float64), _pointer(types.float32), _pointer(types.uint8)
+_f64_pointer, _f32_pointer, _i64_pointer, _u8_pointer = map(_pointer, (types.float64, types.float32, types.int64, types.uint8))
 
 
 @intrinsic
@@ -146,6 +146,12 @@ def f64(address, n):
 def f32(address, n):
     """The float32 numbers at an address as an array."""
     return carray(_f32_pointer(address), (n,))
+
+
+@inline
+def i64(address, n):
+    """The int64 numbers at an address as an array."""
+    return carray(_i64_pointer(address), (n,))
 
 
 @inline

@@ -1,4 +1,4 @@
-"""From rule text to compiled code: one generated text, and one more for linear tapes.
+"""From rule text to compiled code: one generated text, and one more each for linear tapes and for loops over whole arrays.
 
 It holds the project's scalar functions, the loops made from the rule table and the engine's sources, so whatever is compiled, with
 the package or where it is used, was compiled from exactly what the text says.
@@ -7,10 +7,10 @@ the package or where it is used, was compiled from exactly what the text says.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tapegrad.engine import LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
+from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.kernels.opcodes import (
     HAS_EXACT,
     HAS_SCALAR,
@@ -28,7 +28,7 @@ from tapegrad.kernels.opcodes import (
 from tapegrad.kernels.second_partials import PAIRS, ZERO, second_partial, second_partials, second_texts
 from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 
-__all__ = ["linear_source", "source"]
+__all__ = ["array_source", "linear_source", "source", "whole_source"]
 
 PACKAGE = Path(__file__).parent.parent
 
@@ -247,3 +247,17 @@ def linear_source() -> str:
     parts = [source(), _second_partials(), *(_body(folder / f"{name}.py") for name in LINEAR_SOURCES)]
     parts += [_in_lanes(LANE_SOURCES, lanes) for lanes in LANES]
     return "\n\n".join(parts) + "\n"
+
+
+def array_source() -> str:
+    """Text of the third generated file: loops over whole arrays, which need nothing of the tape."""
+    return "\n\n".join([HEADER.format(math=", ".join(MATH)), *_bodies(ARRAY_SOURCES)]) + "\n"
+
+
+def whole_source() -> str:
+    """Text of all that is built with the package."""
+    return "\n\n".join([linear_source(), *_bodies(name for name in ARRAY_SOURCES if name not in SOURCES)]) + "\n"
+
+
+def _bodies(names: Iterable[str]) -> Iterator[str]:
+    return (_body(PACKAGE / "engine" / f"{name}.py") for name in names)

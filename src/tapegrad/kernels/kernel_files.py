@@ -17,11 +17,11 @@ import numpy as np
 
 from tapegrad.compilation.jit import Lazy
 from tapegrad.interrupts import undone, whole_file
-from tapegrad.kernels.generated_text import linear_source, source
+from tapegrad.kernels.generated_text import array_source, linear_source, source
 from tapegrad.kernels.opcodes import rule_table
 from tapegrad.kernels.second_partials import second_table
 
-__all__ = ["compile_all", "folders", "load", "load_linear"]
+__all__ = ["compile_all", "folders", "load", "load_arrays", "load_linear"]
 
 
 def folders() -> Iterator[Path]:
@@ -100,9 +100,14 @@ def load_linear() -> ModuleType:
     return module
 
 
+def load_arrays() -> ModuleType:
+    """The compiled loops over whole arrays, where the engine was not built: each is compiled, or loaded, when first used."""
+    return _loaded("tapegrad_arrays_", array_source())
+
+
 def compile_all() -> None:
     """Compile every entry and kernel, or load it from the cache."""
-    for module in (load(), load_linear()):
+    for module in (load(), load_linear(), load_arrays()):
         for lazy in list(vars(module).values()):
             if isinstance(lazy, Lazy):
                 lazy.get()

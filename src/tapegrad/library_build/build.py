@@ -23,7 +23,7 @@ from typing import Any
 from tapegrad.compilation import jit
 from tapegrad.compilation.jit import Lazy
 from tapegrad.kernels import library
-from tapegrad.kernels.generated_text import linear_source
+from tapegrad.kernels.generated_text import whole_source
 from tapegrad.kernels.opcodes import rule_table
 from tapegrad.kernels.second_partials import second_table
 from tapegrad.library_build.glue import Function, glue
@@ -156,7 +156,7 @@ def build(folder: Path, processor: str) -> Path:
         raise RuntimeError("Numba was imported before; it compiles for this machine then. Build in a process of its own.")
     os.environ |= {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
     record = library.record_of_this(processor)  # before they are compiled: an edit meanwhile is noticed
-    keep(folder, record, *linked(object_code(linear_source(), processor)))
+    keep(folder, record, *linked(object_code(whole_source(), processor)))
     return folder
 
 

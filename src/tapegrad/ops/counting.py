@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.ops.indexing import add_into
+from tapegrad.ops.flat_places import Places, add_at
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -172,7 +172,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         )
     terms = weights if array_of(weights).dtype.kind == "f" else cast(weights, np.float64)
     size = max(int(data.max(initial=-1)) + 1, minlength)
-    return add_into(terms, (data.astype(np.int64),), (size,))
+    return add_at(terms, Places(data.astype(np.int64), 1, data.shape), (size,))
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from tapegrad.errors import ShapeError
-from tapegrad.ops.in_place import fill_
+from tapegrad.ops.flat_places import Places, put_at, putting
+from tapegrad.ops.in_place_copies import writes
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.views import view
 from tapegrad.recording.structural import axis, strided_copy, strided_place
-from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal"]
 
@@ -77,23 +76,6 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     return view(x, "DiagonalBackward0", _Diagonal(offset, *_plane(dim1, dim2, array_of(x).ndim)))
 
 
-class _MainDiagonal:
-    """The map of a view of the places whose indices are all the same; with `wrap`, of a tall matrix again below a free row."""
-
-    __slots__ = ("wrap",)
-
-    def __init__(self, wrap: bool) -> None:
-        self.wrap = wrap
-
-    def __call__(self, array: Array) -> Array:
-        step, writeable = sum(array.strides), array.flags.writeable
-        if not self.wrap:
-            return as_strided(array, (min(array.shape),), (step,), writeable=writeable)
-        height, width = array.shape
-        blocks = array[: height - height % (width + 1)]
-        return as_strided(blocks, (len(blocks) // (width + 1), width), ((width + 1) * array.strides[0], step), writeable=writeable)
-
-
 def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Set the elements whose indices are all the same to a number, in place; returns the tensor.
 
@@ -121,14 +103,21 @@ def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if len(shape) > 2 and len(set(shape)) > 1:
         raise ShapeError(f"all dimensions of input must be of equal length, got {list(shape)}")
     number = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    height, width = shape[:2]
-    if wrap and len(shape) == 2 and height > width + 1:
-        fill_(view(x, "AsStridedBackward0", _MainDiagonal(True)), number)
-        rest = view(x, "SliceBackward0", operator.itemgetter(slice(height - height % (width + 1), None)))
-        fill_(view(rest, "AsStridedBackward0", _MainDiagonal(False)), number)
-    else:
-        fill_(view(x, "AsStridedBackward0", _MainDiagonal(False)), number)
-    return x
+    return _write_diagonal(x, number, wrap and len(shape) == 2)
+
+
+def _filled(x: Tensor, number: float, wrap: bool) -> Tensor:
+    shape, size = array_of(x).shape, array_of(x).size
+    step = 0  # from one place to the next
+    for extent in shape:
+        step = step * extent + 1
+    # A diagonal that begins again goes on to the end of a tall matrix: the next place is that below a free row.
+    at = np.arange(0, size if wrap else min(step * min(shape), size), step)
+    return put_at(x, Places(at, 1, at.shape), as_operand(number, x), _FILL_DIAGONAL)
+
+
+_FILL_DIAGONAL = putting("CopySlices")
+_write_diagonal = writes("fill_diagonal_", _filled)
 
 
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:

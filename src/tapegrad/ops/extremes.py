@@ -6,18 +6,16 @@ dimension give it to the element whose index they return.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.ops import elementwise
+from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
 from tapegrad.ops.reductions import Dims, add_reduce, reduced
-from tapegrad.ops.selecting import mesh, put_along
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["MinMax", "ValuesIndices", "amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
@@ -274,32 +272,16 @@ def pick_along(op: Structural, x: Tensor, position: int, where: Array, keepdim: 
     data = array_of(x)
     if not data.ndim:
         return pick_only(op, x)
-    values = _take(data, where, position)
-    shown = where if keepdim else where.squeeze(position)
+    places, _ = along(where, position, data.shape)
+    at, inner, shape = places
     if not keepdim:
-        values = values.squeeze(position)
-    # The caller may write into the indices; the saved ones must not change.
-    saved = wrap(where.copy() if x.requires_grad else where)
-    return ValuesIndices(apply(op, (x,), values, position, (saved,)), wrap(shown))
-
-
-def _take(data: Array, where: Array, position: int) -> Array:
-    if data.ndim < MAX_DIMENSIONS:
-        return data[mesh(where, position)]  # as `take_along_axis` does, in a third of its time
-    # NumPy takes one index array less than an array has dimensions.
-    rows = (math.prod(data.shape[:position]), -1, math.prod(data.shape[position + 1 :]))
-    return np.take_along_axis(data.reshape(rows), where.reshape(rows), 1).reshape(where.shape)
+        shape = (*shape[:position], *shape[position + 1 :])
+    return ValuesIndices(take_at(x, Places(at, inner, shape), op), wrap(where.reshape(shape)))
 
 
 def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of the choice of one element along a dimension: that one gets the cotangent."""
-    on = ctx.on
-    position = ctx.attrs
-    if position is None:
-        return (g,)
-    (where,) = ctx.extra
-    shape = array_of(where).shape
-    return (put_along(on.reshape(g, shape), position, where, ctx.shapes[0]),)
+    return (g,) if ctx.attrs is None else take_vjp(g, ctx)
 
 
 _MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly)

@@ -4,7 +4,7 @@ As in PyTorch, a key is two steps. Numbers, slices, None and the ellipsis make a
 then select from that view. A number is never an index array, so ``x[0, :, [1, 2]]`` keeps its dimensions in place where
 NumPy moves them.
 
-Selecting and adding back into place are each other's derivatives, so both can be differentiated to any order.
+The second step is a list of places (`ops/flat_places.py`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.errors import ShapeError
+from tapegrad.ops.flat_places import Places, blocks, fitting, put_at, summed_to, take_at, take_last, taking, written_at
 from tapegrad.ops.index_keys import FULL, Array, Key, explain, parse
-from tapegrad.ops.shaping import expanded, reshape
 from tapegrad.ops.views import view
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
-from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.number_entries import NumberEntries, entry
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make, wrap
 
 __all__ = ["getitem", "index_put"]
 
 Advanced = tuple[Any, ...]
+Shape = tuple[int, ...]
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
@@ -92,107 +92,75 @@ def read(x: Tensor, basic: Advanced | None, node: str, advanced: Advanced | None
     """A view by the first step of a key, and a selection from it by the second; None for a step that does nothing."""
     if basic is not None:
         x = view(x, node, operator.itemgetter(basic))
-    return x if advanced is None else select(x, advanced, INDEX)
+    return x if advanced is None else select(x, advanced)
 
 
-def select(x: Tensor, advanced: Advanced, op: Structural) -> Tensor:
-    """The elements of `x` at the places that index arrays and masks name, as a copy; recorded as `op`."""
-    data = array_of(x)
-    try:
-        result = _fetch(data, advanced)
-    except (IndexError, ValueError):
-        raise explain(advanced, data.shape) from None
-    template, arrays = _separate(advanced, x)
-    return apply(op, (x,), result, template, arrays)
+def select(x: Tensor, advanced: Advanced, op: Structural | None = None) -> Tensor:
+    """The elements of `x` at the places that index arrays and masks name, as a copy; recorded as `op`, made with `taking`."""
+    return take_at(x, located(advanced, _shape(x)), op)
 
 
-def _fetch(data: Array, advanced: Advanced) -> Array:
-    last = advanced[-1]
-    if last.dtype.kind == "i" and all(part is FULL for part in advanced[:-1]):
-        return np.take(data, last, len(advanced) - 1)
-    if len(advanced) == MAX_DIMENSIONS:
-        data, advanced = _merged(data, advanced)
-    # NumPy lays such results out in the order of the index; nobody expects that of a copy.
-    found = data[advanced]
-    return np.ascontiguousarray(found) if found.ndim else np.asarray(found)
+def _shape(x: Tensor) -> Shape:
+    return () if type(x._data) is float else x._data.shape
 
 
-def _merged(data: Array, advanced: Advanced) -> tuple[Array, Advanced]:
-    """The same selection with the first two dimensions as one: NumPy takes one index array less than an array has dimensions."""
-    if any(part is FULL or part.dtype.kind == "b" for part in advanced):
-        return data, advanced
-    first, second = (np.where(part < 0, part + n, part) for part, n in zip(advanced, data.shape[:2], strict=False))
-    for part, extent in ((first, data.shape[0]), (second, data.shape[1])):
-        if np.any((part < 0) | (part >= extent)):
-            raise IndexError
-    merged = data.reshape(data.shape[0] * data.shape[1], *data.shape[2:])
-    return merged, (first * data.shape[1] + second, *advanced[2:])
+def located(advanced: Advanced, shape: Shape) -> Places:
+    """Where the elements stand that index arrays and masks name.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds, or the arrays do not broadcast.
+    """
+    position = 0
+    while advanced[position] is FULL:
+        position += 1
+    arrays = advanced[position:]
+    if len(arrays) == 1:
+        (one,) = arrays
+        if one.dtype.kind == "b":
+            return blocks(np.flatnonzero(one), shape, position, one.ndim)[0]
+        places, wrong = blocks(one, shape, position)
+        if wrong >= 0:
+            raise explain(advanced, shape)
+        return places
+    if any(part is FULL for part in arrays):  # NumPy moves the dimensions of the selection in front
+        try:
+            found = np.arange(math.prod(shape)).reshape(shape)[advanced]
+        except (IndexError, ValueError):
+            raise explain(advanced, shape) from None
+        return Places(np.ravel(found), 1, found.shape)
+    numbers = [part for one in arrays for part in (one.nonzero() if one.dtype.kind == "b" else (one,))]
+    if len({one.shape for one in numbers}) > 1:
+        try:
+            numbers = list(np.broadcast_arrays(*numbers))
+        except ValueError:
+            raise explain(advanced, shape) from None
+    return _joined(numbers, advanced, shape, position)
 
 
-def _separate(advanced: Advanced, x: Tensor) -> tuple[Advanced, Sequence[Tensor]]:
-    """The key without its arrays, and the arrays, copied if they are kept: the caller may write into theirs."""
-    if not x._row:
-        return (), ()
-    template = tuple(FULL if part is FULL else None for part in advanced)
-    return template, [wrap(part.copy()) for part in advanced if part is not FULL]
-
-
-def _joined(template: Advanced, arrays: Sequence[Tensor]) -> Advanced:
-    remaining = iter(arrays)
-    return tuple(FULL if part is FULL else array_of(next(remaining)) for part in template)
-
-
-def _select_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (add_into(g, _joined(ctx.attrs, ctx.extra), ctx.shapes[0]),)
-
-
-def selection(name: str) -> Structural:
-    """An operation that selects by index arrays, under PyTorch's name for it."""
-    return Structural(name, ((),), _select_vjp)
-
-
-INDEX = selection("IndexBackward0")
-
-
-_AS_STRIDED = selection("AsStridedBackward0")
+def _joined(numbers: Sequence[Array], advanced: Advanced, shape: Shape, position: int) -> Places:
+    """Places of neighbouring dimensions, of which each has an index array of the same shape."""
+    index = np.empty(numbers[0].shape, np.int64)
+    extents = shape[position : position + len(numbers)]
+    for k, (one, extent) in enumerate(zip(numbers, extents, strict=True)):
+        one = np.ascontiguousarray(one, np.int64)
+        if ARRAY_KERNELS.add_index(id(index), id(one), extent, int(k == 0)) >= 0:
+            raise explain(advanced, shape)
+    return blocks(index, shape, position, len(numbers))[0]
 
 
 def select_again(x: Tensor, replay: Callable[[Array], Array], z: Array | None = None) -> Tensor:
     """A view of `x`, or its value, recorded as a selection: for views that are strided only in memory of another order."""
-    shape = array_of(x).shape
-    places = np.unravel_index(replay(np.arange(array_of(x).size).reshape(shape)), shape)
+    data = array_of(x)
+    found = replay(np.arange(data.size).reshape(data.shape))
+    places = Places(np.ravel(found), 1, found.shape)
     if z is None:
-        return select(x, places, _AS_STRIDED)
-    template, arrays = _separate(places, x)
-    return apply(_AS_STRIDED, (x,), z, template, arrays)
+        return take_at(x, places, _AS_STRIDED)
+    return apply(_AS_STRIDED, (x,), z, (1, found.shape), (wrap(places.at),))
 
 
-def add_into(g: Tensor, advanced: Advanced, shape: tuple[int, ...]) -> Tensor:
-    """Zeros of `shape` with `g` added at the places of a key; repeated ones get the sum, in the order of the key."""
-    template, kept = _separate(advanced, g)
-    return apply(_ADD_INTO, (g,), _summed(array_of(g), advanced, shape), template, kept)
-
-
-def _summed(values: Array, advanced: Advanced, shape: tuple[int, ...]) -> Array:
-    arrays = [part for part in advanced if part is not FULL]
-    if not values.size or values.dtype.kind != "f" or (len(arrays) == 1 and arrays[0].dtype.kind == "b"):
-        result = np.zeros(shape, values.dtype)
-        if values.size:
-            np.add.at(result, advanced, values)
-        return result
-    size = math.prod(shape)
-    places = _fetch(np.arange(size).reshape(shape), advanced)
-    # Several times faster than np.add.at, and sums float32 in float64.
-    total = np.bincount(places.ravel(), values.ravel(), size)
-    with quiet():
-        return total.astype(values.dtype, copy=False).reshape(shape)
-
-
-def _add_into_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (select(g, _joined(ctx.attrs, ctx.extra), INDEX),)
-
-
-_ADD_INTO = Structural("IndexAddBackward0", ((),), _add_into_vjp)
+_AS_STRIDED = taking("AsStridedBackward0")
 
 
 def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
@@ -229,101 +197,57 @@ def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
 
 
 def place(x: Tensor, key: Key, value: Tensor, op: Structural | None = None) -> Tensor:
-    """`index_put` with a key that has been parsed; recorded as `op`."""
+    """`index_put` with a key that has been parsed; recorded as `op`, made with `placing` for views and else with `putting`."""
     data, values = array_of(x), array_of(value)
     if key.advanced is not None and values.dtype != data.dtype and values.size != 1:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{type_name(data.dtype)} for the destination and {type_name(values.dtype)} for the source."
         )
-    result = data.copy()
-    target = result if key.basic is None else result[key.basic]
-    assign(target, key.advanced, values)
-    template, arrays = (None, ()) if key.advanced is None else _separate(key.advanced, x if x.requires_grad else value)
-    return apply(op or _PUT, (x, value), result, (key.basic, key.node, template), arrays)
+    if key.advanced is None:
+        return _put_view(x, key.basic, key.node, value, op)
+    if key.basic is None:
+        return put_at(x, located(key.advanced, data.shape), value, op)
+    return _put_part(x, key.basic, key.node, located(key.advanced, data[key.basic].shape), value)
 
 
-def assign(target: Array, advanced: Advanced | None, values: Array) -> None:
-    """``target[advanced] = values`` with PyTorch's errors; None stands for all of `target`."""
-    stripped = values.reshape(_without_leading_ones(values.shape))
+def _put_view(x: Tensor, basic: Advanced | None, node: str, value: Tensor, op: Structural | None = None) -> Tensor:
+    result = array_of(x).copy()
+    target = result if basic is None else result[basic]
     with quiet():
-        if advanced is None:
-            expanded(stripped.shape, target.shape)  # raises where NumPy's message would be less clear
-            target[...] = stripped
-            return
-        try:
-            if not stripped.size:  # NumPy lets too many dimensions pass when there is nothing to write
-                expanded(stripped.shape, _fetch(target, advanced).shape)
-            target[advanced] = stripped
-        except IndexError:
-            raise explain(advanced, target.shape) from None
-        except (ValueError, TypeError, ShapeError):
-            raise ShapeError(
-                f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
-                f"shape {list(_fetch(target, advanced).shape)}"
-            ) from None
+        target[...] = fitting(array_of(value), target.shape)
+    return apply(op or _PUT_VIEW, (x, value), result, (basic, node))
 
 
-def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    first = 0
-    while first < len(shape) and shape[first] == 1:
-        first += 1
-    return shape[first:]
-
-
-def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    basic, node, template = ctx.attrs
-    advanced = None if template is None else _joined(template, ctx.extra)
-    x_bar = value_bar = None
-    if ctx.needs[0]:
-        x_bar = place(g, Key(basic, node, advanced), wrap(np.zeros((), ctx.dtypes[0])))
-    if ctx.needs[1]:
-        part = read(g, basic, node, None)
-        if advanced is not None:
-            kept = _last_written(array_of(part).shape, advanced)
-            part = select(part, advanced, INDEX)
-            if kept is not None:
-                part = part * wrap(kept.astype(array_of(part).dtype))
-        shape = ctx.shapes[1]
-        value_bar = reshape(sum_to(part, _without_leading_ones(shape)), shape)
-    return x_bar, value_bar
-
-
-def _last_written(shape: tuple[int, ...], advanced: Advanced) -> Array | None:
-    """Which values of an assignment were not overwritten by a later one of the same; None if none were."""
-    if all(part is FULL or part.dtype.kind == "b" for part in advanced):
-        return None
-    owner = np.empty(shape, np.int64)
-    there = owner[advanced].shape
-    number = np.arange(int(np.prod(there))).reshape(there)
-    owner[advanced] = number
-    kept = owner[advanced] == number
-    return None if kept.all() else kept
+def _put_view_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    basic, node = ctx.attrs
+    x_bar = _put_view(g, basic, node, make(0.0, 0)) if ctx.needs[0] else None
+    return x_bar, summed_to(read(g, basic, node, None), ctx.shapes[1], ctx.on) if ctx.needs[1] else None
 
 
 def placing(name: str) -> Structural:
-    """An operation that puts values at the places of a key, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_vjp)
+    """An operation that writes into a view, under PyTorch's name for it."""
+    return Structural(name, ((),), _put_view_vjp)
 
 
-_PUT = placing("IndexPutBackward0")
+_PUT_VIEW = placing("IndexPutBackward0")
 
 
-def accumulate(x: Tensor, advanced: Advanced, values: Tensor, op: Structural) -> Tensor:
-    """A copy of `x` with `values`, of the shape of what the key selects, added at its places; recorded as `op`."""
-    data, terms = array_of(x), array_of(values)
-    try:
-        result = data + _summed(terms, advanced, data.shape)
-    except IndexError:
-        raise explain(advanced, data.shape) from None
-    template, arrays = _separate(advanced, values)
-    return apply(op, (x, values), result, template, arrays)
+def _put_part(x: Tensor, basic: Advanced, node: str, places: Places, value: Tensor) -> Tensor:
+    """A copy of `x` with values at places of a view of it."""
+    result = array_of(x).copy()
+    part = result[basic]
+    part[...] = written_at(part, places, array_of(value))
+    return apply(_PUT_PART, (x, value), result, (basic, node, places.inner, places.shape), (wrap(places.at),))
 
 
-def _add_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return g, select(g, _joined(ctx.attrs, ctx.extra), INDEX) if ctx.needs[1] else None
+def _put_part_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    basic, node, inner, shape = ctx.attrs
+    places = Places(ctx.extra[0]._data, inner, shape)
+    x_bar = _put_part(g, basic, node, places, make(0.0, 0)) if ctx.needs[0] else None
+    if not ctx.needs[1]:
+        return x_bar, None
+    return x_bar, summed_to(take_last(read(g, basic, node, None), places), ctx.shapes[1], ctx.on)
 
 
-def adding(name: str) -> Structural:
-    """An operation that adds values at the places of a key, under PyTorch's name for it."""
-    return Structural(name, ((),), _add_vjp)
+_PUT_PART = Structural("IndexPutBackward0", ((),), _put_part_vjp)

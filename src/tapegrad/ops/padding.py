@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tapegrad.errors import ShapeError
+from tapegrad.ops.flat_places import Places, take_at, taking
 from tapegrad.ops.index_keys import FULL
-from tapegrad.ops.indexing import getitem, select, selection
+from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaping import sizes
 from tapegrad.recording.structural import strided_place
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -19,9 +22,9 @@ __all__ = ["pad"]
 Array = np.ndarray[Any, Any]
 Margins = list[tuple[int, int]]
 
-_REFLECT = [selection(f"ReflectionPad{k}DBackward0") for k in (1, 2, 3)]
-_REPLICATE = [selection(f"ReplicationPad{k}DBackward0") for k in (1, 2, 3)]
-_CIRCULAR = [selection("CircularPadBackward0")] * 3
+_REFLECT = [taking(f"ReflectionPad{k}DBackward0") for k in (1, 2, 3)]
+_REPLICATE = [taking(f"ReplicationPad{k}DBackward0") for k in (1, 2, 3)]
+_CIRCULAR = [taking("CircularPadBackward0")] * 3
 _MODES = {"reflect": _REFLECT, "replicate": _REPLICATE, "circular": _CIRCULAR}
 
 
@@ -100,9 +103,17 @@ def _constant(x: Tensor, margins: Margins, value: float) -> Tensor:
 
 
 def _by_index(x: Tensor, margins: Margins, mode: str) -> Tensor:
-    shape = array_of(x).shape
+    data = array_of(x)
+    found = _kept_places if data.size <= KEPT else _places
+    return take_at(x, found(data.shape, tuple(margins), mode), _MODES[mode][len(margins) - 1])
+
+
+KEPT = 4096  # elements of the largest tensor whose places are kept for the next time
+
+
+def _places(shape: tuple[int, ...], margins: tuple[tuple[int, int], ...], mode: str) -> Places:
     first = len(shape) - len(margins)
-    places = []
+    at: Any = np.arange(math.prod(shape[:first])).reshape(shape[:first])
     for k, (before, after) in enumerate(margins):
         extent = shape[first + k]
         _check_margin(before, after, extent, first + k, shape, mode)
@@ -112,8 +123,11 @@ def _by_index(x: Tensor, margins: Margins, mode: str) -> Tensor:
         else:
             index = np.arange(-before, extent + after)
             index = np.clip(index, 0, extent - 1) if mode == "replicate" else extent - 1 - np.abs(extent - 1 - np.abs(index))
-        places.append(index)
-    return select(x, (*(FULL,) * first, *np.ix_(*places)), _MODES[mode][len(margins) - 1])
+        at = at[..., None] * extent + index
+    return Places(at.reshape(-1), 1, at.shape)
+
+
+_kept_places = lru_cache(maxsize=64)(_places)
 
 
 def _check_margin(before: int, after: int, extent: int, dim: int, shape: tuple[int, ...], mode: str) -> None:

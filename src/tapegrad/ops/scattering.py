@@ -12,10 +12,10 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.ops.index_keys import Key, parse
-from tapegrad.ops.indexing import accumulate as sum_into
-from tapegrad.ops.indexing import adding, getitem, place, placing
-from tapegrad.ops.selecting import common_shape, flat_places, mesh, places_along
+from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, put_at, putting
+from tapegrad.ops.index_keys import parse
+from tapegrad.ops.indexing import getitem, located, place
+from tapegrad.ops.selecting import common_shape, flat_places, places_along
 from tapegrad.ops.shaping import expand, reshape
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
@@ -30,13 +30,13 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-_SCATTER = placing("ScatterBackward0")
-_SCATTER_NUMBER = placing("ScatterBackward1")
-_SCATTER_ADD = adding("ScatterAddBackward0")
-_INDEX_PUT_ADD = adding("IndexPutBackward0")
-_MASKED_SCATTER = placing("MaskedScatterBackward0")
-_PUT = placing("PutBackward0")
-_PUT_ADD = adding("PutBackward0")
+_SCATTER = putting("ScatterBackward0")
+_SCATTER_NUMBER = putting("ScatterBackward1")
+_SCATTER_ADD = accumulating("ScatterAddBackward0")
+_INDEX_PUT_ADD = accumulating("IndexPutBackward0")
+_MASKED_SCATTER = putting("MaskedScatterBackward0")
+_PUT = putting("PutBackward0")
+_PUT_ADD = accumulating("PutBackward0")
 
 
 def scatter(x: Tensor, dim: int, index: Tensor, src: Tensor | float, *, reduce: str | None = None) -> Tensor:
@@ -124,17 +124,18 @@ def _scattered(op: Structural, x: Tensor, dim: int, index: Tensor, src: Tensor, 
         raise ShapeError(
             f"Expected index {list(places.shape)} to be no larger than self {list(shape)} apart from dimension {position}{also}"
         )
-    check_bounds(places, position, shape[position], RuntimeError)
+    found, wrong = along(places, position, shape)
+    if wrong >= 0:
+        raise RuntimeError(f"index {places.flat[wrong]} is out of bounds for dimension {position} with size {shape[position]}")
     if by_element and limits != places.shape:
         src = getitem(src, tuple(slice(0, n) for n in places.shape))
-    key = mesh(places, position)
     if op is _SCATTER_ADD:
-        return sum_into(x, key, src, op)
+        return increased_at(x, found, src, op)
     if op is _SCATTER_PRODUCT:
-        result = array_of(x).copy()
-        np.multiply.at(result, key, array_of(src))
+        result = np.array(array_of(x), order="C")
+        np.multiply.at(result.reshape(-1), found.at, array_of(src).reshape(-1))
         return apply(op, (x, src), result)
-    return place(x, Key(None, "", key), src, op)
+    return put_at(x, found, src, op)
 
 
 def _no_product_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -189,7 +190,8 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
     key = parse(tuple(indices), data.shape)
     if not accumulate or key.advanced is None:
         return place(x, key, values)
-    wanted = array_of(getitem(wrap(data), tuple(indices))).shape
+    found = located(key.advanced, data.shape if key.basic is None else data[key.basic].shape)
+    wanted = found.shape
     try:
         terms = expand(values, wanted)
     except ShapeError:
@@ -197,7 +199,7 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
             f"shape mismatch: value tensor of shape {list(array_of(values).shape)} cannot be broadcast to indexing result of "
             f"shape {list(wanted)}"
         ) from None
-    return sum_into(x, key.advanced, terms, _INDEX_PUT_ADD)
+    return increased_at(x, found, terms, _INDEX_PUT_ADD)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -240,9 +242,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if count > array_of(source).size:
         raise RuntimeError(f"Number of elements of source < number of ones in mask: {array_of(source).size} < {count}")
     values = getitem(reshape(source, (-1,)), slice(0, count))
-    if not common:
-        return reshape(place(reshape(x, (1,)), Key(None, "", (chosen.reshape(1),)), values, _MASKED_SCATTER), ())
-    return place(x, Key(None, "", (chosen,)), values, _MASKED_SCATTER)
+    return put_at(x, Places(np.flatnonzero(chosen), 1, (count,)), values, _MASKED_SCATTER)
 
 
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -286,16 +286,6 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
             "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
             f"{values.size}, index.numel() = {array_of(index).size}"
         )
-    places = flat_places(index, data.size).reshape(-1)
+    places = flat_places(index, data.size)._replace(shape=(values.size,))
     row = reshape(source, (-1,))
-    if not data.ndim:
-        return reshape(put(reshape(x, (1,)), wrap(places), row, accumulate), ())
-    key = np.unravel_index(places, data.shape) if data.size else (places,) * data.ndim
-    return sum_into(x, key, row, _PUT_ADD) if accumulate else place(x, Key(None, "", key), row, _PUT)
-
-
-def check_bounds(places: Array, position: int, extent: int, error: type[Exception], name: str = "", negative: bool = False) -> None:
-    """Raise unless all indices lie within a dimension; negative ones may count from its end."""
-    wrong = places[(places < (-extent if negative else 0)) | (places >= extent)]
-    if wrong.size:
-        raise error(f"{name}index {wrong.flat[0]} is out of bounds for dimension {position} with size {extent}")
+    return increased_at(x, places, row, _PUT_ADD) if accumulate else put_at(x, places, row, _PUT)

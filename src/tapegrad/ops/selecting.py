@@ -10,8 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.ops.index_keys import FULL
-from tapegrad.ops.indexing import add_into, select, selection
+from tapegrad.ops.flat_places import Places, add_at, along, blocks, take_at, taking
 from tapegrad.ops.shaping import expand, reshape
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
@@ -20,10 +19,10 @@ __all__ = ["gather", "index_select", "masked_fill", "masked_select", "take", "ta
 
 Array = np.ndarray[Any, Any]
 
-_INDEX_SELECT = selection("IndexSelectBackward0")
-_GATHER = selection("GatherBackward0")
-_MASKED_SELECT = selection("MaskedSelectBackward0")
-_TAKE = selection("TakeBackward0")
+_INDEX_SELECT = taking("IndexSelectBackward0")
+_GATHER = taking("GatherBackward0")
+_MASKED_SELECT = taking("MaskedSelectBackward0")
+_TAKE = taking("TakeBackward0")
 
 
 def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -56,13 +55,12 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
         raise IndexError(f"index_select(): Index is supposed to be a vector, got {places.ndim} dimensions")
     shape = array_of(x).shape
     position = axis(dim, len(shape))
-    places = places.reshape(-1)
-    extent = shape[position] if shape else 1
-    if places.size and (places.min() < 0 or places.max() >= extent):
-        raise IndexError(f"index out of range in self: dimension {position} has size {extent}, index {places.tolist()}")
-    if not shape:
-        return reshape(select(reshape(x, (1,)), (places,), _INDEX_SELECT), ())
-    return select(x, (*(FULL,) * position, places), _INDEX_SELECT)
+    found, wrong = blocks(places.reshape(-1), shape or (1,), position, from_the_end=False)
+    if wrong >= 0:
+        extent = shape[position] if shape else 1
+        raise IndexError(f"index out of range in self: dimension {position} has size {extent}, index {places.reshape(-1).tolist()}")
+    result = take_at(x, found, _INDEX_SELECT)
+    return result if shape else reshape(result, ())
 
 
 def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
@@ -94,7 +92,7 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     position = axis(dim, len(shape))
     if isinstance(index, Tensor) and not array_of(index).size:
         # Nothing is looked up, so neither the dtype nor the shape matters.
-        return select(reshape(x, (-1,)), (array_of(index).astype(np.int64),), _GATHER)
+        return take_at(x, Places(np.empty(0, np.int64), 1, array_of(index).shape), _GATHER)
     places = places_along(index, "gather()")
     if max(places.ndim, 1) != max(len(shape), 1):
         raise ShapeError(
@@ -109,10 +107,10 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
                 f"Size does not match at dimension {k} expected index {list(places.shape)} to be no larger than self "
                 f"{list(shape)} apart from dimension {position}"
             )
-    wrong = places[(places < 0) | (places >= shape[position])]
-    if wrong.size:
-        raise RuntimeError(f"index {wrong[0]} is out of bounds for dimension {position} with size {shape[position]}")
-    return select(x, mesh(places, position), _GATHER)
+    found, wrong = along(places, position, shape)
+    if wrong >= 0:
+        raise RuntimeError(f"index {places.flat[wrong]} is out of bounds for dimension {position} with size {shape[position]}")
+    return take_at(x, found, _GATHER)
 
 
 def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
@@ -185,30 +183,27 @@ def take(x: Tensor, index: Tensor) -> Tensor:
     data = array_of(x)
     if array_of(index).dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {type_name(array_of(index).dtype)}")
-    places = flat_places(index, data.size)
-    if not data.ndim or not places.ndim:
-        return reshape(take(reshape(x, (-1,)), wrap(places.reshape(-1))), places.shape)
-    return select(x, np.unravel_index(places, data.shape) if places.size else (places,) * data.ndim, _TAKE)
+    return take_at(x, flat_places(index, data.size), _TAKE)
 
 
-def flat_places(index: Tensor, size: int) -> Array:
-    """Indices into a flattened tensor of `size` elements, counted from the front.
+def flat_places(index: Tensor, size: int) -> Places:
+    """Where the elements stand that indices count in a flattened tensor of `size` elements, also from its end.
 
     Raises
     ------
     IndexError
         If one is out of range.
     """
-    places = array_of(index)
-    wrong = places[(places < -size) | (places >= size)]
-    if wrong.size:
-        raise IndexError(f"out of range: tried to access index {wrong.flat[0]} on a tensor of {size} elements.")
-    return places % size if places.size else places
+    numbers = array_of(index)
+    places, wrong = blocks(numbers, (size,), 0)
+    if wrong >= 0:
+        raise IndexError(f"out of range: tried to access index {numbers.flat[wrong]} on a tensor of {size} elements.")
+    return places
 
 
 def put_along(g: Tensor, position: int, places: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Zeros of `shape` with `g` added at `places` along a dimension: the transpose of `gather`."""
-    return add_into(g, mesh(array_of(places), position), shape)
+    return add_at(g, along(array_of(places), position, shape)[0], shape)
 
 
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
@@ -225,7 +220,8 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     common = common_shape(array_of(x).shape, chosen.shape)
     if common != array_of(x).shape:
         x = expand(x, common)
-    return select(reshape(x, (-1,)), (np.broadcast_to(chosen, common).reshape(-1),), _MASKED_SELECT)
+    at = np.flatnonzero(np.broadcast_to(chosen, common))
+    return take_at(x, Places(at, 1, at.shape), _MASKED_SELECT)
 
 
 def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:

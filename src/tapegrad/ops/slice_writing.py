@@ -5,7 +5,6 @@ Where a slice is named several times, the last one stays and it alone receives a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.ops.elementwise import FUNCTIONS
-from tapegrad.ops.index_keys import FULL, Key
-from tapegrad.ops.indexing import accumulate, adding, place, placing
-from tapegrad.ops.scattering import check_bounds
-from tapegrad.ops.shaping import reshape
+from tapegrad.ops.flat_places import Places, accumulating, blocks, increased_at, put_at, putting
 from tapegrad.recording.structural import axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
@@ -24,10 +20,10 @@ __all__ = ["index_add", "index_copy", "index_fill"]
 
 Array = np.ndarray[Any, Any]
 
-_INDEX_ADD = adding("IndexAddBackward0")
-_INDEX_COPY = placing("IndexCopyBackward0")
-_INDEX_FILL = placing("IndexFillBackward0")
-_INDEX_FILL_TENSOR = placing("IndexFillBackward1")
+_INDEX_ADD = accumulating("IndexAddBackward0")
+_INDEX_COPY = putting("IndexCopyBackward0")
+_INDEX_FILL = putting("IndexFillBackward0")
+_INDEX_FILL_TENSOR = putting("IndexFillBackward1")
 
 
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
@@ -73,9 +69,9 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(data.shape)} source.shape = {list(terms.shape)}"
         )
-    check_bounds(places, position, data.shape[position] if data.ndim else 1, RuntimeError)
+    found = _slices(data.shape, position, places, RuntimeError)
     scaled = source if alpha == 1 else FUNCTIONS["mul"](source, alpha)
-    return _along(lambda a, key, b: accumulate(a, key, b, _INDEX_ADD), x, position, places, scaled)
+    return increased_at(x, found if data.ndim else found._replace(shape=()), scaled, _INDEX_ADD)
 
 
 def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
@@ -111,10 +107,7 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     count = values.shape[position] if values.ndim else 1
     if count != places.size:
         raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to source.size(dim) ({count})")
-    check_bounds(places, position, data.shape[position] if data.ndim else 1, IndexError, "index_copy_(): ")
-    if data.ndim and not values.ndim:
-        source = reshape(source, (1,))
-    return _along(lambda a, key, b: place(a, Key(None, "", key), b, _INDEX_COPY), x, position, places, source)
+    return put_at(x, _slices(data.shape, position, places, IndexError, "index_copy_(): "), source, _INDEX_COPY)
 
 
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
@@ -152,10 +145,8 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Ten
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
         )
-    extent, places = data.shape[position] if data.ndim else 1, array_of(index).reshape(-1)
-    check_bounds(places, position, extent, IndexError, negative=True)
-    op = _INDEX_FILL_TENSOR if isinstance(value, Tensor) else _INDEX_FILL
-    return _along(lambda a, key, b: place(a, Key(None, "", key), b, op), x, position, places, number)
+    found = _slices(data.shape, position, array_of(index).reshape(-1), IndexError, negative=True)
+    return put_at(x, found, number, _INDEX_FILL_TENSOR if isinstance(value, Tensor) else _INDEX_FILL)
 
 
 def _vector(index: Tensor, name: str, ndim: int, dim: int, dtypes: str = "") -> tuple[Array, int]:
@@ -173,9 +164,12 @@ def _others(shape: tuple[int, ...], position: int) -> tuple[int, ...]:
     return shape[:position] + shape[position + 1 :]
 
 
-def _along(write: Callable[..., Tensor], x: Tensor, position: int, places: Array, source: Tensor) -> Tensor:
-    """Write slices at places along a dimension; a 0-d tensor counts as one of size one."""
-    if array_of(x).ndim:
-        return write(x, (*(FULL,) * position, places), source)
-    row = reshape(source, (1,)) if places.size == array_of(source).size else source
-    return reshape(write(reshape(x, (1,)), (places,), row), ())
+def _slices(
+    shape: tuple[int, ...], position: int, index: Array, error: type[Exception], name: str = "", negative: bool = False
+) -> Places:
+    """Where the slices stand; a tensor without dimensions counts as one of size one."""
+    found, wrong = blocks(index, shape or (1,), position, from_the_end=negative)
+    if wrong >= 0:
+        extent = shape[position] if shape else 1
+        raise error(f"{name}index {index[wrong]} is out of bounds for dimension {position} with size {extent}")
+    return found

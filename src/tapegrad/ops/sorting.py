@@ -5,12 +5,14 @@ nan counts as larger than everything. Each value carries its gradient back to th
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.extremes import ValuesIndices, pick_along, to_the_picked
 from tapegrad.recording.structural import Structural, axis
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -143,8 +145,18 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesI
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}: {k} of {extent}")
     if not data.ndim:
         return pick_along(_KTHVALUE, x, 0, np.zeros((), np.int64), True)
-    where = _order(data, position, False)[(*(slice(None),) * position, slice(k - 1, k))].copy()
-    return pick_along(_KTHVALUE, x, position, where, keepdim)
+    return pick_along(_KTHVALUE, x, position, _place_of_rank(data, position, k), keepdim)
+
+
+def _place_of_rank(data: Array, position: int, k: int) -> Array:
+    """The index of the `k`-th smallest element along a dimension, which is kept; of equal elements in their order."""
+    ahead, extent = (slice(None),) * position, data.shape[position]
+    if k <= FEW:
+        return np.ascontiguousarray(_first(data, position, k, False)[(*ahead, slice(k - 1, k))])
+    rank = extent - k
+    if rank < FEW:  # from the other end, where equal elements come in the other order
+        return extent - 1 - _first(data[(*ahead, slice(None, None, -1))], position, rank + 1, True)[(*ahead, slice(rank, rank + 1))]
+    return _order(data, position, False)[(*ahead, slice(k - 1, k))].copy()
 
 
 def _order(data: Array, position: int, descending: bool) -> Array:
@@ -164,7 +176,14 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
     if not data.ndim:
         return np.zeros((), np.int64)
     extent = data.shape[position]
-    if extent < MANY or 8 * k > extent or not data.size:
+    if k <= FEW or not data.size:
+        shape = (*data.shape[:position], k, *data.shape[position + 1 :])
+        order, wide = np.empty(shape, np.int64), np.ascontiguousarray(data, _COMPARED.get(data.dtype.char, np.int64))
+        outer, inner = math.prod(shape[:position]), math.prod(shape[position + 1 :])
+        if order.size:
+            ARRAY_KERNELS.first_in_order(id(order), id(wide), outer, extent, inner, k, int(largest))
+        return order
+    if 8 * k > extent:
         return _order(data, position, largest)[(*(slice(None),) * position, slice(k))].copy()
     split = np.argpartition(data, extent - k if largest else k - 1, position)
     chosen = np.sort(np.take(split, range(extent - k, extent) if largest else range(k), position), position)
@@ -172,7 +191,8 @@ def _first(data: Array, position: int, k: int, largest: bool) -> Array:
     return np.take_along_axis(chosen, among, position).astype(np.int64, copy=False)
 
 
-MANY = 64  # elements from which choosing some is faster than sorting all
+FEW = 16  # elements that a list kept in order finds sooner than sorting or splitting all of them
+_COMPARED = {"d": np.float64, "f": np.float32, "e": np.float32}  # what is compared; integers in int64
 
 
 _SORT = Structural("SortBackward0", ((),), to_the_picked)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tapegrad.errors import ShapeError
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["tril", "triu"]
@@ -40,7 +40,7 @@ def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _triangle(_TRIL, np.tril, "tril", x, diagonal)
+    return _triangle(_TRIL, 0, "tril", x, diagonal)
 
 
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
@@ -54,15 +54,19 @@ def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return _triangle(_TRIU, np.triu, "triu", x, diagonal)
+    return _triangle(_TRIU, 1, "triu", x, diagonal)
 
 
-def _triangle(op: Structural, keep: Any, name: str, x: Tensor, diagonal: int) -> Tensor:
+def _triangle(op: Structural, upper: int, name: str, x: Tensor, diagonal: int) -> Tensor:
     data = array_of(x)
     if data.ndim < 2:
         raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {data.ndim}")
     offset = operator.index(diagonal)  # a row must not hold a tensor
-    return apply(op, (x,), np.ascontiguousarray(keep(data, offset)), offset)
+    rows, columns = data.shape[-2:]
+    data = np.ascontiguousarray(data)
+    result = np.empty(data.shape, data.dtype)
+    ARRAY_KERNELS.copy_triangles(id(result), id(data), rows, columns, min(max(offset, -rows), columns), upper)
+    return apply(op, (x,), result, offset)
 
 
 def _tril_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -7,9 +7,10 @@ from typing import Any
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.bins import Bins, adaptive_bins, lengths
+from tapegrad.nn.functional.bins import adaptive_averages, adaptive_bins
 from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.pooling import largest, means, operations
+from tapegrad.nn.functional.sizes import Sizes
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = [
@@ -57,12 +58,12 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Numbers) -> Tensor
     {example}
     """
     name = f"adaptive_avg_pool{rank}d"
-    bins = _bins(name, rank, input, output_size)
+    extents, counts = _sizes(name, rank, input, output_size)
     dtype = array_of(input).dtype
     if dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(dtype)}'; convert to a floating point dtype")
-    single = rank > 1 and all(len(along.starts) == 1 for along in bins)
-    return means(_MEAN if single else _MEANS[rank - 1], input, bins, lengths(bins))
+    single = rank > 1 and counts == (1,) * rank
+    return means(_MEAN if single else _MEANS[rank - 1], input, adaptive_averages(extents, counts))
 
 
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = in_dimensions(
@@ -102,8 +103,9 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Numbers, return_in
     --------
     {example}
     """
-    values, indices = largest(_LARGEST[rank - 1], input, _bins(f"adaptive_max_pool{rank}d", rank, input, output_size))
-    return (values, indices) if return_indices else values
+    geometry = adaptive_bins(*_sizes(f"adaptive_max_pool{rank}d", rank, input, output_size))
+    values, indices = largest(_LARGEST[rank - 1], input, geometry, return_indices)
+    return values if indices is None else (values, indices)
 
 
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = in_dimensions(
@@ -118,7 +120,7 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = in_dimensions(
 )
 
 
-def _bins(name: str, rank: int, input: Any, output_size: Any) -> list[Bins]:
+def _sizes(name: str, rank: int, input: Any, output_size: Any) -> tuple[Sizes, Sizes]:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     shape = array_of(input).shape
@@ -133,7 +135,7 @@ def _bins(name: str, rank: int, input: Any, output_size: Any) -> list[Bins]:
     if len(wanted) != rank:
         raise ShapeError(f"{name}: output_size must be {rank} numbers, but got {list(wanted)}")
     extents = shape[-rank:]
-    counts = [extent if size is None else operator.index(size) for size, extent in zip(wanted, extents, strict=True)]
+    counts = tuple([extent if size is None else operator.index(size) for size, extent in zip(wanted, extents, strict=True)])
     if min(counts) < 0:
-        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {counts}")
-    return [adaptive_bins(extent, count) for extent, count in zip(extents, counts, strict=True)]
+        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {list(counts)}")
+    return extents, counts

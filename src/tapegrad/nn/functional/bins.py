@@ -1,99 +1,115 @@
-"""The windows of a pooling: along each dimension a run of neighbouring elements for every place of the result."""
+"""The windows of a pooling: along each dimension a run of elements for every place of the result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.nn.functional.sizes import Sizes
 
-__all__ = ["Bins", "adaptive_bins", "covering_bins", "flat_places", "lengths", "outer", "run_sums", "sliding_bins"]
+__all__ = ["Averages", "Geometry", "adaptive_averages", "adaptive_bins", "sliding_averages", "sliding_bins"]
 
 Array = np.ndarray[Any, Any]
 
 
-class Bins(NamedTuple):
-    """Windows along one dimension: bin ``o`` has the elements from ``starts[o]`` to ``ends[o]``, `step` apart.
+class Geometry(NamedTuple):
+    """Windows in every dimension, as the compiled loops read them (`engine/pooling_windows.py`).
 
-    Both ends grow with ``o``.
+    Attributes
+    ----------
+    extents, places : tuple of int
+        Spatial sizes of the array, and of the result.
+    words : ndarray of int64
     """
 
-    starts: Array
-    ends: Array
-    step: int = 1
+    extents: Sizes
+    places: Sizes
+    words: Array
 
-    def taps(self) -> int:
-        """Elements in the longest bin."""
-        return max(int(-(-(self.ends - self.starts).max(initial=0) // self.step)), 0)
+    @property
+    def rank(self) -> int:
+        """Number of spatial dimensions."""
+        return len(self.extents)
 
+    def first_places(self) -> Array:
+        """Where in the flattened dimensions the first element of every window is, also of one that has none."""
+        at, found = 9 + 2 * (3 - self.rank), np.zeros((), np.int64)
+        for extent, count in zip(self.extents, self.places, strict=True):
+            found = found[..., None] * extent + np.minimum(self.words[at : at + count], extent - 1)
+            at += 2 * count
+        return found
 
-def sliding_bins(extent: int, kernel: int, stride: int, padding: int, dilation: int, count: int) -> Bins:
-    """Bins of one length at equal distances, without what lies outside of the array."""
-    places = np.arange(count) * stride - padding
-    ends = np.minimum(places + (kernel - 1) * dilation + 1, extent)
-    outside = np.maximum(-places, 0)
-    return Bins(places + -(-outside // dilation) * dilation, ends, dilation)
-
-
-def adaptive_bins(extent: int, count: int) -> Bins:
-    """As many bins as wanted that cover the array, as even as can be; neighbours may share an element."""
-    numbers = np.arange(count)
-    return Bins(numbers * extent // max(count, 1), -(-(numbers + 1) * extent // max(count, 1)))
-
-
-def covering_bins(bins: Bins, extent: int) -> Bins:
-    """For each element of the array, the run of bins that it lies in."""
-    elements = np.arange(extent)
-    return Bins(np.searchsorted(bins.ends, elements, "right"), np.searchsorted(bins.starts, elements, "right"))
+    def lengths(self) -> Array:
+        """How many elements without gaps each window has."""
+        at, found = 9 + 2 * (3 - self.rank), np.ones((), np.int64)
+        for count in self.places:
+            found = found[..., None] * (self.words[at + count : at + 2 * count] - self.words[at : at + count])
+            at += 2 * count
+        return found
 
 
-def run_sums(x: Array, bins: Sequence[Bins]) -> Array:
-    """Sums over the bins of the last dimensions, one dimension after the other."""
-    for k, along in enumerate(bins):
-        x = _sums_along(x, along, x.ndim - len(bins) + k)
-    return x
+class Averages(NamedTuple):
+    """A mean over windows: where they lie, and what each sum is divided by (of float64)."""
+
+    geometry: Geometry
+    divisors: Array
 
 
-def _sums_along(x: Array, bins: Bins, axis: int) -> Array:
-    ahead: tuple[Any, ...] = (slice(None),) * axis
-    count, taps = len(bins.starts), bins.taps()
-    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    if count < taps:
-        result = np.empty(shape, x.dtype)
-        for o, (start, end) in enumerate(zip(bins.starts, bins.ends, strict=True)):
-            result[(*ahead, o)] = np.add.reduce(x[(*ahead, slice(start, end))], axis)
-        return result
-    # Gathering one element of every bin at a time is ten times faster than np.add.reduceat on short bins.
-    result = np.zeros(shape, x.dtype)
-    for tap in range(taps):
-        inside = bins.starts + tap < bins.ends
-        if inside.all():
-            result += np.take(x, bins.starts + tap, axis)
-        else:
-            result[(*ahead, inside)] += np.take(x, bins.starts[inside] + tap, axis)
-    return result
+def _geometry(extents: Sizes, places: Sizes, steps: Sizes, ends: Sequence[tuple[Array, Array]]) -> Geometry:
+    unused = 3 - len(extents)
+    ones = (1,) * unused
+    runs = [np.array([0, 1])] * unused + [np.concatenate(pair) for pair in ends]
+    words = np.concatenate([np.array((*ones, *extents, *ones, *places, *ones, *steps)), *runs])
+    return Geometry(extents, places, words.astype(np.int64))
 
 
-def lengths(bins: Sequence[Bins]) -> Array:
-    """How many elements each bin has, for all places of the result."""
-    return outer([along.ends - along.starts for along in bins])
+# What is kept is small: a few numbers for each place along each dimension.
 
 
-def outer(factors: Sequence[Array]) -> Array:
-    """Products of one number for each dimension."""
-    result = np.ones((), np.int64)
-    for factor in factors:
-        result = result[..., None] * factor
-    return result
+@lru_cache(maxsize=256)
+def sliding_bins(extents: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, places: Sizes) -> Geometry:
+    """Windows of one length at equal distances, without what lies outside of the array."""
+    ends = []
+    for n, k, s, p, d, count in zip(extents, kernel, stride, padding, dilation, places, strict=True):
+        first = np.arange(count) * s - p
+        outside = np.maximum(-first, 0)
+        ends.append((first + -(-outside // d) * d, np.minimum(first + (k - 1) * d + 1, n)))
+    return _geometry(extents, places, dilation, ends)
 
 
-def flat_places(bins: Sequence[Bins], tap: Sizes, extents: Sizes) -> Array:
-    """Where in the flattened dimensions the bins have one of their elements; a bin that lacks it gives its first."""
-    result = np.zeros((), np.int64)
-    for along, t, extent in zip(bins, tap, extents, strict=True):
-        place = along.starts + t * along.step
-        first = np.minimum(along.starts, extent - 1)  # an empty bin may start beyond the end
-        result = result[..., None] * extent + np.where(place < along.ends, place, first)
-    return result
+@lru_cache(maxsize=256)
+def sliding_averages(
+    extents: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, places: Sizes, with_padding: bool, divisor: int | None
+) -> Averages:
+    """Means over such windows without gaps, by a number if one is given, else by their sizes with or without the padding."""
+    geometry = sliding_bins(extents, kernel, stride, padding, (1,) * len(extents), places)
+    if divisor is not None:
+        divisors = np.full(places, divisor)
+    elif with_padding:
+        divisors = np.ones((), np.int64)
+        for n, k, s, p, count in zip(extents, kernel, stride, padding, places, strict=True):
+            first = np.arange(count) * s - p
+            divisors = divisors[..., None] * (np.minimum(first + k, n + p) - first)  # nothing counts beyond the padding
+    else:
+        divisors = geometry.lengths()
+    return Averages(geometry, divisors.astype(np.float64))
+
+
+@lru_cache(maxsize=256)
+def adaptive_bins(extents: Sizes, counts: Sizes) -> Geometry:
+    """As many windows as wanted that cover the array, as even as can be; neighbours may share an element."""
+    ends = []
+    for extent, count in zip(extents, counts, strict=True):
+        numbers = np.arange(count)
+        ends.append((numbers * extent // max(count, 1), -(-(numbers + 1) * extent // max(count, 1))))
+    return _geometry(extents, counts, (1,) * len(extents), ends)
+
+
+@lru_cache(maxsize=256)
+def adaptive_averages(extents: Sizes, counts: Sizes) -> Averages:
+    """Means over such windows."""
+    geometry = adaptive_bins(extents, counts)
+    return Averages(geometry, geometry.lengths().astype(np.float64))

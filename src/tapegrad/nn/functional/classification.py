@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.reducing import check_reduction, reduced
+from tapegrad.nn.functional.reducing import check_reduction
 from tapegrad.ops import elementwise
+from tapegrad.ops.flat_places import Places, add_at
 from tapegrad.ops.normalisation import log_softmax
-from tapegrad.ops.selecting import put_along
+from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
 __all__ = ["check_untracked", "cross_entropy", "nll_loss"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+contiguous: Any = np.ascontiguousarray
 
 
 def nll_loss(
@@ -65,6 +69,32 @@ def nll_loss(
     tensor(2.5000)
     """
     check_reduction(reduction)
+    found = _chosen(input, target, weight, ignore_index)
+    losses, factors = found.losses, found.factors
+    result: Any = losses
+    with quiet():
+        if reduction == "mean":
+            total = add_reduce(factors, None)
+            result, factors = add_reduce(losses, None) / total, factors / total
+        elif reduction == "sum":
+            result = add_reduce(losses, None)
+        elif found.single:
+            result = losses[0]
+        kept = make(found.at, 0), make(np.negative(factors, factors), 0)
+        op = _NLL if array_of(input).ndim <= 2 else _NLL_2D
+        return apply(op, (input,), np.asarray(result, array_of(input).dtype), None, kept)
+
+
+class _Chosen(NamedTuple):
+    """What the targets choose: negative values times factors, the factors, and the places of the values; -1 of what is ignored."""
+
+    losses: Array
+    factors: Array
+    at: Array
+    single: bool  # whether there is no batch
+
+
+def _chosen(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> _Chosen:
     for what, tensor in (("input", input), ("target", target)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"nll_loss(): argument '{what}' must be Tensor, not {type(tensor).__name__}")
@@ -76,44 +106,20 @@ def nll_loss(
         data, classes = data[None], classes.reshape(1, -1)[0]
     _check_sizes(data.shape, classes.shape, single)
     _check_target(data, classes, weight, "nll_loss_forward")
-    kept = classes != ignore_index
-    plain = weight is None and bool(kept.all())
-    where = classes.astype(np.int64) if plain else np.where(kept, classes, 0).astype(np.int64)
-    if where.size and (where.min() < 0 or where.max() >= data.shape[1]):
-        wrong = where[(where < 0) | (where >= data.shape[1])]
-        raise IndexError(f"Target {wrong.reshape(-1)[0]} is out of bounds.")
-    if plain:
-        factors = np.ones(where.shape, data.dtype)
-    elif weight is None:
-        factors = kept.astype(data.dtype)
-    else:
-        factors = np.where(kept, array_of(weight)[where], data.dtype.type(0))
-    with quiet():
-        if data.ndim == 2:  # NumPy's function for any number of dimensions takes five times as long
-            picked = data[np.arange(len(where)), where]
-        else:
-            picked = np.take_along_axis(data, where[:, None], 1)[:, 0]
-        losses = -picked if plain else np.where(kept, -picked * factors, data.dtype.type(0))
-        if reduction == "mean":
-            total = factors.sum()
-            result, factors = losses.sum() / total, factors / total
-            if not plain:
-                factors = np.where(kept, factors, data.dtype.type(0))
-        else:
-            result = losses.sum() if reduction == "sum" else losses
-    if reduction == "none" and single:
-        result = losses[0]
-    op = _NLL if data.ndim == 2 else _NLL_2D
-    return apply(op, (input,), result, None, (wrap(where), wrap(-factors)))
+    wide = contiguous(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
+    numbers, scale = contiguous(classes, np.int64), None if weight is None else contiguous(array_of(weight), wide.dtype)
+    losses, factors, at = np.empty(classes.shape, wide.dtype), np.empty(classes.shape, wide.dtype), np.empty(classes.size, np.int64)
+    operands = id(losses), id(factors), id(at), id(wide), id(numbers), 0 if scale is None else id(scale)
+    wrong = ARRAY_KERNELS.choose_classes(*operands, data.shape[1], math.prod(data.shape[2:]), ignore_index)
+    if wrong >= 0:
+        raise IndexError(f"Target {numbers.flat[wrong]} is out of bounds.")
+    return _Chosen(losses, factors, at, single)
 
 
 def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    where, factors = ctx.extra
-    shape = ctx.shapes[0]
-    classes = array_of(where)
-    batched = shape if len(shape) > 1 else (1, *shape)
-    spread = ctx.on.unsqueeze(elementwise._mul0(g, factors), 1)
-    return (ctx.on.reshape(put_along(spread, 1, wrap(classes[:, None]), batched), shape),)
+    places, factors = ctx.extra
+    shares = elementwise._mul0(g, factors)
+    return (add_at(shares, Places(places._data, 1, array_of(shares).shape), ctx.shapes[0]),)
 
 
 _NLL = Structural("NllLossBackward0", ((),), _nll_vjp)
@@ -223,11 +229,9 @@ def cross_entropy(
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _with_probabilities(input, target, weight, reduction, label_smoothing, along)
     logs = log_softmax(input, along)
-    loss = nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
     if label_smoothing == 0.0:
-        return loss
-    uniform = _uniform(logs, target, weight, ignore_index, reduction, along)
-    return loss * (1.0 - label_smoothing) + uniform * (label_smoothing / shape[along])
+        return nll_loss(logs, target, weight, ignore_index=ignore_index, reduction=reduction)
+    return _smoothed(logs, target, weight, ignore_index, reduction, label_smoothing, along)
 
 
 def _with_probabilities(
@@ -248,17 +252,33 @@ def _with_probabilities(
     return -losses.sum() if reduction == "sum" else -losses.sum(along)
 
 
-def _uniform(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, along: int) -> Tensor:
-    """The loss against equal probabilities of all classes."""
-    classes = array_of(target)
-    kept = wrap(classes != ignore_index)
-    weighted = logs if weight is None else logs * _along(weight, array_of(logs).shape, along)
-    losses = (-weighted.sum(along)).reshape(classes.shape).masked_fill(~kept, 0.0)
-    if reduction != "mean":
-        return reduced(losses, reduction)
-    if weight is None:
-        return losses.sum() / float(array_of(kept).sum())
-    return losses.sum() / weight[wrap(classes[array_of(kept)].astype(np.int64))].sum()
+def _smoothed(
+    logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str, smoothing: float, along: int
+) -> Tensor:
+    """The loss against the target classes, and in part against equal probabilities of all classes: a weighted sum of `logs`."""
+    found = _chosen(logs, target, weight, ignore_index)
+    data = array_of(logs)
+    dtype, kept = found.losses.dtype, found.at >= 0
+    every: Any = -smoothing / data.shape[along]
+    if weight is not None:
+        every = every * array_of(_along(weight, data.shape, along))
+    counted = kept.reshape(array_of(target).shape if data.ndim > 1 else ())
+    with quiet():
+        factors = np.array(np.broadcast_to(np.where(np.expand_dims(counted, along), every, 0.0), data.shape), dtype, order="C")
+        factors.reshape(-1)[found.at[kept]] -= (1.0 - smoothing) * found.factors.reshape(-1)[kept]
+        if reduction == "mean":
+            factors /= add_reduce(found.factors, None)
+        over = (along,) if reduction == "none" else tuple(range(data.ndim))
+        result = add_reduce(data * factors, over).astype(data.dtype)
+    return apply(_SMOOTHED, (logs,), result, over, (wrap(factors.astype(data.dtype, copy=False)),))
+
+
+def _smoothed_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    (factors,) = ctx.extra
+    return (elementwise._mul0(ctx.on.restore(g, ctx.attrs, False, ctx.shapes[0]), factors),)
+
+
+_SMOOTHED = Structural("AddBackward0", ((),), _smoothed_vjp)
 
 
 def _along(weight: Tensor, shape: Shape, along: int) -> Tensor:

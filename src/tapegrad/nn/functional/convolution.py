@@ -7,8 +7,8 @@ from typing import Any
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.dimensions import in_dimensions
-from tapegrad.nn.functional.sizes import Sizes, per_dimension
-from tapegrad.nn.functional.sliding import Windows, places_of
+from tapegrad.nn.functional.sizes import Sizes, per_dimension, remembered
+from tapegrad.nn.functional.sliding import places_of, sliding
 from tapegrad.nn.functional.trilinear import Geometry, convolve, spread
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -58,18 +58,29 @@ def _conv(
     --------
     {example}
     """
-    name = f"conv{rank}d"
-    batched = _check_ranks(name, rank, input, weight, bias)
+    batched = _check_ranks(f"conv{rank}d", rank, input, weight, bias)
     x = input if batched else input.unsqueeze(0)
-    extents, kernel = array_of(x).shape[2:], array_of(weight).shape[2:]
+    shapes = array_of(x).shape, array_of(weight).shape, None if bias is None else array_of(bias).shape
+    geometry = _windows(rank, *shapes, stride, padding, dilation, groups)
+    _check_dtypes(f"conv{rank}d", x, weight, bias)
+    result = convolve(x, weight, bias, geometry)
+    return result if batched else result.squeeze(0)
+
+
+@remembered
+def _windows(
+    rank: int, x: Sizes, weight: Sizes, bias: Sizes | None, stride: Numbers, padding: Numbers | str, dilation: Numbers, groups: int
+) -> Geometry:
+    """Where the windows lie, for operands of these shapes."""
+    extents, kernel = x[2:], weight[2:]
     steps, gaps = _steps("stride", stride, rank), _steps("dilation", dilation, rank)
     around = _around(padding, rank, kernel, steps, gaps)
     _check(weight, bias, groups, False)
-    inside, channels = array_of(weight).shape[1] * groups, array_of(x).shape[1]
+    inside, channels = weight[1] * groups, x[1]
     if channels != inside:
         raise ShapeError(
-            f"Given groups={groups}, weight of size {list(array_of(weight).shape)}, expected input{list(array_of(x).shape)} to "
-            f"have {inside} channels, but got {channels} channels instead"
+            f"Given groups={groups}, weight of size {list(weight)}, expected input{list(x)} to have {inside} channels, but got "
+            f"{channels} channels instead"
         )
     padded = [n + p for n, p in zip(extents, around, strict=True)]
     window = [(k - 1) * d + 1 for k, d in zip(kernel, gaps, strict=True)]
@@ -78,10 +89,8 @@ def _conv(
             f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(window)}). Kernel size can't be "
             "greater than actual input size"
         )
-    _check_dtypes(name, x, weight, bias)
-    windows = Windows(extents, kernel, steps, gaps, tuple(p // 2 for p in around), places_of(extents, kernel, steps, gaps, around))
-    result = convolve(x, weight, bias, Geometry(windows, groups))
-    return result if batched else result.squeeze(0)
+    before = tuple([p // 2 for p in around])
+    return Geometry(sliding(extents, kernel, steps, gaps, before, places_of(extents, kernel, steps, gaps, around)), groups)
 
 
 conv1d, conv2d, conv3d = in_dimensions(
@@ -139,18 +148,38 @@ def _conv_transpose(
     name = f"conv_transpose{rank}d"
     batched = _check_ranks(name, rank, input, weight, bias)
     y = input if batched else input.unsqueeze(0)
-    places, kernel = array_of(y).shape[2:], array_of(weight).shape[2:]
-    steps, gaps = _steps("stride", stride, rank), _steps("dilation", dilation, rank)
     given: Any = padding
     if isinstance(given, str):
         raise TypeError(f"{name}(): argument 'padding' must be tuple of ints, not str")
+    shapes = array_of(y).shape, array_of(weight).shape, None if bias is None else array_of(bias).shape
+    geometry = _transposed_windows(rank, *shapes, stride, padding, output_padding, groups, dilation)
+    _check_dtypes(name, y, weight, bias)
+    result = spread(y, weight, bias, geometry)
+    return result if batched else result.squeeze(0)
+
+
+@remembered
+def _transposed_windows(
+    rank: int,
+    y: Sizes,
+    weight: Sizes,
+    bias: Sizes | None,
+    stride: Numbers,
+    padding: Numbers,
+    output_padding: Numbers,
+    groups: int,
+    dilation: Numbers,
+) -> Geometry:
+    """Where the windows lie in the result, for operands of these shapes."""
+    places, kernel = y[2:], weight[2:]
+    steps, gaps = _steps("stride", stride, rank), _steps("dilation", dilation, rank)
     before, more = _paddings("padding", padding, rank), _paddings("output_padding", output_padding, rank)
     _check(weight, bias, groups, True)
-    outside, channels = array_of(weight).shape[0], array_of(y).shape[1]
+    outside, channels = weight[0], y[1]
     if channels != outside:
         raise ShapeError(
-            f"Given transposed=1, weight of size {list(array_of(weight).shape)}, expected input{list(array_of(y).shape)} to have "
-            f"{outside} channels, but got {channels} channels instead"
+            f"Given transposed=1, weight of size {list(weight)}, expected input{list(y)} to have {outside} channels, but got "
+            f"{channels} channels instead"
         )
     if any(p >= s and p >= d for p, s, d in zip(more, steps, gaps, strict=True)):
         raise RuntimeError(
@@ -164,9 +193,7 @@ def _conv_transpose(
             f"Given input size per channel: ({_times(places)}). Calculated output size per channel: ({_times(extents)}). Output "
             "size is too small"
         )
-    _check_dtypes(name, y, weight, bias)
-    result = spread(y, weight, bias, Geometry(Windows(extents, kernel, steps, gaps, before, places), groups))
-    return result if batched else result.squeeze(0)
+    return Geometry(sliding(extents, kernel, steps, gaps, before, places), groups)
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = in_dimensions(
@@ -201,8 +228,7 @@ def _check_ranks(name: str, rank: int, input: Any, weight: Any, bias: Any) -> bo
     return x.ndim == rank + 2
 
 
-def _check(weight: Tensor, bias: Tensor | None, groups: int, transposed: bool) -> None:
-    shape = array_of(weight).shape
+def _check(shape: Sizes, bias: Sizes | None, groups: int, transposed: bool) -> None:
     if groups <= 0:
         raise RuntimeError(f"non-positive groups is not supported, but got groups={groups}")
     if shape[0] < groups:
@@ -216,10 +242,10 @@ def _check(weight: Tensor, bias: Tensor | None, groups: int, transposed: bool) -
             f"{list(shape)} instead"
         )
     channels = shape[1] * groups if transposed else shape[0]
-    if bias is not None and array_of(bias).shape != (channels,):
+    if bias is not None and bias != (channels,):
         raise ShapeError(
             f"Given {'transposed=1, ' if transposed else ''}weight of size {list(shape)}, expected bias to be 1-dimensional with "
-            f"{channels} elements, but got bias of size {list(array_of(bias).shape)} instead"
+            f"{channels} elements, but got bias of size {list(bias)} instead"
         )
 
 

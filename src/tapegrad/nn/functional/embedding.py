@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.ops.indexing import add_into
+from tapegrad.ops.flat_places import Places, add_at
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.grad_mode import no_grad
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -108,7 +108,8 @@ def _embedding_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if by_frequency:
         often = np.bincount(numbers.reshape(-1), minlength=1)[numbers]
         g = g / wrap(often[..., None].astype(array_of(g).dtype))
-    return (add_into(g, (numbers,), ctx.shapes[0]),)
+    shape = ctx.shapes[0]
+    return (add_at(g, Places(numbers.reshape(-1), shape[1], (*numbers.shape, shape[1])), shape),)
 
 
 _EMBEDDING = Structural("EmbeddingBackward0", ((),), _embedding_vjp)

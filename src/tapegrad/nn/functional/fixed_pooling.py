@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
-
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.bins import Bins, lengths, outer, sliding_bins
+from tapegrad.nn.functional.bins import sliding_averages, sliding_bins
 from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.pooling import largest, means, operations
-from tapegrad.nn.functional.sizes import Sizes, per_dimension
+from tapegrad.nn.functional.sizes import Sizes, per_dimension, remembered
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
@@ -70,10 +68,9 @@ def _max_pool(
     --------
     {example}
     """
-    sizes = _arguments(f"max_pool{rank}d", rank, input, kernel_size, stride, padding, dilation)
-    bins = _bins(array_of(input).shape[-rank:], *sizes, _places(array_of(input).shape, *sizes, ceil_mode))
-    values, indices = largest(_LARGEST[rank - 1], input, bins)
-    return (values, indices) if return_indices else values
+    geometry = sliding_bins(*_windows(f"max_pool{rank}d", rank, input, kernel_size, stride, padding, dilation, ceil_mode))
+    values, indices = largest(_LARGEST[rank - 1], input, geometry, return_indices)
+    return values if indices is None else (values, indices)
 
 
 max_pool1d, max_pool2d, max_pool3d = in_dimensions(
@@ -129,23 +126,16 @@ def _avg_pool(
     {example}
     """
     name = f"avg_pool{rank}d"
-    sizes = _arguments(name, rank, input, kernel_size, stride, padding, 1)
+    windows = _windows(name, rank, input, kernel_size, stride, padding, 1, ceil_mode)
     if array_of(input).dtype.kind != "f":
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{type_name(array_of(input).dtype)}'; convert to a floating point dtype"
         )
-    extents = array_of(input).shape[-rank:]
-    places = _places(array_of(input).shape, *sizes, ceil_mode)
-    bins = _bins(extents, *sizes, places)
-    if divisor_override is not None:
-        if divisor_override == 0:
-            raise RuntimeError("divisor must be not zero")
-        divisors = np.full(places, divisor_override)
-    elif count_include_pad:
-        divisors = outer([_padded_lengths(*numbers) for numbers in zip(extents, *sizes, places, strict=True)])
-    else:
-        divisors = lengths(bins)
-    return means(_MEANS[rank - 1], input, bins, divisors)
+    if divisor_override is not None and divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    extents, window, steps, pad, _, places = windows
+    averages = sliding_averages(extents, window, steps, pad, places, bool(count_include_pad), divisor_override)
+    return means(_MEANS[rank - 1], input, averages)
 
 
 # PyTorch's function of signals has no divisor_override.
@@ -200,23 +190,19 @@ def avg_pool1d(
     return _avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-def _padded_lengths(extent: int, kernel: int, stride: int, padding: int, dilation: int, count: int) -> np.ndarray[Any, Any]:
-    """Elements of each window with the padding, without what a last window has beyond it."""
-    starts = np.arange(count) * stride - padding
-    return np.minimum(starts + kernel, extent + padding) - starts
-
-
-def _bins(extents: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, places: Sizes) -> list[Bins]:
-    return [sliding_bins(*numbers) for numbers in zip(extents, kernel, stride, padding, dilation, places, strict=True)]
-
-
-def _arguments(
-    name: str, rank: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
-) -> tuple[Sizes, Sizes, Sizes, Sizes]:
-    """Kernel, stride, padding and dilation, one number for each dimension."""
+def _windows(
+    name: str, rank: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes, Sizes]:
+    """Extents, kernel, stride, padding, dilation and number of places, one number for each dimension."""
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    shape = array_of(input).shape
+    return _windows_in(name, rank, array_of(input).shape, kernel, stride, padding, dilation, bool(ceil_mode))
+
+
+@remembered
+def _windows_in(
+    name: str, rank: int, shape: Sizes, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Sizes, Sizes, Sizes, Sizes, Sizes, Sizes]:
     if len(shape) not in (rank + 1, rank + 2) or not all(shape[len(shape) - rank - 1 :]):
         raise ShapeError(
             f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
@@ -244,7 +230,7 @@ def _arguments(
             )
         if p > k // 2:
             raise RuntimeError(f"pad should be smaller than or equal to half of kernel size, but got pad={p}, kernel_size={k}")
-    return window, steps, pad, gaps
+    return shape[-rank:], window, steps, pad, gaps, _places(shape, window, steps, pad, gaps, ceil_mode)
 
 
 def _places(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool) -> Sizes:

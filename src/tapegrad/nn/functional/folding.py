@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
-from tapegrad.nn.functional.sliding import Windows, columns, places_of
+from tapegrad.nn.functional.sliding import Windows, columns, computed, places_of, sliding
 from tapegrad.nn.functional.sliding import fold as add_back
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -124,24 +122,21 @@ def _windows(extents: Sizes, kernel: Numbers, dilation: Numbers, padding: Number
             f"Given input with spatial size {extents}, kernel_size={window}, dilation={gaps}, padding={before}, calculated shape "
             f"of the array of sliding blocks as {places}, but its components must be at least one."
         )
-    return Windows(extents, window, steps, gaps, before, places)
+    return sliding(extents, window, steps, gaps, before, places)
 
 
 def _unfolded(x: Tensor, windows: Windows) -> Tensor:
     data = array_of(x)
-    pieces = columns(data if data.ndim == 4 else data[None], windows)
-    batch_first = np.moveaxis(pieces, len(windows.kernel) + 1, 0)
-    shape = (data.shape[-3] * math.prod(windows.kernel), math.prod(windows.places))
-    return apply(_UNFOLD, (x,), batch_first.reshape(*data.shape[:-3], *shape), windows)
+    (wide,) = computed(data)
+    pieces = columns(wide if data.ndim == 4 else wide[None], windows).astype(data.dtype, copy=windows.identical)
+    return apply(_UNFOLD, (x,), pieces if data.ndim == 4 else pieces[0], windows)
 
 
 def _folded(g: Tensor, windows: Windows) -> Tensor:
     data = array_of(g)
-    channels = data.shape[-2] // math.prod(windows.kernel)
-    batch = data.shape[0] if data.ndim == 3 else 1
-    pieces = np.moveaxis(data.reshape(batch, channels, *windows.kernel, *windows.places), 0, len(windows.kernel) + 1)
-    result = np.ascontiguousarray(add_back(pieces, windows))
-    return apply(_FOLD, (g,), result.reshape(*data.shape[:-2], channels, *windows.extents), windows)
+    (wide,) = computed(data)
+    result = add_back(wide if data.ndim == 3 else wide[None], windows).astype(data.dtype, copy=windows.identical)
+    return apply(_FOLD, (g,), result if data.ndim == 3 else result[0], windows)
 
 
 def _unfold_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

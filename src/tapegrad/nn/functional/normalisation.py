@@ -12,7 +12,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.fixed_pooling import avg_pool1d
-from tapegrad.nn.functional.standardising import Layout, mean_and_variance, operation, scaled, standardised
+from tapegrad.nn.functional.standardising import Layout, Moments, fixed_moments, layout_of, moments, operation, scaled, standardised
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import mean
 from tapegrad.ops.transposing import transpose
@@ -72,8 +72,8 @@ def layer_norm(
                 f"{list(array_of(tensor).shape)} and normalized_shape = {list(inner)}"
             )
     _check_dtypes("layer_norm", input, weight, bias)
-    over = tuple(range(len(shape) - len(inner), len(shape)))
-    return standardised(_LAYER, input, weight, bias, Layout(shape, over, inner, eps))
+    layout = layout_of(1, math.prod(shape[: len(shape) - len(inner)]), 1, math.prod(inner), 1, eps)
+    return standardised(_LAYER, input, weight, bias, layout)
 
 
 def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
@@ -151,13 +151,12 @@ def batch_norm(
         if tensor is None and not training:
             raise RuntimeError(f"{what} must be defined in evaluation mode")
     _check_dtypes("batch_norm", input)
-    over = (0, *range(2, len(shape)))
-    layout = Layout(shape, over, (channels,) + (1,) * (len(shape) - 2), eps)
+    layout = layout_of(shape[0], 1, channels, 1, math.prod(shape[2:]), eps)
     if running_mean is not None and running_var is not None and not training:
-        mean, variance = (array_of(t).reshape(layout.scales) for t in (running_mean, running_var))
-        return scaled(_BATCH_FIXED, input, mean, variance, weight, bias, layout)
-    result = standardised(_BATCH, input, weight, bias, layout)
-    _move(input, running_mean, running_var, momentum, layout)
+        return scaled(_BATCH_FIXED, input, _running(running_mean, running_var, layout), weight, bias, layout)
+    found = moments(input, layout)
+    result = standardised(_BATCH, input, weight, bias, layout, found)
+    _move(running_mean, running_var, momentum, found, layout)
     return result
 
 
@@ -198,12 +197,12 @@ def instance_norm(
     channels = shape[1] if len(shape) > 1 else 0
     _check_channels(channels, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     _check_dtypes("instance_norm", input)
-    layout = Layout(shape, tuple(range(2, len(shape))), (channels,) + (1,) * (len(shape) - 2), eps)
+    layout = layout_of(1, shape[0], channels, 1, math.prod(shape[2:]), eps)
     if not use_input_stats and running_mean is not None and running_var is not None:
-        mean, variance = (array_of(t).reshape(layout.scales) for t in (running_mean, running_var))
-        return scaled(_INSTANCE_FIXED, input, mean, variance, weight, bias, layout)
-    result = standardised(_INSTANCE, input, weight, bias, layout)
-    _move(input, running_mean, running_var, momentum, layout)
+        return scaled(_INSTANCE_FIXED, input, _running(running_mean, running_var, layout), weight, bias, layout)
+    found = moments(input, layout)
+    result = standardised(_INSTANCE, input, weight, bias, layout, found)
+    _move(running_mean, running_var, momentum, found, layout)
     return result
 
 
@@ -244,8 +243,7 @@ def group_norm(
                 f"{list(array_of(tensor).shape)} and input of shape {list(shape)}"
             )
     _check_dtypes("group_norm", input, weight, bias)
-    each = shape[1] // num_groups
-    layout = Layout((shape[0], num_groups, each, math.prod(shape[2:])), (2, 3), (num_groups, each, 1), eps)
+    layout = layout_of(1, shape[0], num_groups, shape[1] // num_groups, math.prod(shape[2:]), eps)
     return standardised(_GROUP, input, weight, bias, layout)
 
 
@@ -276,17 +274,23 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     return input / (means * alpha + k) ** beta
 
 
-def _move(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float, layout: Layout) -> None:
+def _running(mean: Tensor, variance: Tensor, layout: Layout) -> Moments:
+    """Running values of the channels as moments of all groups."""
+    repeats = layout.inner[1]
+    means, variances = (np.tile(array_of(t).reshape(-1), repeats).astype(np.float64) for t in (mean, variance))
+    return fixed_moments(means, variances, layout)
+
+
+def _move(running_mean: Tensor | None, running_var: Tensor | None, momentum: float, found: Moments, layout: Layout) -> None:
     """Move running values towards those of the batch."""
     if running_mean is None and running_var is None:
         return
     with quiet(), no_grad():
-        mean, variance = mean_and_variance(array_of(input), layout)
-        size = math.prod(layout.inner[k] for k in layout.over)
-        for running, found in ((running_mean, mean), (running_var, variance * (size / max(size - 1, 1)))):
+        size = layout.size()
+        for running, values in ((running_mean, found.means), (running_var, found.variances * (size / max(size - 1, 1)))):
             if running is not None:
-                values = found.mean(0).reshape(-1) if 0 not in layout.over else found.reshape(-1)
-                running.copy_(wrap(((1.0 - momentum) * array_of(running) + momentum * values).astype(array_of(running).dtype)))
+                new = values.reshape(layout.inner[1:3]).mean(0)
+                running.copy_(wrap(((1.0 - momentum) * array_of(running) + momentum * new).astype(array_of(running).dtype)))
 
 
 def _normalized_shape(name: str, given: Any) -> tuple[int, ...]:

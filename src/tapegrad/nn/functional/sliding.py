@@ -6,16 +6,17 @@ transpose of the other.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.nn.functional.sizes import Sizes
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Windows", "columns", "fold", "parts", "taps"]
+__all__ = ["Windows", "columns", "computed", "fold", "parts", "places_of", "sliding"]
 
 Array = np.ndarray[Any, Any]
 
@@ -35,6 +36,10 @@ class Windows(NamedTuple):
         Zeros in front of each dimension; behind it there are as many as the last window needs.
     places : tuple of int
         Number of windows in each dimension.
+    taps, total : int
+        Elements of a window, and number of windows.
+    identical : bool
+        Whether each window is one element, in the order of the array.
     """
 
     extents: Sizes
@@ -43,92 +48,85 @@ class Windows(NamedTuple):
     dilation: Sizes
     before: Sizes
     places: Sizes
-
-    def reach(self) -> Sizes:
-        """Spatial sizes that the windows cover, padding included."""
-        steps = zip(self.places, self.stride, self.kernel, self.dilation, strict=True)
-        return tuple((n - 1) * s + (k - 1) * d + 1 for n, s, k, d in steps)
-
-    def inner(self) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """The part of the covered region that lies in the array, and the part of the array that is covered."""
-        spans = list(zip(self.reach(), self.before, self.extents, strict=True))
-        ends = [max(min(reach, before + extent), before) for reach, before, extent in spans]
-        within = tuple(slice(before, end) for (_, before, _), end in zip(spans, ends, strict=True))
-        return within, tuple(slice(0, part.stop - part.start) for part in within)
+    taps: int
+    total: int
+    identical: bool
 
 
-def _at(x: Array, places: Sequence[slice | int], ahead: bool = True) -> Array:
-    """The view of `x` at places in its last dimensions, or its first."""
-    key: Any = (..., *places) if ahead else tuple(places)
-    return x[key]
+@lru_cache(maxsize=256)
+def sliding(extents: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes, before: Sizes, places: Sizes) -> Windows:
+    """Windows, and what follows from where they lie."""
+    taps, ones = math.prod(kernel), (1,) * len(kernel)
+    identical = taps == 1 and stride == ones and not any(before) and places == extents
+    return Windows(extents, kernel, stride, dilation, before, places, taps, math.prod(places), identical)
+
+
+@lru_cache(maxsize=256)
+def _words(windows: Windows, batch: int, channels: int, joined: bool) -> Array:
+    """What the compiled loops read (`engine/window_columns.py`)."""
+    unused = 3 - len(windows.kernel)
+    ones, zeros = (1,) * unused, (0,) * unused
+    words = [*ones, *windows.extents, *ones, *windows.places, *ones, *windows.kernel, *ones, *windows.stride]
+    words += [*ones, *windows.dilation, *zeros, *windows.before, batch, channels]
+    if joined:
+        return np.array([*words, batch * windows.total, windows.total], np.int64)
+    return np.array([*words, windows.total, channels * windows.taps * windows.total], np.int64)
 
 
 def parts(count: int, windows: Windows, channels: int) -> Iterator[slice]:
     """The batch in parts whose columns are not too large."""
-    each = channels * math.prod(windows.kernel) * math.prod(windows.places)
+    each = channels * windows.taps * windows.total
     step = max(1, _AT_A_TIME // max(each, 1))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def columns(x: Array, windows: Windows) -> Array:
-    """The elements under every window, as a view of `x` or of a padded copy.
+def columns(x: Array, windows: Windows, joined: bool = False) -> Array:
+    """The elements under every window.
 
     Parameters
     ----------
-    x : ndarray, shape (n, c, *extents)
+    x : ndarray of float64, float32 or int64, shape (n, c, *extents), contiguous
+    joined : bool
+        Whether the batch is a part of the columns.
 
     Returns
     -------
-    ndarray, shape (c, *kernel, n, *places)
+    ndarray, shape (n, c * taps, count), or (c * taps, n * count) if joined
         Not to be written to.
     """
-    reach = windows.reach()
-    if any(windows.before) or any(r > n for r, n in zip(reach, windows.extents, strict=True)):
-        within, covered = windows.inner()
-        padded = np.zeros(x.shape[:2] + reach, x.dtype)
-        _at(padded, within)[...] = _at(x, covered)
-        x = padded
-    batch, channel, *spatial = x.strides
-    strides = (
-        channel,
-        *(s * d for s, d in zip(spatial, windows.dilation, strict=True)),
-        batch,
-        *(s * d for s, d in zip(spatial, windows.stride, strict=True)),
-    )
-    shape = (x.shape[1], *windows.kernel, x.shape[0], *windows.places)
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
-
-
-def taps(windows: Windows) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
-    """Each element of the window, and where all windows have it in the covered region."""
-    for tap in itertools.product(*map(range, windows.kernel)):
-        steps = zip(tap, windows.dilation, windows.stride, windows.places, strict=True)
-        yield tap, tuple(slice(t * d, t * d + (n - 1) * s + 1, s) for t, d, s, n in steps)
+    batch, channels = x.shape[:2]
+    if windows.identical and (batch == 1 or not joined):
+        return x.reshape((channels, windows.total) if joined else (batch, channels, windows.total))
+    rows = channels * windows.taps
+    result = np.empty((rows, batch * windows.total) if joined else (batch, rows, windows.total), x.dtype)
+    ARRAY_KERNELS.lay_columns(id(result), id(x), id(_words(windows, batch, channels, joined)))
+    return result
 
 
 def fold(pieces: Array, windows: Windows) -> Array:
-    """The transpose of `columns`: an array of zeros with all pieces added in their places.
+    """The transpose of `columns`: an array of zeros with all columns added in their places.
 
     Parameters
     ----------
-    pieces : ndarray, shape (c, *kernel, n, *places)
+    pieces : ndarray of float64, float32 or int64, shape (n, c * taps, count), contiguous
 
     Returns
     -------
     ndarray, shape (n, c, *extents)
     """
-    rank = len(windows.kernel)
-    shape = (pieces.shape[0], pieces.shape[rank + 1])
-    covering = np.zeros(shape + windows.reach(), pieces.dtype)
-    for tap, places in taps(windows):
-        part = _at(covering, places)
-        part += _at(pieces, (slice(None), *tap), ahead=False)
-    within, covered = windows.inner()
-    if covering.shape[2:] == windows.extents and not any(windows.before):
-        return covering.swapaxes(0, 1)
-    result = np.zeros((shape[1], shape[0], *windows.extents), pieces.dtype)
-    _at(result, covered)[...] = _at(covering, within).swapaxes(0, 1)
+    batch, channels = pieces.shape[0], pieces.shape[1] // windows.taps
+    if windows.identical:
+        return pieces.reshape(batch, channels, *windows.extents)
+    result = np.zeros((batch, channels, *windows.extents), pieces.dtype)
+    ARRAY_KERNELS.add_columns(id(result), id(pieces), id(_words(windows, batch, channels, False)))
     return result
+
+
+def computed(*arrays: Array) -> list[Array]:
+    """The operands as the compiled loops take them."""
+    kind, wide = arrays[0].dtype.kind, arrays[0].dtype.itemsize
+    dtype = np.int64 if kind != "f" else np.float32 if wide == 2 else arrays[0].dtype
+    return [np.ascontiguousarray(array, dtype) for array in arrays]
 
 
 def places_of(extents: Sequence[int], kernel: Sizes, stride: Sizes, dilation: Sizes, padding: Sequence[int]) -> Sizes:

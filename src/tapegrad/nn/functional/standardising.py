@@ -1,21 +1,28 @@
-"""Elements moved and scaled to mean zero and variance one, the computation behind all normalising layers."""
+"""Elements moved and scaled to mean zero and variance one, the computation behind all normalising layers.
+
+Four maps whose derivatives are made of each other: the standardised elements times a weight plus a bias, the cotangents of the
+elements and of the weights, and the affine map by moments that were found before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.ops.reductions import add_reduce, count
+from tapegrad.ops import elementwise
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
-__all__ = ["Layout", "mean_and_variance", "operation", "scaled", "standardised"]
+__all__ = ["Layout", "Moments", "layout_of", "moments", "operation", "scaled", "standardised"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+contiguous: Any = np.ascontiguousarray
 
 
 class Layout(NamedTuple):
@@ -24,99 +31,202 @@ class Layout(NamedTuple):
     Attributes
     ----------
     inner : tuple of int
-        Shape in which the elements are grouped.
-    over : tuple of int
-        Dimensions of that shape along which there is one mean and one variance.
+        The elements in five dimensions; one mean and one variance is along the first and the last two.
     scales : tuple of int
         Shape in which weight and bias broadcast against it.
     eps : float
         Added to the variance.
+    words : ndarray of int64
+        The same for the compiled loops (`engine/standardising.py`).
     """
 
     inner: Shape
-    over: Shape
     scales: Shape
     eps: float
+    words: Array
+
+    @property
+    def groups(self) -> int:
+        """How many means there are."""
+        return self.inner[1] * self.inner[2]
+
+    def size(self) -> int:
+        """Elements in a group."""
+        return self.inner[0] * self.inner[3] * self.inner[4]
 
 
-def mean_and_variance(data: Array, layout: Layout) -> tuple[Array, Array]:
-    """Mean and uncorrected variance of each group, with the dimensions kept."""
-    inner = data.reshape(layout.inner)
-    size = np.asarray(count(layout.inner, layout.over), data.dtype)
-    mean = add_reduce(inner, layout.over, None, None, True) / size
-    centred = inner - mean
-    return mean, add_reduce(centred * centred, layout.over, None, None, True) / size
+OVER = (0, 3, 4)
 
 
-def standardised(op: Structural, x: Tensor, weight: Tensor | None, bias: Tensor | None, layout: Layout) -> Tensor:
-    """Each group brought to mean zero and variance one, then times `weight` plus `bias`."""
-    data = array_of(x)
+@lru_cache(maxsize=256)
+def layout_of(outer: int, repeats: int, periods: int, each: int, run: int, eps: float) -> Layout:
+    """Elements of shape (outer, repeats, periods, each, run), with weights of shape (periods, each)."""
+    words = np.array([outer, repeats * periods, each * run, periods, each, run], np.int64)
+    return Layout((outer, repeats, periods, each, run), (periods, each, 1), eps, words)
+
+
+class Moments(NamedTuple):
+    """The mean of each group and what it is scaled by, and its uncorrected variance, of float64."""
+
+    means: Array
+    factors: Array
+    variances: Array
+
+
+def moments(x: Tensor, layout: Layout) -> Moments:
+    """Mean and variance of each group."""
+    data = _wide(array_of(x))
+    means, variances = np.empty(layout.groups), np.empty(layout.groups)
+    ARRAY_KERNELS.moments_of_groups(id(means), id(variances), id(data), id(layout.words))
+    return fixed_moments(means, variances, layout)
+
+
+def fixed_moments(means: Array, variances: Array, layout: Layout) -> Moments:
+    """The same of a mean and a variance that are given for each group."""
     with quiet():
-        mean, variance = mean_and_variance(data, layout)
-        result = (data.reshape(layout.inner) - mean) / np.sqrt(variance + np.asarray(layout.eps, data.dtype))
-        return _affine(op, x, weight, bias, result, layout)
+        return Moments(means, 1.0 / np.sqrt(variances + layout.eps), variances)
 
 
-def _affine(
-    op: Structural, x: Tensor, weight: Tensor | None, bias: Tensor | None, result: Array, layout: Layout, *extra: Tensor
+def _wide(data: Array) -> Array:
+    """As the compiled loops take it."""
+    return contiguous(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
+
+
+def _affine(data: Array, weight: Tensor | None, bias: Tensor | None, found: Moments, layout: Layout) -> Array:
+    wide = _wide(data)
+    w = None if weight is None else contiguous(array_of(weight), wide.dtype)
+    b = None if bias is None else contiguous(array_of(bias), wide.dtype)
+    result = np.empty(data.shape, wide.dtype)
+    at = 0 if w is None else id(w), 0 if b is None else id(b)
+    ARRAY_KERNELS.scale_groups(id(result), id(wide), *at, id(found.means), id(found.factors), id(layout.words))
+    return result.astype(data.dtype, copy=False)
+
+
+def standardised(
+    op: Structural, x: Tensor, weight: Tensor | None, bias: Tensor | None, layout: Layout, found: Moments | None = None
 ) -> Tensor:
-    if weight is not None:
-        result = result * array_of(weight).reshape(layout.scales)
-    if bias is not None:
-        result = result + array_of(bias).reshape(layout.scales)
+    """Each group brought to mean zero and variance one, then times `weight` plus `bias`.
+
+    Parameters
+    ----------
+    found : Moments, optional
+        Those of `x`, where they are known.
+    """
+    found = found or moments(x, layout)
     inputs = [t for t in (x, weight, bias) if t is not None]
     attrs = (layout, weight is not None, bias is not None)
-    return apply(op, inputs, result.reshape(array_of(x).shape), attrs, extra)
+    return apply(op, inputs, _affine(array_of(x), weight, bias, found, layout), attrs, _kept(found))
+
+
+def _kept(found: Moments) -> tuple[Tensor, Tensor]:
+    return make(found.means, 0), make(found.factors, 0)
+
+
+def _found(ctx: Context) -> Moments:
+    means, factors = ctx.extra
+    return Moments(means._data, factors._data, factors._data)
 
 
 def _standardised_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    if ctx.inputs[0] is None:  # the bias alone is tracked
-        return _affine_vjp(g, ctx, g, None)
-    layout = ctx.attrs[0]
-    x = ctx.inputs[0].reshape(layout.inner)
-    centred = x - x.mean(layout.over, keepdim=True)
-    inverse = (centred.square().mean(layout.over, keepdim=True) + layout.eps).rsqrt()
-    units = centred * inverse
-
-    def to_x(g: Tensor) -> Tensor:
-        slope = (g * units).mean(layout.over, keepdim=True)
-        return inverse * (g - g.mean(layout.over, keepdim=True) - units * slope)
-
-    return _affine_vjp(g, ctx, units, to_x)
+    return _affine_vjp(g, ctx, lambda x, w: _projected(g, x, w, ctx.attrs[0], _found(ctx)))
 
 
-def _affine_vjp(g: Tensor, ctx: Context, units: Tensor, to_x: Any) -> Sequence[Tensor | None]:
-    """Cotangents of x, weight and bias, given the standardised elements and how their cotangent goes on."""
+def _affine_vjp(g: Tensor, ctx: Context, to_x: Any, fixed: bool = False) -> Sequence[Tensor | None]:
+    """Cotangents of x, weight and bias, given how that of x comes about."""
+    on = ctx.on
     layout, weighted, biased = ctx.attrs
-    g = g.reshape(layout.inner)
     cotangents: list[Tensor | None] = [None] * len(ctx.needs)
     if ctx.needs[0]:
-        inner = g * ctx.inputs[1].reshape(layout.scales) if weighted else g
-        cotangents[0] = to_x(inner).reshape(ctx.shapes[0])
+        cotangents[0] = to_x(ctx.inputs[0], ctx.inputs[1] if weighted else None)
     if weighted and ctx.needs[1]:
-        cotangents[1] = ctx.on.reshape(ctx.on.sum_to(g * units, layout.scales), ctx.shapes[1])
+        x = ctx.inputs[0]
+        assert x is not None
+        cotangents[1] = on.reshape(_slopes(g, x, layout, _found(ctx), fixed), ctx.shapes[1])
     if biased and ctx.needs[-1]:
-        cotangents[-1] = ctx.on.reshape(ctx.on.sum_to(g, layout.scales), ctx.shapes[-1])
+        cotangents[-1] = on.reshape(on.sum_to(on.reshape(g, layout.inner), layout.scales), ctx.shapes[-1])
     return cotangents
 
 
-def scaled(
-    op: Structural, x: Tensor, mean: Array, variance: Array, weight: Tensor | None, bias: Tensor | None, layout: Layout
-) -> Tensor:
-    """`standardised` with a mean and a variance that were found before; they get no gradient."""
-    data = array_of(x)
+def _projected(g: Tensor, x: Tensor, w: Tensor | None, layout: Layout, found: Moments) -> Tensor:
+    """The cotangent of the elements: `g` times the weight, less its mean and its part along the standardised elements, scaled."""
+    data, given = contiguous(array_of(x)), contiguous(array_of(g))
+    weight = None if w is None else contiguous(array_of(w), data.dtype)
+    result, sums = np.empty(array_of(x).shape, data.dtype), np.empty(2 * layout.groups)
+    at = 0 if weight is None else id(weight)
+    words = id(found.means), id(found.factors), id(sums), id(layout.words)
+    ARRAY_KERNELS.project_groups(id(result), id(given), id(data), at, *words)
+    return apply(_PROJECT, (g, x) if w is None else (g, x, w), result, layout, _kept(found))
+
+
+def _project_vjp(c: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    # With the standardised elements u, the factor s = (variance + eps) ** -1/2 and P h = h - mean(h) - u * mean(u * h), the result
+    # is r = s * P h for h = g * w. P is symmetric, and moving x by dx moves u by s * P dx and s by -s * s * mean(u * dx).
+    on, layout = ctx.on, ctx.attrs
+    g, x = ctx.inputs[:2]
+    w = ctx.inputs[2] if len(ctx.needs) > 2 else None
+    assert x is not None
+    q = _projected(c, x, None, layout, _found(ctx))
+    wide = on.reshape(q, layout.inner)
+    factor = None if w is None else on.reshape(w, layout.scales)
+    cotangents: list[Tensor | None] = [None] * len(ctx.needs)
+    if ctx.needs[0]:
+        cotangents[0] = q if factor is None else on.reshape(wide * factor, ctx.shapes[0])
+    if g is not None and (ctx.needs[1] or ctx.needs[-1]):
+        h = on.reshape(g, layout.inner)
+        if w is not None and ctx.needs[2]:
+            cotangents[2] = on.reshape(on.sum_to(h * wide, layout.scales), ctx.shapes[2])
+        if ctx.needs[1]:
+            cotangents[1] = on.reshape(_bent(c, x, h if factor is None else h * factor, wide, ctx), ctx.shapes[1])
+    return cotangents
+
+
+def _bent(c: Tensor, x: Tensor, h: Tensor, q: Tensor, ctx: Context) -> Tensor:
+    """The cotangent of x, through which u and s depend on it."""
+    on, layout = ctx.on, ctx.attrs
+    assert ctx.result is not None
+    r, c = on.reshape(ctx.result, layout.inner), on.reshape(c, layout.inner)
+    u = on.reshape(standardised(_UNITS, x, None, None, layout, _found(ctx)), layout.inner)
+    elements = on.reshape(x, layout.inner)
+    centred = elements - on.mean(elements, OVER, True)
+    s = elementwise.rsqrt(on.mean(centred * centred, OVER, True) + layout.eps)
+    return -s * (u * on.mean(c * r, OVER, True) + on.mean(u * h, OVER, True) * q + on.mean(u * c, OVER, True) * r)
+
+
+def _slopes(g: Tensor, x: Tensor, layout: Layout, found: Moments, fixed: bool) -> Tensor:
+    """The cotangents of the weights, flattened."""
+    data, given = contiguous(array_of(x)), contiguous(array_of(g))
+    result = np.empty(layout.scales[0] * layout.scales[1])
+    words = id(found.means), id(found.factors), id(layout.words)
+    ARRAY_KERNELS.slopes_of_weights(id(result), id(given), id(data), *words)
     with quiet():
-        inverse = 1.0 / np.sqrt(variance + layout.eps)
-        inverse, middle = inverse.astype(data.dtype), mean.astype(data.dtype)
-        result = (data.reshape(layout.inner) - middle) * inverse
-        return _affine(op, x, weight, bias, result, layout, wrap(middle), wrap(inverse))
+        return apply(_SLOPES, (g, x), result.astype(data.dtype, copy=False), (layout, fixed), _kept(found))
+
+
+def _slopes_vjp(c: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    layout, fixed = ctx.attrs
+    found, (g, x) = _found(ctx), ctx.inputs
+    g_bar = x_bar = None
+    if ctx.needs[0]:
+        g_bar = scaled(_FIXED, x, found, c, None, layout) if fixed else standardised(_UNITS, x, c, None, layout, found)
+    if ctx.needs[1]:
+        x_bar = _scaled_again(g, found, c, layout) if fixed else _projected(g, x, c, layout, found)
+    return g_bar, x_bar
+
+
+def scaled(op: Structural, x: Tensor, found: Moments, weight: Tensor | None, bias: Tensor | None, layout: Layout) -> Tensor:
+    """`standardised` with moments that were found before; they get no gradient."""
+    inputs = [t for t in (x, weight, bias) if t is not None]
+    attrs = (layout, weight is not None, bias is not None)
+    return apply(op, inputs, _affine(array_of(x), weight, bias, found, layout), attrs, _kept(found))
+
+
+def _scaled_again(g: Tensor, found: Moments, w: Tensor | None, layout: Layout) -> Tensor:
+    """`g` times the factors and the weight."""
+    return scaled(_FIXED, g, found._replace(means=np.zeros(layout.groups)), w, None, layout)
 
 
 def _scaled_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    middle, inverse = ctx.extra
-    needs_units = len(ctx.needs) > 1 and ctx.needs[1]
-    units = (ctx.inputs[0].reshape(ctx.attrs[0].inner) - middle) * inverse if needs_units else g
-    return _affine_vjp(g, ctx, units, lambda g: g * inverse)
+    return _affine_vjp(g, ctx, lambda _, w: _scaled_again(g, _found(ctx), w, ctx.attrs[0]), fixed=True)
 
 
 def operation(name: str) -> tuple[Structural, Structural]:
@@ -125,3 +235,8 @@ def operation(name: str) -> tuple[Structural, Structural]:
         Structural(name, ((0, 1), (0,), ()), _standardised_vjp),
         Structural(name, ((1,), (0,), ()), _scaled_vjp),
     )
+
+
+_UNITS, _FIXED = operation("NativeLayerNormBackward0")
+_PROJECT = Structural("NativeLayerNormBackwardBackward0", ((1, 2), (0, 1, 2, "z"), (0, 1)), _project_vjp)
+_SLOPES = Structural("NativeLayerNormBackwardBackward0", ((1,), (0, 1)), _slopes_vjp)

@@ -9,13 +9,14 @@ Shapes: ``x`` (n, c, *extents), ``w`` (m, c / groups, *kernel), ``y`` (n, m, *pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.nn.functional.sliding import Windows, columns, fold, parts
+from tapegrad.nn.functional.sliding import Windows, columns, computed, fold, parts
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -90,50 +91,54 @@ _SPREAD = Structural("ConvolutionBackward0", ((1,), (0,), ()), _spread_vjp)
 _CORRELATE = Structural("ConvolutionBackward0", ((1,), (0,)), _correlate_vjp)
 
 
-# Each value is one matrix product a group: channels and taps of the window along one side of the columns, batch and places
-# along the other.
+# Each value is one matrix product a group and element of the batch: channels and taps of the window along one side of the columns,
+# places along the other.
 
 
 def _of_channels(bias: Array, ndim: int) -> Array:
     return bias.reshape((-1,) + (1,) * (ndim - 2))
 
 
-def _matrices(w: Array, groups: int) -> Array:
-    return w.reshape(groups, w.shape[0] // groups, -1) if w.size else np.zeros((groups, w.shape[0] // groups, 0), w.dtype)
-
-
 def _convolved(x: Array, w: Array, geometry: Geometry) -> Array:
     windows, groups = geometry
-    matrices = _matrices(w, groups)
-    result = np.empty((x.shape[0], w.shape[0], *windows.places), x.dtype)
+    shape, dtype = (x.shape[0], w.shape[0], *windows.places), x.dtype
+    x, w = computed(x, w)
+    rows, inside = w.shape[0] // groups, w.shape[1] * windows.taps
+    matrices = w.reshape(rows, inside) if groups == 1 else w.reshape(groups, rows, inside)
+    result = np.empty((shape[0], w.shape[0], windows.total), x.dtype)
     for part in parts(x.shape[0], windows, x.shape[1]):
         piece = columns(x[part], windows)
-        product = np.matmul(matrices, piece.reshape(groups, matrices.shape[2], -1))
-        result[part] = product.reshape(w.shape[0], -1, *windows.places).swapaxes(0, 1)
-    return result
+        if groups > 1:
+            piece = piece.reshape(len(piece), groups, inside, windows.total)
+        np.matmul(matrices, piece, result[part].reshape(*piece.shape[:-2], rows, windows.total))
+    return result.reshape(shape).astype(dtype, copy=False)
 
 
 def _spread(y: Array, w: Array, geometry: Geometry) -> Array:
     windows, groups = geometry
-    transposed = _matrices(w, groups).swapaxes(1, 2)
-    channels = w.shape[1] * groups
+    channels, dtype = w.shape[1] * groups, y.dtype
+    y, w = computed(y, w)
+    transposed = w.reshape(groups, w.shape[0] // groups, w.shape[1] * windows.taps).swapaxes(1, 2)
     result = np.empty((y.shape[0], channels, *windows.extents), y.dtype)
     for part in parts(y.shape[0], windows, channels):
-        piece = np.matmul(transposed, _by_group(y[part], groups))
-        result[part] = fold(piece.reshape(channels, *windows.kernel, -1, *windows.places), windows)
-    return result
+        count = part.stop - part.start
+        piece = np.matmul(transposed, y[part].reshape(count, groups, w.shape[0] // groups, windows.total))
+        result[part] = fold(piece.reshape(count, channels * windows.taps, windows.total), windows)
+    return result.astype(dtype, copy=False)
 
 
 def _correlated(x: Array, y: Array, geometry: Geometry) -> Array:
     windows, groups = geometry
-    shape = (y.shape[1], x.shape[1] // groups, *windows.kernel)
-    result = np.zeros((groups, y.shape[1] // groups, int(np.prod(shape[1:]))), x.dtype)
+    shape, dtype = (y.shape[1], x.shape[1] // groups, *windows.kernel), x.dtype
+    x, y = computed(x, y)
+    result = np.zeros((groups, y.shape[1] // groups, shape[1] * windows.taps), x.dtype)
     for part in parts(x.shape[0], windows, x.shape[1]):
-        piece = columns(x[part], windows).reshape(groups, result.shape[2], -1)
+        count = part.stop - part.start
+        piece = columns(x[part], windows, joined=True).reshape(groups, result.shape[2], count * windows.total)
         result += np.matmul(_by_group(y[part], groups), piece.swapaxes(1, 2))
-    return result.reshape(shape)
+    return result.reshape(shape).astype(dtype, copy=False)
 
 
 def _by_group(y: Array, groups: int) -> Array:
     """Channels of each group along one side of a matrix, batch and places along the other."""
-    return y.swapaxes(0, 1).reshape(groups, y.shape[1] // groups, -1)
+    return y.swapaxes(0, 1).reshape(groups, y.shape[1] // groups, y.shape[0] * math.prod(y.shape[2:]))

@@ -1,0 +1,43 @@
+"""What a loss takes of an array of shape (count, classes, inner): one number of each run of classes, by its target."""
+
+from tapegrad.compilation.jit import entry, inline
+from tapegrad.engine.layout import *
+from tapegrad.engine.memory import array_data, array_size, array_type_number, f32, f64, i64
+
+
+@inline
+def choose(losses, factors, places, values, targets, weights, has_weights, count, classes, inner, ignored):
+    """Negative values times factors; zero, and the place -1, of targets that do not count."""
+    k = 0
+    for o in range(count):
+        for j in range(inner):
+            target = targets[k]
+            if target == ignored:
+                losses[k], factors[k], places[k] = 0.0, 0.0, -1
+            else:
+                if target < 0 or target >= classes:
+                    return k
+                place = (o * classes + target) * inner + j
+                if has_weights:
+                    losses[k], factors[k] = -values[place] * weights[target], weights[target]
+                else:
+                    losses[k], factors[k] = -values[place], 1.0
+                places[k] = place
+            k += 1
+    return -1
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)")
+def choose_classes(plosses, pfactors, pplaces, px, ptargets, pweights, classes, inner, ignored):
+    """Losses, their factors, and flat places of the chosen; -1, or the number of the first target that is no class."""
+    n, m = array_size(ptargets), array_size(px)
+    count, targets, places = n // max(inner, 1), i64(array_data(ptargets), n), i64(array_data(pplaces), n)
+    has_weights = pweights != 0
+    if not has_weights:
+        pweights = px
+    x, w, losses, factors = array_data(px), array_data(pweights), array_data(plosses), array_data(pfactors)
+    if array_type_number(px) == FLOAT64:
+        a, b, v, u = f64(losses, n), f64(factors, n), f64(x, m), f64(w, classes)
+        return choose(a, b, places, v, targets, u, has_weights, count, classes, inner, ignored)
+    c, d, s, t = f32(losses, n), f32(factors, n), f32(x, m), f32(w, classes)
+    return choose(c, d, places, s, targets, t, has_weights, count, classes, inner, ignored)

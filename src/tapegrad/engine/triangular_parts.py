@@ -1,0 +1,21 @@
+"""A triangle of each matrix of a contiguous array, and zeros in the place of the rest."""
+
+from tapegrad.compilation.jit import entry
+from tapegrad.engine.memory import array_data, array_size, array_type_number, item_bytes
+from tapegrad.engine.runs import clear_run, copy_run
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64)")
+def copy_triangles(pz, px, rows, columns, diagonal, upper):
+    """The elements on and above a diagonal, or without `upper` on and below it, of any dtype."""
+    wide, to, at = item_bytes(array_type_number(px)), array_data(pz), array_data(px)
+    for row in range(array_size(px) // max(columns, 1)):
+        edge = row % rows + diagonal  # the last column below or on the diagonal
+        low = min(max(edge, 0), columns) if upper != 0 else 0
+        high = columns if upper != 0 else min(max(edge + 1, 0), columns)
+        clear_run(to, low * wide)
+        copy_run(to + low * wide, at + low * wide, high - low, 1, wide)
+        clear_run(to + high * wide, (columns - high) * wide)
+        to += columns * wide
+        at += columns * wide
+    return 0

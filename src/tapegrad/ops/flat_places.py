@@ -1,0 +1,231 @@
+"""Elements at places of the flattened tensor: taken, put there, and added there.
+
+All indexing by arrays and masks comes to this, and so do poolings, orders and paddings: a list of places, and one compiled loop
+over it. Each map is linear in what it moves. The transpose of taking is adding into zeros, and that of putting is taking what was
+not overwritten, so all can be differentiated to any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.errors import ShapeError
+from tapegrad.ops.shaping import expanded
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
+
+__all__ = [
+    "Places", "accumulating", "add_at", "along", "blocks", "fitting", "increased_at", "put_at", "putting", "summed_to", "sums_at",
+    "take_at", "take_last", "take_vjp", "taking", "written_at",
+]  # fmt: skip
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+contiguous: Any = np.ascontiguousarray
+
+
+class Places(NamedTuple):
+    """Where the elements of a selection stand.
+
+    Attributes
+    ----------
+    at : ndarray of int64, one dimension
+        Numbers of blocks of `inner` elements, none beyond the end; -1 stands for no element. Nobody writes into it.
+    inner : int
+        Elements in a block.
+    shape : tuple of int
+        Of the selection.
+    """
+
+    at: Array
+    inner: int
+    shape: Shape
+
+
+def along(index: Array, position: int, shape: Shape) -> tuple[Places, int]:
+    """Places of elements of a tensor whose index along one dimension is given, and in the others is that in the array `index`.
+
+    Returns
+    -------
+    Places
+    int
+        -1, or the number of an index that is out of bounds; then the places are of no use.
+    """
+    index = contiguous(index, np.int64)
+    at = np.empty(index.size, np.int64)
+    like = np.empty(shape, np.int8) if index.size else index
+    wrong = ARRAY_KERNELS.places_along(id(at), id(index), id(like), position, 0) if index.size else -1
+    return Places(at, 1, index.shape), wrong
+
+
+def blocks(index: Array, shape: Shape, position: int, dimensions: int = 1, from_the_end: bool = True) -> tuple[Places, int]:
+    """Places of whole slices along one dimension, or along several taken as one, that `index` names; answers as `along` does."""
+    given, index = index, contiguous(index, np.int64)
+    outer, extent = math.prod(shape[:position]), math.prod(shape[position : position + dimensions])
+    rest = shape[position + dimensions :]
+    count = outer * index.size
+    at = np.empty(max(count, index.size), np.int64)
+    wrong = ARRAY_KERNELS.places_of_blocks(id(at), id(index), outer, extent, int(from_the_end))
+    return Places(at[:count] if count < at.size else at, math.prod(rest), (*shape[:position], *given.shape, *rest)), wrong
+
+
+def take_at(x: Tensor, places: Places, op: Structural | None = None) -> Tensor:
+    """The elements at places, as a copy; recorded as `op`, which is made with `taking`."""
+    data = contiguous(x._data)
+    at, inner, shape = places
+    result = np.empty(shape, data.dtype)
+    ARRAY_KERNELS.take_elements(id(result), id(data), id(at), inner)
+    return apply(op or _TAKE, (x,), result, (inner, shape), (make(at, 0),))
+
+
+def take_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    """The vjp of operations made with `taking`."""
+    return (add_at(g, Places(ctx.extra[0]._data, *ctx.attrs), ctx.shapes[0]),)
+
+
+def taking(name: str) -> Structural:
+    """An operation that takes elements, under PyTorch's name for it."""
+    return Structural(name, ((),), take_vjp)
+
+
+def add_at(g: Tensor, places: Places, shape: Shape) -> Tensor:
+    """Zeros of `shape` with `g` added at places, in their order; float32 is summed in float64."""
+    at, inner, own = places
+    return apply(_ADD, (g,), sums_at(array_of(g), places, shape), (inner, own), (make(at, 0),))
+
+
+def sums_at(values: Array, places: Places, shape: Shape) -> Array:
+    """The array of `add_at`."""
+    at, inner, _ = places
+    dtype = values.dtype
+    values = contiguous(values)
+    if dtype.kind != "f":
+        result = np.zeros(shape, dtype)
+        np.add.at(result.reshape(-1, inner) if result.size else result.reshape(0, 1), at, values.reshape(at.size, -1))
+        return result
+    if dtype.itemsize == 2:
+        values = values.astype(np.float64)
+    result = np.zeros(shape)
+    ARRAY_KERNELS.add_elements(id(result), id(values), id(at), inner)
+    if dtype.itemsize == 8:
+        return result
+    with quiet():
+        return result.astype(dtype)
+
+
+def _add_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)),)
+
+
+def put_at(x: Tensor, places: Places, values: Tensor, op: Structural | None = None) -> Tensor:
+    """A copy of `x` with `values` at places, of which the last of the same counts; recorded as `op`, made with `putting`.
+
+    Parameters
+    ----------
+    values : Tensor
+        Of one element, or broadcasting to the places' shape.
+    """
+    result = written_at(array_of(x), places, array_of(values))
+    return apply(op or _PUT, (x, values), result, places[1:], (make(places.at, 0),))
+
+
+def written_at(data: Array, places: Places, values: Array) -> Array:
+    """The array of `put_at`."""
+    at, inner, shape = places
+    with quiet():
+        given = values.astype(data.dtype, copy=False)
+    single = given.size == 1
+    if given.shape != shape and not single:
+        given = fitting(given, shape, "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}")
+    result, given = np.array(data, order="C"), contiguous(given)
+    ARRAY_KERNELS.put_elements(id(result), id(given), id(at), inner, 0 if single else 1)
+    return result
+
+
+def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    on = ctx.on
+    places = Places(ctx.extra[0]._data, *ctx.attrs)
+    x_bar = put_at(g, places, make(0.0, 0)) if ctx.needs[0] else None
+    if not ctx.needs[1]:
+        return x_bar, None
+    return x_bar, summed_to(take_last(g, places), ctx.shapes[1], on)
+
+
+def summed_to(g: Tensor, shape: Shape, on: Any) -> Tensor:
+    """The cotangent of values that `fitting` broadcast."""
+    return on.reshape(on.sum_to(g, without_leading_ones(shape)), shape)
+
+
+def fitting(values: Array, shape: Shape, message: str = "") -> Array:
+    """Values broadcast to the shape of what they are written to; further dimensions of size one in front do not count.
+
+    Raises
+    ------
+    ShapeError
+        If they do not broadcast.
+    """
+    stripped = values.reshape(without_leading_ones(values.shape))
+    if message:
+        try:
+            return np.broadcast_to(stripped, shape)
+        except ValueError:
+            raise ShapeError(message.format(list(values.shape), list(shape))) from None
+    expanded(stripped.shape, shape)  # raises
+    return stripped
+
+
+def without_leading_ones(shape: Shape) -> Shape:
+    """A shape from its first dimension that is not of size one."""
+    first = 0
+    while first < len(shape) and shape[first] == 1:
+        first += 1
+    return shape[first:]
+
+
+def putting(name: str) -> Structural:
+    """An operation that puts values at places, under PyTorch's name for it."""
+    return Structural(name, ((),), _put_vjp)
+
+
+def take_last(g: Tensor, places: Places) -> Tensor:
+    """The transpose of `put_at` for its values: those that a later one overwrote get zero."""
+    at, inner, shape = places
+    data = contiguous(g._data)
+    result, writer = np.empty(shape, data.dtype), np.empty(data.size // max(inner, 1), np.int64)
+    ARRAY_KERNELS.take_last_elements(id(result), id(data), id(at), inner, id(writer))
+    return apply(_TAKE_LAST, (g,), result, (inner, shape), (make(at, 0),))
+
+
+def _take_last_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    zeros = wrap(np.zeros(ctx.shapes[0], ctx.dtypes[0]))
+    return (put_at(zeros, Places(ctx.extra[0]._data, *ctx.attrs), g),)
+
+
+def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> Tensor:
+    """A copy of `x` with `values`, of the places' shape, added at them; recorded as `op`, which is made with `accumulating`."""
+    at, inner, shape = places
+    data = array_of(x)
+    with quiet():
+        result = data + sums_at(array_of(values), places, data.shape)
+    return apply(op, (x, values), result, (inner, shape), (make(at, 0),))
+
+
+def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return g, take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)) if ctx.needs[1] else None
+
+
+def accumulating(name: str) -> Structural:
+    """An operation that adds values at places, under PyTorch's name for it."""
+    return Structural(name, ((),), _increased_vjp)
+
+
+_TAKE = taking("IndexBackward0")
+_ADD = Structural("IndexAddBackward0", ((),), _add_vjp)
+_PUT = putting("IndexPutBackward0")
+_TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp)
