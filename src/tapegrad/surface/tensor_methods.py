@@ -15,7 +15,8 @@ from typing import Any
 from tapegrad.autograd.tensor_backward import tensor_backward
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.kernels.opcodes import OPCODES
-from tapegrad.ops.elementwise import FUNCTIONS, REFLECTED, method
+from tapegrad.ops.elementwise import FUNCTIONS, method
+from tapegrad.ops.operators import OPERATORS
 from tapegrad.recording.axis_names import numpy_names, renamed, with_numpy_names
 from tapegrad.rules.table import RULES
 from tapegrad.surface.array_attributes import ABSENT
@@ -178,12 +179,6 @@ IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("
 BITWISE = {
     "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
-
-_divided = REFLECTED[OPCODES["div"]]
-
-
-def _reciprocal_divide(x: Tensor, y: Any) -> Any:
-    return FUNCTIONS["mul"](FUNCTIONS["reciprocal"](x), y) if isinstance(y, (int, float)) else _divided(x, y)
 
 
 def _compare(name: str) -> Any:
@@ -358,12 +353,7 @@ def attach() -> None:
     table |= {"__init__": factories.initialise, "clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
     table |= {name: with_numpy_names(function) for name, function in METHODS_OF_ITS_OWN.items()}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
-    for operation in ("add", "sub", "mul", "pow"):
-        table[f"__{operation}__"] = method(operation)
-        table[f"__r{operation}__"] = method(operation) if operation in ("add", "mul") else REFLECTED[OPCODES[operation]]
-    table |= {"__truediv__": method("div"), "__rtruediv__": _reciprocal_divide}
-    table |= {"__mod__": method("remainder"), "__rmod__": REFLECTED[OPCODES["remainder"]]}
-    table |= {"__neg__": method("neg"), "__abs__": method("abs")}
+    table |= OPERATORS
     table |= ABSENT
     table |= {name: Deferred(Tensor, name, make) for name, make in _on_demand().items() if name not in table}
     for name, attribute in table.items():
