@@ -91,6 +91,10 @@ GROUPS: dict[str, list[Entry]] = {
         *(Entry(f"weigh(np.clip(x, {bounds}))", EVERY) for bounds in BOUNDS),
         Entry("weigh(np.clip(np.ones(3), x[:3], 2.0))", [[1, 1, 1], [0, 0, 0], [1.5, 1, 0.5], [3, 0, 1]]),
         Entry("weigh(np.clip(np.ones(3), 0.0, x[:3]))", [[1, 1, 1], [2, 2, 2], [1.5, 1, 0.5], [-1, 0, 1]]),
+        Entry(
+            "weigh(np.clip(np.zeros(2), x[:2], x[2:]))",
+            [[1, 1, 1, 1], [1, 2, 1, 1], [2, 0, 1, 0], [-1, -1, -1, 0], [-2, 0, -1, 1], [0, -1, 0, -1]],
+        ),
         Entry("x.clip(0.0, 2.0).sum()", EVERY),
         Entry("weigh(np.unwrap(x * np.pi))", TIES),
         Entry("weigh(np.unwrap(x, period=2.0))", TIES),

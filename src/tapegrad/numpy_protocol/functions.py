@@ -77,6 +77,9 @@ def every(x: Tensor, axis: Axis) -> tuple[int, ...]:
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     low, high = (x if x is None else as_tensors(x)[0] for x in (low, high))
+    if low is not None and high is not None and any(isinstance(bound, Tensor) and bound.requires_grad for bound in (low, high)):
+        # As NumPy defines it. PyTorch's function gives neither bound a gradient where both are one and the element is below.
+        return tg.clamp_max(tg.clamp_min(one(a), low), high)
     return one(a).clone() if low is None and high is None else tg.clamp(one(a), low, high)
 
 
