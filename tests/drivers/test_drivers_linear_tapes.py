@@ -297,7 +297,7 @@ def test_blocks_of_fewer_lanes_give_the_same(monkeypatch: pytest.MonkeyPatch) ->
     tape = linear_tape([x], [(x.sin() * x.sum()).sum()], second=True)
     assert tape is not None
     products = tape.push(np.eye(40)), tape.curve(np.eye(40))
-    monkeypatch.setattr(module, "LARGEST", 0)
+    monkeypatch.setattr(module, "CACHED", 0)
     np.testing.assert_array_equal(tape.push(np.eye(40)), products[0])
     np.testing.assert_array_equal(tape.curve(np.eye(40)), products[1])
 

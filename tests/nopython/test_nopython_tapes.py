@@ -131,7 +131,7 @@ def test_a_helper_is_compiled_once_for_two_functions() -> None:
         return helper(x) * 2.0
 
     assert (tg.grad(first)(3.0), tg.grad(second)(3.0)) == (6.0, 12.0)
-    assert len(twin(helper).overloads) == 1
+    assert len(twin(helper).overloads) <= 1  # none where both derivatives were kept on disk
 
 
 def test_several_arguments() -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-__all__ = ["Node", "Structure", "flatten", "flatten_like", "refuse_computed_attributes", "restore", "restore_nested"]
+__all__ = ["Node", "Structure", "flatten", "flatten_like", "refuse_computed_attributes", "restore"]
 
 
 class Node(NamedTuple):
@@ -139,11 +139,6 @@ def restore(structure: Structure, leaves: Iterator[Any]) -> Any:
     if structure is None:
         return next(leaves)
     return _filled(structure, [restore(child, leaves) for child in structure.children])
-
-
-def restore_nested(structure: Structure, leaves: Iterator[Any], inner: Callable[[Any], Any]) -> Any:
-    """The same with a function of each leaf in its place."""
-    return restore(structure, map(inner, leaves))
 
 
 def _filled(structure: Node, values: list[Any]) -> Any:

@@ -14,7 +14,7 @@ from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.ops import elementwise
 from tapegrad.ops.triangles import tril, triu
-from tapegrad.recording.structural import strided_gather, strided_scatter
+from tapegrad.recording.structural import strided_scatter
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "broadcast_batches",
     "decompose",
     "diagonal_matrix",
-    "diagonal_of",
     "matrix",
     "square",
     "tensor_operand",
@@ -154,13 +153,6 @@ def upper_triangle(a: Array) -> Array:
     if a.size > SMALL:
         return np.triu(a)
     return np.where(_ones_of_triangle(*a.shape[-2:], True, False, a.dtype) != 0, a, a.dtype.type(0))
-
-
-def diagonal_of(x: Tensor) -> Tensor:
-    """The diagonals of square matrices, as vectors."""
-    *batch, n, _ = array_of(x).shape
-    count = int(np.prod(batch))
-    return strided_gather(x, (count, n), (n * n, n + 1), 0, 1.0, (*batch, n), "DiagonalBackward0")
 
 
 def diagonal_matrix(x: Tensor) -> Tensor:

@@ -110,10 +110,6 @@ def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> 
     return function
 
 
-def _has_minus_sign(a: Any) -> Any:
-    return np.signbit(a) if np.asarray(a).dtype.kind == "f" else np.less(a, 0)
-
-
 logical_and = _untracked("logical_and", np.logical_and, "Elementwise ``x and y`` of truth values.")
 logical_or = _untracked("logical_or", np.logical_or, "Elementwise ``x or y`` of truth values.")
 logical_xor = _untracked("logical_xor", np.logical_xor, "Elementwise exclusive or of truth values.")

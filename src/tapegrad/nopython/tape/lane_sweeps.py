@@ -138,9 +138,13 @@ def collect(lanes, array, found, first, stop):
             found[U(i), U(first + lane)] = array[U(place + lane)]
 
 
+# Entries are given a recording, what is worked on, rows of the results, and a matrix for each side with its columns from `start` to
+# `stop`.
 @always_inline
-def push_lanes(add, lanes, rows, partials, tangents, last, pairs, outs, given, found, start, stop):
-    inputs = given.shape[0]
+def push_lanes(add, lanes, recording, dots, ends, results, directions, inputs, products, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
+    tangents, outs = f64(dots, (last + 1) * lanes), i32(ends, results)
+    given, found = matrix(directions, inputs, width), matrix(products, results, width)
     for first in range(start, stop, lanes):
         end = min(first + lanes, stop)
         seed_tangents(lanes, tangents, given, inputs, first, end)
@@ -152,7 +156,10 @@ def push_lanes(add, lanes, rows, partials, tangents, last, pairs, outs, given, f
 
 
 @always_inline
-def pull_lanes(add, lanes, rows, partials, bar, last, pairs, outs, given, found, start, stop):
+def pull_lanes(add, lanes, recording, bars, ends, results, cotangents, inputs, products, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
+    bar, outs = f64(bars, (last + 1) * lanes), i32(ends, results)
+    given, found = matrix(cotangents, results, width), matrix(products, inputs, width)
     for first in range(start, stop, lanes):
         end = min(first + lanes, stop)
         clear(bar, (last + 1) * lanes)
@@ -166,8 +173,12 @@ def pull_lanes(add, lanes, rows, partials, bar, last, pairs, outs, given, found,
 
 
 @always_inline
-def curve_lanes(add, lanes, rows, partials, tangents, bar, last, pairs, triplets, weights, count, given, found, start, stop):
-    inputs = given.shape[0]
+def curve_lanes(add, lanes, recording, dots, bars, weighed, directions, inputs, products, width, start, stop):
+    rows, partials, last, pairs = tape_of(recording)
+    count = recording.triplets
+    triplets, weights = i32(recording.triplet_column, 3 * count), f64(weighed, count)
+    tangents, bar = f64(dots, (last + 1) * lanes), f64(bars, (last + 1) * lanes)
+    given, found = matrix(directions, inputs, width), matrix(products, inputs, width)
     for first in range(start, stop, lanes):
         end = min(first + lanes, stop)
         seed_tangents(lanes, tangents, given, inputs, first, end)
@@ -186,80 +197,51 @@ def curve_lanes(add, lanes, rows, partials, tangents, bar, last, pairs, triplets
         collect(lanes, bar, found, first, end)
 
 
-# Arguments: header, what is worked on, rows of the results, and a matrix for each side with its columns from `start` to `stop`.
 @sweep_entry(10)
-def push_1(recording, tangents, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    dots, ends = f64(tangents, (last + 1) * 1), i32(outs, results)
-    sides = matrix(given, inputs, width), matrix(found, results, width)
-    push_lanes(add_1, 1, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
+def push_1(recording, dots, ends, results, directions, inputs, products, width, start, stop):
+    push_lanes(add_1, 1, recording, dots, ends, results, directions, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def push_8(recording, tangents, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    dots, ends = f64(tangents, (last + 1) * 8), i32(outs, results)
-    sides = matrix(given, inputs, width), matrix(found, results, width)
-    push_lanes(add_8, 8, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
+def push_8(recording, dots, ends, results, directions, inputs, products, width, start, stop):
+    push_lanes(add_8, 8, recording, dots, ends, results, directions, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def push_32(recording, tangents, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    dots, ends = f64(tangents, (last + 1) * 32), i32(outs, results)
-    sides = matrix(given, inputs, width), matrix(found, results, width)
-    push_lanes(add_32, 32, rows, partials, dots, last, pairs, ends, sides[0], sides[1], start, stop)
+def push_32(recording, dots, ends, results, directions, inputs, products, width, start, stop):
+    push_lanes(add_32, 32, recording, dots, ends, results, directions, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def pull_1(recording, bars, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    bar, ends = f64(bars, (last + 1) * 1), i32(outs, results)
-    sides = matrix(given, results, width), matrix(found, inputs, width)
-    pull_lanes(add_1, 1, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
+def pull_1(recording, bars, ends, results, cotangents, inputs, products, width, start, stop):
+    pull_lanes(add_1, 1, recording, bars, ends, results, cotangents, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def pull_8(recording, bars, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    bar, ends = f64(bars, (last + 1) * 8), i32(outs, results)
-    sides = matrix(given, results, width), matrix(found, inputs, width)
-    pull_lanes(add_8, 8, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
+def pull_8(recording, bars, ends, results, cotangents, inputs, products, width, start, stop):
+    pull_lanes(add_8, 8, recording, bars, ends, results, cotangents, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def pull_32(recording, bars, outs, results, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    bar, ends = f64(bars, (last + 1) * 32), i32(outs, results)
-    sides = matrix(given, results, width), matrix(found, inputs, width)
-    pull_lanes(add_32, 32, rows, partials, bar, last, pairs, ends, sides[0], sides[1], start, stop)
+def pull_32(recording, bars, ends, results, cotangents, inputs, products, width, start, stop):
+    pull_lanes(add_32, 32, recording, bars, ends, results, cotangents, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def curve_8(recording, tangents, bars, weights, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    count = recording.triplets
-    dots, bar = f64(tangents, (last + 1) * 8), f64(bars, (last + 1) * 8)
-    triplets, weighed = i32(recording.triplet_column, 3 * count), f64(weights, count)
-    sides = matrix(given, inputs, width), matrix(found, inputs, width)
-    curve_lanes(add_8, 8, rows, partials, dots, bar, last, pairs, triplets, weighed, count, sides[0], sides[1], start, stop)
+def curve_8(recording, dots, bars, weighed, directions, inputs, products, width, start, stop):
+    curve_lanes(add_8, 8, recording, dots, bars, weighed, directions, inputs, products, width, start, stop)
     return 0
 
 
 @sweep_entry(10)
-def curve_32(recording, tangents, bars, weights, given, inputs, found, width, start, stop):
-    rows, partials, last, pairs = tape_of(recording)
-    count = recording.triplets
-    dots, bar = f64(tangents, (last + 1) * 32), f64(bars, (last + 1) * 32)
-    triplets, weighed = i32(recording.triplet_column, 3 * count), f64(weights, count)
-    sides = matrix(given, inputs, width), matrix(found, inputs, width)
-    curve_lanes(add_32, 32, rows, partials, dots, bar, last, pairs, triplets, weighed, count, sides[0], sides[1], start, stop)
+def curve_32(recording, dots, bars, weighed, directions, inputs, products, width, start, stop):
+    curve_lanes(add_32, 32, recording, dots, bars, weighed, directions, inputs, products, width, start, stop)
     return 0
 
 
