@@ -96,6 +96,30 @@ np.setdiff1d(x, x[:2]) | np.std(x, mean=x.mean(keepdims=True)) | np.around(x, 1)
 np.mean(x, keepdims=True) | np.prod(x[:2]) | np.lib.stride_tricks.sliding_window_view(x, 3) | np.take(x, [1, 1])
 np.take_along_axis(x, np.argsort(x), 0) | np.put_along_axis.__name__ and x | np.unstack(x)[1] | x.__array_namespace__().exp(x)
 """
+_TRANSFORMS = """
+np.fft.fft(x).real | np.fft.fft(x).imag | np.abs(np.fft.fft(x)) | np.angle(np.fft.fft(x)) | abs(np.fft.rfft(x)) ** 2
+np.fft.ifft(np.fft.fft(x)).real | np.fft.irfft(np.fft.rfft(x)) | np.fft.irfft(np.fft.rfft(x), 5) | np.fft.irfft(np.fft.rfft(x), 9)
+np.abs(np.fft.rfft(x, 4)) | np.abs(np.fft.rfft(x, 9)) | np.abs(np.fft.fft(x, 9, norm="ortho"))
+np.fft.irfft(np.fft.rfft(x, norm="ortho"), norm="forward") | np.fft.fftshift(x) | np.fft.ifftshift(x)
+np.abs(np.fft.fftshift(np.fft.fft(x))) | (np.fft.fft(x) * np.exp(1j * np.arange(6))).real | (x * 1j).imag | abs(x + 1j)
+abs(1j * x - x) | np.real(np.exp(1j * x)) | np.exp(1j * x).real | abs(np.exp(2j * np.pi * x).sum()) | np.fft.hfft(x)
+np.abs(np.fft.ihfft(x)) | (np.fft.fft(x) / (1 + 2j)).real | (1 / (x + 1j)).real | np.fft.fft(x).conj().imag
+(np.fft.fft(x) ** 2).real | np.linalg.norm(np.fft.fft(x)) | np.abs(np.fft.fft(x)[1:3]) | np.fft.fft(x)[0].real
+np.abs(np.fft.fft(x).sum()) | np.abs(np.fft.fft(x).mean()) | np.fft.fftfreq(6) * x | np.vdot(np.fft.fft(x), np.fft.fft(x)).real
+np.abs(np.sqrt(x + 1j)) | np.log(x + 2j).imag | np.fft.ifft(np.fft.fft(x) * np.fft.fft(x[::-1])).real
+np.abs(np.fft.fft(x).reshape(2, 3)) | (np.fft.fft(x) - x).real | (x - np.fft.fft(x)).imag | np.where(x > 0, np.fft.fft(x), 0).real
+np.concatenate([np.fft.fft(x), x]).real | np.abs(x @ np.exp(1j * np.outer(np.arange(6), np.arange(6))))
+np.abs(np.exp(1j * np.outer(np.arange(6), np.arange(6))) @ x) | np.fft.fft(x).real.sum() | np.iscomplexobj(np.fft.fft(x)) * x
+np.abs(np.fft.fft(np.exp(1j * x))) | np.abs(np.stack([x + 1j, x])) | np.abs((x + 1j) @ (x - 2j)) | np.fft.ifft(x).real
+(x.astype(float) + 1j).real | np.dot(x + 1j, x).imag | np.fft.rfft(x).size * x | len(np.fft.rfft(x)) * x
+"""
+_TRANSFORMS_OF_MATRICES = """
+np.abs(np.fft.fft2(x)) | np.fft.ifft2(np.fft.fft2(x)).real | np.abs(np.fft.rfft2(x)) | np.fft.irfft2(np.fft.rfft2(x))
+np.abs(np.fft.fft(x, axis=0)) | np.abs(np.fft.fftn(x, (2, 3), (0, 1))) | np.abs(np.fft.rfftn(x))
+np.fft.irfftn(np.fft.rfftn(x), (3, 5), (0, 1)) | np.abs(np.fft.fftshift(np.fft.fft2(x))) | np.fft.fftshift(x, axes=1)
+np.abs(np.fft.fft(x).sum(0)) | np.abs(np.fft.fft(x).T) | np.abs(np.fft.rfft(x, axis=0))
+np.fft.irfft(np.fft.rfft(x, axis=0), 3, axis=0) | np.abs(np.fft.ifftn(x))
+"""
 _M = """
 x.T | x.transpose() | x.transpose(1, 0) | x.transpose((1, 0)) | x.mT | x.reshape(2, 6) | x.reshape(-1) | x.ravel("F")
 x.flatten("F") | x.swapaxes(0, 1) | x[0] | x[:, 1] | x[1, 2] | x[1][2] | x[::-1] | x[:, ::-1] | x[0, ::2] | x[[0, 2]]
@@ -227,6 +251,8 @@ LINES: list[tuple[str, str]] = [
     *(("p", f"sc.{name}({operands})") for name in _SPECIAL_PAIRS.split() for operands in ("x, 0.3", "0.3, x", "x, x[::-1]")),
     *(("p", f"sc.{call}") for call in _split(_SPECIAL_CALLS)),
     *(("v", line) for line in _split(_V)),
+    *(("v", line) for line in _split(_TRANSFORMS)),
+    *(("m", line) for line in _split(_TRANSFORMS_OF_MATRICES)),
     *(("m", line) for line in _split(_M)),
     *(("s", line) for line in _split(_S)),
     *(("a", line) for line in _split(_A)),

@@ -88,11 +88,6 @@ def test_single_precision_is_promoted_as_numpy_promotes_it(line: str) -> None:
     np.testing.assert_allclose(gradient, step, rtol=1e-5)
 
 
-def test_what_is_differentiated_does_not_meet_complex_numbers() -> None:
-    with pytest.raises(TypeError, match="complex"):
-        tg.grad(lambda x: abs(x * np.array([1j, 1, 1, 1])).sum())(V)
-
-
 def test_tracked_values_go_through_views_of_constants() -> None:
     def f(x: Any) -> Any:
         r = tnp.zeros((2, 2))

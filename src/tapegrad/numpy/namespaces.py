@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy.creation import as_made_array, converted, creating, full, joined_columns, joined_rows, made_array
 
 __all__ = ["Namespace", "namespace"]
@@ -57,6 +58,8 @@ class Namespace:
             return OWN[name]
         if self._module is np and name in CREATING.split():
             return creating(found)
+        if found is np.random:
+            return look_up("numpy.random")
         if isinstance(found, types.ModuleType):
             return namespace(found.__name__) if found.__name__ in ("numpy.linalg", "numpy.fft") else found
         if isinstance(found, np.ufunc) or not callable(found) or isinstance(found, type):

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_arrays.promotion import PAIRS
+from tapegrad.numpy_arrays.untracked import constant as given_by_numpy
+from tapegrad.numpy_arrays.untracked import values_of
 from tapegrad.surface.attributes import detach
 from tapegrad.tensors.tensor import Tensor
 
@@ -36,6 +39,9 @@ def stop_gradient(x: Any) -> Any:
     if isinstance(x, Tensor):
         constant = detach(x)
         return as_arrays(constant) if type(x) is not Tensor else constant
+    if x.__class__ in PAIRS:
+        pair: Any = x
+        return given_by_numpy(values_of(pair.real) + 1j * values_of(pair.imag))
     if isinstance(x, dict):
         return {name: stop_gradient(value) for name, value in x.items()}
     if type(x) in (tuple, list):

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.numpy_arrays.promotion import are_doubles, promoted
+from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain, values_of
 from tapegrad.numpy_protocol.functions import holds_tensors, stacked
 from tapegrad.tensors import untracked_values
@@ -60,7 +61,10 @@ def matmul(x: Any, y: Any) -> Any:
     if isinstance(x, Tensor) and y.__class__ in _KINDS and (x._row or (y.__class__ is Array and y._row)) and are_doubles((x, y)):
         return as_arrays(_product(x, y))
     x, y = (stacked(t) if holds_tensors(t) else np.asarray(t) if isinstance(t, (list, tuple)) else t for t in (x, y))
-    if not is_tracked(x, y):
+    tracked = is_tracked(x, y)
+    if (may_be_complex(x) or may_be_complex(y)) and (tracked or x.__class__ in PAIRS or y.__class__ in PAIRS):
+        return look_up("numpy_arrays.complex_arrays:complex_ufunc")(np.matmul, x, y)
+    if not tracked:
         return constant(plain(x) @ plain(y))
     if any(not isinstance(t, (Tensor, np.ndarray, np.generic)) for t in (x, y)) or 0 in (np.ndim(x), np.ndim(y)):
         raise ValueError("matmul: an operand has no dimensions; write x * y for the product with a number")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain
 from tapegrad.numpy_protocol.functions import holds_tensors, stacked
 from tapegrad.recording.casting import cast
@@ -13,8 +14,9 @@ from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import RULES
 from tapegrad.tensors.tensor import Tensor, make
 
-__all__ = ["are_doubles", "promoted", "rule_operands"]
+__all__ = ["PAIRS", "are_doubles", "may_be_complex", "promoted", "rule_operands"]
 
+PAIRS: set[type] = set()  # classes of pairs of arrays, which join it when they are first needed
 _WEAK = frozenset([bool, int, float])
 _FLOAT64 = np.dtype(np.float64)
 
@@ -30,6 +32,13 @@ def are_doubles(values: tuple[Any, ...]) -> bool:
     return True
 
 
+def may_be_complex(x: Any) -> bool:
+    """Whether an operand is complex: a number, an array, or a pair of arrays."""
+    if isinstance(x, Tensor):
+        x = x._data
+    return x.__class__ is complex or x.__class__ in PAIRS or getattr(getattr(x, "dtype", None), "kind", "f") == "c"
+
+
 def promoted(*values: Any) -> tuple[Any, ...]:
     """Operands in the dtype that NumPy computes in.
 
@@ -43,10 +52,7 @@ def promoted(*values: Any) -> tuple[Any, ...]:
     kinds: list[Any] = [x if x.__class__ in _WEAK else plain(x).dtype for x in values]
     dtype = np.result_type(*kinds)
     if dtype.kind == "c":
-        raise TypeError(
-            "what is being differentiated meets complex numbers, of which there are no derivatives; write real and imaginary "
-            "parts as two arrays, or take the functions of tapegrad.numpy.fft"
-        )
+        raise TypeError("what is being differentiated meets complex numbers; write it with real and imaginary parts")
     return tuple(_in(dtype, x) for x in values) if dtype.kind == "f" else values
 
 
@@ -63,7 +69,10 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     """Operands of a rule of which one is an array; its very result where nothing is differentiated."""
     values = tuple(map(_listed, values))
     ufunc = forward[opcode]
-    if isinstance(ufunc, np.ufunc) and not is_tracked(*values):
+    tracked = is_tracked(*values)
+    if any(map(may_be_complex, values)) and (tracked or any(x.__class__ in PAIRS for x in values)):
+        return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *values)
+    if isinstance(ufunc, np.ufunc) and not tracked:
         return constant(ufunc(*map(plain, values)))
     if len(values) == 1:
         return values

@@ -104,7 +104,7 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
     for value in values:
         if value.__class__ in PROMOTION:
             found = PROMOTION[value.__class__](opcode, values)
-            if isinstance(found, Tensor):
+            if found.__class__ is not tuple:
                 return found
             values = found
             break

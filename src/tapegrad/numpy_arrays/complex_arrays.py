@@ -1,0 +1,299 @@
+"""Complex arrays of what is differentiated: a pair of real ones, as far as transforms and the arithmetic between them need it.
+
+Rows of the tape are real. A product of complex numbers is four products of real ones, and every derivative that there is applies
+as it stands; a loss is real in the end (``abs``, ``real``, ``angle``). Complex numbers that do not depend on what is differentiated
+are NumPy's business, as all constants are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.deferred import look_up
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.promotion import PAIRS
+from tapegrad.numpy_arrays.untracked import values_of
+from tapegrad.numpy_protocol.functions import one
+from tapegrad.tensors.tensor import Tensor, array_of
+
+__all__ = ["ComplexArray", "complex_ufunc", "is_complex", "made", "parts"]
+
+_np: Any = np
+
+
+class ComplexArray:
+    """Two arrays of one shape, the real and the imaginary part.
+
+    Parameters
+    ----------
+    real, imag : Array
+    """
+
+    __slots__ = ("imag", "real")
+    __array_priority__ = 2000.0
+
+    def __init__(self, real: Any, imag: Any) -> None:
+        self.real, self.imag = real, imag
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the dimensions."""
+        return tuple(np.shape(self.real))
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return np.ndim(self.real)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return np.size(self.real)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """complex128, or complex64 of single precision."""
+        return np.result_type(self.real.dtype, np.complex64)
+
+    @property
+    def T(self) -> ComplexArray:
+        """The axes in reverse order."""
+        return ComplexArray(self.real.T, self.imag.T)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__" or kwargs:
+            raise TypeError(
+                f"numpy.{ufunc.__name__}, {method} with keywords, is not covered for complex numbers that are differentiated"
+            )
+        return complex_ufunc(ufunc, *inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise TypeError(
+            "complex numbers that are being differentiated cannot become an array of NumPy's; take real parts (z.real, z.imag, "
+            "np.abs(z)), or tg.stop_gradient(z.real) where constants are meant"
+        )
+
+    def __getitem__(self, key: Any) -> ComplexArray:
+        return ComplexArray(self.real[key], self.imag[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.real[key], self.imag[key] = parts(value)
+
+    def __len__(self) -> int:
+        return len(self.real)
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(array_of(one(self.real)) + 1j * array_of(one(self.imag)))
+
+    def __repr__(self) -> str:
+        return repr(array_of(one(self.real)) + 1j * array_of(one(self.imag)))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+PAIRS.add(ComplexArray)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether an operand is complex."""
+    if isinstance(x, (ComplexArray, complex)):
+        return True
+    dtype = array_of(x).dtype if isinstance(x, Tensor) else getattr(x, "dtype", None)
+    return getattr(dtype, "kind", "") == "c"
+
+
+def parts(x: Any) -> tuple[Any, Any]:
+    """Real and imaginary part of anything."""
+    if isinstance(x, ComplexArray):
+        return x.real, x.imag
+    if isinstance(x, Array) and not is_complex(x):
+        return x, 0.0
+    values = np.asarray(values_of(x))
+    if values.dtype.kind == "c":
+        return (values.real, values.imag) if values.ndim else (float(values.real), float(values.imag))
+    return (values, 0.0) if values.ndim else (float(values), 0.0)
+
+
+def made(real: Any, imag: Any) -> ComplexArray:
+    """Two parts, of which one may be a number or broadcast."""
+    if np.shape(real) != np.shape(imag):
+        shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
+        real, imag = (x if np.shape(x) == shape else x + np.zeros(shape) for x in (real, imag))
+    return ComplexArray(*(x if isinstance(x, Tensor) else as_arrays(one(np.asarray(x))) for x in (real, imag)))
+
+
+# Arithmetic. A zero imaginary part, that of a real operand, is left out of products.
+
+
+def _add(x: Any, y: Any) -> ComplexArray:
+    (a, b), (c, d) = parts(x), parts(y)
+    return made(a + c, b + d)
+
+
+def _subtract(x: Any, y: Any) -> ComplexArray:
+    (a, b), (c, d) = parts(x), parts(y)
+    return made(a - c, b - d)
+
+
+def _multiply(x: Any, y: Any) -> ComplexArray:
+    (a, b), (c, d) = parts(x), parts(y)
+    if not is_complex(x):
+        return made(a * c, a * d)
+    if not is_complex(y):
+        return made(a * c, b * c)
+    return made(a * c - b * d, a * d + b * c)
+
+
+def _divide(x: Any, y: Any) -> ComplexArray:
+    (a, b), (c, d) = parts(x), parts(y)
+    if not is_complex(y):
+        return made(a / c, b / c)
+    size = c * c + d * d
+    return made((a * c + b * d) / size, (b * c - a * d) / size)
+
+
+def _power(x: Any, y: Any) -> ComplexArray:
+    if isinstance(y, (int, np.integer)) and 0 <= y <= 64:
+        found: Any = made(np.ones(np.shape(parts(x)[0])), np.zeros(np.shape(parts(x)[0])))
+        for bit in f"{int(y):b}":
+            found = _multiply(found, found)
+            found = _multiply(found, x) if bit == "1" else found
+        return found
+    return _exp(_multiply(y, _log(x)))
+
+
+def _square(x: Any) -> ComplexArray:
+    return _multiply(x, x)
+
+
+def _negative(x: Any) -> ComplexArray:
+    a, b = parts(x)
+    return made(-a, -b)
+
+
+def _positive(x: Any) -> ComplexArray:
+    a, b = parts(x)
+    return made(+a, +b)
+
+
+def conjugate(x: Any) -> ComplexArray:
+    """The imaginary part with the other sign."""
+    a, b = parts(x)
+    return made(+a, -b)
+
+
+def _reciprocal(x: Any) -> ComplexArray:
+    return _divide(1.0, x)
+
+
+def _exp(x: Any) -> ComplexArray:
+    a, b = parts(x)
+    size = np.exp(a)
+    return made(size * np.cos(b), size * np.sin(b))
+
+
+def _log(x: Any) -> ComplexArray:
+    return made(np.log(absolute(x)), _np.arctan2(*parts(x)[::-1]))
+
+
+def _sqrt(x: Any) -> ComplexArray:
+    return _exp(_multiply(0.5, _log(x)))
+
+
+def absolute(x: Any) -> Any:
+    """Distance from zero."""
+    return _np.hypot(*parts(x))
+
+
+def _matmul(x: Any, y: Any) -> ComplexArray:
+    return look_up("numpy_arrays.complex_functions:bilinear")(_np.matmul)(x, y)
+
+
+def _compared(function: Any) -> Callable[[Any, Any], Any]:
+    def compare(x: Any, y: Any) -> Any:
+        return as_arrays(one(function(_values(x), _values(y))))
+
+    return compare
+
+
+def _values(x: Any) -> Any:
+    a, b = parts(x)
+    return np.asarray(values_of(a)) + 1j * np.asarray(values_of(b))
+
+
+UFUNCS: dict[Any, Callable[..., Any]] = {
+    np.add: _add, np.subtract: _subtract, np.multiply: _multiply, np.divide: _divide, np.power: _power, np.square: _square,
+    np.negative: _negative, np.positive: _positive, np.conjugate: conjugate, np.reciprocal: _reciprocal, np.exp: _exp, np.log: _log,
+    np.sqrt: _sqrt, np.absolute: absolute, np.matmul: _matmul, np.equal: _compared(np.equal), np.not_equal: _compared(np.not_equal),
+}  # fmt: skip
+
+
+def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:
+    """A ufunc with a complex operand.
+
+    Raises
+    ------
+    TypeError
+        If it is not covered.
+    """
+    if ufunc not in UFUNCS:
+        raise TypeError(
+            f"numpy.{ufunc.__name__} is not covered for complex numbers that are differentiated; covered are "
+            f"{', '.join(sorted(known.__name__ for known in UFUNCS))}"
+        )
+    return UFUNCS[ufunc](*inputs)
+
+
+# Methods
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    def method(z: ComplexArray, *args: Any, **kwargs: Any) -> Any:
+        if function in (np.reshape, np.transpose) and len(args) != 1:
+            args = (args,) if args else ()
+        return look_up("numpy_arrays.complex_functions:function_for")(function)(z, *args, **kwargs)
+
+    return method
+
+
+def _operator(ufunc: Any, exchanged: bool = False) -> Callable[..., Any]:
+    def operate(z: Any, *other: Any) -> Any:
+        return complex_ufunc(ufunc, *other, z) if exchanged else complex_ufunc(ufunc, z, *other)
+
+    return operate
+
+
+def _in_place(ufunc: Any) -> Callable[[ComplexArray, Any], Any]:
+    def update(z: ComplexArray, other: Any) -> ComplexArray:
+        # Of copies: what derivatives need of the operands is overwritten next.
+        before = ComplexArray(_np.copy(z.real), _np.copy(z.imag))
+        z[...] = complex_ufunc(ufunc, before, before if other is z else other)
+        return z
+
+    return update
+
+
+_METHODS = "cumsum diagonal dot mean ravel repeat reshape squeeze sum swapaxes take trace transpose"
+for _name in _METHODS.split():
+    setattr(ComplexArray, _name, _method(getattr(np, _name)))
+ComplexArray.flatten, ComplexArray.copy = _method(np.ravel), _method(np.copy)  # type: ignore[attr-defined]
+ComplexArray.conj = ComplexArray.conjugate = _operator(np.conjugate)  # type: ignore[attr-defined]
+_PAIRS = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,
+}  # fmt: skip
+for _name, _ufunc in _PAIRS.items():
+    setattr(ComplexArray, f"__{_name}__", _operator(_ufunc))
+    setattr(ComplexArray, f"__r{_name}__", _operator(_ufunc, True))
+    setattr(ComplexArray, f"__i{_name}__", _in_place(_ufunc))
+_OTHERS = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "eq": np.equal, "ne": np.not_equal}
+for _name, _ufunc in _OTHERS.items():
+    setattr(ComplexArray, f"__{_name}__", _operator(_ufunc))
