@@ -13,10 +13,10 @@ import tapegrad.numpy as np
 X = numpy.array([0.3, 1.2, 0.7, 0.4])
 W = numpy.arange(1.0, 5.0)
 DRAWS = """
-normal(x, 2.0) | normal(x[0], x, size=4) | normal(loc=1.0, scale=x) | uniform(x, 3.0) | uniform(-x, x) | exponential(x) | laplace(x, x)
-logistic(x, 1.0) | gumbel(x, x) | rayleigh(x) | lognormal(x, 0.5) | lognormal(0.1, x) | normal(size=4) * x | permutation(4) * x
-permutation(x) | integers(0, 5, 4) * x
-normal(x[0], 1.0, (2, 2)).ravel() | standard_normal(4) + x | gamma(2.0, size=4) * x
+normal(x, 2.0) | normal(x[0], x, size=4) | normal(loc=1.0, scale=x) | uniform(x, 3.0) | uniform(-x, x) | exponential(x)
+laplace(x, x) | logistic(x, 1.0) | gumbel(x, x) | rayleigh(x) | lognormal(x, 0.5) | lognormal(0.1, x) | normal(size=4) * x
+permutation(4) * x | permutation(x) | integers(0, 5, 4) * x | normal(x[0], 1.0, (2, 2)).ravel() | standard_normal(4) + x
+gamma(2.0, size=4) * x
 """
 
 
