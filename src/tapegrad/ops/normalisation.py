@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["log_softmax", "logsumexp", "softmax"]
 
 Array = np.ndarray[Any, Any]
+maximum_reduce: Any = np.maximum.reduce
 
 
 def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
@@ -61,7 +62,7 @@ def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Ten
 
 
 def _finite_maximum(data: Array, removed: tuple[int, ...]) -> Array:
-    top = np.asarray(np.max(data, removed, keepdims=True, initial=-np.inf))
+    top = np.asarray(maximum_reduce(data, removed, None, None, True, -np.inf))
     # inf - inf would be nan where the exponentials are plainly 0 or inf
     return np.where(np.isinf(top), 0.0, top).astype(data.dtype, copy=False)
 
@@ -111,7 +112,7 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """
     x, data, removed = _prepared(x, dim, dtype, "softmax")
     with quiet():
-        result = np.exp(data - np.max(data, removed, keepdims=True, initial=-np.inf))
+        result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
         result /= add_reduce(result, removed, None, None, True)
     return apply(_SOFTMAX, (x,), result, removed)
 
@@ -133,7 +134,7 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     """
     x, data, removed = _prepared(x, dim, dtype, "log_softmax")
     with quiet():
-        shifted = data - np.max(data, removed, keepdims=True, initial=-np.inf)
+        shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)
         result = shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
     return apply(_LOG_SOFTMAX, (x,), result, removed)
 

@@ -15,7 +15,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, put_at, putting
 from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import getitem, located, place
-from tapegrad.ops.selecting import common_shape, flat_places, places_along
+from tapegrad.ops.selecting import common_shape, flat_places, places_along, stretched
 from tapegrad.ops.shaping import expand, reshape
 from tapegrad.recording.structural import Context, Structural, apply, axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
@@ -237,11 +237,13 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     common = common_shape(data.shape, chosen.shape)
     if common != data.shape:
         x = expand(x, common)
-    chosen = np.broadcast_to(chosen, common)
+    chosen = stretched(chosen, common)
     count = int(np.count_nonzero(chosen))
     if count > array_of(source).size:
         raise RuntimeError(f"Number of elements of source < number of ones in mask: {array_of(source).size} < {count}")
-    values = getitem(reshape(source, (-1,)), slice(0, count))
+    values = _flat(source)
+    if count < array_of(values).size:
+        values = getitem(values, slice(0, count))
     return put_at(x, Places(np.flatnonzero(chosen), 1, (count,)), values, _MASKED_SCATTER)
 
 
@@ -287,5 +289,9 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
             f"{values.size}, index.numel() = {array_of(index).size}"
         )
     places = flat_places(index, data.size)._replace(shape=(values.size,))
-    row = reshape(source, (-1,))
+    row = _flat(source)
     return increased_at(x, places, row, _PUT_ADD) if accumulate else put_at(x, places, row, _PUT)
+
+
+def _flat(t: Tensor) -> Tensor:
+    return t if array_of(t).ndim == 1 else reshape(t, (-1,))

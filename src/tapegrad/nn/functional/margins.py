@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.reducing import reduced
+from tapegrad.nn.functional.reducing import check_reduction, reduced
 from tapegrad.nn.functional.similarity import cosine_similarity, pairwise_distance
 from tapegrad.ops import elementwise
-from tapegrad.ops.selecting import gather
-from tapegrad.ops.shaping import reshape
+from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, take_at
+from tapegrad.ops.reductions import add_reduce
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
@@ -170,10 +174,10 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ValueError(f"only p == 1 and p == 2 supported, but got {p}")
     shape, wanted = array_of(input).shape, array_of(target).shape
-    scores = input if len(shape) == 2 else reshape(input, (1, -1))
-    samples, count = array_of(scores).shape
-    if len(shape) > 2 or not count:
+    if len(shape) > 2 or not shape or not shape[-1]:
         raise ShapeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}")
+    scores = np.ascontiguousarray(array_of(input)).reshape(-1, shape[-1])
+    samples, count = scores.shape
     if wanted != (samples,) and (wanted or samples != 1):
         raise ShapeError(
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
@@ -184,20 +188,38 @@ def multi_margin_loss(
     classes = array_of(target).reshape(-1, 1)
     if classes.dtype != np.int64:
         raise RuntimeError(f"multi_margin_loss: expected targets of type Long but found {type_name(classes.dtype)}")
-    if not bool(np.all((classes >= 0) & (classes < count))):
+    chosen, wrong = along(classes, 1, (samples, count))
+    if wrong >= 0:
         raise RuntimeError(
             f"multi_margin_loss: target out of range: the classes are 0 to {count - 1}, got {classes[:, 0].tolist()}"
         )
-    short = (margin - gather(scores, 1, wrap(classes)) + scores).relu()
-    if p == 2:
-        short = short.square()
-    if weight is not None:
-        short = short * weight[wrap(classes[:, 0])].unsqueeze(1)
-    others = np.arange(count) != classes
-    losses = (short * wrap(others.astype(array_of(scores).dtype))).sum(1) / count
-    if not samples and reduction == "mean":
-        return losses.sum()
-    return reduced(losses if wanted else losses.squeeze(0), reduction)
+    check_reduction(reduction)
+    with quiet():
+        short = np.maximum(scores + (margin - np.take(scores, chosen.at)[:, None]), 0.0)
+        shares = (short > 0.0).astype(scores.dtype)
+        shares.reshape(-1)[chosen.at] = 0.0
+        shares /= count * (max(samples, 1) if reduction == "mean" else 1)
+        if weight is not None:
+            shares *= array_of(weight)[classes]
+        losses = add_reduce(shares * (short if p == 1 else short * short), 1)
+        result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
+    return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), (wrap(shares), wrap(chosen.at)))
+
+
+def _multi_margin_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    """Every score above the margin is pulled down, and the target's up by as much."""
+    on = ctx.on
+    (margin, shape), (shares, places) = ctx.attrs, ctx.extra
+    chosen = Places(places._data, 1, shape[:1])
+    pulls = elementwise._mul0(on.reshape(g, (array_of(g).size, 1)), shares)
+    if ctx.inputs[0] is not None:  # squares
+        x = on.reshape(ctx.inputs[0], shape)
+        pulls = elementwise._mul0(pulls, 2.0 * (x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))))
+    return (on.reshape(increased_at(pulls, chosen, -on.sum(pulls, (1,)), _PULLED_UP), ctx.shapes[0]),)
+
+
+_MULTI_MARGIN = [Structural("MultiMarginLossBackward0", (uses,), _multi_margin_vjp) for uses in ((), (0,))]
+_PULLED_UP = accumulating("ScatterAddBackward0")
 
 
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:

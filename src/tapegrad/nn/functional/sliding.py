@@ -7,7 +7,7 @@ transpose of the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -73,11 +73,13 @@ def _words(windows: Windows, batch: int, channels: int, joined: bool) -> Array:
     return np.array([*words, windows.total, channels * windows.taps * windows.total], np.int64)
 
 
-def parts(count: int, windows: Windows, channels: int) -> Iterator[slice]:
+def parts(count: int, windows: Windows, channels: int) -> Sequence[slice]:
     """The batch in parts whose columns are not too large."""
     each = channels * windows.taps * windows.total
+    if 0 < count * each <= _AT_A_TIME:
+        return (slice(0, count),)
     step = max(1, _AT_A_TIME // max(each, 1))
-    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
 
 
 def columns(x: Array, windows: Windows, joined: bool = False) -> Array:

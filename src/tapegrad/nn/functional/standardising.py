@@ -113,7 +113,7 @@ def standardised(
         Those of `x`, where they are known.
     """
     found = found or moments(x, layout)
-    inputs = [t for t in (x, weight, bias) if t is not None]
+    inputs = tuple([t for t in (x, weight, bias) if t is not None])
     attrs = (layout, weight is not None, bias is not None)
     return apply(op, inputs, _affine(array_of(x), weight, bias, found, layout), attrs, _kept(found))
 
@@ -144,7 +144,7 @@ def _affine_vjp(g: Tensor, ctx: Context, to_x: Any, fixed: bool = False) -> Sequ
         cotangents[1] = on.reshape(_slopes(g, x, layout, _found(ctx), fixed), ctx.shapes[1])
     if biased and ctx.needs[-1]:
         cotangents[-1] = on.reshape(on.sum_to(on.reshape(g, layout.inner), layout.scales), ctx.shapes[-1])
-    return cotangents
+    return tuple(cotangents)
 
 
 def _projected(g: Tensor, x: Tensor, w: Tensor | None, layout: Layout, found: Moments) -> Tensor:
@@ -177,7 +177,7 @@ def _project_vjp(c: Tensor, ctx: Context) -> Sequence[Tensor | None]:
             cotangents[2] = on.reshape(on.sum_to(h * wide, layout.scales), ctx.shapes[2])
         if ctx.needs[1]:
             cotangents[1] = on.reshape(_bent(c, x, h if factor is None else h * factor, wide, ctx), ctx.shapes[1])
-    return cotangents
+    return tuple(cotangents)
 
 
 def _bent(c: Tensor, x: Tensor, h: Tensor, q: Tensor, ctx: Context) -> Tensor:
@@ -215,7 +215,7 @@ def _slopes_vjp(c: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def scaled(op: Structural, x: Tensor, found: Moments, weight: Tensor | None, bias: Tensor | None, layout: Layout) -> Tensor:
     """`standardised` with moments that were found before; they get no gradient."""
-    inputs = [t for t in (x, weight, bias) if t is not None]
+    inputs = tuple([t for t in (x, weight, bias) if t is not None])
     attrs = (layout, weight is not None, bias is not None)
     return apply(op, inputs, _affine(array_of(x), weight, bias, found, layout), attrs, _kept(found))
 

@@ -118,12 +118,18 @@ def _spread(y: Array, w: Array, geometry: Geometry) -> Array:
     windows, groups = geometry
     channels, dtype = w.shape[1] * groups, y.dtype
     y, w = computed(y, w)
-    transposed = w.reshape(groups, w.shape[0] // groups, w.shape[1] * windows.taps).swapaxes(1, 2)
-    result = np.empty((y.shape[0], channels, *windows.extents), y.dtype)
+    outside, inside = w.shape[0] // groups, w.shape[1] * windows.taps
+    transposed = w.reshape(outside, inside).T if groups == 1 else w.reshape(groups, outside, inside).swapaxes(1, 2)
+    pieces = []
     for part in parts(y.shape[0], windows, channels):
         count = part.stop - part.start
-        piece = np.matmul(transposed, y[part].reshape(count, groups, w.shape[0] // groups, windows.total))
-        result[part] = fold(piece.reshape(count, channels * windows.taps, windows.total), windows)
+        shape = (count, outside, windows.total) if groups == 1 else (count, groups, outside, windows.total)
+        piece = np.matmul(transposed, y[part].reshape(shape))
+        pieces.append(fold(piece.reshape(count, channels * windows.taps, windows.total), windows))
+    if len(pieces) == 1:
+        result = pieces[0]
+    else:
+        result = np.concatenate(pieces) if pieces else np.zeros((0, channels, *windows.extents), y.dtype)
     return result.astype(dtype, copy=False)
 
 
@@ -131,14 +137,19 @@ def _correlated(x: Array, y: Array, geometry: Geometry) -> Array:
     windows, groups = geometry
     shape, dtype = (y.shape[1], x.shape[1] // groups, *windows.kernel), x.dtype
     x, y = computed(x, y)
-    result = np.zeros((groups, y.shape[1] // groups, shape[1] * windows.taps), x.dtype)
+    inside, total = shape[1] * windows.taps, None
     for part in parts(x.shape[0], windows, x.shape[1]):
         count = part.stop - part.start
-        piece = columns(x[part], windows, joined=True).reshape(groups, result.shape[2], count * windows.total)
-        result += np.matmul(_by_group(y[part], groups), piece.swapaxes(1, 2))
+        piece = columns(x[part], windows, joined=True)
+        if groups > 1:
+            piece = piece.reshape(groups, inside, count * windows.total)
+        product = np.matmul(_by_group(y[part], groups), piece.swapaxes(-1, -2))
+        total = product if total is None else total + product
+    result = np.zeros(shape, x.dtype) if total is None else total
     return result.reshape(shape).astype(dtype, copy=False)
 
 
 def _by_group(y: Array, groups: int) -> Array:
     """Channels of each group along one side of a matrix, batch and places along the other."""
-    return y.swapaxes(0, 1).reshape(groups, y.shape[1] // groups, y.shape[0] * math.prod(y.shape[2:]))
+    shape = y.shape[1] // groups, y.shape[0] * math.prod(y.shape[2:])
+    return y.swapaxes(0, 1).reshape(shape if groups == 1 else (groups, *shape))
