@@ -139,17 +139,14 @@ def _tells_others(state: Sweep) -> bool:
 
 
 def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[int, np.ndarray]] | None:
-    """Direct the adjoints of all leaves that are reached to fresh arrays; None if one is neither given nor a driver's own."""
+    """Direct the adjoints of all leaves that are reached to fresh arrays; None if one is not among the given ones."""
     aimed = []
     words = state.leaf_words
     # By the link of its row: a leaf that has left a row may be reached by more than one, and these are left to the general pass.
     numbers = {id(leaf._meta.leaf): k for k, leaf in enumerate(leaves) if leaf._meta is not None}
     for k in range(count):
-        payload = words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD]
-        number = numbers.get(payload)
+        number = numbers.get(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])
         if number is None:
-            if getattr(object_at(payload), "of_call", False):
-                continue  # of a driver inside of this one, which nobody can ask for
             return None
         data = leaves[number]._data
         array = np.empty(()) if type(data) is float else large_empty(data.shape, data.dtype)
