@@ -42,15 +42,19 @@ def _gradient(array: np.ndarray) -> Tensor:
     return make(array if array.ndim or array.itemsize != 8 else array.item(), 0)
 
 
-def additions(t: Tensor, array: np.ndarray) -> list[partial[Any]]:
-    """Calls, none of which can fail, that add an array (owned) to ``t.grad`` in place, or make it the gradient."""
+def additions(t: Tensor, array: np.ndarray, numbers: dict[int, float]) -> list[partial[Any]]:
+    """Calls, none of which can fail, that add an array (owned) to ``t.grad`` in place, or make it the gradient.
+
+    `numbers` has what gradients that are numbers will be, by their ids: two tensors may have the same gradient.
+    """
     meta = meta_of(t)
     grad = meta.grad
     if grad is None:
         return [partial(setattr, meta, "grad", _gradient(array))]
     data = grad._data
     if type(data) is float:
-        steps = [partial(setattr, grad, "_data", data + array.item())]
+        total = numbers[id(grad)] = numbers.get(id(grad), data) + array.item()
+        steps = [partial(setattr, grad, "_data", total)]
     else:
         check_shapes(data, array)
         check_memory(data)
@@ -94,14 +98,14 @@ def add_gradients(pairs: list[tuple[Tensor, np.ndarray]], *others: partial[Any],
         steps = list(others)
         if len(pairs) > 1 and len({id(t) for t, _ in pairs}) < len(pairs):
             pairs = _summed(pairs)
-        metas, gradients = [], []
+        metas, gradients, numbers = [], [], dict[int, float]()
         for t, array in pairs:
             meta = t._meta
             if meta is not None and meta.grad is None:
                 metas.append(meta)
                 gradients.append(_gradient(array))
             else:
-                steps += additions(t, array)
+                steps += additions(t, array, numbers)
         if metas:
             steps.append(partial(tuple, map(_set_grad, metas, gradients)))
         if before is not None:

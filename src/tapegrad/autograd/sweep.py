@@ -54,7 +54,7 @@ def sweep_from(handle: int, seed: float) -> None:
             _make_room(state, handle)
             leaves = TAPE.start(_ADDRESS, state.address, handle, seed)
         # Small gradients are made at the end, when it is known what each is added to.
-        fresh = aim_leaves(state, leaves) if TAPE.reshaped or state.words[at.LARGE_LEAVES] else None
+        fresh = aim_leaves(state, leaves) if TAPE.reshaped or state.words[at.AIMS_FIRST] else None
         status = through_vjps(state, 1) if state.words[at.STOPS] else TAPE.run(_ADDRESS, state.address, 1, 0, 0)
         finished = None
         if status != at.DONE:

@@ -11,14 +11,15 @@ from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     OBJECT,
     array_is_contiguous,
+    array_is_writeable,
     array_type_number,
     float_value,
     is_float,
     load_f64,
-    load_i32,
     load_i64,
     release,
     retain,
+    store_f64,
     store_i64,
 )
 from tapegrad.engine.objects import (
@@ -35,8 +36,6 @@ from tapegrad.engine.objects import (
 from tapegrad.engine.owned import record_dimensions
 from tapegrad.engine.plan import record_of
 from tapegrad.engine.sweep import end_pin, forget_leaves, forget_rows, hand_over, is_early
-
-WRITEABLE = 0x0400  # flag of an array
 
 
 @inline
@@ -77,7 +76,7 @@ def prepare_sum(tape, leaf, t, grad, address):
     number = record_of(tape, slot).dtype & 255
     if is_float(tape, data):
         return number == FLOAT64 and set_aside(tape, leaf, t, new_float(float_value(data) + load_f64(address)), grad, data, WRITE)
-    if array_type_number(data) != number or not array_is_contiguous(data) or load_i32(data + OBJECT + 48) & WRITEABLE == 0:
+    if array_type_number(data) != number or not array_is_contiguous(data) or not array_is_writeable(data):
         return False
     retain(data)
     return set_aside(tape, leaf, t, data, grad, data, ADD)
@@ -118,14 +117,18 @@ def is_as_before(tape, leaf):
 
 
 @inline
-def exchange(tape, leaf):
+def exchange(tape, sweep, leaf):
     """Set a gradient, or the number in one; what was there is released with the rest."""
     grad, target = leaf.grad, leaf.target
     if grad == tape.none:
         set_attribute(tape, leaf.meta, META_GRAD, target)
         leaf.target = grad
     else:
-        leaf.target = data_of(tape, grad)
+        before = data_of(tape, grad)
+        if before != leaf.data:  # another leaf has the same gradient: the new number, which nobody has yet, is the sum
+            address = adjoint_address(sweep, sweep.offset[leaf.slot])
+            store_f64(target + OBJECT, float_value(before) + load_f64(address))
+        leaf.target = before
         store_i64(grad + tape.data_at, target)
     leaf.mode = IGNORE
 
@@ -176,7 +179,7 @@ def deliver_gradients(tape, sweep):
         return -1
     for k in range(count):
         if leaf_at(sweep, k).mode == WRITE:
-            exchange(tape, leaf_at(sweep, k))
+            exchange(tape, sweep, leaf_at(sweep, k))
     hand_over(tape, sweep, ADD)
     if is_early(sweep, 1):
         forget_leaves(sweep)

@@ -94,7 +94,7 @@ OFFSET_CAPACITY, BAR_CAPACITY, REACHED_CAPACITY, TRASH_CAPACITY = 21, 22, 23, 24
 KERNELS = 25  # address of the table of kernels
 STOPS = 26  # rows at which the pass will return to Python
 PINNED = 27  # whether this pass itself pins the tape
-LARGE_LEAVES = 28  # whether a leaf is reached whose gradient is worth being computed in its own place
+AIMS_FIRST = 28  # whether targets are found before the walk: a gradient is worth being computed in place, or may refuse the sum
 FIRST_ODD = 29  # which cotangent is the first that Python has to look at
 SWEEP_WORDS = 30
 
@@ -127,4 +127,4 @@ DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, MORE_ROOM = 0, 1, 2, 3, 4, 5
 VJP_DUE, ODD_COTANGENT = 6, 7  # a host row whose vjp has all that it needs; cotangents of one that are left to Python
 
 # NumPy type numbers that occur.
-BOOL, INT8, UINT8, INT16, INT32, INT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 11, 12
+BOOL, INT8, UINT8, INT16, INT32, INT64, UINT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 10, 11, 12

@@ -209,6 +209,12 @@ def array_is_contiguous(obj):
 
 
 @inline
+def array_is_writeable(obj):
+    """Whether an array's memory may be written by it."""
+    return load_i32(obj + OBJECT + 48) & 0x0400 != 0
+
+
+@inline
 def array_type_number(obj):
     """Type number of the array's dtype; tensors hold native byte order only."""
     number = load_i32(load_i64(obj + OBJECT + 40) + OBJECT + 12)

@@ -11,7 +11,17 @@ from tapegrad.compilation.jit import always_inline, entry, inline
 from tapegrad.compilation.memory_types import address_of
 from tapegrad.engine.handles import slot_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import owner, store_f32, store_f64
+from tapegrad.engine.memory import (
+    array_is_contiguous,
+    array_is_writeable,
+    is_float,
+    load_i64,
+    owner,
+    release,
+    store_f32,
+    store_f64,
+)
+from tapegrad.engine.objects import attribute, call_object0, clear_error, data_of
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row, object_count
 from tapegrad.engine.places import bump, give_scalar, give_words, take_scalar, take_words
 from tapegrad.engine.rows import change_pins
@@ -50,7 +60,7 @@ def reach(tape, sweep, slot):
         leaf.mode = IGNORE
         sweep.reached_count = count + 1
         if record.size > BLOCK:
-            sweep.large_leaves = 1
+            sweep.aims_first = 1
         place = bump(sweep, adjoint_words(record))
     else:
         words = adjoint_words(record_of(tape, slot))
@@ -310,6 +320,24 @@ def has_room(tape, sweep):
     )
 
 
+@inline
+def may_refuse_sum(tape, payload):
+    """Whether a leaf has a gradient to which nothing may be added in place: the pass must raise before rows are released."""
+    t = call_object0(payload)
+    if t == 0:
+        clear_error()
+        return True
+    odd = False
+    meta = load_i64(t + tape.meta_at) if t != tape.none else tape.none
+    if meta != tape.none:
+        grad = attribute(tape, meta, META_GRAD)
+        if grad != 0 and grad != tape.none:
+            data = data_of(tape, grad)
+            odd = not is_float(tape, data) and not (array_is_contiguous(data) and array_is_writeable(data))
+    release(t)
+    return odd
+
+
 @entry("int64(Tape,Sweep,int64,float64)")
 def start(tape, sweep, handle, value):
     """The common pass in one call: from one root of one element, with its seed, to all leaves. Pins the tape if it succeeds.
@@ -318,7 +346,7 @@ def start(tape, sweep, handle, value):
     """
     if not has_room(tape, sweep):
         return -MORE_ROOM
-    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW, LARGE_LEAVES):
+    for word in (PEAK, PENDING, FREE_COUNT, STACK_COUNT, REACHED_COUNT, MARKS, TRASH_COUNT, LOW, AIMS_FIRST):
         sweep[word] = 0
     sweep.top = -1
     sweep.stopped_at = -1
@@ -329,6 +357,9 @@ def start(tape, sweep, handle, value):
     if status != DONE or not room:
         forget(sweep, 0, top)
         return -status if status != DONE else -MORE_ROOM
+    for k in range(sweep.reached_count):
+        if may_refuse_sum(tape, sweep.reached[k].payload):
+            sweep.aims_first = 1
     sweep.current = top
     change_pins(tape, 1)
     sweep.pinned = 1
