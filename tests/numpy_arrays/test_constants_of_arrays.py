@@ -142,3 +142,16 @@ def test_memory_is_handed_to_other_libraries_unless_it_is_differentiated() -> No
     np.testing.assert_array_equal(taken, V)
     with pytest.raises(BufferError, match="stop_gradient"):
         inside(np.from_dlpack)
+
+
+@pytest.mark.parametrize("kind", "?bBhHiIlLqQefdFD")
+def test_elements_of_every_width_are_picked_whole(kind: str) -> None:
+    values = (np.array([1.0, 70.0, 3.0]) * (1.5 if kind in "efdFD" else 1.0)).astype(kind)
+
+    def picked(x: Any) -> Any:
+        c = tnp.array(values)
+        return c[[2, 1]], c[np.array([False, True, True])], np.stack([c, c])[[0, 1], [1, 2]]
+
+    for found, expected in zip(inside(picked), (values[[2, 1]], values[1:], values[1:]), strict=True):
+        assert found.dtype == values.dtype
+        np.testing.assert_array_equal(of(found), expected)

@@ -210,3 +210,10 @@ ERRORS: list[tuple[Callable[[tg.Tensor], Any], type[Exception], str]] = [
 def test_errors_of_writing_name_the_places(f: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         f(leaf(MATRIX))
+
+
+@over("dtype", [tg.int64, tg.int8, tg.bool, tg.float32])
+def test_nothing_is_added_at_no_places(dtype: Any) -> None:
+    none, x = tg.tensor([], dtype=tg.int64), tg.ones((2, 3), dtype=dtype)
+    assert x.index_add(0, none, x[:0]).tolist() == x.tolist()
+    assert x.scatter_add(1, none.reshape(2, 0), x).tolist() == x.tolist()

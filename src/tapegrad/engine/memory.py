@@ -234,13 +234,13 @@ def array_size(obj):
 @inline
 def item_bytes(number):
     """Bytes of an element of this type number."""
-    if number == 12 or number == 7:
+    if number == 12 or number == 7 or number == 8 or number == 10 or number == 14:
         return 8
-    if number == 11 or number == 5:
+    if number == 11 or number == 5 or number == 6:
         return 4
-    if number == 3 or number == 23:
+    if number == 3 or number == 4 or number == 23:
         return 2
-    return 1
+    return 16 if number == 15 else 1
 
 
 @inline

@@ -107,7 +107,8 @@ def sums_at(values: Array, places: Places, shape: Shape) -> Array:
     values = contiguous(values)
     if dtype.kind != "f":
         result = np.zeros(shape, dtype)
-        np.add.at(result.reshape(-1, inner) if result.size else result.reshape(0, 1), at, values.reshape(at.size, -1))
+        if values.size:
+            np.add.at(result.reshape(-1, inner), at, values.reshape(at.size, inner))
         return result
     if dtype.itemsize == 2:
         values = values.astype(np.float64)
