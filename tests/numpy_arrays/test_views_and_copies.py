@@ -124,7 +124,7 @@ def test_values_and_derivatives_after_writes(function: Any) -> None:
 def test_writes_that_would_get_lost_raise() -> None:
     with pytest.raises(RuntimeError, match="read-only"):
         tg.grad(lambda x: _assigned(x.reshape(2, 3).copy().T))(X)
-    with pytest.raises(TypeError, match="copy=False"):
+    with pytest.raises(RuntimeError, match="write into a copy"):
         tg.grad(lambda x: np.nan_to_num(x, copy=False).sum())(X)
     with pytest.raises(TypeError, match="order 'K'"):
         tg.grad(lambda x: x.reshape(1, 2, 3).transpose(2, 0, 1).copy()[:, :, ::-1].ravel("K").sum())(X)

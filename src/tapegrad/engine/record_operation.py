@@ -189,7 +189,7 @@ def operation_row(tape, op, inputs, extra, attrs, result):
             return UNSUPPORTED
         number = array_type_number(result)
         if number != FLOAT64 and number != FLOAT32:
-            return 0
+            return 0 if number <= UINT64 else UNSUPPORTED  # floats of other widths are refused there
     payload = new_payload(tape, op, inputs, count, attrs)
     if payload == 0:
         clear_error()

@@ -16,7 +16,7 @@ from tapegrad.ops.in_place import copy_, fill_
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import as_float
 from tapegrad.surface.conversions import item as number_of
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording
 from tapegrad.tensors.untracked_values import is_stored
 
 __all__: list[str] = []
@@ -107,10 +107,9 @@ def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subo
         return x
     if not is_tracked(x):
         return constant(array_of(x).astype(wanted, order))  # type: ignore[call-overload]
-    if wanted.kind == "c":
-        raise TypeError(
-            f"astype({wanted.name!r}): there are no derivatives by complex numbers; keep real and imaginary parts apart"
-        )
+    if wanted.kind in "fc" and wanted not in FLOATS:
+        instead = "keep real and imaginary parts apart" if wanted.kind == "c" else "take float32 or float64"
+        raise TypeError(f"astype({wanted.name!r}): numbers of this dtype are not differentiated; {instead}")
     return as_arrays(copy_in_order(x, order, wanted))
 
 
@@ -239,7 +238,7 @@ def resize(x: Array, *shape: Any, refcheck: bool = True) -> None:
     raise ValueError("cannot resize an array that is being differentiated; write np.resize(x, shape), or x.reshape(shape)")
 
 
-def written(x: Array, result: Any) -> Array:
+def written(x: Any, result: Any) -> Any:
     """The array that was given as ``out=``, with a result written into it.
 
     Raises
@@ -257,7 +256,7 @@ def written(x: Array, result: Any) -> Array:
     return x
 
 
-def apart(operands: tuple[Any, ...], out: Array) -> tuple[Any, ...]:
+def apart(operands: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
     """Operands with copies for those on the memory that is to be written: what the derivative needs of them is overwritten."""
     data = array_of(out)
     return tuple(as_arrays(clone(x)) if isinstance(x, Array) and np.may_share_memory(array_of(x), data) else x for x in operands)

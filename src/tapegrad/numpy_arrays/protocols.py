@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.methods import apart, written
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
-from tapegrad.numpy_arrays.untracked import computed, is_tracked
+from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of
 from tapegrad.numpy_arrays.writing import WRITING, accumulate_at
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.functions import holds_tensors, stacked
@@ -18,6 +20,8 @@ from tapegrad.numpy_protocol.rearranging import AT_LEAST
 from tapegrad.tensors.tensor import Tensor, is_recording
 
 __all__ = ["array_function", "array_ufunc"]
+
+WRITTEN = ("out", "overwrite_input", "copy")  # names of arguments that let NumPy's functions write into what they are given
 
 
 def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -27,11 +31,8 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
     if method == "at":
         return accumulate_at(ufunc, *inputs)
     out = kwargs.get("out", ())
-    if len(out) == 1 and isinstance(out[0], Array):
-        kwargs.pop("out")
-        mask = kwargs.pop("where", True) if method == "__call__" else True
-        result = array_ufunc(x, ufunc, method, *apart(inputs, out[0]), **kwargs)
-        return written(out[0], result if mask is True else np.where(mask, result, out[0]))
+    if any(isinstance(place, Tensor) for place in out):
+        return _into(out, x, ufunc, method, inputs, {name: value for name, value in kwargs.items() if name != "out"})
     if PAIRS and any(value.__class__ in PAIRS for value in inputs):
         return NotImplemented  # which is asked next
     if not (x._row and is_recording()) and not is_tracked(inputs, kwargs):
@@ -45,14 +46,66 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
     return as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs, **kwargs))
 
 
+def _into(out: tuple[Any, ...], x: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc whose results are written into what was given for them; on request only where a mask says so."""
+    mask = values_of(kwargs.pop("where", True)) if method == "__call__" else True
+    for place in out:
+        if isinstance(place, Tensor):
+            inputs = apart(inputs, place)
+    with np.errstate(all="ignore" if mask is not True else None):
+        results = array_ufunc(x, ufunc, method, *inputs, **kwargs)
+    results = results if isinstance(results, tuple) else (results,)
+    given = []
+    for place, result in zip(out, results, strict=True):
+        if place is not None and mask is not True:
+            result = np.where(mask, result, place)
+        if isinstance(place, Tensor):
+            result = written(place, result)
+        elif place is not None:
+            np.copyto(place, result, casting="same_kind")
+            result = place
+        given.append(result)
+    return tuple(given) if len(given) > 1 else given[0]
+
+
+@functools.cache
+def _written_names(function: Any) -> tuple[int, tuple[str, ...]]:
+    """Names of a function's arguments from the first one on that says where it writes, and how many come before."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # NumPy says nothing of some functions of C, which write into nothing
+        return 1000, ()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    first = min((names.index(name) for name in WRITTEN if name in names), default=1000)
+    return first, tuple(names[first:])
+
+
+def _apart_from_output(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """What a function writes into, if that is a tensor, and the other arguments.
+
+    Into our memory nothing may be written unseen: rows may have saved it.
+    """
+    first, names = _written_names(function)
+    if len(args) > first:
+        kwargs = kwargs | dict(zip(names, args[first:], strict=False))
+        args = args[:first]
+    out = None
+    if isinstance(kwargs.get("out"), Tensor):
+        out = kwargs["out"]
+    elif function is np.nan_to_num and not kwargs.get("copy", True):
+        out = args[0] if args else kwargs["x"]
+    left_out = {"overwrite_input"} if out is None else {"overwrite_input", "out", "copy"}
+    return out, args, {name: value for name, value in kwargs.items() if name not in left_out} if kwargs else kwargs
+
+
 def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Functions that are no ufuncs."""
     if function in OF_ARRAYS:
         return as_arrays(OF_ARRAYS[function](*args, **kwargs))
-    if kwargs and isinstance(kwargs.get("out"), Array):
-        kwargs = dict(kwargs)
-        out = kwargs.pop("out")
-        return written(out, array_function(x, function, types, apart(args, out), kwargs))
+    if kwargs or len(args) > 1:
+        out, args, kwargs = _apart_from_output(function, args, kwargs)
+        if out is not None:
+            return written(out, array_function(x, function, types, apart(args, out), kwargs))
     if not (x._row and is_recording()) and not is_tracked(args, kwargs):
         return computed(function, args, kwargs)
     if function.__module__ == "numpy.fft":

@@ -33,8 +33,8 @@ def values_of(values: Any) -> Any:
     """The same for what is nested in tuples, lists and dicts."""
     if isinstance(values, Tensor):
         return array_of(values)
-    if values.__class__ in (tuple, list):
-        return type(values)(map(values_of, values))
+    if isinstance(values, (tuple, list)):
+        return tuple(map(values_of, values)) if isinstance(values, tuple) else list(map(values_of, values))
     if values.__class__ is dict:
         return {name: values_of(value) for name, value in values.items()}
     return values
@@ -50,7 +50,7 @@ def _holds_rows(values: Any) -> bool:
         if isinstance(value, Tensor):
             if value._row:
                 return True
-        elif value.__class__ in (tuple, list):
+        elif isinstance(value, (tuple, list)):
             if _holds_rows(value):
                 return True
         elif value.__class__ is dict and _holds_rows(value.values()):
@@ -102,7 +102,7 @@ def _with_views(result: Any, operands: list[Array], again: Callable[..., Any], p
 def _arrays(values: Any) -> list[Any]:
     if isinstance(values, Array):
         return [values]
-    return [x for value in values for x in _arrays(value)] if values.__class__ in (tuple, list) else []
+    return [x for value in values for x in _arrays(value)] if isinstance(values, (tuple, list)) else []
 
 
 def _replaced(values: Any, pairs: tuple[Any, ...]) -> Any:
@@ -110,8 +110,9 @@ def _replaced(values: Any, pairs: tuple[Any, ...]) -> Any:
     for x, array in pairs:
         if values is x:
             return array
-    if values.__class__ in (tuple, list):
-        return type(values)(_replaced(value, pairs) for value in values)
+    if isinstance(values, (tuple, list)):
+        parts = [_replaced(value, pairs) for value in values]
+        return tuple(parts) if isinstance(values, tuple) else parts
     if values.__class__ is dict:
         return {name: _replaced(value, pairs) for name, value in values.items()}
     return array_of(values) if isinstance(values, Tensor) else values

@@ -25,7 +25,7 @@ from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, r
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
 from tapegrad.recording.primal_values import forward
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.structural import Context, Structural, apply, check_recordable, sum_to
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors.inference_tensors import check_inference_write
@@ -315,6 +315,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     check_writable(t, tracked, repeats and not tracked)
     if not tracked:
         return overwrite(t, z, None)
+    check_recordable(op.name, own)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "apply",
     "axes",
     "axis",
+    "check_recordable",
     "join",
     "reduce_sum",
     "reshape_copy",
@@ -112,6 +113,21 @@ class Structural:
         return found
 
 
+def check_recordable(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise if the derivative of a result would get lost: that of integers is zero, but not that of floats that are not tracked.
+
+    Raises
+    ------
+    RuntimeError
+        Names the dtype.
+    """
+    if dtype.kind in "fc" and dtype not in FLOATS:
+        raise RuntimeError(
+            f"{name}: cannot record a result of dtype {dtype}; only float32 and float64 are tracked. Where a constant is meant, "
+            "convert t.detach()."
+        )
+
+
 def tracked_among(inputs: Sequence[Tensor]) -> int:
     """Bit k says whether input k is tracked."""
     tracked, bit = 0, 1
@@ -186,6 +202,7 @@ def _general(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, e
     if not tracked or (TAPE.recording_off and not is_recording()):
         return 0
     if type(value) is not float and value.dtype not in FLOATS:
+        check_recordable(op.name, value.dtype)
         return 0
     everything = (*inputs, *extra) if extra else inputs
     saved, saves_result = op.saves(tracked)
