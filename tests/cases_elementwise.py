@@ -35,6 +35,10 @@ def _binary(name: str, call: Any, reference: Any, label: str = "", **options: An
     return Case(name, call, (A, ROW), reference, label, **options)
 
 
+def multivariate(a: np.ndarray) -> Any:
+    return np.vectorize(lambda x: math.log(math.pi) * 1.5 + sum(math.lgamma(x - j / 2.0) for j in range(3)))(a)
+
+
 CASES: list[Case] = [
     _binary("add", lambda x, y: tg.add(x, y, alpha=3.0), lambda x, y: x + 3.0 * y, "alpha"),
     _binary("sub", lambda x, y: tg.sub(x, y, alpha=3.0), lambda x, y: x - 3.0 * y, "alpha"),
@@ -106,4 +110,5 @@ CASES: list[Case] = [
     Case("bitwise_and", lambda x, y: x & y, (BITS, BITS[:, ::-1]), np.bitwise_and, order=0),
     Case("bitwise_left_shift", tg.bitwise_left_shift, (BITS, BITS % 4), np.left_shift, order=0),
     Case("bitwise_right_shift", tg.bitwise_right_shift, (BITS, BITS % 4), np.right_shift, order=0),
+    Case("mvlgamma", lambda x: tg.mvlgamma(x, 3), (np.array([[1.7, 2.3], [4.1, 9.2]]),), multivariate),
 ]

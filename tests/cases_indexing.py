@@ -54,6 +54,19 @@ def diagonal_filled(a: np.ndarray, wrap: bool = False) -> np.ndarray:
 
 I = tg.tensor
 LIST = [2, 0, 2]
+
+
+def reduced(a: np.ndarray, b: np.ndarray, index: np.ndarray, reduce: str, own: bool) -> np.ndarray:
+    """The definition of scatter_reduce along dimension 0."""
+    groups: dict[tuple[int, int], list[float]] = {}
+    for i, j in np.ndindex(index.shape):
+        groups.setdefault((index[i, j], j), []).append(b[i, j])
+    result = a.copy()
+    for place, values in groups.items():
+        result[place] = getattr(np, reduce)([a[place], *values] if own else values)
+    return result
+
+
 CASES: list[Case] = [
     Case("gather", lambda x: tg.gather(x, 0, I(TWICE)), (MATRIX,), lambda a: np.take_along_axis(a, TWICE, 0)),
     Case(
@@ -245,5 +258,26 @@ CASES: list[Case] = [
         (MATRIX,),
         lambda a: (a > 0.5).astype(int) + (a > 1.0) + (a > 2.0),
         order=0,
+    ),
+    *(
+        Case(
+            "scatter_reduce",
+            lambda x, y, i, reduce=reduce, own=own: tg.scatter_reduce(x, 0, i, y, reduce, include_self=own),
+            (MATRIX, SOURCE, TWICE),
+            lambda a, b, i, reduce=reduce, own=own: reduced(a, b, i, reduce, own),
+            f"{reduce} {own}",
+        )
+        for reduce in ("sum", "prod", "mean", "amax", "amin")
+        for own in (True, False)
+    ),
+    *(
+        Case(
+            "index_reduce",
+            lambda x, y, reduce=reduce: tg.index_reduce(x, 1, tg.tensor([1, 3, 1, 1]), y, reduce),
+            (MATRIX, SOURCE),
+            lambda a, b, reduce=reduce: reduced(a.T, b.T, np.repeat([[1], [3], [1], [1]], 3, 1), reduce, True).T,
+            reduce,
+        )
+        for reduce in ("prod", "mean", "amax", "amin")
     ),
 ]

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.spatial.distance
 from operation_case import Case
 
 import tapegrad as tg
@@ -68,6 +69,15 @@ def triangular(upper: bool, left: bool, unit: bool) -> Case:
 def batched(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of matrices, one batch element after the other."""
     return lambda *arrays: np.stack([function(*(a[k] for a in arrays)) for k in range(len(arrays[0]))])
+
+
+def cityblock(a: np.ndarray, b: np.ndarray) -> Any:
+    return scipy.spatial.distance.cdist(a, b, "cityblock")
+
+
+def shortened(a: np.ndarray) -> Any:
+    size = np.linalg.norm(a, axis=1, keepdims=True)
+    return a * np.where(size > 1.0, 1.0 / (size + 1e-7), 1.0)
 
 
 CASES: list[Case] = [
@@ -201,6 +211,21 @@ CASES: list[Case] = [
         for n in (0, 1, 2, 5, -1, -3)
     ),
     case("matrix_power", lambda x: tg.matrix_power(x, 3), (BATCH,), lambda x: x @ x @ x, "batch"),
+    case("linalg.lu", lambda x: tuple(L.lu(x)[1:]), (A,), lambda a: scipy.linalg.lu(a)[1:]),
+    case("linalg.lu", lambda x: L.lu(x).U, (BATCH,), lambda a: np.stack([scipy.linalg.lu(b)[2] for b in a]), "batch"),
+    case("linalg.lu_factor", lambda x: L.lu_factor(x).LU, (A,), lambda a: scipy.linalg.lu_factor(a)[0]),
+    case("linalg.lu_solve", lambda x, y: L.lu_solve(*L.lu_factor(x), y), (A, TALL), np.linalg.solve),
+    case(
+        "linalg.lu_solve",
+        lambda x, y: L.lu_solve(*L.lu_factor(x), y, left=False),
+        (A, WIDE),
+        lambda a, b: np.linalg.solve(a.T, b.T).T,
+        "right",
+    ),
+    Case("cdist", tg.cdist, (TALL, regular(4, 2)), scipy.spatial.distance.cdist, expands=False),
+    Case("cdist", lambda x, y: tg.cdist(x, y, 1.0), (TALL, regular(4, 2)), cityblock, "1", expands=False),
+    Case("pdist", tg.pdist, (TALL,), scipy.spatial.distance.pdist, expands=False),
+    Case("renorm", lambda x: tg.renorm(x, 2, 0, 1.0), (TALL,), shortened),
 ]
 
 

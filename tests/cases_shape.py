@@ -174,4 +174,6 @@ CASES: list[Case] = [
     Case("stack", lambda x, y: tg.stack([x, y], 1), (MATRIX, MATRIX + 1.0), lambda a, b: np.stack([a, b], 1)),
     Case("swapaxes", lambda x: tg.swapaxes(x, 0, 2), (CUBE,), lambda a: a.swapaxes(0, 2)),
     Case("t", tg.t, (MATRIX,), np.transpose),
+    Case("sum_to_size", lambda x: tg.sum_to_size(x, 3, 1), (CUBE,), lambda a: a.sum((0, 2)).reshape(3, 1)),
+    Case("sum_to_size", lambda x: x.sum_to_size((2, 3, 2)), (CUBE,), lambda a: a, "same"),
 ]

@@ -18,6 +18,7 @@ if _TYPE_CHECKING:
     from tapegrad.linalg.matrix_norms import cond, matrix_norm, norm, vector_norm
     from tapegrad.linalg.solving import inv, solve, solve_triangular, tensorinv, tensorsolve
     from tapegrad.linalg.spectral import eigh, eigvalsh, svd, svdvals
+    from tapegrad.linalg.triangular_factors import lu, lu_factor, lu_solve
     from tapegrad.ops.vectors import cross_along as cross
     from tapegrad.ops.vectors import vecdot
 
@@ -31,6 +32,9 @@ __all__ = [
     "eigvalsh",
     "inv",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matmul",
     "matrix_exp",
     "matrix_norm",
@@ -61,6 +65,7 @@ _names = _NamesOnDemand(
             "linalg.exponential": "matrix_exp",
             "linalg.factorisations": "cholesky qr",
             "linalg.least_squares": "lstsq matrix_rank pinv",
+            "linalg.triangular_factors": "lu lu_factor lu_solve",
             "linalg.matrix_norms": "cond matrix_norm norm vector_norm",
             "linalg.solving": "inv solve solve_triangular tensorinv tensorsolve",
             "linalg.spectral": "eigh eigvalsh svd svdvals",

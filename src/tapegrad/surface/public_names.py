@@ -23,6 +23,7 @@ FILES: dict[str, str] = {
     "ops.diagonals": "diag diag_embed diagflat diagonal",
     "ops.differences": "cumulative_trapezoid diff trapezoid trapz",
     "ops.extremes": "MinMax ValuesIndices amax amin aminmax argmax argmin max min",
+    "ops.grouped_reductions": "index_reduce scatter_reduce",
     "ops.grids": "broadcast_shapes broadcast_tensors cartesian_prod combinations meshgrid",
     "ops.indexing": "getitem",
     "ops.joining": (
@@ -31,6 +32,7 @@ FILES: dict[str, str] = {
     "ops.missing_values": "nan_to_num nanmean nansum",
     "ops.moments": "std std_mean var var_mean",
     "ops.normalisation": "log_softmax logsumexp softmax",
+    "ops.multivariate_gamma": "mvlgamma",
     "ops.norms": "dist",
     "ops.order_statistics": "median mode nanmedian nanquantile quantile",
     "ops.products": "bmm dot ger matmul mm mv outer",
@@ -47,6 +49,7 @@ FILES: dict[str, str] = {
     "ops.slice_writing": "index_add index_copy index_fill",
     "ops.sorting": "argsort kthvalue msort sort topk",
     "ops.splitting": "chunk dsplit hsplit split split_with_sizes tensor_split unbind vsplit",
+    "ops.broadcast_sums": "sum_to_size",
     "ops.subviews": "as_strided narrow narrow_copy select select_scatter slice_scatter",
     "ops.tensor_products": "einsum inner kron tensordot",
     "ops.tiling": "repeat_interleave tile",
@@ -60,6 +63,7 @@ FILES: dict[str, str] = {
 OTHERS: dict[str, str] = {
     "celu": "ops.activations:celu", "chain_matmul": "linalg.chains:chain_matmul",
     "cholesky": "linalg.factorisations:legacy_cholesky",
+    "cdist": "linalg.distances:cdist", "pdist": "linalg.distances:pdist", "renorm": "linalg.distances:renorm",
     "cholesky_inverse": "linalg.factorisations:cholesky_inverse", "cholesky_solve": "linalg.factorisations:cholesky_solve",
     "clone": "ops.cloning:clone", "det": "linalg.determinants:det", "divide": "ops.arithmetic:div",
     "hardshrink": "ops.piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
@@ -87,7 +91,7 @@ NOT_METHODS = frozenset(
     [
         *FILES["ops.joining"].split(), *FILES["ops.grids"].split(),
         "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum",
-        "MinMax", "ValuesIndices",
+        "MinMax", "ValuesIndices", "cdist", "pdist",
         "getitem", "isin", "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean",
         "where",
     ]

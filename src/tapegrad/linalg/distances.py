@@ -1,0 +1,123 @@
+"""Distances between rows, and slices that are shortened to a largest norm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.errors import ShapeError
+from tapegrad.linalg.matrix_norms import vector_norm
+from tapegrad.ops.elementwise import FUNCTIONS
+from tapegrad.ops.indexing import getitem
+from tapegrad.ops.shaping import unsqueeze
+from tapegrad.recording.structural import axis
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+
+__all__ = ["cdist", "pdist", "renorm"]
+
+
+def _check_order(name: str, p: float) -> None:
+    if p < 0:
+        raise RuntimeError(f"{name} only supports non-negative p values, got {p}")
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+    """Distances between the rows of two matrices, or of two batches of them.
+
+    Parameters
+    ----------
+    x1 : Tensor, shape (..., n, d)
+    x2 : Tensor, shape (..., m, d)
+    p : float
+        Order of the norm, not negative.
+
+    Returns
+    -------
+    Tensor, shape (..., n, m)
+        Where two rows are the same, the gradient is zero.
+
+    Raises
+    ------
+    RuntimeError
+        If the shapes do not fit together, or `p` is negative.
+
+    Examples
+    --------
+    >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    _check_order("cdist", p)
+    a, b = array_of(x1), array_of(x2)
+    if a.ndim < 2 or b.ndim < 2:
+        raise ShapeError(f"cdist only supports at least 2D tensors, X1 got: {a.ndim}D and X2 got: {b.ndim}D")
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: {b.shape[-1]}")
+    return vector_norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
+
+
+def pdist(x: Tensor, p: float = 2.0) -> Tensor:
+    """Distances between all pairs of different rows of a matrix, the pairs in the order of the upper triangle.
+
+    Parameters
+    ----------
+    x : Tensor, shape (n, d)
+    p : float
+        Order of the norm, not negative.
+
+    Returns
+    -------
+    Tensor, shape (n (n - 1) / 2,)
+
+    Raises
+    ------
+    RuntimeError
+        If `x` is no matrix, or `p` is negative.
+
+    Examples
+    --------
+    >>> tg.pdist(tg.tensor([[0.0], [1.0], [3.0]]))
+    tensor([1., 3., 2.])
+    """
+    _check_order("pdist", p)
+    a = array_of(x)
+    if a.ndim != 2:
+        raise ShapeError(f"pdist only supports 2D tensors, got: {a.ndim}D")
+    rows, columns = np.triu_indices(a.shape[0], 1)
+    return vector_norm(getitem(x, as_operand(rows)) - getitem(x, as_operand(columns)), p, -1)
+
+
+def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Slices along a dimension, shortened to `maxnorm` where their norm is larger.
+
+    Parameters
+    ----------
+    x : Tensor, with at least two dimensions
+    p : float
+        Order of the norm, positive.
+    dim : int
+        Along which the slices lie.
+    maxnorm : float
+        Not negative.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer than two dimensions, or `p` or `maxnorm` is out of range.
+
+    Examples
+    --------
+    >>> tg.renorm(tg.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    rank = array_of(x).ndim
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if rank < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {rank} dimensions")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
+    across = tuple(k for k in range(rank) if k != axis(dim, rank))
+    size = vector_norm(x, p, across, True)
+    # PyTorch adds this to the norm, so the result is a little shorter.
+    factor = FUNCTIONS["where"](size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    return x * factor
