@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -515,3 +516,23 @@ def test_help_of_every_dimension_shows_arguments_shapes_errors_and_an_example(fa
 def test_missing_arguments_are_refused_in_the_function_s_own_name(family: str) -> None:
     with pytest.raises(TypeError, match=rf"{family}2d\(\) missing"):
         getattr(functional, f"{family}2d")()
+
+
+PACKED: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
+    "convolution": lambda x: functional.conv1d(x, x[:, :, :2]),
+    "layer_norm": lambda x: functional.layer_norm(x, (6,), x[0, 0]),
+    "batch_norm": lambda x: functional.batch_norm(x, None, None, x[0, 0, :1], training=True),
+}
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_saved_values_may_come_back_in_another_dtype_but_not_in_another_size(name: str) -> None:
+    x = tg.tensor([[[1.0, 3.0, 2.0, 5.0, 4.0, 0.5]]], requires_grad=True)
+    (wanted,) = tg.autograd.grad((PACKED[name](x) ** 2).sum(), x)
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t.to(tg.float16)):
+        (found,) = tg.autograd.grad((PACKED[name](x) ** 2).sum(), x)
+    assert np.allclose(found.numpy(), wanted.numpy(), rtol=0.02, atol=0.02)
+    with tg.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t.reshape(-1)[:1].reshape((1,) * t.ndim)):
+        y = PACKED[name](x)
+    with pytest.raises((RuntimeError, ValueError)):
+        tg.autograd.grad(y.sum(), x)

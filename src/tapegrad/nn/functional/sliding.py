@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.sizes import Sizes
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
@@ -95,8 +96,15 @@ def columns(x: Array, windows: Windows, joined: bool = False) -> Array:
     -------
     ndarray, shape (n, c * taps, count), or (c * taps, n * count) if joined
         Not to be written to.
+
+    Raises
+    ------
+    ShapeError
+        If the array is not of the windows' sizes: what was saved may come back otherwise from a hook.
     """
-    batch, channels = x.shape[:2]
+    batch, channels, *spatial = x.shape
+    if tuple(spatial) != windows.extents:
+        raise ShapeError(f"windows of an array with sizes {list(windows.extents)} were wanted of one with {spatial}")
     if windows.identical and (batch == 1 or not joined):
         return x.reshape((channels, windows.total) if joined else (batch, channels, windows.total))
     rows = channels * windows.taps

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -92,10 +93,19 @@ def _wide(data: Array) -> Array:
     return contiguous(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
 
 
+def _operand(t: Tensor, dtype: Any, size: int) -> Array:
+    """A saved value as the compiled loops take it; it may come back in another dtype or shape from a hook."""
+    array: Array = contiguous(array_of(t), dtype)
+    if array.size != size:
+        raise ShapeError(f"a saved tensor of {size} elements was given back with {array.size}, of shape {list(array.shape)}")
+    return array
+
+
 def _affine(data: Array, weight: Tensor | None, bias: Tensor | None, found: Moments, layout: Layout) -> Array:
     wide = _wide(data)
-    w = None if weight is None else contiguous(array_of(weight), wide.dtype)
-    b = None if bias is None else contiguous(array_of(bias), wide.dtype)
+    count = layout.scales[0] * layout.scales[1]
+    w = None if weight is None else _operand(weight, wide.dtype, count)
+    b = None if bias is None else _operand(bias, wide.dtype, count)
     result = np.empty(data.shape, wide.dtype)
     at = 0 if w is None else id(w), 0 if b is None else id(b)
     ARRAY_KERNELS.scale_groups(id(result), id(wide), *at, id(found.means), id(found.factors), id(layout.words))
@@ -149,8 +159,9 @@ def _affine_vjp(g: Tensor, ctx: Context, to_x: Any, fixed: bool = False) -> Sequ
 
 def _projected(g: Tensor, x: Tensor, w: Tensor | None, layout: Layout, found: Moments) -> Tensor:
     """The cotangent of the elements: `g` times the weight, less its mean and its part along the standardised elements, scaled."""
-    data, given = contiguous(array_of(x)), contiguous(array_of(g))
-    weight = None if w is None else contiguous(array_of(w), data.dtype)
+    given = contiguous(array_of(g))
+    data = _operand(x, given.dtype, given.size)
+    weight = None if w is None else _operand(w, given.dtype, layout.scales[0] * layout.scales[1])
     result, sums = np.empty(array_of(x).shape, data.dtype), np.empty(2 * layout.groups)
     at = 0 if weight is None else id(weight)
     words = id(found.means), id(found.factors), id(sums), id(layout.words)
@@ -194,7 +205,8 @@ def _bent(c: Tensor, x: Tensor, h: Tensor, q: Tensor, ctx: Context) -> Tensor:
 
 def _slopes(g: Tensor, x: Tensor, layout: Layout, found: Moments, fixed: bool) -> Tensor:
     """The cotangents of the weights, flattened."""
-    data, given = contiguous(array_of(x)), contiguous(array_of(g))
+    given = contiguous(array_of(g))
+    data = _operand(x, given.dtype, given.size)
     result = np.empty(layout.scales[0] * layout.scales[1])
     words = id(found.means), id(found.factors), id(layout.words)
     ARRAY_KERNELS.slopes_of_weights(id(result), id(given), id(data), *words)
