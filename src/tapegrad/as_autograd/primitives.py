@@ -23,7 +23,8 @@ from tapegrad.drivers.containers import Structure, flatten, flatten_like, restor
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, sum_to
+from tapegrad.recording.strided_maps import sum_to
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, is_recording, wrap
 from tapegrad.tensors.untracked_values import at_depth, depth
 

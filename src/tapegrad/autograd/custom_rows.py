@@ -19,7 +19,8 @@ from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.autograd.user_code import call_nested
 from tapegrad.engine import layout as at
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Payload, Structural, sum_to, write_host_row
+from tapegrad.recording.strided_maps import sum_to
+from tapegrad.recording.structural import Payload, Structural, write_host_row
 from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors.inference_tensors import check_saved
 from tapegrad.tensors.saved_value_packing import Packer, current_packer, pack, unpack

@@ -17,7 +17,7 @@ from tapegrad.autograd.sweep_memory import Sweep, borrow
 from tapegrad.engine import layout as at
 from tapegrad.interrupts import at_once
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import reshape_copy
+from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import enable_grad, set_grad_enabled
 from tapegrad.tensors.retained_gradients import watchers_of

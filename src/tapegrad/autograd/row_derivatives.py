@@ -25,7 +25,8 @@ from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES, calls_in, names_in
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Payload, strided_gather, strided_scatter, sum_to
+from tapegrad.recording.strided_maps import strided_gather, strided_scatter, sum_to
+from tapegrad.recording.structural import Payload
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values

@@ -14,7 +14,7 @@ from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.ops import elementwise
 from tapegrad.ops.triangles import tril, triu
-from tapegrad.recording.structural import strided_scatter
+from tapegrad.recording.strided_maps import strided_scatter
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [

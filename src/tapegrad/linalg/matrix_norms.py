@@ -20,9 +20,9 @@ from tapegrad.ops.reductions import Dims
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.shaping import unsqueeze
 from tapegrad.ops.transposing import movedim
+from tapegrad.recording.axes import axis
 from tapegrad.recording.axis_names import with_numpy_names
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import axis
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tapegrad.recording.structural import Context, Structural, apply, as_result, strided_gather
+from tapegrad.recording.strided_maps import strided_gather
+from tapegrad.recording.structural import Context, Structural, apply, as_result
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of
 

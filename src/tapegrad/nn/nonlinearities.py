@@ -16,7 +16,8 @@ from tapegrad.ops.in_place import in_place, written_by
 from tapegrad.ops.joining import cat
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.ops.splitting import chunk
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [

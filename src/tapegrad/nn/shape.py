@@ -6,7 +6,7 @@ from typing import Any
 
 from tapegrad.nn.module import Module
 from tapegrad.ops.shaping import flatten
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Flatten", "Identity", "Unflatten"]

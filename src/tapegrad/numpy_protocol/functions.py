@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.ops.reductions import count
 from tapegrad.ops.views import view
-from tapegrad.recording.structural import axes as axes_of
+from tapegrad.recording.axes import axes as axes_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 

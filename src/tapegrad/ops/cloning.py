@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.recording.structural import reshape_copy
+from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["clone"]

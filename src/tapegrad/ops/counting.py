@@ -10,8 +10,9 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, add_at
+from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["bincount", "one_hot", "unique", "unique_consecutive"]

@@ -11,7 +11,8 @@ from tapegrad.ops.flat_places import Places, put_at, putting
 from tapegrad.ops.in_place_copies import writes
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.views import view
-from tapegrad.recording.structural import axis, strided_copy, strided_place
+from tapegrad.recording.axes import axis
+from tapegrad.recording.strided_maps import strided_copy, strided_place
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["diag", "diag_embed", "diagflat", "diagonal"]

@@ -13,7 +13,7 @@ from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import sum
 from tapegrad.ops.scans import cumsum
 from tapegrad.ops.shaping import reshape
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.factories import zeros
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 

@@ -14,7 +14,8 @@ import numpy as np
 from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
 from tapegrad.ops.reductions import Dims, add_reduce, reduced
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 

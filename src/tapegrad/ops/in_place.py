@@ -25,7 +25,8 @@ from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, r
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
 from tapegrad.recording.primal_values import forward
-from tapegrad.recording.structural import Context, Structural, apply, check_recordable, sum_to
+from tapegrad.recording.strided_maps import sum_to
+from tapegrad.recording.structural import Context, Structural, apply, check_recordable
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors.inference_tensors import check_inference_write

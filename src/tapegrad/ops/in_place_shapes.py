@@ -19,7 +19,7 @@ from tapegrad.ops.shaping import dropping, inserting
 from tapegrad.ops.transposing import Reordering, swapped
 from tapegrad.ops.view_rows import refresh
 from tapegrad.ops.views import Replay, record_view, version_of
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors.retained_gradients import move_watch
 from tapegrad.tensors.tensor import Tensor, is_leaf, is_recording, leave_row, promote

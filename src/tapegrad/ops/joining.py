@@ -13,8 +13,10 @@ from tapegrad.arrays.sizes import check_count
 from tapegrad.errors import ShapeError
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaping import reshape, unsqueeze
+from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast, common_dtype
-from tapegrad.recording.structural import Context, Structural, apply, axis, join
+from tapegrad.recording.strided_maps import join
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
 from tapegrad.tensors.tensor import Tensor, array_of, make
 

@@ -26,7 +26,7 @@ float64 = np.dtype(np.float64)
 
 PLACES = {
     "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "outer": "ops.products", "reshape": "ops.shaping",
-    "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.structural", "tall": "ops.products",
+    "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
     "unsqueeze": "ops.shaping", "where": "ops.elementwise",
 }  # fmt: skip
 

@@ -11,8 +11,9 @@ from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.reductions import add_reduce, reduced
+from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from tapegrad.ops.reductions import reduced
 from tapegrad.ops.selecting import gather
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.transposing import movedim
-from tapegrad.recording.structural import Structural, apply, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]

@@ -14,7 +14,7 @@ from tapegrad.ops.flat_places import Places, take_at, taking
 from tapegrad.ops.index_keys import FULL
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaping import sizes
-from tapegrad.recording.structural import strided_place
+from tapegrad.recording.strided_maps import strided_place
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["pad"]

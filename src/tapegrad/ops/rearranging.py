@@ -10,7 +10,9 @@ import numpy as np
 
 from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import sizes
-from tapegrad.recording.structural import Context, Structural, apply, axis, strided_copy
+from tapegrad.recording.axes import axis
+from tapegrad.recording.strided_maps import strided_copy
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]

@@ -15,9 +15,10 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quie
 from tapegrad.ops import elementwise
 from tapegrad.ops.scans import accumulation_dtype, exclusive_product
 from tapegrad.ops.shaping import reshape
-from tapegrad.recording import structural
+from tapegrad.recording.axes import axes, axis
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, axis, reduce_sum
+from tapegrad.recording.strided_maps import reduce_sum
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -43,8 +44,8 @@ def reduced(dim: Dims, ndim: int) -> tuple[int, ...]:
         return (dim,)
     if isinstance(dim, (tuple, list)) and not dim:
         return _ALL[ndim]
-    axes = structural.axes(dim, ndim)
-    return axes if ndim else ()
+    found = axes(dim, ndim)
+    return found if ndim else ()
 
 
 def restore(x: Tensor, axes: tuple[int, ...], keepdim: bool, shape: tuple[int, ...]) -> Tensor:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tapegrad.ops.extremes import ValuesIndices
 from tapegrad.ops.selecting import put_along
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["cummax", "cummin"]

@@ -15,8 +15,9 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
+from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 

@@ -17,7 +17,8 @@ from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import getitem, located, place
 from tapegrad.ops.selecting import common_shape, flat_places, places_along, stretched
 from tapegrad.ops.shaping import expand, reshape
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = [

@@ -12,7 +12,8 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, add_at, along, blocks, take_at, taking
 from tapegrad.ops.shaping import expand, reshape
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = ["gather", "index_select", "masked_fill", "masked_select", "take", "take_along_dim"]

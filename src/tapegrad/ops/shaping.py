@@ -14,7 +14,8 @@ import numpy as np
 from tapegrad.arrays.sizes import by_name, check_count
 from tapegrad.errors import ShapeError
 from tapegrad.ops import views
-from tapegrad.recording.structural import axes, axis, reshape_copy
+from tapegrad.recording.axes import axes, axis
+from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tensors.tensor import Tensor, array_of, check_adjoint
 
 __all__ = [

@@ -13,7 +13,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.flat_places import Places, accumulating, blocks, increased_at, put_at, putting
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["index_add", "index_copy", "index_fill"]

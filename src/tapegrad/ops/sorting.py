@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.extremes import ValuesIndices, pick_along, to_the_picked
-from tapegrad.recording.structural import Structural, axis
+from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Structural
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, wrap

@@ -12,7 +12,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import sizes
 from tapegrad.ops.subviews import between
 from tapegrad.ops.views import split_views
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "vsplit"]

@@ -16,7 +16,8 @@ from tapegrad.ops.indexing import place, placing
 from tapegrad.ops.shaping import sizes
 from tapegrad.ops.transposing import permute
 from tapegrad.ops.views import view
-from tapegrad.recording.structural import axis, reshape_copy
+from tapegrad.recording.axes import axis
+from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tensors.tensor import Tensor, array_of, promote
 
 __all__ = [

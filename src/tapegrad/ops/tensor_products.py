@@ -22,7 +22,8 @@ from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.shaping import reshape, squeeze
 from tapegrad.ops.transposing import permute
 from tapegrad.ops.views import view
-from tapegrad.recording.structural import Context, Structural, apply, axes, axis
+from tapegrad.recording.axes import axes, axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording
 
 __all__ = ["einsum", "inner", "kron", "tensordot"]

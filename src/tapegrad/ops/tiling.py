@@ -11,7 +11,8 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.ops.selecting import index_select
 from tapegrad.ops.shaping import reshape, sizes
-from tapegrad.recording.structural import axis, strided_copy
+from tapegrad.recording.axes import axis
+from tapegrad.recording.strided_maps import strided_copy
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["repeat", "repeat_interleave", "tile"]

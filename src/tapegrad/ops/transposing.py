@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.errors import ShapeError
 from tapegrad.ops.shaping import sizes
 from tapegrad.ops.views import view
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["H", "T", "adjoint", "mT", "moveaxis", "movedim", "permute", "swapaxes", "swapdims", "t", "transpose"]

@@ -13,9 +13,10 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.products import mismatch, wrong_dtypes
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.axes import axis
 from tapegrad.recording.axis_names import with_numpy_names
 from tapegrad.recording.casting import cast
-from tapegrad.recording.structural import Context, Structural, apply, axis
+from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = ["cross", "trace", "vdot"]

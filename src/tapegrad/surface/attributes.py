@@ -39,7 +39,7 @@ def size(t: Tensor, dim: int | None = None) -> Any:
     own = shape(t)
     if dim is None:
         return own
-    from tapegrad.recording.structural import axis
+    from tapegrad.recording.axes import axis
 
     if not own:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")

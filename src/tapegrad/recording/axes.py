@@ -1,0 +1,47 @@
+"""Dimensions as callers name them, as axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["axes", "axis"]
+
+
+def axis(dim: Any, ndim: int) -> int:
+    """A dimension as a non-negative axis.
+
+    Raises
+    ------
+    IndexError
+        If it is out of range.
+    TypeError
+        If it is not an integer.
+    """
+    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+        raise TypeError(f"dim must be an int, but got {type(dim).__name__} {dim!r}")
+    number = dim.__index__()
+    bound = max(ndim, 1)
+    if not -bound <= number < bound:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {number})")
+    return int(number) % bound
+
+
+def axes(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Dimensions as sorted non-negative axes; None and () are all of them.
+
+    Raises
+    ------
+    IndexError
+        If one is out of range.
+    RuntimeError
+        If one appears twice.
+    """
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, (tuple, list)):
+        found = [axis(d, ndim) for d in dim]
+        for d in found:
+            if found.count(d) > 1:
+                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
+        return tuple(sorted(found)) if found else tuple(range(ndim))
+    return (axis(dim, ndim),)
