@@ -9,7 +9,7 @@ from tapegrad.linalg.matrix_norms import vector_norm
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaping import unsqueeze
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["cdist", "pdist", "renorm"]

@@ -16,7 +16,7 @@ from tapegrad.ops.indexing import getitem
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import prod, sum
 from tapegrad.ops.shaping import reshape
-from tapegrad.recording.structural import axis
+from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["index_reduce", "scatter_reduce"]
