@@ -24,7 +24,7 @@ from tapegrad.as_autograd.wrapping import unary_to_nary
 from tapegrad.drivers import checkpointing, curvature, jacobians
 from tapegrad.drivers.derivatives import derivative_of
 from tapegrad.drivers.gradients import gradients
-from tapegrad.drivers.leaves import is_tracked
+from tapegrad.drivers.leaves import Call, is_tracked
 from tapegrad.drivers.products import split
 from tapegrad.tensors.tensor import Tensor
 
@@ -55,18 +55,28 @@ make_vjp = unary_to_nary(_make_vjp)
 make_jvp = unary_to_nary(_make_jvp)
 
 
+def _gradients(made: Call, output: Tensor) -> list[Any]:
+    if made.inside:
+        from tapegrad.as_autograd.inner_gradients import inner_gradient
+
+        found = inner_gradient(made, output)
+        if found is not None:
+            return found
+    return gradients(made, output)
+
+
 @unary_to_nary
 def grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Function that gives the gradient of `fun`, which returns one number, by argument number `argnum`, in the argument's type."""
     made = called(fun, x, "grad")
-    return finished(made, gradients(made, scalar_of(made, "grad")))
+    return finished(made, _gradients(made, scalar_of(made, "grad")))
 
 
 @unary_to_nary
 def value_and_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     """Function that gives the value of `fun`, which returns one number, and its gradient."""
     made = called(fun, x, "value_and_grad")
-    found = finished(made, gradients(made, scalar_of(made, "value_and_grad")))
+    found = finished(made, _gradients(made, scalar_of(made, "value_and_grad")))
     return value_of(made, made.output), found
 
 
@@ -79,7 +89,7 @@ def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
         made.output = output.sum()
     elif np.ndim(output):
         made.output = float(np.sum(output))
-    return finished(made, gradients(made, scalar_of(made, "elementwise_grad")))
+    return finished(made, _gradients(made, scalar_of(made, "elementwise_grad")))
 
 
 @unary_to_nary
