@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from test_nopython_kinks import ELEMENTWISE
 from test_nopython_overloads import TABLE as ALONE
 
@@ -61,7 +62,7 @@ REGULARS = [*REGULAR, [1, 0, 0, 1], [1, 2, 2, 1], [1, 2, 3, 4], [0, 1, 2, 0]]
 POSITIVE = [[2, 1, 1, 3], [1, 0, 0, 1], [2, 0.5, 1.5, 3]]
 TABLES, HEIGHTS = "np.arange(0.0, 7.0)", "np.array([0.0, 3.0, 4.0, 9.0, 2.0, 3.0, 7.0])"
 
-SUMS = "sum mean prod nansum nanmean std var nanstd nanvar trapezoid"
+SUMS = "sum mean prod nansum nanprod nanmean std var nanstd nanvar trapezoid"
 BOUNDS = ("0.0, 1.0", "None, 1.0", "0.0, None", "1.0, 1.0", "2.0, 1.0")
 GROUPS: dict[str, list[Entry]] = {
     "sums": [
@@ -71,7 +72,7 @@ GROUPS: dict[str, list[Entry]] = {
         Entry("np.average(x, weights=np.arange(1.0, len(x) + 1))", EVERY),
         *(Entry(f"weigh(np.sum(x.reshape(1, 2, 1, 2), {axis}))", [[1, 2, 3, 4]]) for axis in (1, -3)),
         Entry(f"np.trace({M})", SQUARES),
-        *(Entry(f"weigh({name})", EVERY) for name in ("np.cumsum(x)", "np.cumprod(x)")),
+        *(Entry(f"weigh({name})", EVERY) for name in ("np.cumsum(x)", "np.cumprod(x)", "np.nancumsum(x)", "np.nancumprod(x)")),
         *(Entry(f"weigh(np.{name}(x))", EVERY) for name in ("diff", "ediff1d", "vander")),
     ],
     "extremes": [
@@ -105,6 +106,8 @@ GROUPS: dict[str, list[Entry]] = {
         Entry("np.interp(1.0, x, np.arange(1.0, len(x) + 1) ** 2)", [[0, 1, 2], [1, 2, 3], [-1, 0, 1], [1, 1, 2], [0.5, 1.2], [1]]),
         Entry("np.interp(1.0, np.arange(0.0, len(x)), x)", [[5, 6], [5, 6, 8], [INF, 1, INF], [3, 1, INF], [5]]),
         Entry("weigh(np.sinc(x))", TIES),
+        Entry("weigh(np.angle(x))", [*REGULAR, [1, 1, 1], [1, -2, 0]]),
+        *(Entry(f"weigh(np.{name}(x[0], x[2], 4))", REGULAR) for name in ("linspace", "logspace", "geomspace")),
         Entry("weigh(np.round(x, 1) * x)", TIES),
         Entry("weigh(np.around(x) * x)", TIES),
     ],
@@ -198,13 +201,16 @@ def test_hessian_is_that_of_tensors(group: str, k: int) -> None:
 
 
 # Functions that move elements, or have no derivative: where they move them to is tested with views and arrays.
-MOVING = """append array_split broadcast_arrays broadcast_to column_stack concatenate conj conjugate copy delete diag diagflat
+MOVING = """dsplit extract hsplit imag intersect1d partition resize setdiff1d trim_zeros union1d vsplit
+    append array_split broadcast_arrays broadcast_to column_stack concatenate conj conjugate copy delete diag diagflat
     dstack expand_dims flip fliplr flipud full_like hstack insert moveaxis permute_dims ravel real repeat reshape roll rot90
     split stack swapaxes take take_along_axis transpose tril triu unique vstack bincount"""
-WITHOUT_DERIVATIVE = """bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+WITHOUT_DERIVATIVE = """histogram iscomplex isreal
+    bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
     equal floor_divide gcd greater greater_equal invert isfinite isinf isnan lcm left_shift less less_equal logical_and logical_not
-    logical_or logical_xor nextafter not_equal right_shift shape signbit size"""
-REFUSED = """corrcoef ldexp linalg.eigh linalg.eigvalsh linalg.pinv linalg.qr linalg.svd"""
+    logical_or logical_xor not_equal right_shift shape signbit size"""
+REFUSED = """corrcoef ldexp linalg.cond linalg.lstsq
+    linalg.eigh linalg.eigvalsh linalg.pinv linalg.qr linalg.svd nextafter spacing"""
 
 
 def known_to_numba(function: Any) -> bool:
@@ -219,7 +225,7 @@ def of_both_worlds() -> dict[str, Any]:
     numba.core.registry.cpu_target.typing_context.refresh()
     tables = [look_up(place) for place in protocols.TABLES]
     places = {name: getattr(np, name) for name in dir(np)} | {f"linalg.{name}": getattr(np.linalg, name) for name in dir(np.linalg)}
-    elementwise = {*protocols.OPERATORS, *protocols.UFUNCS, *protocols.UNARY}
+    elementwise = {*protocols.OPERATORS, *protocols.UFUNCS, *protocols.UNARY, *protocols.OWN}
     return {
         name: function
         for name, function in places.items()

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import numpy.polynomial.polynomial as poly
 import pytest
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from numba.core import types
 
 import tapegrad as tg

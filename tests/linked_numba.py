@@ -1,0 +1,101 @@
+"""Numba's own functions as parts of the functions that call them.
+
+Numba optimises each of them by itself and makes machine code and two wrappers for it, although it is linked into its callers,
+which are optimised again, and nobody calls it from Python: a third of the time of tests that compare many functions. These use the
+fixture; elsewhere all is compiled as Numba does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from numba.core import lowering
+from numba.core.codegen import JITCodeLibrary
+from numba.core.environment import lookup_environment
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import NativeLowering
+
+__all__ = ["numbas_functions_are_linked"]
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # what the names of environments begin with
+_lower = NativeLowering.run_pass
+
+
+class _WithoutEnvironment:
+    def set_env(self, env_name: str, env: Any) -> None:
+        """The code that it is linked into gets it."""
+
+
+class _Part(JITCodeLibrary):
+    """A function that others link."""
+
+    @property
+    def codegen(self) -> Any:
+        return _WithoutEnvironment()
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Where it is linked."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+
+class _Whole(JITCodeLibrary):
+    """A function that may be called, and all that is linked into it."""
+
+    _environments: tuple[Any, ...] = ()
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _finalize_final_module(self) -> None:
+        super()._finalize_final_module()
+        names = [v.name for v in self._final_module.global_variables if v.name.startswith(ENVIRONMENT)]
+        known = {name: environment for name in names if (environment := lookup_environment(name)) is not None}
+        self._environments = tuple(known.values())  # the code has their addresses
+        for name, environment in known.items():
+            self._codegen.set_env(name, environment)
+
+
+class _PartLower(lowering.Lower):
+    def create_cpython_wrapper(self, release_gil: bool = False) -> None:
+        """None."""
+
+    def create_cfunc_wrapper(self) -> None:
+        """None."""
+
+
+class _PartLowering(NativeLowering):
+    lowering_class = _PartLower
+
+
+_linking = False
+
+
+def _lowered(self: Any, state: Any) -> Any:
+    if state.library is not None:
+        return _lower(self, state)
+    # What is compiled for a caller.
+    is_part = _linking and len(ConfigStack()) > 1 and state.func_id.modname.startswith("numba.")
+    state.library = (_Part if is_part else _Whole)(state.targetctx.codegen(), state.func_id.func_qualname)
+    state.library.enable_object_caching()
+    return _lower(_PartLowering() if is_part else self, state)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def numbas_functions_are_linked() -> Iterator[None]:
+    """In the tests of a module; what calls one of these functions later gets it in the same way."""
+    global _linking
+    NativeLowering.run_pass, _linking = _lowered, True
+    yield
+    _linking = False
