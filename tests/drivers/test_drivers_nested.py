@@ -124,3 +124,17 @@ def test_a_jacobian_of_a_gradient_is_the_hessian() -> None:
 )
 def test_every_driver_can_be_differentiated(inner: Any) -> None:
     np.testing.assert_allclose(tg.grad(inner)(np.array([1.0, 2.0])), [6.0, 12.0], rtol=1e-13)  # of the sum of 3 x**2
+
+
+@pytest.mark.parametrize("point", [np.array([0.3, 0.7, 1.9]), 0.4], ids=["array", "number"])
+def test_derivatives_at_constants_have_numpys_meaning_too(point: Any) -> None:
+    def f(x: Any) -> Any:
+        inner = tg.grad(lambda y: np.sum(np.sin(y) * x) + np.sum(x * y) ** 2)(point)
+        blocks = tg.value_and_grad(lambda p: np.sum(p["y"] ** 2 * x))({"y": point})[1]["y"]
+        return np.std(inner) + (x * inner).std() + (blocks * x).std()
+
+    x = np.array([0.5, -1.2, 2.0])
+    value, gradient = tg.value_and_grad(f)(x)
+    assert value == pytest.approx(f(x), rel=1e-13)
+    steps = 1e-6 * np.eye(3)
+    np.testing.assert_allclose(gradient, [(f(x + h) - f(x - h)) / 2e-6 for h in steps], rtol=1e-7)

@@ -110,3 +110,8 @@ def test_what_is_differentiated_does_not_get_lost_in_float16(way: str) -> None:
 
     with pytest.raises((TypeError, RuntimeError), match="float16"):
         tg.grad(f)(POINT)
+
+
+def test_a_result_is_stretched_to_where_it_is_written() -> None:
+    gradient = tg.grad(lambda x: (np.multiply(x[0], x[1], out=np.ones_like(x)) * np.arange(3.0)).sum())(POINT)
+    np.testing.assert_array_equal(gradient, [-1.5, 4.5, 0.0])

@@ -78,7 +78,7 @@ def call(
     arguments = list(args)
     if argnums == 0 and not made.many and arguments and type(arguments[0]) in (ndarray, float):
         leaf, kind = tensor_like(arguments[0], name, "argument 0", False)
-        made.arrays = False
+        made.arrays = made.inside  # what is constant here, the function computes with NumPy's meaning too
         made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
         arguments[0] = leaf
     else:
@@ -119,7 +119,8 @@ def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name
     for structure in structures:
         refuse_computed_attributes(structure, name)
     made.inside = not cut and (made.inside or any(isinstance(value, Tensor) and value._row for value in values))
-    made.arrays = any(isinstance(value, Array) for value in values)
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    made.arrays = any(isinstance(value, Array) for value in tensors) or (made.inside and not tensors)
     pairs = [tensor_like(value, name, place, made.inside) for value, place in zip(values, made.places, strict=True)]
     made.leaves, made.kinds = [leaf for leaf, _ in pairs], [kind for _, kind in pairs]
     rest = iter(made.leaves)

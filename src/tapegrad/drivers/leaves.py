@@ -53,7 +53,7 @@ class Call:
     aux : object
         What it returned besides, made plain.
     arrays : bool
-        Whether it was differentiated by an array of another driver: then so are the results.
+        Whether it was differentiated by an array of another driver, or by NumPy's inside of one: then results are arrays too.
     inside : bool
         Whether the call is part of a graph: of a function that another driver is differentiating, or of the caller's, who gave a
         tracked tensor to differentiate by. Results stay tracked tensors then.

@@ -60,7 +60,8 @@ def _into(out: tuple[Any, ...], x: Any, ufunc: Any, method: str, inputs: tuple[A
         if place is not None and mask is not True:
             result = np.where(mask, result, place)
         if isinstance(place, Tensor):
-            result = written(place, result)
+            whole = result if method != "__call__" or np.shape(result) == place.shape else np.broadcast_to(result, place.shape)
+            result = written(place, whole)
         elif place is not None:
             np.copyto(place, result, casting="same_kind")
             result = place
