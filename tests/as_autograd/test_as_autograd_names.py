@@ -129,3 +129,11 @@ def test_helpers_of_formulas() -> None:
     found, count = repeat_to_match_shape(onp.array([1.0, 2.0]), (2, 3), float, 1, False)
     assert found.tolist() == [[1.0] * 3, [2.0] * 3]
     assert count == 3
+
+
+def test_parts_of_r_and_c_with_two_dimensions_are_joined_as_in_numpy() -> None:
+    x = onp.array([[1.0, 2.0], [3.0, 4.0]])
+    for joined, theirs in ((np.r_, onp.r_), (np.c_, onp.c_)):
+        seen: list[Any] = []
+        grad(lambda a, joined=joined, seen=seen: np.sum(seen.append(joined[a, x]) or seen[0] ** 2))(2.0 * x)
+        onp.testing.assert_array_equal(onp.asarray(seen[0].detach()), theirs[2.0 * x, x])

@@ -113,7 +113,7 @@ class joined_rows:  # noqa: N801 - an instance is NumPy's `r_`
         return as_made_array(np.r_[part] if isinstance(part, slice) else part)
 
     def _joined(self, parts: list[Any]) -> Any:
-        return np.concatenate([np.reshape(part, (1,)) if np.ndim(part) == 0 else part for part in parts], -1)
+        return np.concatenate([np.reshape(part, (1,)) if np.ndim(part) == 0 else part for part in parts], 0)
 
 
 class joined_columns(joined_rows):  # noqa: N801
