@@ -7,7 +7,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,6 +71,26 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def derived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, where a process has kept its derivatives."""
+    folder = tmp_path_factory.mktemp("derived")
+    (folder / "stored_model.py").write_text(MODULE)
+    assert outcome(begun(folder)) == ("True\n", "")
+    return folder
+
+
+@pytest.fixture
+def kept_in(derived: Path) -> Iterator[Path]:
+    """For tests that damage what is kept: afterwards it is as it was. Code is found by its place, so it cannot be a copy."""
+    before = {path: path.read_bytes() for path in (derived / "__pycache__").iterdir()}
+    yield derived
+    for path in (derived / "__pycache__").iterdir():
+        path.unlink()
+    for path, content in before.items():
+        path.write_bytes(content)
+
+
 def begun(folder: Path, code: str = DERIVE, **settings: str) -> "subprocess.Popen[str]":
     """A process that computes derivatives of the module's functions."""
     program = [sys.executable, "-c", START.format(folder=str(folder)) + code]
@@ -92,23 +112,21 @@ def flip(path: Path, place: float) -> None:
     path.write_bytes(bytes(content))
 
 
-def test_kept_derivatives_with_flipped_bits(folder: Path, long: bool, figure: Figure) -> None:
+def test_kept_derivatives_with_flipped_bits(kept_in: Path, long: bool, figure: Figure) -> None:
     rounds, wrong = 40 if long else 2, 0
     random.seed(0)
-    outcome(begun(folder))
     for _ in range(rounds):
-        for path in kept(folder):
+        for path in kept(kept_in):
             flip(path, random.random())
-        wrong += outcome(begun(folder)) != ("True\n", "")
+        wrong += outcome(begun(kept_in)) != ("True\n", "")
     figure("kept derivatives with flipped bits: processes that failed", rounds, wrong, 0)
 
 
-def test_kept_derivatives_of_each_other(folder: Path) -> None:
-    outcome(begun(folder))
-    one, other = (path.read_bytes() for path in kept(folder))
-    for path, content in zip(kept(folder), (other, one), strict=True):
+def test_kept_derivatives_of_each_other(kept_in: Path) -> None:
+    one, other = (path.read_bytes() for path in kept(kept_in))
+    for path, content in zip(kept(kept_in), (other, one), strict=True):
         path.write_bytes(content)
-    assert outcome(begun(folder)) == ("True\n", "")
+    assert outcome(begun(kept_in)) == ("True\n", "")
 
 
 def test_many_processes_keep_the_same_derivative(folder: Path, long: bool, figure: Figure) -> None:
@@ -130,6 +148,5 @@ def test_folders_that_cannot_be_written(folder: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_forks_after_code_was_loaded(folder: Path, long: bool) -> None:
-    outcome(begun(folder))
-    assert outcome(begun(folder, FORK.format(count=50 if long else 2))) == ("True True True\n", "")
+def test_forks_after_code_was_loaded(kept_in: Path, long: bool) -> None:
+    assert outcome(begun(kept_in, FORK.format(count=50 if long else 2))) == ("True True True\n", "")
