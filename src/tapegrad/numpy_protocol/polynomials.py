@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import NotCovered, as_tensors, one
+from tapegrad.numpy_protocol.functions import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor
 
@@ -17,9 +17,9 @@ __all__ = ["POLYNOMIALS"]
 def _polyval(p: Any, x: Any) -> Any:
     x = one(x)
     value = tg.zeros_like(x)
-    coefficients: Any = p if isinstance(p, (list, tuple)) else one(p)
-    for coefficient in coefficients:
-        value = value * x + as_tensors(coefficient)[0]
+    # Lists too are arrays to NumPy, whose elements have a dtype that counts.
+    for coefficient in tg.unbind(one(p)):
+        value = value * x + coefficient
     return value
 
 
@@ -29,6 +29,8 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
         raise ValueError("x must be a one-dimensional array or sequence.")
     columns = x.shape[0] if N is None else N
     x = x if x.dtype.kind == "f" else x.to(np.int64)
+    if type(x) is not Tensor:
+        x = x.to(np.promote_types(x.dtype, np.int64))
     if not columns:
         return x.unsqueeze(1)[:, :0]
     powers = [tg.ones_like(x)]

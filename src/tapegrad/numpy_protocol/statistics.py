@@ -181,6 +181,8 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
         raise NotCovered("its argument 'ddof' is a number")
     if ddof is not None and ddof != int(ddof):
         raise ValueError("ddof must be integer")
+    if dtype is None and any(isinstance(x, Tensor) and type(x) is not Tensor for x in (m, y)):
+        dtype = np.float64  # which NumPy computes in at least
     variables = [real(x) if dtype is None else one(x).to(dtype) for x in (m, y) if x is not None]
     for k, x in enumerate(variables):
         if x.ndim > 2:

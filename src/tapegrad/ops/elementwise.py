@@ -143,7 +143,11 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
             return make(_value(scalar, opcode, a, b), 0)
-        if type(a) is not type(b) and kind in PROMOTION and (b if type(a) is float else a).dtype is not F64:
+        if (
+            type(a) is not type(b)
+            and (kind in PROMOTION or (x.__class__ in PROMOTION and kind in KINDS))
+            and (b if type(a) is float else a).dtype is not F64
+        ):
             return general(x, y)  # a number whose dtype counts
         token = enter(IGNORING)
         try:
