@@ -30,6 +30,10 @@ __all__ = [
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
 _FLOAT64 = np.dtype(np.float64)
+(_ONE,) = _WORD.unpack(_FLOAT.pack(1.0))
+ARGUMENTS = at.ARGUMENTS
+assert (at.LENGTH, at.NAME, at.PAYLOAD, at.DTYPE, at.RESULT, at.SCALE, ARGUMENTS) == (0, 1, 3, 5, 6, 7, 8)
+_new: Any = tuple.__new__  # a named tuple by its own class takes twice as long
 _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
 
 
@@ -56,8 +60,8 @@ class Record(NamedTuple):
 
 def opcode_of(slot: int) -> tuple[int, bool]:
     """Opcode and whether the row is wide."""
-    code = int(TAPE.columns["opcode"][slot])
-    return code & ~at.WIDE, bool(code & at.WIDE)
+    code = TAPE.columns["opcode"].item(slot)
+    return code & ~at.WIDE, code >= at.WIDE
 
 
 def object_at(address: int) -> Any:
@@ -73,25 +77,28 @@ def payload_at(slot: int) -> Any:
 
 def record_of(slot: int) -> Record:
     """The record of a wide row, decoded."""
-    start = int(TAPE.columns["first"][slot])
-    side = TAPE.columns["side"]
-    words = side[start : start + int(side[start])].tolist()
-    count, rank = words[at.NAME] >> 32, words[at.DTYPE] >> 8
-    arguments = []
-    for k in range(count):
-        word, saved = words[at.ARGUMENTS + 2 * k : at.ARGUMENTS + 2 * k + 2]
-        reference = ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
-        arguments.append(Argument(reference, word >> 32, saved))
-    dimensions = at.ARGUMENTS + 2 * count
-    return Record(
-        TAPE.names[words[at.NAME] & 0xFFFFFFFF],
-        words[at.PAYLOAD],
-        _FLOAT_TYPES[words[at.DTYPE] & 255],
-        tuple(words[dimensions : dimensions + rank]),
-        words[at.RESULT],
-        as_float(words[at.SCALE]),
-        tuple(arguments),
-        tuple(words[dimensions + rank :]),
+    columns = TAPE.columns
+    start, side = columns["first"].item(slot), columns["side"]
+    words = side[start : start + side.item(start)].tolist()
+    _, name, _, payload, _, form, result, scale = words[:ARGUMENTS]
+    dimensions = ARGUMENTS + 2 * (name >> 32)
+    extra = dimensions + (form >> 8)
+    arguments = [
+        _new(Argument, (((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000, word >> 32, saved))
+        for word, saved in zip(words[ARGUMENTS:dimensions:2], words[ARGUMENTS + 1 : dimensions : 2], strict=True)
+    ]
+    return _new(
+        Record,
+        (
+            TAPE.names[name & 0xFFFFFFFF],
+            payload,
+            _FLOAT_TYPES[form & 255],
+            tuple(words[dimensions:extra]),
+            result,
+            1.0 if scale == _ONE else as_float(scale),
+            tuple(arguments),
+            tuple(words[extra:]),
+        ),
     )
 
 

@@ -39,4 +39,4 @@ for _thing, _first, _slots in OBJECTS:
     for _which, _slot in enumerate(_slots, _first):
         TAPE.header[at.OFFSETS + _which] = offset_of(_thing, _slot)
 TAPE.header[at.PAYLOAD_CLASS], TAPE.header[at.FALSE], TAPE.header[at.DOUBLE] = id(Payload), id(False), id(FLOAT64)
-TAPE.header[at.PLAIN_TENSOR] = id(Tensor)
+TAPE.header[at.PLAIN_TENSOR], TAPE.header[at.CONTEXT_CLASS] = id(Tensor), id(PlainContext)

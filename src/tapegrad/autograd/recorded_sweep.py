@@ -79,7 +79,7 @@ def recorded_sweep(
             g = adjoints.pop(slot, None)
             if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
                 _step(state, slot, g, adjoints, found, shown)
-    finished, state.seen = state.seen.finished, None
+    finished, state.seen, state.accumulates = state.seen.finished, None, True
     state.reset()
     state.finish()  # one that raises leaves its state behind
     return found, shown, finished

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from _ctypes import PyObj_FromPtr
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import arguments_of, as_float, shape_of
 from tapegrad.autograd.messages import explain, saved_record_of
 from tapegrad.autograd.pass_state import Finished
-from tapegrad.autograd.plain_context import new_context
+from tapegrad.autograd.plain_context import PlainContext, new_context
 from tapegrad.autograd.sweep_memory import Sweep, wrong_shape
 from tapegrad.engine import layout as at
 from tapegrad.ops.namespaces import PLAIN
@@ -19,7 +20,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
 from tapegrad.tensors.tensor import FLOATS, Tensor, make
 
-__all__ = ["resume", "run", "through_vjps"]
+__all__ = ["after_odd_cotangent", "resume", "run", "through_vjps"]
 
 _ADDRESS = TAPE.address
 FREED, ARGUMENTS, VJP_DUE, ODD_COTANGENT = at.FREED, at.ARGUMENTS, at.VJP_DUE, at.ODD_COTANGENT
@@ -41,13 +42,17 @@ def through_vjps(state: Sweep, releases: int) -> int:
         following = new_context()
         status = TAPE.run(_ADDRESS, address, releases, id(following), id(cotangents))
         if status == ODD_COTANGENT:
-            slot, first = state.words[at.CURRENT], state.words[at.FIRST_ODD]
-            slots = [argument.slot for argument in arguments_of(slot)]
-            _add(state, context, slots, context.op, cotangents, first)
-            state.words[at.CURRENT] = slot - 1
-            status = TAPE.run(_ADDRESS, address, releases, id(following), 0)
+            return after_odd_cotangent(state, context, cotangents, releases)
         context = following
     return status
+
+
+def after_odd_cotangent(state: Sweep, context: PlainContext, cotangents: Any, releases: int) -> int:
+    """Add the cotangents that compiled code did not take, and go on; where the walk stopped."""
+    slot, first = state.words[at.CURRENT], state.words[at.FIRST_ODD]
+    _add(state, context, [argument.slot for argument in arguments_of(slot)], context.op, cotangents, first)
+    state.words[at.CURRENT] = slot - 1
+    return through_vjps(state, releases)
 
 
 def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:

@@ -15,9 +15,12 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at
 from tapegrad.autograd.gradient_delivery import aim_leaves, commit, deliver, written
 from tapegrad.autograd.pass_state import Finished
-from tapegrad.autograd.row_walk import resume, run, through_vjps
+from tapegrad.autograd.plain_context import PlainContext
+from tapegrad.autograd.row_walk import after_odd_cotangent, resume, run, through_vjps
 from tapegrad.autograd.sweep_memory import Sweep, _pool, borrow
 from tapegrad.engine import layout as at
+from tapegrad.ops.compiled_operators import keep
+from tapegrad.tape.locks import gradients
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
 from tapegrad.tensors.tensor import Tensor
@@ -27,6 +30,7 @@ __all__ = ["call_finished", "check_used", "reached_rows", "release", "sweep", "s
 _ADDRESS = TAPE.address
 TELLING = np.uint8(at.HOOKED | at.WATCHED)
 T = TypeVar("T")
+Fresh = list[tuple[int, Tensor, np.ndarray]]
 
 
 def sweep_from(handle: int, seed: float) -> None:
@@ -56,22 +60,60 @@ def sweep_from(handle: int, seed: float) -> None:
         # Small gradients are made at the end, when it is known what each is added to.
         fresh = aim_leaves(state, leaves) if TAPE.reshaped or state.words[at.AIMS_FIRST] else None
         status = through_vjps(state, 1) if state.words[at.STOPS] else TAPE.run(_ADDRESS, state.address, 1, 0, 0)
-        finished = None
-        if status != at.DONE:
-            if fresh is None:
-                fresh = aim_leaves(state, leaves)
-            finished = resume(state, status, True, {})
-        if fresh is not None or not deliver(state):
-            if fresh is None:
-                fresh = aim_leaves(state, leaves)
-                TAPE.run(_ADDRESS, state.address, 1, 0, 0)  # which only writes the gradients
-            commit(state, written(state, fresh) + state.shown, 1)
+        finished = _completed(state, leaves, fresh, status)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
         raise
     state.finish()
     if finished:
         call_finished(finished)
+
+
+def _completed(state: Sweep, leaves: int, fresh: Fresh | None, status: int) -> list[Finished] | None:
+    """Take a common pass from where it stopped to the end; leaves with hooks to call then."""
+    finished = resume(state, status, True, {}) if status != at.DONE else None
+    if fresh is None:
+        if not state.shown and not finished and deliver(state):
+            return None
+        fresh = aim_leaves(state, leaves)
+        TAPE.run(_ADDRESS, state.address, 1, 0, 0)  # which only writes the gradients
+    commit(state, written(state, fresh) + state.shown, 1)
+    return finished
+
+
+def _call_vjp(state: Sweep, context: PlainContext) -> Any:
+    """Call a vjp for compiled code; the pass is a variable here, by which a forked process knows it."""
+    return context.op.vjp(context.g, context)
+
+
+def _go_on(state: Sweep, what: int | tuple[PlainContext, Any]) -> None:
+    """Do the rest of a pass that was started in compiled code.
+
+    Parameters
+    ----------
+    what : int or tuple
+        Where the walk stopped, or the context and the cotangents of a row that were not all taken.
+    """
+    finished = None
+    if what != at.DELIVERED:
+        try:
+            status = what if isinstance(what, int) else after_odd_cotangent(state, *what, 1)
+            finished = _completed(state, state.words[at.REACHED_COUNT], None, status)
+        except BaseException:
+            TAPE.give_up(_ADDRESS, state.address)
+            raise
+    state.finish()
+    if finished:
+        call_finished(finished)
+
+
+for _word, _function in (
+    (at.GO_ON, _go_on),
+    (at.CALL_VJP, _call_vjp),
+    (at.LOCK, gradients.acquire),
+    (at.UNLOCK, gradients.release),
+):
+    TAPE.header[_word] = keep(_function)
 
 
 def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | None] | None:
@@ -208,7 +250,7 @@ def sweep(
             TAPE.clear(_ADDRESS, state.address, 0)
             raise
     state.allocate()
-    fresh: list[tuple[int, Tensor, np.ndarray]] = []
+    fresh: Fresh = []
     targets: list[tuple[int, int, np.ndarray]] = []
     if requested is None:
         fresh = aim_leaves(state, int(state.header[at.REACHED_COUNT]))

@@ -22,9 +22,10 @@ from tapegrad.tensors.tensor import FLOATS, Tensor
 __all__ = ["Sweep", "borrow", "wrong_shape"]
 
 _ADDRESS = TAPE.address
-LARGEST_KEPT_BUFFER = 1 << 23  # words: a buffer beyond 64 MB is given back after the pass
+LARGEST_KEPT_BUFFER = at.LARGEST_KEPT
 MOST_WAITING = 64  # passes that wait to release objects before lost claims are looked for
 _pool: list[Sweep] = []
+_tape_words = words_of(TAPE.header)
 
 
 class Sweep:
@@ -72,7 +73,12 @@ class Sweep:
     def settle(self) -> None:
         """The same at the end of a pass; then the memory is ready for another one."""
         TAPE.drop_trash(self.address)
-        _pool.append(self)
+        self._rest()
+
+    def _rest(self) -> None:
+        """Wait for the next pass, which may be one in compiled code."""
+        if _tape_words[at.IDLE_SWEEP] or not _tape_words[at.BACKWARD] or not TAPE.offer(_ADDRESS, self.address, id(self)):
+            _pool.append(self)
 
     def reset(self) -> None:
         """Make ready for a pass over the tape as it is now."""
@@ -228,7 +234,7 @@ class Sweep:
             self.offsets = np.empty(0, np.int64)
             words[at.OFFSET_CAPACITY] = 0
         if not words[at.TRASH_COUNT]:
-            _pool.append(self)
+            self._rest()
             return
         # Another thread's pass may have just read where these objects are.
         TAPE.waiting.append(partial(self.settle))

@@ -34,6 +34,7 @@ SOURCES = (
     "host_steps",
     "sweep",
     "delivery",
+    "backward",
     "recurrence",
 )
 

@@ -164,8 +164,8 @@ def prepare(tape, sweep, count):
     return True
 
 
-@entry("int64(Tape,Sweep)")
-def deliver_gradients(tape, sweep):
+@inline
+def deliver_all(tape, sweep):
     """Give all leaves their gradients and end the pass; the caller keeps others from changing gradients meanwhile.
 
     The number of objects that `drop_trash` is to release, or -1 if this is left to Python: then nothing has happened.
@@ -189,3 +189,9 @@ def deliver_gradients(tape, sweep):
     trash = sweep.trash_count
     put_away(sweep, count)
     return trash
+
+
+@entry("int64(Tape,Sweep)")
+def deliver_gradients(tape, sweep):
+    """As `deliver_all`."""
+    return deliver_all(tape, sweep)

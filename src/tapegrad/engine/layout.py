@@ -36,7 +36,12 @@ PLAIN_TENSOR, PAYLOAD_CLASS, FALSE, DOUBLE = 62, 63, 64, 65  # the class itself,
 # The method `sum`: its compiled form, the Python form, its loop and that one's data, bits of the number that a sum starts with, the
 # number of its node's name, whether its rows can be recorded, and its C function.
 SUM, SUM_FORM, SUM_LOOP, SUM_LOOP_DATA, SUM_START, SUM_NAME, SUMS_READY, SUM_THUNK = 66, 67, 68, 69, 70, 71, 72, 73
-LENGTHS = 74  # room for the lengths of a new array
+# The method `backward`: its compiled form, the Python form, what goes on with a pass and what calls a vjp, the methods of the lock
+# on gradients, the working memory that it may use and the object that owns that, the class of contexts, and whether a tensor was
+# ever given data of another shape or dtype.
+BACKWARD, BACKWARD_FORM, GO_ON, CALL_VJP, LOCK, UNLOCK = 74, 75, 76, 77, 78, 79
+IDLE_SWEEP, IDLE_OWNER, CONTEXT_CLASS, RESHAPED = 80, 81, 82, 83
+LENGTHS = 84  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
 HEADER_WORDS = OFFSETS + 19
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, and of operations.
@@ -106,9 +111,10 @@ LEAF_WORDS = 7
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
 ELEMENTWISE_STEP, GATHER_STEP, SCATTER_STEP, JOIN_STEP, FILL_BLOCK = 5, 6, 7, 8, 9
-SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS = 10, 11, 12, 13
-KERNEL_COUNT = 14  # after them come the loops of each rule that is not among the common ones
+SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS, WALK = 10, 11, 12, 13, 14
+KERNEL_COUNT = 15  # after them come the loops of each rule that is not among the common ones
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
+LARGEST_KEPT = 1 << 23  # words: working memory beyond 64 MB is given back after the pass
 BLOCK = 512
 # An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing
 # was contributed yet, or all elements are equal and only the first one is written down.
@@ -125,6 +131,7 @@ IGNORE, WRITE, ADD, IN_PLACE = 0, 1, 2, 3
 # Answers of planning and sweeping; `start` answers with the number of leaves or with minus one of these.
 DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, MORE_ROOM = 0, 1, 2, 3, 4, 5
 VJP_DUE, ODD_COTANGENT = 6, 7  # a host row whose vjp has all that it needs; cotangents of one that are left to Python
+DELIVERED = 8  # all is done, but working memory and released objects are left to Python
 
 # NumPy type numbers that occur.
 BOOL, INT8, UINT8, INT16, INT32, INT64, UINT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 10, 11, 12

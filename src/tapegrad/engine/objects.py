@@ -200,3 +200,21 @@ def set_handle(tape, t, handle):
     release(load_i64(t + tape.row_at))
     store_i64(t + tape.row_at, number)
     return True
+
+
+@inline
+def call_python_form(form, x, arguments, named):
+    """Call the Python form of a method with what the method was given."""
+    count = length_of_tuple(arguments)
+    whole = new_tuple(count + 1)
+    if whole == 0:
+        return 0
+    retain(x)
+    set_item_of_tuple(whole, 0, x)
+    for k in range(count):
+        item = item_of_tuple(arguments, k)
+        retain(item)
+        set_item_of_tuple(whole, k + 1, item)
+    answer = call_with(form, whole, named)
+    release(whole)
+    return answer

@@ -39,7 +39,7 @@ from tapegrad.engine.objects import (
     call_loop,
     call_object,
     call_object0,
-    call_with,
+    call_python_form,
     clear_error,
     data_of,
     float_of_integer,
@@ -48,16 +48,13 @@ from tapegrad.engine.objects import (
     integer_value,
     is_collected,
     is_tensor,
-    item_of_tuple,
     length_of_tuple,
     new_array,
     new_array_like,
     new_float,
     new_integer,
     new_tensor,
-    new_tuple,
     set_handle,
-    set_item_of_tuple,
     type_of,
 )
 from tapegrad.engine.record_scalars import record_scalars
@@ -415,23 +412,11 @@ def sum_of(tape, x):
 @kernel("int64(Tape,int64,int64,int64)")
 def sum_method(tape, x, arguments, named):
     """The method `sum`: compiled without arguments, and else its Python form. A new reference; 0 if that raised."""
-    count = length_of_tuple(arguments)
-    if count == 0 and named == 0:
+    if length_of_tuple(arguments) == 0 and named == 0:
         t = sum_of(tape, x)
         if t != 0:
             return 0 if t == -1 else t
-    whole = new_tuple(count + 1)
-    if whole == 0:
-        return 0
-    retain(x)
-    set_item_of_tuple(whole, 0, x)
-    for k in range(count):
-        item = item_of_tuple(arguments, k)
-        retain(item)
-        set_item_of_tuple(whole, k + 1, item)
-    answer = call_with(tape.sum_form, whole, named)
-    release(whole)
-    return answer
+    return call_python_form(tape.sum_form, x, arguments, named)
 
 
 @inline
@@ -495,7 +480,8 @@ def write_thunks(context, tape, table):
                 function = thunk(f"operator.{opcode}.{exchanged}", OPERATE, (opcode, count, exchanged))
                 place = builder.gep(table, [ir.Constant(word, 2 * opcode + exchanged)])
                 builder.store(builder.ptrtoint(function, word), place)
-        for k, function in enumerate((thunk("finalize", FINALIZE, ()), thunk("sum", SUM, (), 3))):
+        others = thunk("finalize", FINALIZE, ()), thunk("sum", SUM, (), 3), thunk("backward", BACKWARD, (), 3)
+        for k, function in enumerate(others):
             builder.store(builder.ptrtoint(function, word), builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + k)]))
         return context.get_dummy_value()
 
@@ -504,6 +490,6 @@ def write_thunks(context, tape, table):
 
 @entry("int64(Tape,int64)")
 def operators(tape, table):
-    """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then the destructor and `sum`."""
+    """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum` and `backward`."""
     write_thunks(tape, table)
     return 0

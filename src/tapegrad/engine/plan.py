@@ -338,8 +338,8 @@ def may_refuse_sum(tape, payload):
     return odd
 
 
-@entry("int64(Tape,Sweep,int64,float64)")
-def start(tape, sweep, handle, value):
+@inline
+def begin(tape, sweep, handle, value):
     """The common pass in one call: from one root of one element, with its seed, to all leaves. Pins the tape if it succeeds.
 
     The number of leaves reached, or minus why not; `MORE_ROOM` asks for the way that can allocate.
@@ -371,6 +371,12 @@ def start(tape, sweep, handle, value):
     else:
         store_f64(seed, value)
     return sweep.reached_count
+
+
+@entry("int64(Tape,Sweep,int64,float64)")
+def start(tape, sweep, handle, value):
+    """As `begin`."""
+    return begin(tape, sweep, handle, value)
 
 
 @entry("int64(Tape,Sweep,int64)")

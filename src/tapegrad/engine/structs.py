@@ -64,4 +64,4 @@ Sweep = struct(
 )
 
 words_at, ints_at, bytes_at, doubles_at = at_address(WORDS), at_address(INTS), at_address(BYTES), at_address(DOUBLES)
-written_at = at_address(Column(Written))
+written_at, sweep_at = at_address(Column(Written)), at_address(Sweep)

@@ -19,6 +19,7 @@ from tapegrad.engine.memory import (
     call4,
     call4_word,
     call5,
+    call5_word,
     call9,
     is_float,
     release,
@@ -199,8 +200,8 @@ def is_early(sweep, releases):
     return releases != 0 and sweep.stops == 0 and sweep.marks == 0
 
 
-@entry("int64(Tape,Sweep,int64,int64,int64)")
-def run(tape, sweep, releases, given, cotangents):
+@kernel("int64(Tape,Sweep,int64,int64,int64)")
+def walk(tape, sweep, releases, given, cotangents):
     """Walk from CURRENT down to the lowest row; DONE, or a row (CURRENT) for Python.
 
     What may be released on the way is listed for `drop_trash`; `conclude` ends the pass.
@@ -286,6 +287,12 @@ def run(tape, sweep, releases, given, cotangents):
     return DONE
 
 
+@entry("int64(Tape,Sweep,int64,int64,int64)")
+def run(tape, sweep, releases, given, cotangents):
+    """As `walk`."""
+    return call5_word(sweep.kernels[WALK], tape, sweep, releases, given, cotangents)
+
+
 @inline
 def end_pin(tape, sweep):
     """Let rows move again as far as this pass is concerned."""
@@ -309,13 +316,19 @@ def conclude(tape, sweep, releases):
     return sweep.trash_count
 
 
-@entry("int64(Sweep)")
-def drop_trash(sweep):
+@inline
+def release_trash(sweep):
     """Release what the rows of a pass had saved. Destructors may run any code, so tape and gradients are consistent by now."""
     trash, count = sweep.trash, sweep.trash_count
     sweep.trash_count = 0
     for k in range(count):
         release(trash[k])
+
+
+@entry("int64(Sweep)")
+def drop_trash(sweep):
+    """As `release_trash`."""
+    release_trash(sweep)
     return 0
 
 

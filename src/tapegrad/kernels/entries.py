@@ -43,6 +43,7 @@ ENTRIES = [
     "run",
     "conclude",
     "deliver_gradients",
+    "offer",
     "drop_trash",
     "give_up",
     "add_to_adjoint",
@@ -68,6 +69,7 @@ KERNEL_WORDS = {
     "other_scalars": at.OTHER_SCALARS,
     "give_operands": at.GIVE_OPERANDS,
     "add_cotangents": at.ADD_COTANGENTS,
+    "walk": at.WALK,
 } | LOOPS
 
 # Entries under another name, where they need more kernels.
@@ -87,7 +89,7 @@ KERNELS_OF = {
     "host_row": HOSTED,
     "operation_row": HOSTED,
     "array_leaf_row": STRIDED,
-    "run": ("scalar_run", "deliver", "fill_block"),
+    "run": ("walk", "scalar_run", "deliver", "fill_block"),
     "conclude": ("deliver",),
     "deliver_gradients": ("deliver",),
     "add_to_adjoint": ("gather_block", "deliver", "fill_block"),

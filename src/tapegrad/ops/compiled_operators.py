@@ -29,7 +29,7 @@ from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import Tensor, make
 
-__all__ = ["install", "method_sum"]
+__all__ = ["install", "keep", "method_sum"]
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS = 0x0004, 0x0008, 0x0003
 
@@ -112,6 +112,7 @@ def _use_operators(table: np.ndarray) -> None:
     header[at.PRIMAL], header[at.OPERATE] = kernels.primal.get(), kernels.operate.get()
     use_compiled(compiled)
     _use_sum(int(table[2 * len(RULES) + 1]))
+    _use_backward(int(table[2 * len(RULES) + 2]))
     plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
@@ -120,15 +121,24 @@ def _use_operators(table: np.ndarray) -> None:
                 setattr(Tensor, name, operator)
 
 
+def keep(thing: object) -> int:
+    """Address of an object that compiled code refers to, which lives for ever."""
+    _kept.append(thing)
+    return id(thing)
+
+
+def _method(name: str, parameters: str, form: Callable[..., Any], thunk: int) -> Any:
+    """A compiled method around its Python form."""
+    return _descriptor(name, thunk, METH_VARARGS_KEYWORDS, f"{name}({parameters})\n--\n\n{form.__doc__ or ''}")
+
+
 def method_sum(form: Callable[..., Any]) -> Any:
     """The compiled method `sum` around its Python form; while there is none, that itself."""
     header = TAPE.header
     if not header[at.SUM]:
         return form
-    _kept.append(form)
-    header[at.SUM_FORM] = id(form)
-    signature = "sum($self, /, dim=None, keepdim=False, *, dtype=None)\n--\n\n"
-    return _descriptor("sum", int(header[at.SUM_THUNK]), METH_VARARGS_KEYWORDS, signature + (form.__doc__ or ""))
+    header[at.SUM_FORM] = keep(form)
+    return _method("sum", "$self, /, dim=None, keepdim=False, *, dtype=None", form, int(header[at.SUM_THUNK]))
 
 
 def _use_sum(thunk: int) -> None:
@@ -143,6 +153,14 @@ def _use_sum(thunk: int) -> None:
     form = vars(Tensor)["sum"]
     if not isinstance(form, Deferred):
         setattr(Tensor, "sum", method_sum(form))  # noqa: B010 - mypy does not know it
+
+
+def _use_backward(thunk: int) -> None:
+    """Put the compiled method `backward` in the place of its Python form."""
+    header, form = TAPE.header, vars(Tensor)["backward"]
+    header[at.BACKWARD_FORM], header[at.BACKWARD] = keep(form), TAPE.kernels.backward_method.get()
+    parameters = "$self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None"
+    setattr(Tensor, "backward", _method("backward", parameters, form, thunk))  # noqa: B010
 
 
 def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
@@ -161,7 +179,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(2 * len(RULES) + 2, np.int64)
+    table = np.zeros(2 * len(RULES) + 3, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays import dtypes
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
@@ -194,8 +194,11 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         TAPE.note_written(t._data)
         TAPE.versions[owner_of(t._data)] = counter
         row = row_of() if row_of is not None else None
-        with quiet():
-            np.copyto(t._data, z, casting="same_kind")
+        if type(z) is np.ndarray and z.dtype is t._data.dtype:
+            np.copyto(t._data, z)
+        else:
+            with quiet():
+                np.copyto(t._data, z, casting="same_kind")
     if row is not None:
         replace(t, row)
     else:
@@ -215,10 +218,12 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
             others = bound(f"{name}_", names, others, named)
         if len(others) != wanted:  # NumPy would take one more for the place of the result
             raise TypeError(f"{name}_() takes {wanted} operand(s) besides the tensor, but got {len(others)}")
-        operands = (t, *(as_operand(other) for other in others))
-        check_broadcast(*(o._data for o in operands))
-        dtype = result_dtype(opcode, (t, *others))
-        z = fit(t, _value(opcode, operands), dtype)
+        operands = (t, *[other if type(other) is Tensor else as_operand(other) for other in others])
+        z = _common_value(opcode, operands)
+        if z is None:
+            check_broadcast(*(o._data for o in operands))
+            dtype = result_dtype(opcode, (t, *others))
+            z = fit(t, _value(opcode, operands), dtype)
         tracked = is_recording() and any(o._row for o in operands)
         check_writable(t, tracked)
         if not tracked:
@@ -239,6 +244,25 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
 
     return function
+
+
+def _common_value(opcode: int, operands: tuple[Tensor, ...]) -> Any:
+    """The new value if the target is an array of float64, and the others are such arrays or numbers that fit to it; else None."""
+    data = [o._data for o in operands]
+    for a in data:
+        if type(a) is not float and (a.dtype is not dtypes.float64 or not a.ndim):
+            return None
+    target = data[0]
+    if type(target) is float:
+        return None
+    token = enter(IGNORING)
+    try:
+        z = forward[opcode](*data)
+    except ValueError:  # shapes that do not broadcast
+        return None
+    finally:
+        leave(token)
+    return z if type(z) is np.ndarray and z.dtype is dtypes.float64 and z.shape == target.shape else None
 
 
 def _value(opcode: int, operands: tuple[Tensor, ...]) -> Any:

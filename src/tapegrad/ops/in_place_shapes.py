@@ -150,7 +150,7 @@ def _count_write(t: Tensor, data: np.ndarray) -> None:
 def _leave_row(t: Tensor) -> None:
     """Let a leaf be registered anew when it is used again, for its row has the former shape."""
     assert t._meta is not None
-    TAPE.reshaped = True
+    TAPE.note_reshaped()
     if t._meta.leaf is not None:
         t._meta.leaf.turned = True
     leave_row(t, -1)

@@ -83,7 +83,9 @@ class _Plain(_Tensors):
 
     @staticmethod
     def unsqueeze(x: Tensor, dim: int) -> Tensor:
-        return make(np.expand_dims(x._data, dim), 0)
+        data = np.array(x._data) if type(x._data) is float else x._data
+        at = dim + data.ndim + 1 if dim < 0 else dim
+        return make(data.reshape((*data.shape[:at], 1, *data.shape[at:])), 0)
 
     @staticmethod
     def restore(x: Tensor, axes: Shape, keepdim: bool, shape: Shape) -> Tensor:

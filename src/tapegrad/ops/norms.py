@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["dist", "norm_of_elements"]
 
 Array = np.ndarray[Any, Any]
+maximum_reduce: Any = np.maximum.reduce  # NumPy's stubs know keepdims only as a literal
+minimum_reduce: Any = np.minimum.reduce
 
 
 def norm_of_elements(x: Tensor, p: float | str | None, dim: Dims, keepdim: bool) -> Tensor:
@@ -99,14 +101,14 @@ def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -
     if order == 1.0:
         return add_reduce(magnitude, removed, None, None, keepdim)
     if order == np.inf:
-        return np.max(magnitude, removed, keepdims=keepdim)
+        return maximum_reduce(magnitude, removed, None, None, keepdim)
     if order == -np.inf:
-        return np.min(magnitude, removed, keepdims=keepdim)
+        return minimum_reduce(magnitude, removed, None, None, keepdim)
     if order == 0.0:
         return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
     total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
     limits = np.finfo(data.dtype)
-    if order < 0.0 or np.all((total >= limits.tiny) & (total <= limits.max)):
+    if order < 0.0 or ((total >= limits.tiny) & (total <= limits.max)).all():
         return _root(total, order)
     # Some sum overflowed or underflowed; dividing by the largest magnitude brings it into range.
     magnitude = np.abs(data)

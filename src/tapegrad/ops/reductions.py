@@ -247,7 +247,7 @@ def _is_normal(value: Any) -> bool:
     if type(value) is float:
         return 2.2250738585072014e-308 <= abs(value) < np.inf
     size, limits = np.abs(value), np.finfo(value.dtype)
-    return bool(np.all((size >= limits.tiny) & (size <= limits.max)))
+    return bool(((size >= limits.tiny) & (size <= limits.max)).all())
 
 
 _PROD = Structural("ProdBackward0", ((0, "z"),), _prod_vjp)

@@ -7,6 +7,7 @@ exact in every order. The derivative of a running sum of exponentials, relative 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -188,9 +189,10 @@ def shift(x: Tensor, position: int, backwards: bool, fill: float) -> Tensor:
     """Every element moved on by one place (back, if `backwards`); the last falls out and `fill` comes in."""
     data = array_of(x)
     result = np.empty_like(data, order="C")
-    source = np.moveaxis(_directed(data, position, backwards), position, 0)
-    target = np.moveaxis(_directed(result, position, backwards), position, 0)
-    target[1:], target[:1] = source[:-1], fill
+    source, target = _directed(data, position, backwards), _directed(result, position, backwards)
+    before = (slice(None),) * position
+    target[(*before, slice(1, None))] = source[(*before, slice(None, -1))]
+    target[(*before, slice(1))] = fill
     return apply(_SHIFT, (x,), result, (position, backwards))
 
 
@@ -205,10 +207,10 @@ def recurrence(a: Tensor, b: Tensor, position: int, backwards: bool) -> Tensor:
     shape = terms.shape or (1,)
     result = np.empty(terms.shape)
     if result.size:
-        outer = int(np.prod(shape[:position]))
+        outer = math.prod(shape[:position])
         operands = np.ascontiguousarray(coefficients, np.float64), np.ascontiguousarray(terms, np.float64), result
         inner = result.size // (outer * shape[position])
-        x, y, z = (operand.ctypes.data for operand in operands)
+        x, y, z = [operand.__array_interface__["data"][0] for operand in operands]  # a fifth of the time of `ctypes.data`
         TAPE.solve_recurrence(x, y, z, outer, shape[position], inner, int(backwards))
     with quiet():
         result = result.astype(terms.dtype, copy=False)

@@ -5,6 +5,7 @@ A gather's transpose is a scatter, and the other way round.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -173,19 +174,19 @@ def join(name: str, inputs: Sequence[Tensor], at: int, result: np.ndarray) -> Te
     if not (any(t._row for t in inputs) and is_recording()) or result.dtype not in FLOATS:
         return make(result, 0)
     count = len(inputs)
-    words = np.empty((3, count), np.int64)
     data = [t._data for t in inputs]
-    words[1] = [id(a) for a in data]
-    outer = int(np.prod(result.shape[:at], dtype=np.int64))
-    words[2] = [1 if type(a) is float else a.size // outer if outer else 0 for a in data]
-    start = words.ctypes.data
+    outer = math.prod(result.shape[:at])
+    widths = [1 if type(a) is float else a.size // outer if outer else 0 for a in data]
+    words = array("q", [t._row for t in inputs] + list(map(id, data)) + widths)
+    start, _ = words.buffer_info()
     number = TAPE.name_number(name)
 
     def attempt() -> Any:
-        words[0] = [t._row for t in inputs]
+        words[:count] = array("q", [t._row for t in inputs])
         return TAPE.join_row(_ADDRESS, number, count, start, start + 8 * count, start + 16 * count, id(result))
 
-    return make(result, retry(attempt, tuple(inputs), 2 * count + 8, 4 * count + 512))
+    row = TAPE.join_row(_ADDRESS, number, count, start, start + 8 * count, start + 16 * count, id(result))
+    return make(result, row if row > 0 else retry(attempt, tuple(inputs), 2 * count + 8, 4 * count + 512))
 
 
 def sum_to(t: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -308,7 +308,7 @@ def set_data(t: Tensor, value: Any) -> None:
             leave_row(t, -1)  # the row of a leaf has its shape
         if t._meta is not None:
             t._meta.grad = None
-        TAPE.reshaped = True
+        TAPE.note_reshaped()
     separate(t)
     t._data = value._data
 

@@ -425,6 +425,11 @@ class Tape(Entries):
                 self._grow_handles("anchor", at.ANCHOR, 2 * int(self.header[at.ANCHOR_CAPACITY]))
         return anchor
 
+    def note_reshaped(self) -> None:
+        """Note that a tensor was given data of another shape or dtype."""
+        self.header[at.RESHAPED] = 1
+        self.reshaped = True
+
     def name_number(self, name: str) -> int:
         """The number under which a node name is recorded."""
         number = self._name_numbers.get(name)

@@ -1,0 +1,183 @@
+"""The method `backward` without arguments: the common pass from one tensor to its leaves, in one call.
+
+Python calls the vjps of rows that have none in compiled code, and takes over where more is to be done: hooks, custom functions,
+retained gradients, leaves that are given more than a gradient. The working memory that is used here belongs to a Python object, to
+which the header refers while no pass uses it; meanwhile the pass does.
+"""
+
+from tapegrad.compilation.jit import entry, inline, kernel
+from tapegrad.engine.delivery import deliver_all
+from tapegrad.engine.layout import *
+from tapegrad.engine.memory import array_size, call5_word, is_float, release, retain
+from tapegrad.engine.objects import (
+    allocate,
+    call_object,
+    call_object0,
+    call_python_form,
+    clear_error,
+    data_of,
+    handle_of,
+    length_of_tuple,
+    new_integer,
+    new_tuple,
+    set_item_of_tuple,
+    type_of,
+)
+from tapegrad.engine.plan import begin, forget
+from tapegrad.engine.structs import sweep_at
+from tapegrad.engine.sweep import end_pin, release_trash
+
+# How a pass that was started here goes on, besides the answers of the walk: it raised, or Python has done the rest.
+RAISED, TAKEN_OVER = -1, -2
+
+
+@entry("int64(Tape,int64,int64)")
+def offer(tape, sweep, owner):
+    """Let the method use working memory that no pass uses; 0 if it has some."""
+    if tape.idle_sweep != 0:
+        return 0
+    retain(owner)
+    tape.idle_owner = owner
+    tape.idle_sweep = sweep
+    return 1
+
+
+@inline
+def put_back(tape, sweep, owner):
+    """The same without a further reference, which is released if another pass was first."""
+    if tape.idle_sweep != 0:
+        release(owner)
+    else:
+        tape.idle_owner = owner
+        tape.idle_sweep = sweep
+
+
+@inline
+def is_started(tape, sweep, t):
+    """Start the pass from a tensor; False, with nothing done, if it is not a common one."""
+    data = data_of(tape, t)
+    if data == 0 or (not is_float(tape, data) and array_size(data) != 1) or handle_of(tape, t) <= 0:
+        return False
+    if begin(tape, sweep, handle_of(tape, t), 1.0) < 0:
+        return False
+    if sweep.aims_first != 0:
+        forget(sweep, 0, sweep.top)
+        end_pin(tape, sweep)
+        return False
+    return True
+
+
+@inline
+def go_on(tape, owner, what):
+    """Let Python do the rest; `what` is a new reference, or 0 for an exception."""
+    if what == 0:
+        return RAISED
+    answer = call_object(tape.go_on, 2, owner, what)
+    release(what)
+    if answer == 0:
+        return RAISED
+    release(answer)
+    return TAKEN_OVER
+
+
+@inline
+def pair_of(one, other):
+    """A tuple that takes two references over; 0 without memory."""
+    pair = new_tuple(2)
+    if pair == 0:
+        release(one)
+        release(other)
+        return 0
+    set_item_of_tuple(pair, 0, one)
+    set_item_of_tuple(pair, 1, other)
+    return pair
+
+
+@inline
+def walk_through(tape, sweep, owner):
+    """Walk, calling vjps; where it stopped, or that it raised or was taken over."""
+    walk_at, given, used, cotangents = sweep.kernels[WALK], 0, 0, 0
+    while True:
+        if sweep.stops != 0:
+            given = allocate(tape.context_class, 0)
+            if given == 0:
+                clear_error()  # then Python tries
+        status = call5_word(walk_at, tape, sweep, 1, given, cotangents)
+        if status == ODD_COTANGENT:
+            if given != 0:
+                release(given)
+            return go_on(tape, owner, pair_of(used, cotangents))
+        if cotangents != 0:
+            release(cotangents)
+            release(used)
+        if status != VJP_DUE:
+            if given != 0:
+                release(given)
+            return status
+        used = given
+        cotangents = call_object(tape.call_vjp, 2, owner, used)
+        if cotangents == 0:
+            release(used)
+            return RAISED
+
+
+@inline
+def delivered(tape, sweep):
+    """Hand the gradients over; 0 if nothing is left, `DELIVERED` if Python tidies up, `MORE_ROOM` if it delivers, or `RAISED`."""
+    is_free = call_object(tape.lock, 1, tape.false, 0)
+    if is_free == 0:
+        return RAISED
+    release(is_free)
+    if is_free != tape.true:  # another thread changes gradients
+        return MORE_ROOM
+    waiting = deliver_all(tape, sweep)
+    let_go = call_object0(tape.unlock)
+    if let_go != 0:
+        release(let_go)
+    else:
+        clear_error()
+    if waiting < 0:
+        return MORE_ROOM
+    if waiting > 0 and tape.pins != 0:
+        return DELIVERED
+    release_trash(sweep)
+    return DELIVERED if sweep.bar_capacity > LARGEST_KEPT or sweep.offset_capacity > LARGEST_KEPT else 0
+
+
+@inline
+def passed(tape, sweep, owner):
+    """Go through a pass that was started; 0 if the working memory may be used again, or as Python has left it."""
+    status = walk_through(tape, sweep, owner)
+    if status < 0:
+        return status
+    if status == DONE:
+        status = delivered(tape, sweep)
+        if status <= 0:
+            return status
+        if status == MORE_ROOM:
+            status = DONE
+    return go_on(tape, owner, new_integer(status))
+
+
+@kernel("int64(Tape,int64,int64,int64)")
+def backward_method(tape, t, arguments, named):
+    """The method `backward`: compiled without arguments, and else its Python form. A new reference; 0 if that raised."""
+    address, owner = tape.idle_sweep, tape.idle_owner
+    common = named == 0 and length_of_tuple(arguments) == 0 and address != 0 and type_of(t) == tape.tensor_type
+    if common and tape.reshaped == 0 and tape.tensor_type == tape.plain_tensor:
+        sweep = sweep_at(address)
+        tape.idle_sweep = 0
+        if is_started(tape, sweep, t):
+            status = passed(tape, sweep, owner)
+            if status == 0:
+                put_back(tape, address, owner)
+            else:
+                if status == RAISED:
+                    end_pin(tape, sweep)
+                release(owner)
+            if status == RAISED:
+                return 0
+            retain(tape.none)
+            return tape.none
+        put_back(tape, address, owner)
+    return call_python_form(tape.backward_form, t, arguments, named)
