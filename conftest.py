@@ -10,6 +10,8 @@ import tapegrad as tg
 
 # Parts of one generated file, compiled together; by themselves they cannot be imported.
 collect_ignore = ["src/tapegrad/engine"]
+# Of these there are several, and doctest would import them all by one name.
+collect_ignore_glob = ["tests/conftest.py", "tests/*/conftest.py"]
 
 TABLE = pytest.StashKey[list[tuple[str, str, str, str]]]()
 

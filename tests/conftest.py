@@ -1,12 +1,18 @@
 """Settings that all tests share."""
 
 import gc
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from fresh_processes import PACKAGE, environment
 from hypothesis import HealthCheck, settings
 
 import tapegrad as tg
+from tapegrad.kernels import library
 
 # The first example of a test may compile; no test may depend on how fast the machine is, nor on chance.
 settings.register_profile("tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
@@ -38,3 +44,25 @@ def default_float32() -> Iterator[None]:
     tg.set_default_dtype(tg.float32)
     yield
     tg.set_default_dtype(tg.float64)
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the library: a copy of what came with the package, or one made now."""
+    folder = tmp_path_factory.mktemp("built")
+    if library.why_compiled():
+        command = [sys.executable, "-m", "tapegrad.library_build", str(folder)]
+        subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
+    else:
+        for path in Path(library.FOLDER).glob("engine.*"):
+            (folder / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+@pytest.fixture
+def copied_package(built: Path, tmp_path: Path) -> Path:
+    """A copy of the package and the library that the test may change."""
+    place = tmp_path / "copied" / "tapegrad"
+    shutil.copytree(PACKAGE, place, ignore=shutil.ignore_patterns("__pycache__", "compiled"))
+    shutil.copytree(built, place / "compiled")
+    return place

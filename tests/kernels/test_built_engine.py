@@ -21,8 +21,6 @@ from tapegrad.kernels import library
 from tapegrad.kernels.generated_text import whole_source
 from tapegrad.library_build import build
 
-pytest_plugins = ["built_library"]
-
 FIRST = {
     "scalar": "x = tg.tensor(0.5, requires_grad=True); (x * x + x.sin()).backward(); print(x.grad.item())",
     "array": "x = tg.tensor([0.5, 2.0], requires_grad=True); (x.exp() / x).sum().backward(); print(x.grad.tolist())",

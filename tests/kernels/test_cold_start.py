@@ -13,8 +13,6 @@ from fresh_processes import PACKAGE, run
 
 from tapegrad.kernels import library
 
-pytest_plugins = ["built_library"]
-
 GRADIENT = """
 import tapegrad as tg
 x = tg.tensor(0.5, requires_grad=True)
