@@ -15,6 +15,7 @@ from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, fr
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
+from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.tensors.tensor import Tensor, is_recording
 from tapegrad.tensors.untracked_values import at_depth
 
@@ -72,7 +73,7 @@ def least_squares(
     >>> tg.optimize.least_squares(residual, [-1.2, 1.0]).x.round(6)
     array([1., 1.])
     """
-    from scipy import optimize
+    optimize = solvers()
 
     packing = Packing(x0, "least_squares")
     bounds = options.get("bounds")
@@ -151,7 +152,7 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     >>> parameters.round(6)
     array([3. , 0.7])
     """
-    from scipy import optimize
+    optimize = solvers()
 
     refuse_tracked_limits("curve_fit", options.get("bounds"), advice=INSTEAD_OF_BOUNDS)
     packing = AnyVector("curve_fit") if p0 is None else Packing(np.atleast_1d(p0), "curve_fit", "p0")

@@ -15,6 +15,7 @@ from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
+from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.tensors.tensor import Tensor
 from tapegrad.tensors.untracked_values import at_depth
 
@@ -73,7 +74,7 @@ def fixed_point(
     >>> round(tg.grad(lambda a: tg.optimize.fixed_point(babylonian, 1.0, (a,)))(9.0), 9)
     0.166666667
     """
-    from scipy import optimize
+    optimize = solvers()
 
     packing = Packing(x0, "fixed_point")
     function = _in_order_of(packing.structure, f)

@@ -14,6 +14,7 @@ from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, 
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
+from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.tensors.tensor import Tensor, is_recording
 from tapegrad.tensors.untracked_values import at_depth
 
@@ -170,7 +171,7 @@ def _minimized(
     progress: bool,
 ) -> Any:
     """What SciPy finds."""
-    from scipy import optimize
+    optimize = solvers()
 
     second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)

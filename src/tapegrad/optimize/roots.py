@@ -13,6 +13,7 @@ from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
+from tapegrad.optimize.scipy_solvers import solvers
 from tapegrad.tensors.tensor import Tensor
 from tapegrad.tensors.untracked_values import at_depth
 
@@ -76,7 +77,7 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     >>> round(tg.grad(lambda a: tg.optimize.root(lambda x, a: x * x - a, 1.0, (a,)).x)(4.0), 12)
     0.25
     """
-    from scipy import optimize
+    optimize = solvers()
 
     packing = Packing(x0, "root")
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "root")
