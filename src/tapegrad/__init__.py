@@ -39,9 +39,9 @@ if _TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _tensor_methods.attach()
-_most = _tensor_methods.PUBLIC | _places(_MORE)
-__all__ = [_name for _name in (*globals(), *_most) if not _name.startswith("_")]
-_names = _NamesOnDemand(globals(), _most | _places(_FAMILIES))
+_more = _places(_MORE)
+__all__ = [_name for _name in (*globals(), *_tensor_methods.PUBLIC, *_more) if not _name.startswith("_")]
+_names = _NamesOnDemand(globals(), _more | _places(_FAMILIES), _tensor_methods.PUBLIC, _tensor_methods.public)
 
 
 def __getattr__(name: str) -> _Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -18,15 +18,15 @@ def look_up(place: str) -> Any:
     return getattr(module, name) if name else module
 
 
-def places(files: Mapping[str, str]) -> dict[str, Callable[[], Any]]:
-    """What gives each name of a table of files and the names in them, among which a dot stands for the file itself."""
-    found: dict[str, Callable[[], Any]] = {}
+def places(files: Mapping[str, str]) -> dict[str, str]:
+    """Place of each name of a table of files and the names in them, among which a dot stands for the file itself."""
+    found: dict[str, str] = {}
     for file, names in files.items():
         for name in names.split():
             if name == ".":
-                found[file.rpartition(".")[2]] = partial(look_up, file)
+                found[file.rpartition(".")[2]] = file
             else:
-                found[name] = partial(look_up, f"{file}:{name}")
+                found[name] = f"{file}:{name}"
     return found
 
 
@@ -52,6 +52,8 @@ class MadeOnDemand(dict[Any, Any]):
 class Deferred:
     """An attribute of a class that is made when it is first asked for, of the class or an instance, and then takes its own place.
 
+    There is one of these for each of a thousand attributes, in every process: they hold no objects of their own.
+
     Parameters
     ----------
     owner : type
@@ -60,15 +62,17 @@ class Deferred:
         Name of the attribute.
     make : callable
         Gives what the attribute is to be: a function, a property.
+    of : object
+        What `make` is called with.
     """
 
-    __slots__ = ("make", "name", "owner")
+    __slots__ = ("make", "name", "of", "owner")
 
-    def __init__(self, owner: type, name: str, make: Callable[[], Any]) -> None:
-        self.owner, self.name, self.make = owner, name, make
+    def __init__(self, owner: type, name: str, make: Callable[[Any], Any], of: Any) -> None:
+        self.owner, self.name, self.make, self.of = owner, name, make, of
 
     def _settle(self) -> Any:
-        made = self.make()
+        made = self.make(self.of)
         if vars(self.owner).get(self.name) is self:  # else another thread was first, or the user put something there
             setattr(self.owner, self.name, made)
         return made
@@ -92,20 +96,29 @@ class NamesOnDemand:
     ----------
     space : dict
         The module's namespace.
-    made : mapping of str to callable
-        What gives each.
+    places : mapping of str to str
+        Where each is found.
+    own : collection of str
+        Further names, which no place has.
+    make : callable
+        Gives what one of these stands for.
     """
 
-    def __init__(self, space: dict[str, Any], made: Mapping[str, Callable[[], Any]]) -> None:
-        self._space, self._made = space, made
+    def __init__(
+        self, space: dict[str, Any], places: Mapping[str, str], own: Collection[str] = (), make: Callable[[str], Any] = look_up
+    ) -> None:
+        self._space, self._places, self._own, self._make = space, places, own, make
 
     def get(self, name: str) -> Any:
         """For the module's ``__getattr__``."""
-        make = self._made.get(name)
-        if make is None:
+        if name in self._places:
+            found = look_up(self._places[name])
+        elif name in self._own:
+            found = self._make(name)
+        else:
             raise AttributeError(f"module {self._space['__name__']!r} has no attribute {name!r}")
-        return self._space.setdefault(name, make())  # another thread may have been first
+        return self._space.setdefault(name, found)  # another thread may have been first
 
     def listed(self) -> list[str]:
         """For the module's ``__dir__``."""
-        return sorted({*self._space, *self._made})
+        return sorted({*self._space, *self._places, *self._own})

@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import hashlib
 import os
 import subprocess
 import sys
@@ -105,7 +104,7 @@ def changed_record(folder: Path, name: str, value: str) -> None:
     record = dict(line.split(": ", 1) for line in path.read_text().splitlines()) | {name: value}
     del record["record"]
     text = "\n".join(f"{name}: {value}" for name, value in record.items())
-    path.write_text(f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n")
+    path.write_text(f"{text}\nrecord: {library.digest(text.encode())}\n")
 
 
 def refusal(folder: Path) -> str:
@@ -201,7 +200,7 @@ def test_library_of_another_function_is_not_called(folder: Path) -> None:
     """Swapped for another extension module, with a record that fits it."""
     path = the_library(folder)
     path.write_bytes(b"\x7fELF no module at all")
-    changed_record(folder, "sha256", hashlib.sha256(path.read_bytes()).hexdigest())
+    changed_record(folder, "hash", library.digest(path.read_bytes()))
     assert "cannot be loaded" in refusal(folder)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import tapegrad as tg
-from tapegrad.surface.tensor_methods import PUBLIC
+from tapegrad.surface.tensor_methods import PUBLIC, public
 
 # What documentation promises for bad input.
 DOCUMENTED = (RuntimeError, TypeError, ValueError, IndexError, OverflowError)  # NotImplementedError is a RuntimeError
@@ -193,7 +193,7 @@ def function_of(call: str) -> Callable[..., Any]:
         return lambda t, *args, **kwargs: getattr(t, call[1:])(*args, **kwargs)
     if call[0] == "=":
         return lambda t: getattr(t, call[1:])
-    return PUBLIC[call[3:]] if call.startswith("tg.") else MORE[call]
+    return public(call[3:]) if call.startswith("tg.") else MORE[call]
 
 
 def signature(call: str) -> list[inspect.Parameter]:

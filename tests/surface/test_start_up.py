@@ -41,7 +41,6 @@ IMPORTED = [
     "autograd.tensor_backward",
     "compilation",
     "compilation.jit",
-    "compilation.notice",
     "deferred",
     "engine",
     "engine.layout",
@@ -77,8 +76,6 @@ IMPORTED = [
     "tape.row_objects",
     "tape.tape",
     "tensors",
-    "tensors.constant_warnings",
-    "tensors.devices",
     "tensors.factories",
     "tensors.grad_mode",
     "tensors.inference_tensors",
@@ -95,10 +92,18 @@ IMPORTED = [
 STANDARD = {"__future__", "array", "mmap", "threading"}
 
 # What compiles the engine, where none was built.
-COMPILING = {"kernels.generated_text", "kernels.kernel_files", "kernels.second_partials"}
+COMPILING = {"compilation.notice", "kernels.generated_text", "kernels.kernel_files", "kernels.second_partials"}
 
 # What `requires_grad=True`, `grad` and `item` are made of.
-ASKED = {"surface.attributes", "ops.cloning", "recording.strided_maps", "surface.conversions", "tensors.number_entries"}
+ASKED = {
+    "ops.cloning",
+    "recording.strided_maps",
+    "surface.attributes",
+    "surface.conversions",
+    "tensors.constant_warnings",
+    "tensors.devices",
+    "tensors.number_entries",
+}
 
 SCALAR = "x = tg.tensor(2.0, requires_grad=True); (x * x + 3.0 / x).backward(); x.grad.item()"
 ARRAY = "a = tg.tensor([1.0, 2.0], requires_grad=True); (tg.exp(a * a) - a[0]).sum().backward(); a.grad.numpy()"
@@ -297,12 +302,12 @@ def test_threads_that_ask_at_once_get_the_same_attribute() -> None:
     barrier, found = threading.Barrier(4), []
     made = iter(range(100))
 
-    def make() -> object:
+    def make(what: str) -> object:
         barrier.wait()
         number = next(made)
         return property(lambda self: number)
 
-    Owner.name = Deferred(Owner, "name", make)  # type: ignore[attr-defined]
+    Owner.name = Deferred(Owner, "name", make, "what")  # type: ignore[attr-defined]
     threads = [threading.Thread(target=lambda: found.append(Owner().name)) for _ in range(4)]  # type: ignore[attr-defined]
     for thread in threads:
         thread.start()
@@ -315,11 +320,11 @@ def test_threads_that_ask_at_once_get_the_same_attribute() -> None:
 def test_threads_that_ask_at_once_get_the_same_name() -> None:
     barrier, found = threading.Barrier(4), []
 
-    def make() -> object:
+    def make(name: str) -> object:
         barrier.wait()
         return object()
 
-    names = NamesOnDemand({}, {"name": make})
+    names = NamesOnDemand({}, {}, ["name"], make)
     threads = [threading.Thread(target=lambda: found.append(names.get("name"))) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -16,7 +16,7 @@ from tapegrad.autograd.decoded_rows import arguments_of, object_at, opcode_of, r
 from tapegrad.autograd.sweep import reached_rows, sweep
 from tapegrad.engine import layout as at
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, is_recording, make, register_leaf, wrap
+from tapegrad.tensors.tensor import Tensor, is_recording, make, register_leaf
 
 __all__ = ["Mark", "pull"]
 
@@ -27,7 +27,7 @@ class Mark:
     __slots__ = ("_row",)
 
     def __init__(self) -> None:
-        self._row: Tensor = wrap(0.0).requires_grad_()
+        self._row = make(0.0, -1)
         register_leaf(self._row)
 
     def is_newer(self, t: Tensor) -> bool:

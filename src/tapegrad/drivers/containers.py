@@ -5,21 +5,20 @@ Dicts, lists, tuples, named tuples and dataclasses are containers, ``None`` is a
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 __all__ = ["Node", "Structure", "flatten", "flatten_like", "refuse_computed_attributes", "restore"]
 
 
-class Node(NamedTuple):
+class Node:
     """A container: what it is like, the keys of what it holds, and the structures of that."""
 
-    like: Any
-    keys: tuple[Any, ...]
-    children: tuple[Structure, ...]
+    __slots__ = ("children", "keys", "like")
+
+    def __init__(self, like: Any, keys: tuple[Any, ...], children: tuple[Structure, ...]) -> None:
+        self.like, self.keys, self.children = like, keys, children
 
 
 Structure = Node | None  # None is a leaf
@@ -27,7 +26,7 @@ _CONTAINERS = (dict, list, tuple)
 
 
 def _is_dataclass(value: Any) -> bool:
-    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return hasattr(type(value), "__dataclass_fields__")  # what `dataclasses.is_dataclass` asks, without importing it
 
 
 def _parts(value: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
@@ -39,6 +38,8 @@ def _parts(value: Any) -> tuple[tuple[Any, ...], list[Any]] | None:
     if isinstance(value, (list, tuple)):
         return tuple(range(len(value))), list(value)
     if _is_dataclass(value):
+        import dataclasses  # who made the value has imported it
+
         names = tuple(field.name for field in dataclasses.fields(value))
         return names, [getattr(value, name) for name in names]
     return None
@@ -154,6 +155,8 @@ def _filled(structure: Node, values: list[Any]) -> Any:
     if isinstance(like, list):
         made: Any = kind
         return made(values)
+    import copy
+
     # A copy keeps what the class has besides (a default factory, slots); frozen dataclasses are set past their own `__setattr__`.
     changed = copy.copy(like)
     for name in _cached_properties(like):  # computed from what the copied one holds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import KERNEL_COUNT, UNIT
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
@@ -72,7 +73,8 @@ def _bits(text: str | None) -> int:
     return 0 if text is None else sum(BITS.get(name, 0) for name in names_in(text))
 
 
-USES: tuple[tuple[int, ...], ...] = tuple(tuple(_bits(text) for text in rule.partials) for rule in RULES)
+# By opcode, each found when it is first asked for.
+USES: dict[int, tuple[int, ...]] = MadeOnDemand(lambda opcode: tuple(_bits(text) for text in RULES[opcode].partials))
 
 
 def partial_texts() -> list[str]:

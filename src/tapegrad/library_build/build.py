@@ -7,7 +7,6 @@ internal, and the whole is optimised once. Where there is no linker, the object 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import re
@@ -172,7 +171,7 @@ def keep(folder: Path, record: dict[str, str], name: str, content: bytes) -> Non
 def record_text(record: dict[str, str], name: str, content: bytes) -> str:
     """The record of a library, with hashes of both and the tables that every process would else derive from the rules' text."""
     tables = dict(zip(library.TABLES, (rule_table(), second_table()), strict=True))
-    record = record | {"file": name, "sha256": hashlib.sha256(content).hexdigest()}
+    record = record | {"file": name, "hash": library.digest(content)}
     record |= {table: " ".join(map(str, words.ravel())) for table, words in tables.items()}
     text = "\n".join(f"{name}: {value}" for name, value in record.items())
-    return f"{text}\nrecord: {hashlib.sha256(text.encode()).hexdigest()}\n"
+    return f"{text}\nrecord: {library.digest(text.encode())}\n"

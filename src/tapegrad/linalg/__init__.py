@@ -1,11 +1,9 @@
 """Linear algebra: `tapegrad.linalg`, with PyTorch's names. Everything takes batches of matrices in the last two dimensions."""
 
-from functools import partial as _partial
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
-from tapegrad.deferred import look_up as _look_up
 from tapegrad.deferred import places as _places
 
 if _TYPE_CHECKING:
@@ -72,7 +70,7 @@ _names = _NamesOnDemand(
             "ops.vectors": "vecdot",
         }
     )
-    | {"cross": _partial(_look_up, "ops.vectors:cross_along")},
+    | {"cross": "ops.vectors:cross_along"},
 )
 
 

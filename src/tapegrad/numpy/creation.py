@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.numpy_protocol.functions import holds_tensors
+from tapegrad.numpy_protocol.operands import holds_tensors
 from tapegrad.surface.conversions import to
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, make

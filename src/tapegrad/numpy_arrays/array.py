@@ -8,7 +8,7 @@ offers under a name (``tg.exp(x)``, layers) has PyTorch's meaning, and gives ten
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 from types import ModuleType
 from typing import Any
 
@@ -113,32 +113,32 @@ COMPARISONS = "eq ne lt le gt ge"
 COMPILED = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __pow__ __rpow__ __neg__ __abs__ __mod__ __rmod__"
 
 
-def _own(file: str, name: str) -> Any:
-    found = look_up(f"numpy_arrays.{file}:{name}")
-    return property(found) if file == "attributes" else found
+def _attribute(place: str) -> Any:
+    return property(look_up(place))
 
 
 def _attach() -> None:
-    table: dict[str, Callable[[], Any]] = {name: partial(_numpy_function, name) for name in FUNCTIONS.split() if hasattr(np, name)}
-    table |= {name: partial(_whole_or_axes, name) for name in WHOLE.split()}
+    table: dict[str, tuple[Callable[[str], Any], str]] = {}
+    table |= {name: (_numpy_function, name) for name in FUNCTIONS.split() if hasattr(np, name)}
+    table |= {name: (_whole_or_axes, name) for name in WHOLE.split()}
     for file, names in OWN.items():
+        make = _attribute if file == "attributes" else look_up
         for name in names.split():
             public, _, own = name.partition(":")
-            table[public] = partial(_own, file, own or public)
-    table |= {f"__i{name}__": partial(look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
-    table |= {f"__{name}__": partial(look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
-    table["__rtruediv__"] = partial(_giving_arrays, "__rtruediv__")
-    for name, make in table.items():
-        setattr(Array, name, Deferred(Array, name, make))
+            table[public] = make, f"numpy_arrays.{file}:{own or public}"
+    table |= {f"__i{name}__": (look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
+    table |= {f"__{name}__": (look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
+    table["__rtruediv__"] = _giving_arrays, "__rtruediv__"
+    for name, made in table.items():
+        setattr(Array, name, Deferred(Array, name, *made))
     for name in COMPARISONS.split():
         setattr(Array, f"__{name}__", _comparison(name))
     Array.__hash__ = Tensor.__hash__  # type: ignore[method-assign]
     # What is PyTorch's alone keeps its meaning, and gives arrays.
-    others = [name for name in dir(Tensor) if not name.startswith("_") and name not in table and name not in LEFT_ALONE]
-    for name in others:
-        attribute = vars(Tensor).get(name)
-        if isinstance(attribute, Deferred) or callable(attribute):
-            setattr(Array, name, Deferred(Array, name, partial(_as_tensors_have_it, name)))
+    for name, attribute in vars(Tensor).items():
+        known = name.startswith("_") or name in table or name in LEFT_ALONE
+        if not known and (isinstance(attribute, Deferred) or callable(attribute)):
+            setattr(Array, name, Deferred(Array, name, _as_tensors_have_it, name))
     for protocol in ("__array_ufunc__", "__array_function__"):
         setattr(Array, protocol, look_up("surface.tensor_methods:OnTheClass")(_PROTOCOLS[protocol]))
 

@@ -16,7 +16,7 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_arrays.untracked import values_of
-from tapegrad.numpy_protocol.functions import one
+from tapegrad.numpy_protocol.operands import one
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["ComplexArray", "complex_ufunc", "is_complex", "made", "parts"]

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arrays import absolute, conjugate, is_complex, made, parts
-from tapegrad.numpy_protocol.functions import one
+from tapegrad.numpy_protocol.operands import one
 
 __all__ = ["bilinear", "function_for"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arrays import ComplexArray, is_complex, parts
-from tapegrad.numpy_protocol.functions import one
+from tapegrad.numpy_protocol.operands import one
 from tapegrad.recording.structural import Structural, apply
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of

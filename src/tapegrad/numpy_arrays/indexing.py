@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor

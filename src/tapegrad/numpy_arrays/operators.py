@@ -12,7 +12,7 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain, values_of
-from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, as_operand
 

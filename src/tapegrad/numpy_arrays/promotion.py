@@ -8,7 +8,7 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain
-from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import RULES

@@ -15,7 +15,7 @@ from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, 
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of
 from tapegrad.numpy_arrays.writing import WRITING, accumulate_at
 from tapegrad.numpy_protocol import protocols
-from tapegrad.numpy_protocol.functions import holds_tensors, stacked
+from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.numpy_protocol.rearranging import AT_LEAST
 from tapegrad.tensors.tensor import Tensor, is_recording
 

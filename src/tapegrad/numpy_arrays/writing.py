@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.frames import is_inside_driver
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.untracked import values_of
-from tapegrad.numpy_protocol.functions import one
+from tapegrad.numpy_protocol.operands import one
 from tapegrad.ops.slice_writing import index_add
 from tapegrad.surface.conversions import to
 from tapegrad.tensors.tensor import as_operand

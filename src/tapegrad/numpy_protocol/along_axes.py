@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import one
+from tapegrad.numpy_protocol.operands import one
 from tapegrad.recording.axes import axis as axis_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import array_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import as_tensors, one, real
+from tapegrad.numpy_protocol.functions import real
+from tapegrad.numpy_protocol.operands import as_tensors, one
 from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor

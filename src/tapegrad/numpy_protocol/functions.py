@@ -11,53 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
 from tapegrad.ops.reductions import count
 from tapegrad.ops.views import view
 from tapegrad.recording.axes import axes as axes_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
-__all__ = ["COUNTERPARTS", "NotCovered", "as_tensors", "every", "named", "one", "real"]
+__all__ = ["COUNTERPARTS", "every", "real"]
 
 Axis = int | Sequence[int] | None
-
-
-class NotCovered(Exception):  # noqa: N818 - it never reaches a user
-    """A NumPy function, or an argument of it, that has no counterpart."""
-
-
-def named(name: str) -> Callable[..., Any]:
-    """A function of the package, as ``"sum"`` or ``"linalg.inv"``."""
-    found: Any = tg
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        raise NotCovered
-    return found
-
-
-def as_tensors(*values: Any) -> list[Any]:
-    """Arrays and lists as tensors; tensors and numbers as they are."""
-    return [x if isinstance(x, (Tensor, bool, int, float)) else one(x) for x in values]
-
-
-def one(x: Any) -> Tensor:
-    """An operand as a tensor."""
-    if isinstance(x, Tensor):
-        return x
-    return stacked(x) if isinstance(x, (list, tuple)) else as_operand(x if isinstance(x, np.ndarray) else np.asarray(x))
-
-
-def holds_tensors(values: Any) -> bool:
-    """Whether there is a tensor in nested lists and tuples."""
-    return isinstance(values, (list, tuple)) and any(isinstance(value, Tensor) or holds_tensors(value) for value in values)
-
-
-def stacked(values: Any) -> Tensor:
-    """Nested lists, which may hold tensors, as one tensor."""
-    if not any(isinstance(value, (Tensor, list, tuple)) for value in values):
-        return as_operand(np.asarray(values))
-    return tg.stack([one(value) for value in values])
 
 
 def real(x: Any) -> Tensor:

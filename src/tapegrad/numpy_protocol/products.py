@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import NotCovered, every, named, one, real
+from tapegrad.numpy_protocol.functions import every, real
+from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import array_of
 

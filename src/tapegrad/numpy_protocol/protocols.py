@@ -14,13 +14,13 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tapegrad.deferred import look_up
+from tapegrad.deferred import MadeOnDemand, look_up
 from tapegrad.frames import is_inside_driver
-from tapegrad.numpy_protocol.functions import NotCovered, as_tensors, named, one
+from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
 from tapegrad.ops.elementwise import deliver_to
 from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
@@ -71,14 +71,14 @@ OWN: dict[Any, str] = {
 }
 
 # What depends on values only by steps, or not at all: NumPy computes it, and arrays in the result become untracked tensors.
-_OF_VALUES = (
+_NAMES_OF_VALUES = (
     "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast count_nonzero digitize "
     "empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj may_share_memory ndim nonzero ones_like "
     "lexsort linalg.matrix_rank nanargmax nanargmin result_type searchsorted shares_memory unravel_index zeros_like"
 )
 # What shows, stores or converts arrays: of untracked tensors only, as `numpy.asarray`. SciPy converts what the functions that it
 # minimises return by `numpy.atleast_1d`, and needs arrays from then on.
-_OF_ARRAYS = "array2string array_repr array_str atleast_1d atleast_2d atleast_3d save savetxt savez savez_compressed"
+_NAMES_OF_ARRAYS = "array2string array_repr array_str atleast_1d atleast_2d atleast_3d save savetxt savez savez_compressed"
 
 
 def _found(name: str) -> Any:
@@ -86,6 +86,10 @@ def _found(name: str) -> Any:
     for part in name.split("."):
         place = getattr(place, part, None)
     return place
+
+
+_OF_VALUES = frozenset(map(_found, _NAMES_OF_VALUES.split()))
+_OF_ARRAYS = frozenset(map(_found, _NAMES_OF_ARRAYS.split()))
 
 
 def _on(convert: Callable[[Tensor], Any], function: Any) -> Callable[..., Any]:
@@ -117,20 +121,13 @@ def _as_result(value: Any) -> Any:
     return one(value) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
-class Entry(NamedTuple):
-    """What answers for a NumPy function, and which arguments it takes."""
-
-    function: Callable[..., Any]
-    names: tuple[str, ...]
-    positional: float  # how many of them can be given by position
-
-
 @functools.cache
-def _entry(function: Callable[..., Any]) -> Entry:
+def _taken(function: Callable[..., Any]) -> tuple[tuple[str, ...], float]:
+    """Names of the arguments that a function takes, and how many can be given by position."""
     parameters = inspect.signature(function).parameters.values()
     many = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     places = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-    return Entry(function, tuple(p.name for p in parameters), float("inf") if many else places)
+    return tuple(p.name for p in parameters), float("inf") if many else places
 
 
 # By the names that NumPy has for them. The common ones come first: a table is imported when those before it have not answered.
@@ -167,8 +164,15 @@ def function_for(function: Any) -> Callable[..., Any]:
     raise NotCovered
 
 
-VALUES: dict[Any, Callable[..., Any]] = {_found(name): _giving_tensors(_on(array_of, _found(name))) for name in _OF_VALUES.split()}
-VALUES |= {_found(name): _on(np.asarray, _found(name)) for name in _OF_ARRAYS.split()}
+def _by_values(function: Any) -> Callable[..., Any] | None:
+    """What computes with the values of tensors, for the functions of the two lists."""
+    if function in _OF_VALUES:
+        return _giving_tensors(_on(array_of, function))
+    return _on(np.asarray, function) if function in _OF_ARRAYS else None
+
+
+# By NumPy's functions, each made when it is first asked for; None for those whose meaning is in the tables.
+VALUES: dict[Any, Callable[..., Any] | None] = MadeOnDemand(_by_values)
 
 # Arguments spelt out as NumPy would take them by itself.
 NEUTRAL = (
@@ -266,13 +270,15 @@ def _plain(x: Any) -> Any:
 
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What the tables have for a NumPy function, called with NumPy's arguments."""
-    if function in VALUES:
-        return VALUES[function](*args, **kwargs)
-    entry = _entry(function_for(function))
-    if len(args) > entry.positional:
+    of_values = VALUES[function]
+    if of_values is not None:
+        return of_values(*args, **kwargs)
+    own = function_for(function)
+    names, positional = _taken(own)
+    if len(args) > positional:
         raise NotCovered("fewer of its arguments than given can be given by position")
-    check_arguments(entry.names, kwargs)
-    return entry.function(*args, **{name: value for name, value in kwargs.items() if name in entry.names})
+    check_arguments(names, kwargs)
+    return own(*args, **{name: value for name, value in kwargs.items() if name in names})
 
 
 def check_arguments(known: tuple[str, ...], kwargs: dict[str, Any]) -> None:

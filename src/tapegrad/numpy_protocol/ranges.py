@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import NotCovered, one, real
+from tapegrad.numpy_protocol.functions import real
+from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import array_of
 

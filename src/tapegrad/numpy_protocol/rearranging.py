@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import NotCovered, one
+from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
 

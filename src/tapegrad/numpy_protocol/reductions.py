@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import Axis, NotCovered, every, one, real
+from tapegrad.numpy_protocol.functions import Axis, every, real
+from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.ops.reductions import count
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import NotCovered, as_tensors, one, real
+from tapegrad.numpy_protocol.functions import real
+from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, one
 from tapegrad.recording.axes import axes as axes_of
 from tapegrad.recording.axes import axis as axis_of
 from tapegrad.surface import functions as tg

@@ -19,7 +19,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.kernels.opcodes import OPCODES
-from tapegrad.numpy_protocol.functions import NotCovered, one
+from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.ops.elementwise import FORMS
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.surface import functions as tg

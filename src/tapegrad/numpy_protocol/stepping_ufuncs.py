@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import one, real
+from tapegrad.numpy_protocol.functions import real
+from tapegrad.numpy_protocol.operands import one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import array_of
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.numpy_protocol.functions import NotCovered, every, one
+from tapegrad.numpy_protocol.functions import every
+from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.recording.axes import axis as axis_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of

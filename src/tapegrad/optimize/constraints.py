@@ -1,10 +1,8 @@
 """Constraints whose values and Jacobians come from one recording."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 
@@ -193,29 +191,27 @@ def _plainly(given: Any) -> Any:
     return made
 
 
-class Recordable(NamedTuple):
-    """A constraint that can be recorded."""
-
-    constraint: Constraint  # of the structured variable
-    differenced: bool  # whether SciPy has its derivatives without a recording: the function may be one that cannot be recorded
+# A constraint of the structured variable that can be recorded, and whether SciPy has its derivatives without a recording: the
+# function may be one that cannot be recorded.
+Recordable = tuple[Constraint, bool]
 
 
 def recordable(given: Any) -> list[Recordable]:
     """Those constraints that can be recorded."""
     if isinstance(given, Constraint):
-        return [Recordable(given, False)]
+        return [(given, False)]
     if isinstance(given, dict):
         jacobian = given.get("jac")
         if jacobian is not None and not callable(jacobian):  # then SciPy differences a function of the vector
             return []
         fun, further = given["fun"], tuple(given.get("args", ()))
         upper = 0.0 if given["type"] == "eq" else np.inf
-        return [Recordable(Constraint(lambda x: recorded(fun, x, *further), 0.0, upper), jacobian is not None)]
+        return [(Constraint(lambda x: recorded(fun, x, *further), 0.0, upper), jacobian is not None)]
     if hasattr(given, "fun"):
-        return [Recordable(Constraint(lambda x: recorded(given.fun, _vector(x)), given.lb, given.ub), True)]
+        return [(Constraint(lambda x: recorded(given.fun, _vector(x)), given.lb, given.ub), True)]
     if hasattr(given, "A"):
         matrix = given.A.toarray() if hasattr(given.A, "toarray") else np.asarray(given.A)
-        return [Recordable(Constraint(lambda x: matrix @ _vector(x), given.lb, given.ub), True)]
+        return [(Constraint(lambda x: matrix @ _vector(x), given.lb, given.ub), True)]
     return [one for each in given for one in recordable(each)] if isinstance(given, Sequence) else []
 
 
@@ -244,4 +240,4 @@ def constraint_functions(given: Any) -> list[Constraint]:
             f"minimize: the solution depends on tracked tensors, but there is {what}, which cannot be recorded. Give "
             "tg.optimize.equality, inequality or between instead, or run under tg.no_grad() for a solution without derivatives."
         )
-    return [one.constraint for one in found]
+    return [one for one, _ in found]

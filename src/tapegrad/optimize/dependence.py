@@ -84,8 +84,7 @@ def flat(value: Any, name: str) -> Tensor:
 
 def leaf_of(z: np.ndarray) -> Tensor:
     """A leaf with the values of an array."""
-    leaf: Tensor = wrap(z.copy()).requires_grad_()
-    return leaf
+    return make(z.copy(), -1)
 
 
 def older(mark: Mark, tensors: Iterable[Tensor], apart_from: Tensor) -> set[int]:

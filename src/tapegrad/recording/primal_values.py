@@ -14,7 +14,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.kernels.opcodes import LOOPS, MATH, PRIMAL_LOOP, calls_in
 from tapegrad.rules import special
-from tapegrad.rules.table import COMMON, RULES, Rule
+from tapegrad.rules.table import RULES, Rule
 from tapegrad.tape.tape import TAPE
 
 __all__ = ["OPERATORS", "float_at_the_edge", "forward", "scalar_forward"]
@@ -128,17 +128,8 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
     return forward
 
 
-# Rule text is ours, never a user's. That of common rules is parsed once for both, and all of it together: one by one takes four
-# times as long.
-_COMPOSED = [rule for rule in RULES[:COMMON] if not (rule.primal in OPERATORS or _call_of(rule))]
-_LAMBDAS = [f"lambda {', '.join(rule.args)}: {rule.primal}" for rule in _COMPOSED]
-_TEXTS = compile(f"({', '.join(_LAMBDAS)})", "<rules>", "eval")
-_NAMES = [rule.name for rule in _COMPOSED]
-_ON_ARRAYS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, ARRAY_NAMES), strict=True))
-_ON_FLOATS: dict[str, Callable[..., Any]] = dict(zip(_NAMES, eval(_TEXTS, FLOAT_NAMES), strict=True))
-
-
 def _evaluated(rule: Rule, names: dict[str, Any]) -> Any:
+    # Rule text is ours, never a user's.
     return eval(f"lambda {', '.join(rule.args)}: {rule.primal}", names)
 
 
@@ -149,7 +140,7 @@ def _forward(opcode: int) -> Callable[..., Any]:
     called = {name: _on_arrays(name) for name in calls_in(rule.primal)}
     if None in called.values():
         return _by_loop(opcode, rule)
-    return called.get(_call_of(rule)) or _ON_ARRAYS.get(rule.name) or _evaluated(rule, ARRAY_NAMES)
+    return called.get(_call_of(rule)) or _evaluated(rule, ARRAY_NAMES)
 
 
 def _scalar_forward(opcode: int) -> Callable[..., float]:
@@ -157,7 +148,7 @@ def _scalar_forward(opcode: int) -> Callable[..., float]:
     if rule.primal in OPERATORS:
         return OPERATORS[rule.primal]
     called = {name: _on_floats(name) for name in calls_in(rule.primal)}
-    return called.get(_call_of(rule)) or _ON_FLOATS.get(rule.name) or _evaluated(rule, FLOAT_NAMES)
+    return called.get(_call_of(rule)) or _evaluated(rule, FLOAT_NAMES)
 
 
 # By opcode, each made when it is first asked for.

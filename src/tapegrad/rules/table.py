@@ -27,9 +27,7 @@ Conventions at kinks follow PyTorch:
 ======================  ==================================================
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple  # which would compile annotations that are texts: no future import here
 
 __all__ = ["COMMON", "POWERS", "RULES", "Rule"]
 

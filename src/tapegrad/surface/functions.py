@@ -6,10 +6,10 @@ from typing import Any
 
 from tapegrad.deferred import NamesOnDemand, places
 from tapegrad.surface.public_names import MORE
-from tapegrad.surface.tensor_methods import PUBLIC
+from tapegrad.surface.tensor_methods import PUBLIC, public
 from tapegrad.tensors.factories import *  # noqa: F403
 
-_names = NamesOnDemand(globals(), PUBLIC | places(MORE))
+_names = NamesOnDemand(globals(), places(MORE), PUBLIC, public)
 
 
 def __getattr__(name: str) -> Any:

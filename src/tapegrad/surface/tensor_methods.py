@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from tapegrad.autograd.tensor_backward import tensor_backward
@@ -24,7 +23,7 @@ from tapegrad.surface.public_names import ALIASES, IN_PLACE_VIEWS, NOT_METHODS, 
 from tapegrad.tensors import factories
 from tapegrad.tensors.tensor import Tensor, as_operand
 
-__all__ = ["PUBLIC", "attach"]
+__all__ = ["PUBLIC", "attach", "public"]
 
 
 def _of_tensors(name: str, function: Any) -> Any:
@@ -44,8 +43,10 @@ def _of_tensors(name: str, function: Any) -> Any:
     return call
 
 
-def _public(name: str) -> Any:
-    """What the package has under a name of the table."""
+def public(name: str) -> Any:
+    """The package's function of a name."""
+    if name not in PLACES:
+        return FUNCTIONS[_RULES[name]]
     function = look_up(PLACES[name])
     of_any = name in UNCHECKED or isinstance(function, type)
     made = with_numpy_names(function) if of_any else _of_tensors(name, function)
@@ -56,8 +57,7 @@ def _public(name: str) -> Any:
 
 _RULES = {rule.name: rule.name for rule in RULES if not rule.name.startswith("_")}
 _RULES |= {name: rule for name, rule in ALIASES.items() if not rule.startswith("_")}
-PUBLIC: dict[str, Callable[[], Any]] = {name: partial(FUNCTIONS.__getitem__, rule) for name, rule in _RULES.items()}
-PUBLIC |= {name: partial(_public, name) for name in PLACES}
+PUBLIC = {**_RULES, **PLACES}.keys()
 
 # By the functions that get, set and delete them, which are imported when one is first asked for.
 PROPERTIES: dict[str, str] = {
@@ -173,6 +173,7 @@ IN_OTHER_FILES: dict[str, str] = {
     "__setstate__": "surface.copying:set_state",
 }
 
+IN_PLACE_OPERATORS = {"truediv": "div", "pow": "pow", "mul": "mul", "mod": "remainder"}
 IN_PLACE_RULES = tuple(rule.name for rule in RULES if not rule.name.startswith("_") and rule.name not in ("where", "polygamma"))
 
 
@@ -225,9 +226,9 @@ def _written_copy(name: str) -> Any:
     return look_up("ops.in_place_copies:writes")(f"{name}_", _method(name))
 
 
-def _plainly(make_rule: Any, make_with_options: Any) -> Any:
+def _plainly(name: str) -> Any:
     """The in-place form of a rule, which is the quicker one, unless options ask for more than the rule."""
-    rule, with_options = make_rule(), make_with_options()
+    rule, with_options = _in_place(name), _written(name)
 
     def operate(t: Tensor, *others: Any, **options: Any) -> Tensor:
         result: Tensor = with_options(t, *others, **options) if options else rule(t, *others)
@@ -252,11 +253,20 @@ def _clamp_in_place(t: Tensor, min: Any = None, max: Any = None) -> Tensor:
     return result
 
 
-def _exchanged(name: str, made_of: Callable[[Any], Any] = lambda value: value) -> Any:
+def _exchanged(name: str) -> Any:
     function = _method(name)
 
     def operate(x: Tensor, y: Any) -> Any:
-        return function(made_of(y), x)
+        return function(y, x)
+
+    return operate
+
+
+def _exchanged_products(name: str) -> Any:
+    function = _method(name)
+
+    def operate(x: Tensor, y: Any) -> Any:
+        return function(as_operand(y), x)
 
     return operate
 
@@ -269,8 +279,8 @@ def _property(places: str) -> Any:
     return property(*map(look_up, places.split()))
 
 
-def _where() -> Any:
-    function = look_up("ops.arithmetic:where")
+def _where(place: str) -> Any:
+    function = look_up(place)
 
     def where(self: Tensor, condition: Any, other: Any) -> Any:
         """The tensor where the condition holds, else `other`."""
@@ -301,49 +311,51 @@ def _rule(name: str) -> Any:
 
 def _method(name: str) -> Any:
     """The method of a public function, which skips the look at its first operand that functions need."""
-    function = PUBLIC[name]()
+    function = public(name)
     return with_numpy_names(getattr(function, "__wrapped__", function))
 
 
-def _sum() -> Any:
-    return look_up("ops.compiled_operators:method_sum")(_method("sum"))
+def _sum(name: str) -> Any:
+    return look_up("ops.compiled_operators:method_sum")(_method(name))
 
 
-def _operators() -> dict[str, Callable[[], Any]]:
+# What makes an attribute of `Tensor` when it is first asked for, and of what.
+Made = dict[str, tuple[Callable[[str], Any], str]]
+
+
+def _operators() -> Made:
     """Operators that are no rules."""
-    made: dict[str, Callable[[], Any]] = {f"__{name}__": partial(_compare, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+    made: Made = {f"__{name}__": (_compare, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
     for operator, name in BITWISE.items():
-        made[f"__{operator}__"] = partial(_method, name)
-        made[f"__r{operator}__"] = partial(_exchanged, name)
-        made[f"__i{operator}__"] = partial(_written, name)
+        made[f"__{operator}__"] = _method, name
+        made[f"__r{operator}__"] = _exchanged, name
+        made[f"__i{operator}__"] = _written, name
     return made | {
-        "__invert__": partial(_method, "bitwise_not"),
-        "__floordiv__": partial(_method, "floor_divide"),
-        "__rfloordiv__": partial(_exchanged, "floor_divide"),
-        "__ifloordiv__": partial(_written, "floor_divide"),
-        "__matmul__": partial(_method, "matmul"),
-        "__rmatmul__": partial(_exchanged, "matmul", as_operand),
+        "__invert__": (_method, "bitwise_not"),
+        "__floordiv__": (_method, "floor_divide"),
+        "__rfloordiv__": (_exchanged, "floor_divide"),
+        "__ifloordiv__": (_written, "floor_divide"),
+        "__matmul__": (_method, "matmul"),
+        "__rmatmul__": (_exchanged_products, "matmul"),
     }
 
 
-def _on_demand() -> dict[str, Callable[[], Any]]:
-    """Attributes of `Tensor` by what makes them when they are first asked for."""
-    table: dict[str, Callable[[], Any]] = {name: partial(_rule, name) for name in _RULES if name not in NOT_METHODS}
-    table |= {name: partial(_method, name) for name in PLACES if name not in NOT_METHODS}
-    table |= {f"{name}_": partial(_in_place, name) for name in IN_PLACE_RULES}
-    table |= {f"{alias}_": table[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in table}
-    table |= {f"__i{name}__": table[f"{name}_"] for name in ("div", "pow", "mul", "remainder")}
-    table["__itruediv__"], table["__imod__"] = table.pop("__idiv__"), table.pop("__iremainder__")
-    rules = {name: table[f"{name}_"] for name in ("div", "round")}
-    table |= {f"{name}_": partial(_written, name) for name in WRITTEN}
-    table |= {f"{name}_": partial(_plainly, rule, partial(_written, name)) for name, rule in rules.items()}
-    table |= {f"{name}_": partial(_written_copy, name) for name in WRITTEN_COPIES}
-    table |= {name: partial(_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
+def _on_demand() -> Made:
+    """Attributes that few processes ask for."""
+    table: Made = {name: (_rule, name) for name in _RULES if name not in NOT_METHODS}
+    table |= {name: (_method, name) for name in PLACES if name not in NOT_METHODS}
+    table |= {f"{name}_": (_in_place, name) for name in IN_PLACE_RULES}
+    table |= {f"{alias}_": (_in_place, name) for alias, name in ALIASES.items() if f"{name}_" in table}
+    table |= {f"__i{operator}__": (_in_place, name) for operator, name in IN_PLACE_OPERATORS.items()}
+    table |= {f"{name}_": (_written, name) for name in WRITTEN}
+    table |= {f"{name}_": (_plainly, name) for name in ("div", "round")}
+    table |= {f"{name}_": (_written_copy, name) for name in WRITTEN_COPIES}
+    table |= {name: (_named, f"ops.in_place_shapes:{name}") for name in IN_PLACE_VIEWS}
     for name in ("add", "sub"):
-        table[f"{name}_"] = table[f"__i{name}__"] = partial(_scaled_in_place, name)
-    table |= {"subtract_": table["sub_"], "where": _where, "sum": _sum}
-    table |= {name: partial(_named, place) for name, place in IN_OTHER_FILES.items()}
-    table |= {name: partial(_property, places) for name, places in PROPERTIES.items()}
+        table[f"{name}_"] = table[f"__i{name}__"] = _scaled_in_place, name
+    table |= {"subtract_": table["sub_"], "where": (_where, "ops.arithmetic:where"), "sum": (_sum, "sum")}
+    table |= {name: (_named, place) for name, place in IN_OTHER_FILES.items()}
+    table |= {name: (_property, places) for name, places in PROPERTIES.items()}
     return table | _operators()
 
 
@@ -355,6 +367,6 @@ def attach() -> None:
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     table |= OPERATORS
     table |= ABSENT
-    table |= {name: Deferred(Tensor, name, make) for name, make in _on_demand().items() if name not in table}
+    table |= {name: Deferred(Tensor, name, *made) for name, made in _on_demand().items() if name not in table}
     for name, attribute in table.items():
         setattr(Tensor, name, attribute)

@@ -9,8 +9,6 @@ from tapegrad.arrays.dtypes import DType, as_dtype, float_or_default
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.arrays.sizes import Lengths, parse_size
-from tapegrad.tensors.constant_warnings import warn_of_copy
-from tapegrad.tensors.devices import check_device
 from tapegrad.tensors.nested_sequences import array_from_nested
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -44,7 +42,7 @@ def finish(array: np.ndarray, requires_grad: bool = False, device: object = None
         If a tensor of integers or bools is to be tracked, or to be on another device than the CPU.
     """
     if device is not None:
-        check_device(device)
+        _check_device(device)
     if not isinstance(requires_grad, bool):
         raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
     if requires_grad and array.dtype.kind != "f":
@@ -55,6 +53,12 @@ def finish(array: np.ndarray, requires_grad: bool = False, device: object = None
     # A fresh 0-d result goes on as a scalar, which is what lets `wrap` keep float64 as a plain float.
     result = wrap(array[()] if array.ndim == 0 else array)
     return result.requires_grad_() if requires_grad else result
+
+
+def _check_device(device: object) -> None:
+    from tapegrad.tensors.devices import check_device
+
+    check_device(device)
 
 
 def like(name: str, input: Tensor, dtype: object) -> tuple[tuple[int, ...], DType]:
@@ -106,6 +110,8 @@ def tensor(data: Any, dtype: object = None, requires_grad: bool = False, *, devi
     """
     wanted = None if dtype is None else as_dtype(dtype)
     if isinstance(data, Tensor):
+        from tapegrad.tensors.constant_warnings import warn_of_copy
+
         warn_of_copy(data)
     source = _array_or_none(data)
     if source is None:
@@ -132,7 +138,8 @@ def as_tensor(data: Any, dtype: object = None, *, device: object = None) -> Tens
     >>> t
     tensor([5., 0.])
     """
-    check_device(device)
+    if device is not None:
+        _check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(as_dtype(dtype))
     if isinstance(data, np.ndarray):

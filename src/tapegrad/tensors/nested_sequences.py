@@ -8,7 +8,6 @@ import numpy as np
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import DType, promote_types
 from tapegrad.arrays.foreign_arrays import plain_array
-from tapegrad.tensors.constant_warnings import warn_of_number
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["array_from_nested", "number_type"]
@@ -104,6 +103,8 @@ def _gather(data: Any, shape: tuple[int, ...], dim: int, flat: list[Any]) -> Non
 
 def _leaf_type(leaf: Any) -> DType:
     if isinstance(leaf, Tensor):
+        from tapegrad.tensors.constant_warnings import warn_of_number
+
         warn_of_number(leaf)
     if isinstance(leaf, Tensor | np.ndarray):
         values = array_of(leaf) if isinstance(leaf, Tensor) else plain_array(leaf)
