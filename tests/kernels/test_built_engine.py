@@ -282,7 +282,7 @@ def test_wrong_arguments_of_an_entry_raise(small: Any, arguments: tuple[Any, ...
 
 def test_entries_without_an_integer_result_are_refused(object_code: Callable[[str], bytes]) -> None:
     text = 'from tapegrad.compilation.jit import entry\n@entry("float64(float64)")\ndef half(x):\n    return 0.5 * x\n'
-    with pytest.raises(TypeError, match="half returns double"):
+    with pytest.raises(TypeError, match="half returns float64"):
         object_code(text)
 
 

@@ -107,7 +107,8 @@ def _kinds(function: Function) -> list[str]:
 def _shim(function: Function) -> str:
     result, *kinds = _kinds(function)
     if result != "i64":
-        raise TypeError(f"the entry {function.name} returns {result}; entries of a library return int64")
+        returned = function.signature.partition("(")[0]
+        raise TypeError(f"the entry {function.name} returns {returned}; entries of a library return int64")
     arguments = ""
     for k, kind in enumerate(kinds):
         read, compare, failure = READ[kind]
