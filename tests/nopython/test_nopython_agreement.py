@@ -106,7 +106,7 @@ GROUPS: dict[str, list[Entry]] = {
         Entry("np.interp(1.0, x, np.arange(1.0, len(x) + 1) ** 2)", [[0, 1, 2], [1, 2, 3], [-1, 0, 1], [1, 1, 2], [0.5, 1.2], [1]]),
         Entry("np.interp(1.0, np.arange(0.0, len(x)), x)", [[5, 6], [5, 6, 8], [INF, 1, INF], [3, 1, INF], [5]]),
         Entry("weigh(np.sinc(x))", TIES),
-        Entry("weigh(np.angle(x))", [*REGULAR, [1, 1, 1], [1, -2, 0]]),
+        Entry("weigh(np.angle(x))", EVERY),
         *(Entry(f"weigh(np.{name}(x[0], x[2], 4))", REGULAR) for name in ("linspace", "logspace", "geomspace")),
         Entry("weigh(np.round(x, 1) * x)", TIES),
         Entry("weigh(np.around(x) * x)", TIES),

@@ -57,8 +57,9 @@ def _imag(val: Any) -> Any:
 
 
 def _angle(z: Any, deg: bool = False) -> Any:
-    x = real(z)
-    return tg.where(x < 0, 180.0 if deg else np.pi, tg.zeros_like(x))
+    x = real(z).detach()
+    found = tg.atan2(tg.zeros_like(x), x)  # also of nan, and of a negative zero
+    return found * (180.0 / np.pi) if deg else found
 
 
 def _isreal(x: Any) -> Any:
