@@ -274,3 +274,14 @@ for f in (lambda x: (x * x).std(), lambda x: (2.0 - x).std(), lambda x: (-x / 3.
 
 def test_operators_of_an_engine_that_is_compiled_here_give_arrays(filled: tuple[Path, str]) -> None:
     run(OPERATORS, environment(filled[0]))
+
+
+NESTED = """
+import numpy as np, tapegrad as tg
+t = np.array([0.5, 1.0, 2.0])
+print(tg.grad(lambda a: tg.jacobian(lambda s: a * s**3)(t).sum())(np.ones(3)).tolist())
+"""
+
+
+def test_nested_drivers_of_an_engine_that_is_compiled_here_differentiate_what_is_in_between(filled: tuple[Path, str]) -> None:
+    assert run(NESTED, environment(filled[0])).stdout == f"{[0.75, 3.0, 12.0]}\n"
