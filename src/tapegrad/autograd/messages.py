@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tapegrad.autograd.decoded_rows import Record, name_of, object_at, opcode_of, record_of
 from tapegrad.engine import layout as at
+from tapegrad.frames import is_inside_driver
 from tapegrad.tape.tape import TAPE, owner_of
 
 __all__ = ["explain", "saved_record_of"]
@@ -19,9 +20,14 @@ def explain(status: int, slot: int) -> RuntimeError:
     """The error for a row that the plan stopped at."""
     if status == at.FREED_ROW:
         return RuntimeError(f"{FREED} [{name_of(slot)}]")
+    hint = (
+        "write into a copy, as y = np.exp(x).copy() for y = np.exp(x), or before the value is used"
+        if is_inside_driver()
+        else "write to a clone(), or do the in-place operation before the value is used"
+    )
     return RuntimeError(
         f"one of the variables needed for gradient computation has been modified by an inplace operation: {_describe(slot)} "
-        f"instead (needed by {name_of(slot)}). Hint: write to a clone(), or do the in-place operation before the value is used."
+        f"instead (needed by {name_of(slot)}). Hint: {hint}."
     )
 
 

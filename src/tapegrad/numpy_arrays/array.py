@@ -103,7 +103,8 @@ OWN = {
     "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded __divmod__:divided "
     "__rdivmod__:dividing __repr__:described __str__:shown",
     "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",
-    "interchange": "to_device __array_namespace__:array_namespace __dlpack__:dlpack __dlpack_device__:dlpack_device",
+    "interchange": "numpy __array__:as_numpys to_device "
+    "__array_namespace__:array_namespace __dlpack__:dlpack __dlpack_device__:dlpack_device",
     "indexing": "__getitem__:getitem __setitem__:setitem __iter__:iterate",
 }
 IN_PLACE = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"

@@ -64,6 +64,10 @@ class ComplexArray:
         return ComplexArray(self.real.T, self.imag.T)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "at" and ufunc in (np.add, np.subtract) and inputs[0] is self:
+            for part, change in zip((self.real, self.imag), parts(inputs[2]), strict=True):
+                ufunc.at(part, inputs[1], change)
+            return None
         if method != "__call__" or kwargs:
             raise TypeError(
                 f"numpy.{ufunc.__name__}, {method} with keywords, is not covered for complex numbers that are differentiated"
@@ -84,6 +88,10 @@ class ComplexArray:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.real[key], self.imag[key] = parts(value)
+
+    def fill(self, value: Any) -> None:
+        """Write one value into all elements."""
+        self[...] = value
 
     def __len__(self) -> int:
         return len(self.real)

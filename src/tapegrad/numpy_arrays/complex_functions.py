@@ -65,6 +65,16 @@ def bilinear(function: Any) -> Callable[..., Any]:
     return call
 
 
+def _filled(z: Any, value: Any, dtype: Any = None) -> Any:
+    """An array like another one, full of a value; what is differentiated can be written into it."""
+    kind = np.dtype(z.dtype if dtype is None else dtype)
+    real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+    new: Any = (as_arrays(one(np.zeros(z.shape, real))) for _ in range(2))
+    found = made(*new) if kind.kind == "c" else next(new)
+    found[...] = value
+    return found
+
+
 def _where(condition: Any, x: Any, y: Any) -> Any:
     (a, b), (c, d) = parts(x), parts(y)
     return made(_np.where(condition, a, c), _np.where(condition, b, d))
@@ -100,8 +110,10 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.real: _real, np.imag: _imag, np.angle: _angle, np.where: _where, np.vdot: _vdot, np.linalg.norm: _norm,
     np.shape: lambda z: z.shape, np.ndim: lambda z: z.ndim, np.size: lambda z: z.size,
     np.iscomplexobj: lambda z: True, np.isrealobj: lambda z: False,
-    np.zeros_like: lambda z, *a, **k: as_arrays(one(np.zeros(z.shape, z.dtype))),
-    np.ones_like: lambda z, *a, **k: as_arrays(one(np.ones(z.shape, z.dtype))),
+    np.zeros_like: lambda z, dtype=None, *a, **k: _filled(z, 0.0, dtype),
+    np.ones_like: lambda z, dtype=None, *a, **k: _filled(z, 1.0, dtype),
+    np.empty_like: lambda z, dtype=None, *a, **k: _filled(z, 0.0, dtype),
+    np.full_like: lambda z, fill_value, dtype=None, *a, **k: _filled(z, fill_value, dtype),
 }  # fmt: skip
 FUNCTIONS |= {_found(name): _linear(_found(name)) for name in _LINEAR.split()}
 FUNCTIONS |= {_found(name): bilinear(_found(name)) for name in _BILINEAR.split()}

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.untracked import values_of, write_constants
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import setitem as set_item_of_tensor
@@ -86,6 +87,9 @@ def setitem(x: Array, key: Any, value: Any) -> None:
         As NumPy.
     """
     key = _plain(key)
+    if x.dtype.kind == "c":
+        write_constants(x, lambda array: array.__setitem__(key, values_of(value)), value)
+        return
     if isinstance(value, (list, tuple, range)):
         value = stacked(value) if holds_tensors(value) else np.asarray(value)
     if isinstance(value, (np.ndarray, np.generic)):

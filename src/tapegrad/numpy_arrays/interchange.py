@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from tapegrad.numpy_arrays.array import Array
+from tapegrad.surface.conversions import as_array
 from tapegrad.tensors.tensor import array_of, is_recording
 
 __all__: list[str] = []
@@ -35,6 +36,22 @@ def to_device(x: Array, device: str, /, *, stream: Any = None) -> Array:
     return x
 
 
+def as_numpys(x: Array, dtype: Any = None, copy: bool | None = None) -> Any:
+    """NumPy's conversion protocol: the values of a constant, read-only unless they are copied.
+
+    Rows may have saved the memory, and a write through an array of NumPy's would go unnoticed: a derivative at other values.
+    """
+    found = as_array(x, dtype, copy)
+    if found.base is not None:
+        found.setflags(write=False)
+    return found
+
+
+def numpy(x: Array) -> Any:
+    """The values of a constant as an array of NumPy's on the same memory, which can only be read."""
+    return as_numpys(x)
+
+
 def dlpack(
     x: Array,
     *,
@@ -43,7 +60,7 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """The memory as a capsule for other libraries.
+    """The memory as a capsule for other libraries, to be read only.
 
     Raises
     ------
@@ -56,7 +73,7 @@ def dlpack(
             "write tg.stop_gradient(x) where its values are meant"
         )
     options: Any = {"dl_device": dl_device, "copy": copy, "max_version": max_version}
-    return array_of(x).__dlpack__(stream=stream, **options)
+    return as_numpys(x).__dlpack__(stream=stream, **options)
 
 
 def dlpack_device(x: Array) -> tuple[int, int]:

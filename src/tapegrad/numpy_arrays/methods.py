@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
-from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain
+from tapegrad.numpy_arrays.untracked import PAIRS, constant, is_tracked, plain, values_of, write_constants
 from tapegrad.numpy_protocol.functions import copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
@@ -161,7 +161,10 @@ def floor_dividing(x: Array, y: Any) -> Any:
 
 def fill(x: Array, value: Any) -> None:
     """Write one value into all elements."""
-    fill_(x, value)
+    if x.dtype.kind == "c":
+        x[...] = value
+    else:
+        fill_(x, value)
 
 
 def flatten(x: Array, order: str = "C") -> Array:
@@ -200,6 +203,9 @@ def put(x: Array, indices: Any, values: Any, mode: str = "raise") -> None:
     IndexError
         If a place is out of bounds.
     """
+    if x.dtype.kind == "c":
+        write_constants(x, lambda array: array.put(values_of(indices), values_of(values), mode), values)  # type: ignore[arg-type]
+        return
     places = np.arange(x.size).take(np.asarray(indices), mode=mode).ravel()  # type: ignore[call-overload]
     given = np.ravel(values) if isinstance(values, Tensor) else np.asarray(values).ravel()
     if places.size and np.size(given):
@@ -248,6 +254,8 @@ def written(x: Any, result: Any) -> Any:
     TypeError
         If its dtype cannot hold the result.
     """
+    if result.__class__ in PAIRS:
+        write_constants(x, lambda array: None, result)
     if np.shape(result) != x.shape:
         raise ValueError(f"output array of shape {x.shape} does not hold a result of shape {np.shape(result)}")
     if not np.can_cast(result.dtype, x.dtype, "same_kind"):

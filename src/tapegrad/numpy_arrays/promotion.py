@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain
+from tapegrad.numpy_arrays.untracked import PAIRS, constant, is_tracked, plain
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import forward
@@ -16,7 +16,6 @@ from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["PAIRS", "are_doubles", "may_be_complex", "promoted", "rule_operands"]
 
-PAIRS: set[type] = set()  # classes of pairs of arrays, which join it when they are first needed
 _WEAK = frozenset([bool, int, float])
 _FLOAT64 = np.dtype(np.float64)
 

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.ops.in_place import check_writable, overwrite
 from tapegrad.ops.views import view
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
-__all__ = ["computed", "constant", "is_tracked", "plain", "values_of"]
+__all__ = ["PAIRS", "computed", "constant", "is_tracked", "plain", "values_of", "write_constants"]
 
 KINDS = "fiubc"  # of dtypes that arrays of ours have
 MOST = 16  # bytes of an element
+PAIRS: set[type] = set()  # classes of pairs of arrays for tracked complex numbers, which join it when they are first needed
 
 
 def plain(x: Any) -> Any:
@@ -78,6 +80,25 @@ def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     result = function(*values_of(args), **values_of(kwargs))
     operands = [x for x in _arrays(args) + _arrays(tuple(kwargs.values())) if x.size]
     return _with_views(result, operands, lambda *arrays: function(*_replaced(args, arrays), **_replaced(kwargs, arrays)))
+
+
+def write_constants(x: Array, write: Callable[[np.ndarray], Any], *values: Any) -> None:
+    """Let NumPy write into an array that is not tracked what is not tracked either; rows that saved the memory know of it.
+
+    Raises
+    ------
+    TypeError
+        If a value is tracked and the array complex: it has one type of numbers, and tracked complex ones are pairs of arrays.
+    """
+    if x.dtype.kind == "c" and any((isinstance(value, Tensor) and value._row) or value.__class__ in PAIRS for value in values):
+        raise TypeError(
+            "an array of complex numbers that was made as constants cannot hold what is being differentiated; make it from what "
+            "is, as np.zeros_like(x + 0j), or keep real and imaginary parts in arrays of their own"
+        )
+    changed = array_of(x).copy()
+    write(changed)
+    check_writable(x, False)
+    overwrite(x, changed, None)
 
 
 def _with_views(result: Any, operands: list[Array], again: Callable[..., Any], place: tuple[int, ...] = ()) -> Any:

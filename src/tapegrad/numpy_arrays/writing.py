@@ -9,8 +9,8 @@ import numpy as np
 
 from tapegrad.frames import is_inside_driver
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.numpy_arrays.untracked import values_of
-from tapegrad.numpy_protocol.operands import one
+from tapegrad.numpy_arrays.untracked import is_tracked, values_of, write_constants
+from tapegrad.numpy_protocol.operands import holds_tensors, one
 from tapegrad.ops.slice_writing import index_add
 from tapegrad.surface.conversions import to
 from tapegrad.tensors.tensor import as_operand
@@ -27,7 +27,7 @@ def _own(a: Any, name: str) -> Array:
 
 
 def _values(v: Any) -> Any:
-    return as_arrays(one(v)) if isinstance(v, (list, tuple)) else v
+    return as_arrays(one(v)) if isinstance(v, (list, tuple)) and holds_tensors(v) else v
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -83,8 +83,12 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 def accumulate_at(ufunc: Any, a: Any, indices: Any, b: Any = None) -> None:
     """``ufunc.at``: an operation for each index, also where one occurs more than once."""
     whole = _own(a, f"numpy.{ufunc.__name__}.at")
+    if not is_tracked(whole, b):
+        given = () if b is None else (values_of(b),)
+        write_constants(whole, lambda array: ufunc.at(array, values_of(indices), *given), b)
+        return
     places = np.arange(whole.size).reshape(whole.shape)[values_of(indices)]
-    part = np.broadcast_to(as_arrays(one(_values(b))), places.shape) if b is not None else None
+    part = np.broadcast_to(as_arrays(one(b)), places.shape) if b is not None else None
     if part is not None and ufunc in (np.add, np.subtract):
         change = as_arrays(to(as_operand(part.ravel()), whole.dtype))
         zeros = np.zeros(whole.size, whole.dtype)

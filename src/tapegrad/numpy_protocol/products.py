@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy_protocol.functions import every, real
 from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.surface import functions as tg
@@ -119,6 +120,14 @@ def _solve(a: Any, b: Any) -> Any:
         return tg.linalg.solve(x, y.unsqueeze(-1)).squeeze(-1)
     # Of as many dimensions, it is a matrix; of one fewer, PyTorch would take it for vectors.
     return tg.linalg.solve(x, y.reshape(*[1] * (x.ndim - y.ndim), *y.shape))
+
+
+def _eig(a: Any) -> Any:
+    return look_up("linalg.real_eigenvalues:eig")(one(a))
+
+
+def _eigvals(a: Any) -> Any:
+    return _eig(a).eigenvalues
 
 
 def _eigh(a: Any, UPLO: str = "L") -> Any:
@@ -258,7 +267,8 @@ def _matrix_power(a: Any, n: int) -> Any:
 
 PRODUCTS: dict[str, Callable[..., Any]] = {
     "cross": _cross, "dot": _dot, "einsum": _einsum, "inner": _inner, "kron": _kron, "outer": _outer, "tensordot": _tensordot,
-    "vdot": _vdot, "linalg.eigh": _eigh, "linalg.eigvalsh": _eigvalsh, "linalg.matrix_power": _matrix_power,
+    "vdot": _vdot, "linalg.eig": _eig, "linalg.eigvals": _eigvals, "linalg.eigh": _eigh, "linalg.eigvalsh": _eigvalsh,
+    "linalg.matrix_power": _matrix_power,
     "linalg.cond": _cond, "linalg.cross": _cross_of_three, "linalg.diagonal": _diagonal_of_last, "linalg.lstsq": _lstsq,
     "linalg.matmul": _matmul, "linalg.matrix_norm": _matrix_norm, "linalg.matrix_transpose": _matrix_transpose,
     "linalg.outer": _outer_of_vectors, "linalg.svdvals": _svdvals, "linalg.tensordot": _tensordot,

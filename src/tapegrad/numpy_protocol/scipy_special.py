@@ -100,7 +100,7 @@ xlog1py x y | log1p(y) | x / (1.0 + y)
 y0 x | -y1(x)
 y1 x | (y0(x) - yv(2.0, x)) / 2.0
 yv a x | - | (yv(a - 1.0, x) - yv(a + 1.0, x)) / 2.0
-_zeta a x | - | -a * _zeta(a + 1.0, x)
+_zeta a x | - | where(a > 1.0, -a * _zeta(a + 1.0, x), nan)
 """  # noqa: E501 - a row is a line
 
 

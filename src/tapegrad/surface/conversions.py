@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.deferred import look_up
 from tapegrad.frames import is_inside_driver, module_that_asks
 from tapegrad.ops.cloning import clone
 from tapegrad.recording.casting import cast
@@ -78,6 +79,7 @@ def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
             "Can't call numpy() on Tensor that requires grad: in an array of NumPy's it would have no derivative. To keep that, "
             "write np.stack([x[0], 2 * x[1]]) for np.array([x[0], 2 * x[1]]) and x for np.asarray(x), and fill np.zeros_like(x) of "
             "the x that is differentiated by, not np.zeros(n)."
+            + look_up("surface.scipy_counterparts:counterpart")()
             + ("" if is_inside_driver() else " For the values alone, as constants, use tensor.detach().numpy().")
         )
     array = numpy(t)

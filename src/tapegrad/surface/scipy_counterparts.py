@@ -1,0 +1,59 @@
+"""What to write for functions of SciPy that make arrays of NumPy's of what they are given, where there is no derivative."""
+
+from __future__ import annotations
+
+from types import FrameType, FunctionType
+
+from tapegrad.frames import calling_frame
+
+__all__ = ["counterpart"]
+
+COUNTERPARTS = {
+    "block_diag": "tg.block_diag",
+    "cdist": "tg.cdist",
+    "cho_factor": "np.linalg.cholesky",
+    "cho_solve": "tg.cholesky_solve",
+    "comb": "scipy.special.binom",
+    "convolve": "np.convolve",
+    "cumulative_trapezoid": "tg.cumulative_trapezoid",
+    "euclidean": "np.linalg.norm(u - v)",
+    "expm": "tg.linalg.matrix_exp",
+    "factorial": "scipy.special.gamma(n + 1)",
+    "fftconvolve": "np.convolve",
+    "gmean": "np.exp(np.log(x).mean())",
+    "log_softmax": "tg.log_softmax(x, axis)",
+    "logsumexp": "np.logaddexp.reduce(x, axis), or tg.logsumexp",
+    "lu_factor": "tg.linalg.lu_factor",
+    "lu_solve": "tg.linalg.lu_solve",
+    "multigammaln": "tg.mvlgamma",
+    "pdist": "tg.pdist",
+    "polygamma": "tg.polygamma",
+    "softmax": "tg.softmax(x, axis)",
+    "solve_triangular": "tg.linalg.solve_triangular",
+    "trapezoid": "np.trapezoid",
+    "zscore": "(x - x.mean()) / x.std()",
+}
+_LINEAR_ALGEBRA = "cholesky det eigh eigvalsh inv lstsq norm pinv qr solve svd svdvals"
+COUNTERPARTS |= {name: f"np.linalg.{name}" for name in _LINEAR_ALGEBRA.split()}
+
+
+def counterpart() -> str:
+    """A sentence about the function of SciPy that a user called, and that asks for an array; empty if it is none.
+
+    Notes
+    -----
+    The function is that of the outermost frame of SciPy. Many are called through a decorator, which has them as a variable.
+    """
+    frame: FrameType | None = calling_frame()
+    outermost = None
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("scipy.", "numpy")):
+        outermost, frame = frame, frame.f_back
+    if outermost is None or not outermost.f_globals["__name__"].startswith("scipy."):
+        return ""
+    name = outermost.f_code.co_name
+    if name not in COUNTERPARTS:
+        held = [value for value in outermost.f_locals.values() if isinstance(value, FunctionType)]
+        name = next((value.__name__ for value in held if value.__name__ in COUNTERPARTS), name)
+    if name not in COUNTERPARTS:
+        return ""
+    return f" SciPy's {name} computes on arrays of NumPy's; write {COUNTERPARTS[name]} in its place."
