@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.errors import ShapeError
-from tapegrad.linalg.matrices import broadcast_batches, decompose, matrix, square, triangle
+from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, triangle
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, substitute
 from tapegrad.ops.joining import cat
@@ -129,9 +129,12 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     if a.dtype != b.dtype:
         raise RuntimeError(f"cholesky_solve: Expected b and A to have the same dtype, but got {b.dtype} and {a.dtype}")
     broadcast_batches("cholesky_solve", a, b)
+    return apply(_CHOLESKY_SOLVE, (B, L), _substituted_twice(a, b, upper), bool(upper))
+
+
+def _substituted_twice(a: Array, b: Array, upper: bool) -> Array:
     first = a if not upper else a.swapaxes(-1, -2)
-    half = substitute(first, b, upper=False, unit=False)
-    return apply(_CHOLESKY_SOLVE, (B, L), substitute(first.swapaxes(-1, -2), half, upper=True, unit=False), bool(upper))
+    return substitute(first.swapaxes(-1, -2), substitute(first, b, upper=False, unit=False), upper=True, unit=False)
 
 
 def _cholesky_solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -147,7 +150,12 @@ def _cholesky_solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return on.sum_to(b_bar, ctx.shapes[0]) if ctx.needs[0] else None, l_bar
 
 
-_CHOLESKY_SOLVE = Structural("CholeskySolveBackward0", ((1,), (1, "z")), _cholesky_solve_vjp)
+def _solutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    wide = b_dot.reshape(*b_dot.shape[:-2], b_dot.shape[-2] * b_dot.shape[-1])
+    return _substituted_twice(array_of(ctx.inputs[1]), wide, ctx.attrs)
+
+
+_CHOLESKY_SOLVE = Structural("CholeskySolveBackward0", ((1,), (1, "z")), _cholesky_solve_vjp, linear=(_solutions_for_many, None))
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:

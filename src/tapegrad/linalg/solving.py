@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -146,7 +147,22 @@ def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return a_bar, on.sum_to(b_bar, shape) if ctx.needs[1] else None
 
 
-_SOLVE = Structural("LinalgSolveExBackward0", ((0, "z"), (0,)), _solve_vjp)
+def _solutions(solved: Callable[[Array, Array], Array], a: Array, b_dot: Array, left: bool) -> Array:
+    """Solutions for many right sides that stand interleaved, as one with more columns."""
+    b_dot = b_dot if left else b_dot.swapaxes(-3, -2)
+    wide = b_dot.reshape(*b_dot.shape[:-2], b_dot.shape[-2] * b_dot.shape[-1])
+    x_dot = solved(a if left else a.swapaxes(-1, -2), wide)
+    x_dot = x_dot.reshape(*x_dot.shape[:-1], *b_dot.shape[-2:])
+    return x_dot if left else x_dot.swapaxes(-3, -2)
+
+
+def _solutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    vector, left = ctx.attrs
+    a = array_of(ctx.inputs[0])
+    return np.linalg.solve(a, b_dot) if vector else _solutions(np.linalg.solve, a, b_dot, left)
+
+
+_SOLVE = Structural("LinalgSolveExBackward0", ((0, "z"), (0,)), _solve_vjp, linear=(None, _solutions_for_many))
 
 
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
@@ -260,7 +276,15 @@ def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return a_bar, on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
 
 
-_TRIANGULAR = Structural("LinalgSolveTriangularBackward0", ((0, "z"), (0,)), _triangular_vjp)
+def _substitutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    upper, left, unit = ctx.attrs
+    solved = functools.partial(substitute, upper=upper == left, unit=unit)
+    return _solutions(solved, array_of(ctx.inputs[0]), b_dot, left)
+
+
+_TRIANGULAR = Structural(
+    "LinalgSolveTriangularBackward0", ((0, "z"), (0,)), _triangular_vjp, linear=(None, _substitutions_for_many)
+)
 
 
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at
 from tapegrad.autograd.host_rows import context_of
 from tapegrad.engine import layout as at
@@ -17,12 +18,17 @@ from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 __all__ = ["HostedRow"]
 
 Matrix = np.ndarray
+FEW = 4  # cotangents from which on recording the vjp costs less than calling it for each
 
 
 class HostedRow:
     """One such row at one point, apart from the tape.
 
     Values are copied: what was saved may be written once the recording is over.
+
+    Blocks of vectors go through it: a vjp is linear in its cotangent, so it is recorded once, and what it recorded is a linear tape
+    of its own. The rows of that one are compiled or, as products of matrices are, linear in what varies, and these say themselves
+    what they give for many vectors (`Structural.linear`).
 
     Parameters
     ----------
@@ -31,19 +37,43 @@ class HostedRow:
         Of the row.
     place_of : callable
         First place of a row; -1 if it depends on no input.
+    tape_of : callable
+        Gives the linear tape from leaves to outputs, or None.
     """
 
-    def __init__(self, slot: int, record: Record, place_of: Callable[[int], int]) -> None:
+    def __init__(self, slot: int, record: Record, place_of: Callable[[int], int], tape_of: Callable[..., Any]) -> None:
         payload: Payload = object_at(record.payload)
         self.op, self.shape, self.dtype = payload.op, record.shape, record.dtype
         self.place, self.size = place_of(slot), int(np.prod(record.shape, dtype=np.int64))
         own = record.arguments[: payload.inputs]
         self.inputs = [place_of(a.slot) if a.slot >= 0 else -1 for a in own]
         self.context = context_of(slot, record, tuple(place >= 0 for place in self.inputs), _value, _copied)
-        self._transposed: tuple[Tensor, list[tuple[int, Tensor]]] | None = None
+        named = len(self.op.linear)
+        self.linear = [(k, self.op.linear[k] if k < named else None) for k, place in enumerate(self.inputs) if place >= 0]
+        self._tape_of = tape_of
+        self._pulled: tuple[Tensor, list[tuple[int, Tensor]]] | None = None
+        self._transposed: Any = None
+        self._is_transposed: bool | None = None  # not known yet
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it says itself what it gives for many tangents."""
+        return all(form is not None for _, form in self.linear)
+
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether vectors go through it many at once, in both directions."""
+        return self._in_blocks() is not None
 
     def pull(self, bars: Matrix, count: int) -> None:
         """Add what the row contributes to the adjoints of its arguments, for the first `count` lanes."""
+        if count >= FEW and (transposed := self._in_blocks()):
+            found = transposed.push(bars[self.place : self.place + self.size, :count])
+            done = 0
+            for place, size in self._parts():
+                bars[place : place + size, :count] += found[done : done + size]
+                done += size
+            return
         for lane in range(count):
             g = bars[self.place : self.place + self.size, lane].astype(self.dtype).reshape(self.shape)
             cotangents = without_recording(self.op.vjp, _tensor(g), self.context)
@@ -54,15 +84,50 @@ class HostedRow:
 
     def push(self, dots: Matrix, count: int) -> None:
         """Write the tangents of the row, for the first `count` lanes."""
+        own = dots[self.place : self.place + self.size]
+        if self.is_linear:
+            own[...] = self._of_tangents(dots)
+        elif transposed := self._in_blocks():
+            parts = [dots[place : place + size, :count] for place, size in self._parts()]
+            own[:, :count] = transposed.pull(np.concatenate(parts)) if parts else 0.0
+        else:
+            own[...] = 0.0
+            self._push_each(dots, count)
+
+    def _of_tangents(self, dots: Matrix) -> Matrix:
+        total: Any = 0.0
+        with quiet():
+            for k, form in self.linear:
+                assert form is not None  # it is linear
+                shape, place = self.context.shapes[k], self.inputs[k]
+                x_dot = dots[place : place + int(np.prod(shape, dtype=np.int64))].reshape(*shape, dots.shape[1])
+                total = total + form(x_dot, self.context, self.shape).reshape(self.size, -1)
+        return total
+
+    def _in_blocks(self) -> Any:
+        """The linear tape of the vjp, from the cotangent to those of the arguments; None if a row of it takes single vectors."""
+        if self._is_transposed is None:
+            seed, found = self._recorded_vjp()
+            tape = with_recording(self._tape_of, [seed], [t for _, t in found])
+            self._is_transposed = tape is not None and all(row.is_linear for row in tape.hosts.values())
+            self._transposed = tape if self._is_transposed else None
+        return self._transposed
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """First place and number of elements of each argument that the tape of the vjp leads to."""
+        _, found = self._recorded_vjp()
+        return [(self.inputs[k], int(np.prod(self.context.shapes[k], dtype=np.int64))) for k, _ in found]
+
+    def _push_each(self, dots: Matrix, count: int) -> None:
+        """The tangents one by one: the recorded vjp is linear, and its transpose gives tangents."""
         from tapegrad.autograd.entry_points import grad as tensor_grad
 
-        seed, pulled = self._pulled()
-        dots[self.place : self.place + self.size] = 0.0
-        if not pulled:
+        seed, found = self._recorded_vjp()
+        if not found:
             return
-        outputs = [t for _, t in pulled]
+        outputs = [t for _, t in found]
         for lane in range(count):
-            tangents = [self._tangent(dots, k, lane, t) for k, t in pulled]
+            tangents = [self._tangent(dots, k, lane, t) for k, t in found]
             (z,) = tensor_grad(outputs, seed, tangents, retain_graph=True, materialize_grads=True)
             if z is not None:
                 dots[self.place : self.place + self.size, lane] = array_of(z).reshape(-1)
@@ -72,14 +137,13 @@ class HostedRow:
         size = int(np.prod(shape, dtype=np.int64))
         return wrap(dots[place : place + size, lane].astype(array_of(like).dtype).reshape(shape))
 
-    def _pulled(self) -> tuple[Tensor, list[tuple[int, Tensor]]]:
-        """A cotangent and what the row makes of it, recorded: that is linear, and its transpose gives tangents."""
-        if self._transposed is None:
+    def _recorded_vjp(self) -> tuple[Tensor, list[tuple[int, Tensor]]]:
+        """A cotangent, and what the vjp makes of it for each argument that varies."""
+        if self._pulled is None:
             seed, cotangents = with_recording(self._recorded)
             pairs = zip(range(len(self.inputs)), cotangents, strict=False)
-            found = [(k, t) for k, t in pairs if t is not None and t._row and self.inputs[k] >= 0]
-            self._transposed = seed, found
-        return self._transposed
+            self._pulled = seed, [(k, t) for k, t in pairs if t is not None and t._row and self.inputs[k] >= 0]
+        return self._pulled
 
     def _recorded(self) -> tuple[Tensor, Sequence[Tensor | None]]:
         seed: Tensor = wrap(np.zeros(self.shape, self.dtype)).requires_grad_()

@@ -182,7 +182,7 @@ class LinearTape:
             if object_at(record.payload).runs_itself:
                 return False
             # Its values are differentiated in `push`, which those of inference mode cannot be.
-            self.hosts[number] = with_recording(HostedRow, slot, record, self.place)
+            self.hosts[number] = with_recording(HostedRow, slot, record, self.place, linear_tape)
         return True
 
     def place(self, slot: int) -> int:

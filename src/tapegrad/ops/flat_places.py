@@ -91,7 +91,7 @@ def take_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def taking(name: str) -> Structural:
     """An operation that takes elements, under PyTorch's name for it."""
-    return Structural(name, ((),), take_vjp)
+    return Structural(name, ((),), take_vjp, linear=(_taken_from_many,))
 
 
 def add_at(g: Tensor, places: Places, shape: Shape) -> Tensor:
@@ -191,7 +191,7 @@ def without_leading_ones(shape: Shape) -> Shape:
 
 def putting(name: str) -> Structural:
     """An operation that puts values at places, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_vjp)
+    return Structural(name, ((),), _put_vjp, linear=(_without_the_places, _put_into_zeros))
 
 
 def take_last(g: Tensor, places: Places) -> Tensor:
@@ -223,10 +223,46 @@ def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def accumulating(name: str) -> Structural:
     """An operation that adds values at places, under PyTorch's name for it."""
-    return Structural(name, ((),), _increased_vjp)
+    return Structural(name, ((),), _increased_vjp, linear=(_unchanged, _sums_of_many))
+
+
+# Many arrays stand interleaved: what was an element is a block of as many as there are arrays, and the places stay.
+
+
+def _of_many(ctx: Context, count: int) -> Places:
+    inner, shape = ctx.attrs
+    return Places(ctx.extra[0]._data, inner * count, (*shape, count))
+
+
+def _taken_from_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    return array_of(take_at(make(x_dot, 0), _of_many(ctx, x_dot.shape[-1])))
+
+
+def _sums_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    count = x_dot.shape[-1]
+    return sums_at(x_dot, _of_many(ctx, count), (*shape, count))
+
+
+def _last_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    return array_of(take_last(make(x_dot, 0), _of_many(ctx, x_dot.shape[-1])))
+
+
+def _without_the_places(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    return written_at(x_dot, _of_many(ctx, x_dot.shape[-1]), np.zeros(1))
+
+
+def _put_into_zeros(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    count = x_dot.shape[-1]
+    places = _of_many(ctx, count)
+    values = x_dot.reshape(*without_leading_ones(x_dot.shape[:-1]), count)
+    return written_at(np.zeros((*shape, count)), places, np.broadcast_to(values, places.shape))
+
+
+def _unchanged(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    return x_dot
 
 
 _TAKE = taking("IndexBackward0")
-_ADD = Structural("IndexAddBackward0", ((),), _add_vjp)
+_ADD = Structural("IndexAddBackward0", ((),), _add_vjp, linear=(_sums_of_many,))
 _PUT = putting("IndexPutBackward0")
-_TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp)
+_TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp, linear=(_last_of_many,))

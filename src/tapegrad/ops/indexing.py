@@ -18,7 +18,18 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.ops.flat_places import Places, blocks, fitting, put_at, summed_to, take_at, take_last, taking, written_at
+from tapegrad.ops.flat_places import (
+    Places,
+    blocks,
+    fitting,
+    put_at,
+    summed_to,
+    take_at,
+    take_last,
+    taking,
+    without_leading_ones,
+    written_at,
+)  # fmt: skip
 from tapegrad.ops.index_keys import FULL, Array, Key, explain, parse
 from tapegrad.ops.views import view
 from tapegrad.recording.structural import Context, Structural, apply
@@ -227,7 +238,25 @@ def _put_view_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def placing(name: str) -> Structural:
     """An operation that writes into a view, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_view_vjp)
+    return Structural(name, ((),), _put_view_vjp, linear=(_without_the_view, _view_into_zeros))
+
+
+def _part_of_many(many: Array, basic: Advanced | None) -> Array:
+    """The same view of each of many arrays that stand interleaved."""
+    return many if basic is None else np.moveaxis(np.moveaxis(many, -1, 0)[(slice(None), *basic)], 0, -1)
+
+
+def _without_the_view(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    result = x_dot.copy()
+    _part_of_many(result, ctx.attrs[0])[...] = 0.0
+    return result
+
+
+def _view_into_zeros(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    count = x_dot.shape[-1]
+    result = np.zeros((*shape, count))
+    _part_of_many(result, ctx.attrs[0])[...] = x_dot.reshape(*without_leading_ones(x_dot.shape[:-1]), count)
+    return result
 
 
 _PUT_VIEW = placing("IndexPutBackward0")

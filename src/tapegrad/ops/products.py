@@ -194,12 +194,29 @@ def _fit(on: Any, x: Tensor, shape: Shape) -> Tensor:
     return on.sum_to(x, shape) if len(shape) > 1 else on.reshape(on.sum_to(x, (1, *shape)), shape)
 
 
-_DOT = Structural("DotBackward0", ((1,), (0,)), _dot_vjp)
-_MV = Structural("MvBackward0", ((1,), (0,)), _mv_vjp)
-_VM = Structural("SqueezeBackward4", ((1,), (0,)), _vm_vjp)
-_MM = Structural("MmBackward0", ((1,), (0,)), _mm_vjp)
-_BMM = Structural("BmmBackward0", ((1,), (0,)), _mm_vjp)
-_BATCHED = Structural("UnsafeViewBackward0", ((1,), (0,)), _batched_vjp)
+def _products_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
+    y = array_of(ctx.inputs[1])
+    if y.ndim > 1:
+        y = y.swapaxes(-1, -2)[..., None, :, :] if x_dot.ndim > 2 else y.swapaxes(-1, -2)
+    return np.matmul(y, x_dot)
+
+
+def _products_with_many(y_dot: Array, ctx: Context, shape: Shape) -> Array:
+    if y_dot.ndim > 2:
+        y_dot = y_dot.reshape(*y_dot.shape[:-2], y_dot.shape[-2] * y_dot.shape[-1])
+    return np.matmul(array_of(ctx.inputs[0]), y_dot)
+
+
+def _bilinear(name: str, vjp: Any) -> Structural:
+    return Structural(name, ((1,), (0,)), vjp, linear=(_products_of_many, _products_with_many))
+
+
+_DOT = _bilinear("DotBackward0", _dot_vjp)
+_MV = _bilinear("MvBackward0", _mv_vjp)
+_VM = _bilinear("SqueezeBackward4", _vm_vjp)
+_MM = _bilinear("MmBackward0", _mm_vjp)
+_BMM = _bilinear("BmmBackward0", _mm_vjp)
+_BATCHED = _bilinear("UnsafeViewBackward0", _batched_vjp)
 _BY_RANKS = ((_DOT, _DOT, _DOT), (_DOT, _DOT, _VM), (_DOT, _MV, _MM))
 
 

@@ -130,7 +130,12 @@ def _roll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (_rolled(g, tuple(-n for n in places), along),)
 
 
-_ROLL = Structural("RollBackward0", ((),), _roll_vjp)
+def _many_rolled(x_dot: Any, ctx: Context, shape: tuple[int, ...]) -> Any:
+    places, along = ctx.attrs
+    return np.roll(x_dot, places, along) if along else np.roll(x_dot.reshape(-1, x_dot.shape[-1]), places[0], 0)
+
+
+_ROLL = Structural("RollBackward0", ((),), _roll_vjp, linear=(_many_rolled,))
 
 
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:

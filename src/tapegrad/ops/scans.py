@@ -20,7 +20,7 @@ from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -224,8 +224,22 @@ def _recurrence_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return elementwise._mul0(b_bar, shift(r, position, backwards, 0.0)) if ctx.needs[0] else None, b_bar
 
 
-_SUM = Structural("CumsumBackward0", ((),), _sum_vjp)
+def _sums_of_many(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    return array_of(running_sum(make(x_dot, 0), *ctx.attrs)) if shape else x_dot
+
+
+def _many_shifted(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    position, backwards = ctx.attrs
+    return array_of(shift(make(x_dot, 0), position, backwards, 0.0)) if shape else np.zeros_like(x_dot)
+
+
+def _many_recurrences(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    a = array_of(ctx.inputs[0])
+    return array_of(recurrence(make(np.stack([a] * x_dot.shape[-1], -1), 0), make(x_dot, 0), *ctx.attrs)) if shape else x_dot
+
+
+_SUM = Structural("CumsumBackward0", ((),), _sum_vjp, linear=(_sums_of_many,))
 _PRODUCT = Structural("CumprodBackward0", ((0, "z"),), _product_vjp)
 _LOGCUMSUMEXP = Structural("LogcumsumexpBackward0", ((0, "z"),), _logcumsumexp_vjp)
-_SHIFT = Structural("ShiftBackward0", ((),), _shift_vjp)
-_RECURRENCE = Structural("RecurrenceBackward0", ((0, "z"), (0,)), _recurrence_vjp)
+_SHIFT = Structural("ShiftBackward0", ((),), _shift_vjp, linear=(_many_shifted,))
+_RECURRENCE = Structural("RecurrenceBackward0", ((0, "z"), (0,)), _recurrence_vjp, linear=(None, _many_recurrences))

@@ -277,8 +277,16 @@ def _fill_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return x_bar, on.sum_to(masked_fill(g, opposite, 0.0), ()) if ctx.needs[1] else None
 
 
-_FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp)
-_FILL_TENSOR = Structural("MaskedFillBackward1", ((),), _fill_vjp)
+def _many_masked(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    return np.where(array_of(ctx.extra[0])[..., None], 0.0, x_dot)
+
+
+def _many_behind_the_mask(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    return np.where(array_of(ctx.extra[0])[..., None], x_dot, 0.0)
+
+
+_FILL = Structural("MaskedFillBackward0", ((),), _fill_vjp, linear=(_many_masked,))
+_FILL_TENSOR = Structural("MaskedFillBackward1", ((),), _fill_vjp, linear=(_many_masked, _many_behind_the_mask))
 
 
 def places_along(index: Tensor, name: str) -> Array:

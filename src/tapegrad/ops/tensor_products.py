@@ -255,7 +255,24 @@ def _einsum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return x_bar, _pair(g, output, x, xs, ys) if ctx.needs[1] else None
 
 
-_EINSUM = Structural("EinsumBackward0", ((1,), (0,)), _einsum_vjp)
+def _sums_of_many(x_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> np.ndarray:
+    xs, ys, output = ctx.attrs
+    return _one_of_many(x_dot, xs, array_of(ctx.inputs[1]), ys, output)
+
+
+def _sums_with_many(y_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> np.ndarray:
+    xs, ys, output = ctx.attrs
+    return _one_of_many(y_dot, ys, array_of(ctx.inputs[0]), xs, output)
+
+
+def _one_of_many(many: np.ndarray, labels: Labels, other: np.ndarray, others: Labels, output: Labels) -> np.ndarray:
+    numbers = {label: k for k, label in enumerate(sorted({*labels, *others}))}
+    lane = len(numbers)
+    first, second, last = ([numbers[label] for label in labels_of] for labels_of in (labels, others, output))
+    return np.einsum(many, [*first, lane], other, second, [*last, lane], optimize=True)
+
+
+_EINSUM = Structural("EinsumBackward0", ((1,), (0,)), _einsum_vjp, linear=(_sums_of_many, _sums_with_many))
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:

@@ -77,5 +77,13 @@ def _triu_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (triu(g, ctx.attrs),)
 
 
-_TRIL = Structural("TrilBackward0", ((),), _tril_vjp)
-_TRIU = Structural("TriuBackward0", ((),), _triu_vjp)
+def _lower_of_many(x_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> np.ndarray:
+    return np.where(np.tri(shape[-2], shape[-1], ctx.attrs, bool)[..., None], x_dot, 0.0)
+
+
+def _upper_of_many(x_dot: np.ndarray, ctx: Context, shape: tuple[int, ...]) -> np.ndarray:
+    return np.where(np.tri(shape[-2], shape[-1], ctx.attrs - 1, bool)[..., None], 0.0, x_dot)
+
+
+_TRIL = Structural("TrilBackward0", ((),), _tril_vjp, linear=(_lower_of_many,))
+_TRIU = Structural("TriuBackward0", ((),), _triu_vjp, linear=(_upper_of_many,))

@@ -93,7 +93,15 @@ def _cross_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return x_bar, on.sum_to(cross_along(g, x, position), ctx.shapes[1]) if ctx.needs[1] else None
 
 
-_CROSS = Structural("LinalgCrossBackward0", ((1,), (0,)), _cross_vjp)
+def _many_crossed(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    return _cross(x_dot, array_of(ctx.inputs[1])[..., None], ctx.attrs)
+
+
+def _crossed_with_many(y_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    return _cross(array_of(ctx.inputs[0])[..., None], y_dot, ctx.attrs)
+
+
+_CROSS = Structural("LinalgCrossBackward0", ((1,), (0,)), _cross_vjp, linear=(_many_crossed, _crossed_with_many))
 
 
 def vdot(x: Tensor, other: Tensor) -> Tensor:

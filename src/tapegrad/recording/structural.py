@@ -16,7 +16,7 @@ import numpy as np
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
 from tapegrad.tensors.saved_value_packing import current_packer
-from tapegrad.tensors.tensor import FLOATS, Tensor, is_recording, make, retry, wrap
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make, retry, wrap
 
 __all__ = [
     "Context",
@@ -25,6 +25,8 @@ __all__ = [
     "apply",
     "as_result",
     "check_recordable",
+    "in_front",
+    "one_by_one",
     "tracked_among",
     "write_host_row",
 ]
@@ -32,6 +34,7 @@ __all__ = [
 _ADDRESS = TAPE.address
 RESULT_BIT = 62
 Uses = tuple[tuple[int | str, ...], ...]
+InBlocks = Callable[[np.ndarray[Any, Any], Any, tuple[int, ...]], np.ndarray[Any, Any]]
 
 
 class Context:
@@ -76,15 +79,24 @@ class Structural:
         ``vjp(g, context)`` gives a cotangent (or None) for each input.
     joins : bool
         Whether its result is shown as another output of the node that made its last input.
+    linear : tuple of callable or None
+        For each input in which it is linear, the operation itself on many arrays at once, so that vectors go through its rows in
+        blocks: ``linear[k](x_dot, context, shape)`` is given tangents of input k, of that input's shape with one more dimension
+        behind, and gives those of the result, which is of `shape`. None for other inputs. Inputs that are not named have none.
     """
 
-    __slots__ = ("_saved", "_uses", "joins", "name", "number", "uses", "uses_at", "vjp")
+    __slots__ = ("_saved", "_uses", "joins", "linear", "name", "number", "uses", "uses_at", "vjp")
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
     def __init__(
-        self, name: str, uses: Uses, vjp: Callable[[Tensor, Context], Sequence[Tensor | None]], joins: bool = False
+        self,
+        name: str,
+        uses: Uses,
+        vjp: Callable[[Tensor, Context], Sequence[Tensor | None]],
+        joins: bool = False,
+        linear: Sequence[InBlocks | None] = (),
     ) -> None:
-        self.name, self.uses, self.vjp, self.joins = name, uses, vjp, joins
+        self.name, self.uses, self.vjp, self.joins, self.linear = name, uses, vjp, joins, linear
         self.number = TAPE.name_number(name)
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}
         # For compiled code: how many entries there are, and each as bits.
@@ -102,6 +114,28 @@ class Structural:
                     needed.update(self.uses[k] if len(self.uses) > 1 else self.uses[0])
             found = self._saved[tracked] = frozenset(k for k in needed if isinstance(k, int)), "z" in needed
         return found
+
+
+def in_front(form: Callable[[Tensor, Any], Tensor]) -> InBlocks:
+    """Many arrays at once by an operation that takes further dimensions in front: ``form(x, context)``."""
+
+    def of_many(x_dot: np.ndarray[Any, Any], ctx: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        found = form(make(np.ascontiguousarray(np.moveaxis(x_dot, -1, 0)), 0), ctx)
+        return np.moveaxis(array_of(found), 0, -1)
+
+    return of_many
+
+
+def one_by_one(form: Callable[[Tensor, Any], Tensor]) -> InBlocks:
+    """Many arrays by an operation that takes one, where there is no other way: ``form(x, context)``."""
+
+    def of_many(x_dot: np.ndarray[Any, Any], ctx: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        result = np.empty((*shape, x_dot.shape[-1]))
+        for k in range(x_dot.shape[-1]):
+            result[..., k] = array_of(form(make(np.ascontiguousarray(x_dot[..., k]), 0), ctx)).reshape(shape)
+        return result
+
+    return of_many
 
 
 def check_recordable(name: str, dtype: np.dtype[Any]) -> None:

@@ -9,7 +9,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.nn.functional.sliding import Windows, columns, computed, places_of, sliding
 from tapegrad.nn.functional.sliding import fold as add_back
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.structural import Context, Structural, apply, one_by_one
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["fold", "unfold"]
@@ -147,5 +147,5 @@ def _fold_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (_unfolded(g, ctx.attrs),)
 
 
-_UNFOLD = Structural("Im2ColBackward0", ((),), _unfold_vjp)
-_FOLD = Structural("Col2ImBackward0", ((),), _fold_vjp)
+_UNFOLD = Structural("Im2ColBackward0", ((),), _unfold_vjp, linear=(one_by_one(lambda x, ctx: _unfolded(x, ctx.attrs)),))
+_FOLD = Structural("Col2ImBackward0", ((),), _fold_vjp, linear=(one_by_one(lambda g, ctx: _folded(g, ctx.attrs)),))

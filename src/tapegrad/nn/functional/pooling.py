@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.nn.functional.bins import Averages, Geometry
 from tapegrad.ops.flat_places import contiguous, taking
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.structural import Context, Structural, apply, in_front
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
@@ -62,13 +62,21 @@ def _spread_means(g: Tensor, averages: Averages) -> Tensor:
 
 
 def _spread_means_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (means(_MEANS, g, ctx.attrs),)
+    return (_means_again(g, ctx),)
 
 
-_MEANS = Structural("AvgPool2DBackward0", ((),), _means_vjp)
-_SPREAD_MEANS = Structural("AvgPool2DBackwardBackward0", ((),), _spread_means_vjp)
+def _means_again(x: Tensor, ctx: Context) -> Tensor:
+    return means(_MEANS, x, ctx.attrs)
+
+
+def _spread_again(g: Tensor, ctx: Context) -> Tensor:
+    return _spread_means(g, ctx.attrs)
+
+
+_MEANS = Structural("AvgPool2DBackward0", ((),), _means_vjp, linear=(in_front(_means_again),))
+_SPREAD_MEANS = Structural("AvgPool2DBackwardBackward0", ((),), _spread_means_vjp, linear=(in_front(_spread_again),))
 
 
 def operations(largest_name: str, means_name: str) -> tuple[Structural, Structural]:
     """`largest` and `means` under PyTorch's names."""
-    return taking(largest_name), Structural(means_name, ((),), _means_vjp)
+    return taking(largest_name), Structural(means_name, ((),), _means_vjp, linear=_MEANS.linear)

@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops import elementwise
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.structural import Context, Structural, apply, one_by_one
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make
 
@@ -244,11 +244,39 @@ def _scaled_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 def operation(name: str) -> tuple[Structural, Structural]:
     """`standardised` and `scaled` under PyTorch's name."""
     return (
-        Structural(name, ((0, 1), (0,), ()), _standardised_vjp),
-        Structural(name, ((1,), (0,), ()), _scaled_vjp),
+        Structural(name, ((0, 1), (0,), ()), _standardised_vjp, linear=(None, one_by_one(_of_weights))),
+        Structural(name, ((1,), (0,), ()), _scaled_vjp, linear=(one_by_one(_of_scaled), one_by_one(_of_weights))),
     )
 
 
+def _of_weights(w: Tensor, ctx: Context) -> Tensor:
+    """The elements standardised as they were, times other weights and without a bias."""
+    x, layout = ctx.inputs[0], ctx.attrs[0]
+    assert x is not None
+    return make(_affine(array_of(x).astype(np.float64), w, None, _found(ctx), layout), 0)
+
+
+def _of_scaled(x: Tensor, ctx: Context) -> Tensor:
+    layout, weighted, _ = ctx.attrs
+    return _scaled_again(x, _found(ctx), ctx.inputs[1] if weighted else None, layout)
+
+
 _UNITS, _FIXED = operation("NativeLayerNormBackward0")
-_PROJECT = Structural("NativeLayerNormBackwardBackward0", ((1, 2), (0, 1, 2, "z"), (0, 1)), _project_vjp)
-_SLOPES = Structural("NativeLayerNormBackwardBackward0", ((1,), (0, 1)), _slopes_vjp)
+
+
+def _of_projected(g: Tensor, ctx: Context) -> Tensor:
+    x = ctx.inputs[1]
+    assert x is not None
+    return _projected(g, x, ctx.inputs[2] if len(ctx.needs) > 2 else None, ctx.attrs, _found(ctx))
+
+
+def _of_slopes(g: Tensor, ctx: Context) -> Tensor:
+    x = ctx.inputs[1]
+    assert x is not None
+    return _slopes(g, x, ctx.attrs[0], _found(ctx), ctx.attrs[1])
+
+
+_PROJECT = Structural(
+    "NativeLayerNormBackwardBackward0", ((1, 2), (0, 1, 2, "z"), (0, 1)), _project_vjp, linear=(one_by_one(_of_projected),)
+)
+_SLOPES = Structural("NativeLayerNormBackwardBackward0", ((1,), (0, 1)), _slopes_vjp, linear=(one_by_one(_of_slopes),))

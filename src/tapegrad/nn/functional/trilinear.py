@@ -17,7 +17,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.sliding import Windows, columns, computed, fold, parts
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.structural import Context, InBlocks, Structural, apply, one_by_one
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Geometry", "convolve", "correlate", "spread"]
@@ -86,9 +86,27 @@ def _bias_bar(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (g.sum((0, *range(2, array_of(g).ndim))) if ctx.needs[2] else None,)
 
 
-_CONVOLVE = Structural("ConvolutionBackward0", ((1,), (0,), ()), _convolve_vjp)
-_SPREAD = Structural("ConvolutionBackward0", ((1,), (0,), ()), _spread_vjp)
-_CORRELATE = Structural("ConvolutionBackward0", ((1,), (0,)), _correlate_vjp)
+def _linear(form: Any) -> tuple[InBlocks, ...]:
+    """Each of the two factors with the other one as it is, and a bias."""
+
+    def of_first(x: Tensor, ctx: Context) -> Tensor:
+        return form(x, ctx.inputs[1], ctx.attrs)
+
+    def of_second(w: Tensor, ctx: Context) -> Tensor:
+        return form(ctx.inputs[0], w, ctx.attrs)
+
+    return one_by_one(of_first), one_by_one(of_second), _bias_of_many
+
+
+def _bias_of_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    return np.broadcast_to(b_dot.reshape(-1, *(1,) * (len(shape) - 2), b_dot.shape[-1]), (*shape, b_dot.shape[-1]))
+
+
+_CONVOLVE = Structural(
+    "ConvolutionBackward0", ((1,), (0,), ()), _convolve_vjp, linear=_linear(lambda x, w, at: convolve(x, w, None, at))
+)
+_SPREAD = Structural("ConvolutionBackward0", ((1,), (0,), ()), _spread_vjp, linear=_linear(lambda y, w, at: spread(y, w, None, at)))
+_CORRELATE = Structural("ConvolutionBackward0", ((1,), (0,)), _correlate_vjp, linear=_linear(correlate))
 
 
 # Each value is one matrix product a group and element of the batch: channels and taps of the window along one side of the columns,
