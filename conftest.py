@@ -23,6 +23,7 @@ def _names_of_doctests(doctest_namespace: dict[str, Any]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the stress suite at its full sizes and print its table")
+    parser.addoption("--case", default="", help="of tests that go through many cases, only those with these words in their names")
     parser.addoption("--fuzz-seconds", default="120", help="how long the long form of the stress suite makes random programs")
 
 

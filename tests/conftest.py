@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from fresh_processes import PACKAGE, environment
 from hypothesis import HealthCheck, settings
+from many_cases import only
 
 import tapegrad as tg
 from tapegrad.kernels import library
@@ -17,6 +18,10 @@ from tapegrad.kernels import library
 # The first example of a test may compile; no test may depend on how fast the machine is, nor on chance.
 settings.register_profile("tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tapegrad")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    only(config.getoption("--case"))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -10,6 +10,7 @@ import pytest
 from engine_fixtures import assert_values, leaf, numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_cases import each
 from naive import Tape, Variable
 
 import tapegrad as tg
@@ -142,7 +143,7 @@ CONTRIBUTIONS: list[tuple[Callable[[tg.Tensor], tg.Tensor], Callable[[np.ndarray
 
 
 @pytest.mark.parametrize("is_leaf", [True, False])
-@pytest.mark.parametrize(("first", "second"), list(itertools.product(range(len(CONTRIBUTIONS)), repeat=2)))
+@each(("first", "second"), list(itertools.product(range(len(CONTRIBUTIONS)), repeat=2)))
 def test_two_contributions_in_either_order(first: int, second: int, is_leaf: bool) -> None:
     x = leaf(points())
     y = x if is_leaf else tg.sin(x)

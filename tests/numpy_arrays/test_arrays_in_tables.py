@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from many_cases import each
 from operation_case import Case, as_tuple
 
 import tapegrad as tg
@@ -45,7 +45,7 @@ def evaluated(case: Case, kind: type) -> list[np.ndarray]:
     return [t.detach().numpy() for t in [*results, *found]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_functions_give_the_same_for_arrays(case: Case) -> None:
     expected: Any = evaluated(case, tg.Tensor)
     found = evaluated(case, Array)

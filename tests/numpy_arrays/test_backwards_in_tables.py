@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from many_cases import each
 from operation_case import Case, as_tuple
 from test_arrays_in_tables import CASES
 
@@ -37,7 +37,7 @@ def case_of_values(case: Case) -> bool:
     return all(a.ndim for a in case.arrays)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case_of_values(case)], ids=str)
+@each("case", [case for case in CASES if case_of_values(case)], ids=str)
 def test_operations_do_not_depend_on_the_direction_of_memory(case: Case) -> None:
     expected: Any = evaluated(case, False)
     found = evaluated(case, True)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES
+from many_cases import each
 
 import tapegrad as tg
 import tapegrad.numpy
@@ -91,31 +92,31 @@ def statements(text: str) -> Callable[[Any], Callable[[Any], Any]]:
     return make
 
 
-@pytest.mark.parametrize("name", NAMESPACES)
-@pytest.mark.parametrize(("kind", "line"), LINES)
+@each("name", NAMESPACES)
+@each(("kind", "line"), LINES)
 def test_line_has_its_value_and_derivative(kind: str, line: str, name: str) -> None:
     check(expression(line), name, POINTS[kind])
 
 
-@pytest.mark.parametrize("name", NAMESPACES)
-@pytest.mark.parametrize("text", WRITES)
+@each("name", NAMESPACES)
+@each("text", WRITES)
 def test_writes_have_their_value_and_derivative(text: str, name: str) -> None:
     check(statements(text), name, V)
 
 
-@pytest.mark.parametrize(("kind", "line"), REFUSED)
+@each(("kind", "line"), REFUSED)
 def test_what_numpy_has_no_hook_for_works_with_the_namespace(kind: str, line: str) -> None:
     check(expression(line), "tapegrad.numpy", POINTS[kind])
 
 
-@pytest.mark.parametrize(("kind", "line"), REFUSED)
+@each(("kind", "line"), REFUSED)
 def test_what_numpy_has_no_hook_for_says_what_to_write(kind: str, line: str) -> None:
     with pytest.raises((TypeError, RuntimeError), match="differentiat|derivative"):
         tg.grad(lambda x: weighted(parts_of(expression(line)(numpy)(x))))(POINTS[kind])
 
 
-@pytest.mark.parametrize("name", NAMESPACES)
-@pytest.mark.parametrize(("kind", "line"), LOST)
+@each("name", NAMESPACES)
+@each(("kind", "line"), LOST)
 def test_numbers_that_would_lose_the_derivative_are_refused(kind: str, line: str, name: str) -> None:
     with pytest.raises((TypeError, RuntimeError), match="differentiat|derivative"):
         tg.grad(lambda x: weighted(parts_of(expression(line)(NAMESPACES[name])(x))))(POINTS[kind])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_fixtures import leaf, numbers
+from many_cases import each
 
 import tapegrad as tg
 
@@ -15,8 +16,8 @@ SPECIAL = {
     np.float32: [0.0, -0.0, np.nan, np.inf, -np.inf, 1e-45, -1e-45, 1e-38, 3e38, -3e38, 1.0, -1.0],
 }
 REPEATS = {"small": 1, "large": 250}  # 3000 elements take other ways than 12
-every_size = pytest.mark.parametrize("size", REPEATS)
-every_dtype = pytest.mark.parametrize("dtype", SPECIAL)
+every_size = each("size", REPEATS)
+every_dtype = each("dtype", SPECIAL)
 
 
 def special(dtype: Any, size: str = "small") -> np.ndarray:
@@ -72,7 +73,7 @@ EXACT: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], Callable[[np.ndarray], 
 
 @every_dtype
 @every_size
-@pytest.mark.parametrize("name", EXACT)
+@each("name", EXACT)
 def test_values_are_numpys_to_the_sign_of_zero(name: str, size: str, dtype: Any) -> None:
     f, reference = EXACT[name]
     data = special(dtype, size)
@@ -81,7 +82,7 @@ def test_values_are_numpys_to_the_sign_of_zero(name: str, size: str, dtype: Any)
     assert_same(numbers(f(tg.tensor(data, requires_grad=True))), expected)
 
 
-@pytest.mark.parametrize("value", SPECIAL[np.float64])
+@each("value", SPECIAL[np.float64])
 def test_scalars_keep_what_they_are_given(value: float) -> None:
     x = leaf(value)
     for y in (tg.tensor(value), x.clone(), x + (-0.0), x.reshape(1), tg.stack([x]), x.expand(2)[1], -tg.neg(x)):
@@ -91,8 +92,8 @@ def test_scalars_keep_what_they_are_given(value: float) -> None:
 TINY = 5e-324
 
 
-@pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("shape", [(), (3,), (3000,)])
+@each("create_graph", [False, True])
+@each("shape", [(), (3,), (3000,)])
 def test_subnormal_gradients_are_not_flushed(shape: tuple[int, ...], create_graph: bool) -> None:
     x = leaf(np.full(shape, 3.0))
     y = x * (4 * TINY)
@@ -136,8 +137,8 @@ def assigned(x: tg.Tensor) -> tg.Tensor:
     return y
 
 
-@pytest.mark.parametrize("bar", [1.0, 0.0, -0.0, np.inf, np.nan])
-@pytest.mark.parametrize("name", PARTIALS)
+@each("bar", [1.0, 0.0, -0.0, np.inf, np.nan])
+@each("name", PARTIALS)
 def test_an_exactly_zero_factor_wins_and_all_else_is_arithmetic(name: str, bar: float) -> None:
     f, partial = PARTIALS[name]
     for size in REPEATS:
@@ -174,7 +175,7 @@ OVERFLOWING: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", OVERFLOWING)
+@each("name", OVERFLOWING)
 def test_what_float32_cannot_hold_is_infinite_without_a_warning(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -248,28 +249,28 @@ NUMBER_USES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("use", ARRAY_USES)
-@pytest.mark.parametrize("name", REFUSED)
+@each("use", ARRAY_USES)
+@each("name", REFUSED)
 def test_an_array_of_a_foreign_dtype_is_refused_by_name(name: str, use: str) -> None:
     with pytest.raises(TypeError, match=REFUSED[name].dtype.type.__name__):
         ARRAY_USES[use](REFUSED[name])
 
 
-@pytest.mark.parametrize("use", NUMBER_USES)
-@pytest.mark.parametrize("name", [name for name in REFUSED if name != "object"])
+@each("use", NUMBER_USES)
+@each("name", [name for name in REFUSED if name != "object"])
 def test_a_numpy_number_of_a_foreign_dtype_is_refused_by_name(name: str, use: str) -> None:
     number = REFUSED[name][0]
     with pytest.raises((TypeError, ValueError), match=f"{type(number).__name__}|{REFUSED[name].dtype.name}"):
         NUMBER_USES[use](number)
 
 
-@pytest.mark.parametrize("name", [name for name in REFUSED if not name.startswith("uint")])
+@each("name", [name for name in REFUSED if not name.startswith("uint")])
 def test_an_index_of_a_foreign_dtype_is_refused_by_name(name: str) -> None:
     with pytest.raises(IndexError, match="indices.*got"):
         leaf([1.0, 2.0])[REFUSED[name]]
 
 
-@pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64, np.longlong, np.int8])
+@each("dtype", [np.uint16, np.uint32, np.uint64, np.longlong, np.int8])
 def test_numpys_other_integers_index(dtype: Any) -> None:
     x = leaf([1.0, 2.0, 3.0])
     x[np.array([2, 2, 0], dtype)].sum().backward()
@@ -287,7 +288,7 @@ def test_half_precision_is_computed_and_refused_where_it_would_be_tracked() -> N
         tg.tensor(np.array([1.5], np.float16), requires_grad=True) * 2.0
 
 
-@pytest.mark.parametrize("name", ["gather", "index_select", "masked_fill", "masked_select"])
+@each("name", ["gather", "index_select", "masked_fill", "masked_select"])
 def test_places_and_masks_that_are_no_tensors_are_refused_by_name(name: str) -> None:
     x = leaf([1.0, 2.0])
     arguments = {
@@ -300,10 +301,8 @@ def test_places_and_masks_that_are_no_tensors_are_refused_by_name(name: str) -> 
         getattr(x, name)(*arguments[name])
 
 
-@pytest.mark.parametrize("write", [lambda t, n: t.fill_(n), lambda t, n: assign(t, 0, n), lambda t, n: assign(t, [0], n)])
-@pytest.mark.parametrize(
-    ("dtype", "number"), [("int64", 2**70), ("int8", 300), ("uint8", -1), ("int64", np.nan), ("int32", np.inf)]
-)
+@each("write", [lambda t, n: t.fill_(n), lambda t, n: assign(t, 0, n), lambda t, n: assign(t, [0], n)])
+@each(("dtype", "number"), [("int64", 2**70), ("int8", 300), ("uint8", -1), ("int64", np.nan), ("int32", np.inf)])
 def test_a_number_that_an_integer_dtype_cannot_hold_is_not_wrapped_round(write: Any, dtype: str, number: Any) -> None:
     t = tg.zeros(2, dtype=np.dtype(dtype))
     with pytest.raises((RuntimeError, ValueError), match="(?i)overflow"):

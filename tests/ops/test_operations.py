@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_fixtures import numbers
+from many_cases import each
 from numerical import check_gradients
 from operation_case import Case, as_tuple
 
@@ -23,6 +24,7 @@ CASES: list[Case] = [
     case for path in sorted(Path(__file__).parents[1].glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
 ]
 DIFFERENTIABLE = [case for case in CASES if case.order]
+ORDERS = [(case, order) for case in DIFFERENTIABLE for order in range(1, min(case.order, 2) + 1)]
 EXPANDABLE = [case for case in CASES if case.expands and any(a.ndim and a.shape[0] > 1 for a in case.arrays)]
 
 # What a write may answer, and what backward may say after one.
@@ -34,7 +36,6 @@ REFUSALS = (
 )
 
 Gradients = list[np.ndarray]
-over = pytest.mark.parametrize
 
 
 def test_no_two_cases_have_one_name() -> None:
@@ -123,7 +124,7 @@ def assert_same(got: list[Gradients], expected: list[Gradients], rtol: float = 1
             np.testing.assert_allclose(g, e, rtol=0, atol=rtol * scale, err_msg=f"order {level}")
 
 
-@over("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_values_are_those_of_the_reference(case: Case) -> None:
     results = results_at(case, leaves_at(case))
     expected = as_tuple(case.reference(*case.arrays))
@@ -134,7 +135,7 @@ def test_values_are_those_of_the_reference(case: Case) -> None:
         np.testing.assert_allclose(numbers(got), want, rtol=1e-9, atol=1e-11)
 
 
-@over("case", CASES, ids=str)
+@each("case", CASES, ids=str)
 def test_results_are_tracked_where_they_have_derivatives(case: Case) -> None:
     tracked = [result.requires_grad for result in results_at(case, leaves_at(case))]
     kinds = [result.dtype.kind for result in results_at(case, leaves_at(case))]
@@ -142,7 +143,7 @@ def test_results_are_tracked_where_they_have_derivatives(case: Case) -> None:
     assert not any(flag for flag, kind in zip(tracked, kinds, strict=True) if kind != "f")
 
 
-@over("case", DIFFERENTIABLE, ids=str)
+@each("case", DIFFERENTIABLE, ids=str)
 def test_derivatives_agree_with_differences(case: Case) -> None:
     check_gradients(case.call, *case.arrays, order=case.order, tolerance=case.tolerance)
 
@@ -180,18 +181,18 @@ def assert_layout_changes_nothing(case: Case, layout: Callable[[np.ndarray, bool
         assert_same(derivatives(projection(got), views, order), derivatives(projection(expected), copies, order))
 
 
-@over("layout", LAYOUTS)
-@over("case", CASES, ids=str)
+@each("layout", LAYOUTS)
+@each("case", CASES, ids=str)
 def test_strided_operands_are_as_good_as_contiguous_ones(case: Case, layout: str) -> None:
     assert_layout_changes_nothing(case, LAYOUTS[layout])
 
 
-@over("case", EXPANDABLE, ids=str)
+@each("case", EXPANDABLE, ids=str)
 def test_expanded_operands_are_as_good_as_contiguous_ones(case: Case) -> None:
     assert_layout_changes_nothing(case, expanded)
 
 
-@over("case", [case for case in CASES if case.float32], ids=str)
+@each("case", [case for case in CASES if case.float32], ids=str)
 def test_float32_is_kept_and_near(case: Case) -> None:
     single, double = leaves_at(case, tg.float32), leaves_at(case)
     got, expected = results_at(case, single), results_at(case, double)
@@ -253,7 +254,7 @@ def attempts(case: Case, order: int) -> Iterator[Callable[[], list[Gradients]]]:
 
 
 @pytest.mark.point(44)
-@over(("case", "order"), [(case, order) for case in DIFFERENTIABLE for order in range(1, min(case.order, 2) + 1)], ids=str)
+@each(("case", "order"), ORDERS, ids=lambda pair: f"{pair[0]}, order {pair[1]}")
 def test_a_later_write_is_refused_or_harmless(case: Case, order: int) -> None:
     leaves, inner = inner_operands(case)
     expected = derivatives(projection(results_at(case, inner)), leaves, order)[-1:]
@@ -262,7 +263,7 @@ def test_a_later_write_is_refused_or_harmless(case: Case, order: int) -> None:
 
 
 @pytest.mark.point(44)
-@over("case", DIFFERENTIABLE, ids=str)
+@each("case", DIFFERENTIABLE, ids=str)
 def test_a_result_written_before_its_use_has_the_derivatives_of_the_new_value(case: Case) -> None:
     def gradients(victim: int, scale: Callable[[tg.Tensor], tg.Tensor]) -> list[Gradients]:
         leaves, inner = inner_operands(case)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_fixtures import leaf, numbers
+from many_cases import each
 
 import tapegrad as tg
 
@@ -64,9 +65,9 @@ WRITES: dict[str, Callable[[tg.Tensor], object]] = {
 
 
 @pytest.mark.point(44)
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("victim", VICTIMS)
-@pytest.mark.parametrize("name", OPERATIONS)
+@each("write", WRITES)
+@each("victim", VICTIMS)
+@each("name", OPERATIONS)
 def test_write_raises_at_backward_or_does_no_harm(name: str, victim: str, write: str) -> None:
     leaves = [leaf([[0.5, 1.25], [2.0, 0.75]]), leaf([[1.5, 0.25], [1.0, 3.0]])]
     inner = [x * 1.0 for x in leaves]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, live_rows, node_name, numbers
+from many_cases import each
 
 import tapegrad as tg
 from tapegrad.ops.elementwise import FORMS, FUNCTIONS
@@ -55,35 +56,35 @@ def compiled(name: str) -> Callable[..., tg.Tensor]:
     return FUNCTIONS[name]
 
 
-@pytest.mark.parametrize(("opcode", "name"), UNARY)
+@each(("opcode", "name"), UNARY)
 def test_scalar_values_are_those_of_the_python_form(opcode: int, name: str) -> None:
     xs = points(opcode, 0)
     assert_same_bits([compiled(name)(tg.tensor(x)).item() for x in xs], [python_value(opcode, x) for x in xs])
 
 
-@pytest.mark.parametrize(("opcode", "name"), BINARY)
+@each(("opcode", "name"), BINARY)
 def test_scalar_values_of_two_operands_are_those_of_the_python_form(opcode: int, name: str) -> None:
     pairs = [(x, y) for x in points(opcode, 0)[::2] for y in points(opcode, 1)[::2]]
     got = [compiled(name)(tg.tensor(x), tg.tensor(y)).item() for x, y in pairs]
     assert_same_bits(got, [python_value(opcode, x, y) for x, y in pairs])
 
 
-@pytest.mark.parametrize(("opcode", "name"), UNARY)
+@each(("opcode", "name"), UNARY)
 def test_small_arrays_have_the_values_of_the_python_form(opcode: int, name: str) -> None:
     x = tg.tensor(points(opcode, 0))
     assert_same_bits(numbers(compiled(name)(x)), numbers(FORMS[opcode](x)))
 
 
-@pytest.mark.parametrize("shapes", [("array", "array"), ("array", "number"), ("number", "array")], ids="-".join)
-@pytest.mark.parametrize(("opcode", "name"), BINARY)
+@each("shapes", [("array", "array"), ("array", "number"), ("number", "array")], ids="-".join)
+@each(("opcode", "name"), BINARY)
 def test_small_arrays_of_two_operands_have_the_values_of_the_python_form(opcode: int, name: str, shapes: tuple[str, str]) -> None:
     x, y = (tg.tensor(points(opcode, k) if shape == "array" else points(opcode, k)[-1]) for k, shape in enumerate(shapes))
     assert_same_bits(numbers(compiled(name)(x, y)), numbers(FORMS[opcode](x, y)))
 
 
-@pytest.mark.parametrize("other", [2, 2.5, -1, 0, True, np.float64(1.5), np.float32(0.5), np.int64(3)], ids=repr)
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5, 2.5]], ids=["scalar", "array"])
-@pytest.mark.parametrize("operator", OPERATORS)
+@each("other", [2, 2.5, -1, 0, True, np.float64(1.5), np.float32(0.5), np.int64(3)], ids=repr)
+@each("start", [1.5, [0.5, 1.5, 2.5]], ids=["scalar", "array"])
+@each("operator", OPERATORS)
 def test_numbers_on_the_right(operator: str, start: Any, other: Any) -> None:
     x = leaf(start)
     with np.errstate(all="ignore"):
@@ -91,9 +92,9 @@ def test_numbers_on_the_right(operator: str, start: Any, other: Any) -> None:
     assert_values(getattr(x, f"__{operator}__")(other), expected)
 
 
-@pytest.mark.parametrize("other", [2, 2.5, True, np.float64(1.5), np.int64(3)], ids=repr)
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5, 2.5]], ids=["scalar", "array"])
-@pytest.mark.parametrize("operator", OPERATORS)
+@each("other", [2, 2.5, True, np.float64(1.5), np.int64(3)], ids=repr)
+@each("start", [1.5, [0.5, 1.5, 2.5]], ids=["scalar", "array"])
+@each("operator", OPERATORS)
 def test_numbers_on_the_left(operator: str, start: Any, other: Any) -> None:
     x = leaf(start)
     expected = getattr(np.asarray(start, np.float64), f"__r{operator}__")(np.float64(other))
@@ -105,8 +106,8 @@ def test_integers_too_large_for_a_float_raise() -> None:
         leaf(1.0) * 10**400
 
 
-@pytest.mark.parametrize("other", ["1", None, [1.0], object()], ids=["str", "None", "list", "object"])
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+@each("other", ["1", None, [1.0], object()], ids=["str", "None", "list", "object"])
+@each("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
 def test_what_is_no_operand_raises_and_records_nothing(start: Any, other: Any) -> None:
     x = leaf(start)
     y = x * 1.0
@@ -158,10 +159,10 @@ def test_operands_of_other_threads_modes_are_recorded() -> None:
     assert results == [True, False]
 
 
-@pytest.mark.parametrize(
+@each(
     ("y", "name"), [(2, "PowBackward0"), (3.0, "PowBackward0"), (0.5, "PowBackward0"), (-1, "PowBackward0"), (2.5, "PowBackward0")]
 )
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+@each("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
 def test_powers_of_numbers(start: Any, y: float, name: str) -> None:
     x = leaf(start)
     power = x**y
@@ -187,8 +188,8 @@ def element() -> tg.Tensor:
     return (leaf([1.5, 2.5]) * 1.0)[0]
 
 
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5], None], ids=["scalar", "array", "element"])
-@pytest.mark.parametrize("what", REFERENCES)
+@each("start", [1.5, [0.5, 1.5], None], ids=["scalar", "array", "element"])
+@each("what", REFERENCES)
 def test_no_reference_is_lost_or_kept(what: str, start: Any) -> None:
     operate = REFERENCES[what]
     x, y = (element() if start is None else leaf(start) for _ in range(2))
@@ -212,8 +213,8 @@ FORMS_OF_TWO: dict[str, Callable[..., tg.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS_OF_TWO)
-@pytest.mark.parametrize(("opcode", "name"), [(k, name) for k, name in BINARY if None not in RULES[k].partials])
+@each("form", FORMS_OF_TWO)
+@each(("opcode", "name"), [(k, name) for k, name in BINARY if None not in RULES[k].partials])
 def test_elements_of_a_computed_vector_are_operands_like_numbers(opcode: int, name: str, form: str) -> None:
     at = [float(np.random.default_rng(opcode).uniform(*bounds)) for bounds in RULES[opcode].domain]
     x, a, b = leaf(at), leaf(at[0]), leaf(at[1])
@@ -240,8 +241,8 @@ def test_an_element_written_later_had_the_value_that_was_used() -> None:
     assert x.grad.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
-@pytest.mark.parametrize("what", REFERENCES)
+@each("start", [1.5, [0.5, 1.5]], ids=["scalar", "array"])
+@each("what", REFERENCES)
 def test_leaves_used_for_the_first_time_get_their_gradient(what: str, start: Any) -> None:
     operate = REFERENCES[what]
     x, y = leaf(start), leaf(start)

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 from engine_fixtures import central_difference, numbers
+from many_cases import each
 from rule_samples import (
     PUBLIC,
     STEP,
@@ -26,7 +26,7 @@ import tapegrad as tg
 from tapegrad.rules.table import RULES
 
 grad = tg.autograd.grad
-every_rule = pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))
+every_rule = each("rule", PUBLIC, ids=names(PUBLIC))
 
 # Values by other means, for what neither `math` nor NumPy has under the same name.
 ORACLES: dict[str, Callable[..., float]] = {
@@ -63,7 +63,7 @@ def oracle(name: str) -> Callable[..., float] | None:
 WITH_ORACLE = [rule for rule in PUBLIC if oracle(rule.name) is not None]
 
 
-@pytest.mark.parametrize("rule", WITH_ORACLE, ids=names(WITH_ORACLE))
+@each("rule", WITH_ORACLE, ids=names(WITH_ORACLE))
 def test_value_agrees_with_another_implementation(rule: Rule) -> None:
     expected = [float(oracle(rule.name)(*point)) for point in points(rule)]
     np.testing.assert_allclose([value(rule, *point) for point in points(rule)], expected, rtol=1e-8, atol=1e-12)
@@ -275,7 +275,7 @@ def test_float32_scalars_have_float32_gradients(rule: Rule) -> None:
     assert all(g.dtype == tg.float32 for g in got)
 
 
-@pytest.mark.parametrize("create_graph", [False, True], ids=["swept", "recorded"])
+@each("create_graph", [False, True], ids=["swept", "recorded"])
 @every_rule
 def test_float32_scalars_have_the_gradients_of_float64_ones(rule: Rule, create_graph: bool) -> None:
     for point in points(rule):
@@ -286,7 +286,7 @@ def test_float32_scalars_have_the_gradients_of_float64_ones(rule: Rule, create_g
         np.testing.assert_allclose([g.item() for g in got], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("create_graph", [False, True], ids=["swept", "recorded"])
+@each("create_graph", [False, True], ids=["swept", "recorded"])
 @every_rule
 def test_float32_scalar_among_float64_scalars_has_its_gradient(rule: Rule, create_graph: bool) -> None:
     point = rounded(points(rule)[0])
@@ -316,7 +316,7 @@ def test_float32_second_order_is_the_rounded_one(rule: Rule) -> None:
 WITH_METHOD = [rule for rule in PUBLIC if rule.partials[0] is not None and hasattr(tg.Tensor, rule.name)]
 
 
-@pytest.mark.parametrize("rule", WITH_METHOD, ids=names(WITH_METHOD))
+@each("rule", WITH_METHOD, ids=names(WITH_METHOD))
 def test_method_equals_function(rule: Rule) -> None:
     first, *others = operands(rule, columns(rule))
     assert getattr(first, rule.name)(*others).tolist() == call(rule, [first, *others]).tolist()

@@ -6,12 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, numbers
+from many_cases import each
 from rule_samples import PUBLIC, Rule, call, columns, differentiable, edge_columns, edge_points, names, operands, points
 
 import tapegrad as tg
 
 grad = tg.autograd.grad
-every_rule = pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))
+every_rule = each("rule", PUBLIC, ids=names(PUBLIC))
 
 
 def gradients(rule: Rule, values: list[np.ndarray] | tuple[float, ...], create_graph: bool = False) -> list[np.ndarray]:
@@ -154,7 +155,7 @@ CONVENTIONS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = 
 
 
 @pytest.mark.point(78, 79, 80)
-@pytest.mark.parametrize("name", CONVENTIONS)
+@each("name", CONVENTIONS)
 def test_scalar_derivative_at_a_kink(name: str) -> None:
     f, at, expected = CONVENTIONS[name]
     x = leaf(at)
@@ -162,7 +163,7 @@ def test_scalar_derivative_at_a_kink(name: str) -> None:
 
 
 @pytest.mark.point(78, 79, 80)
-@pytest.mark.parametrize("name", CONVENTIONS)
+@each("name", CONVENTIONS)
 def test_array_derivative_at_a_kink(name: str) -> None:
     f, at, expected = CONVENTIONS[name]
     x = leaf([at, at])
@@ -170,7 +171,7 @@ def test_array_derivative_at_a_kink(name: str) -> None:
 
 
 @pytest.mark.point(78, 79, 80)
-@pytest.mark.parametrize("name", CONVENTIONS)
+@each("name", CONVENTIONS)
 def test_recorded_derivative_at_a_kink(name: str) -> None:
     f, at, expected = CONVENTIONS[name]
     x = leaf([at, at])
@@ -268,8 +269,8 @@ def start(array: bool) -> tg.Tensor:
 
 
 @pytest.mark.point(81)
-@pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
-@pytest.mark.parametrize("name", MASKED)
+@each("array", [False, True], ids=["scalar", "array"])
+@each("name", MASKED)
 def test_masked_branch_leaves_the_first_derivative_alone(name: str, array: bool) -> None:
     f, first, _ = MASKED[name]
     x = start(array)
@@ -277,8 +278,8 @@ def test_masked_branch_leaves_the_first_derivative_alone(name: str, array: bool)
 
 
 @pytest.mark.point(81)
-@pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
-@pytest.mark.parametrize("name", MASKED)
+@each("array", [False, True], ids=["scalar", "array"])
+@each("name", MASKED)
 def test_masked_branch_leaves_the_recorded_derivative_alone(name: str, array: bool) -> None:
     f, first, _ = MASKED[name]
     x = start(array)
@@ -286,8 +287,8 @@ def test_masked_branch_leaves_the_recorded_derivative_alone(name: str, array: bo
 
 
 @pytest.mark.point(81)
-@pytest.mark.parametrize("array", [False, True], ids=["scalar", "array"])
-@pytest.mark.parametrize("name", MASKED)
+@each("array", [False, True], ids=["scalar", "array"])
+@each("name", MASKED)
 def test_masked_branch_leaves_the_second_derivative_alone(name: str, array: bool) -> None:
     f, _, second = MASKED[name]
     x = start(array)
@@ -296,7 +297,7 @@ def test_masked_branch_leaves_the_second_derivative_alone(name: str, array: bool
     assert_values(got, np.full(x.shape, second), atol=1e-15)
 
 
-@pytest.mark.parametrize("name", MASKED)
+@each("name", MASKED)
 def test_branches_are_differentiated_where_they_are_taken(name: str) -> None:
     f = MASKED[name][0]
     x, step = 1.3, 1e-6

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from bad_calls import BAD, operands
 from engine_fixtures import assert_values, leaf, live_rows
+from many_cases import each
 
 import tapegrad as tg
 
-every_bad_call = pytest.mark.parametrize("name", BAD)
+every_bad_call = each("name", BAD)
 
 
 @pytest.mark.point(94, 95)
@@ -49,7 +50,7 @@ def test_values_and_gradients_survive_a_bad_call(name: str) -> None:
     assert given.x.tolist() == [1.0, 2.0, 3.0] and given.y.tolist() == [2.0, 4.0, 6.0] and given.x.grad is None
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@each("value", [np.nan, np.inf, -np.inf])
 def test_non_finite_values_are_data_and_no_error(value: float) -> None:
     x = leaf([value, 2.0])
     (x * tg.exp(-x * x)).sum().backward()
@@ -59,8 +60,8 @@ def test_non_finite_values_are_data_and_no_error(value: float) -> None:
 FUNCTIONS = "exp sin relu sum mean prod max amax var std norm logsumexp cumsum argmax clone t flatten ravel squeeze"
 
 
-@pytest.mark.parametrize("value", [[1.0], "a"], ids=["list", "string"])
-@pytest.mark.parametrize("name", FUNCTIONS.split())
+@each("value", [[1.0], "a"], ids=["list", "string"])
+@each("name", FUNCTIONS.split())
 def test_function_of_something_else_than_a_tensor_raises(name: str, value: object) -> None:
     with pytest.raises(TypeError, match=type(value).__name__):
         getattr(tg, name)(value)
@@ -69,7 +70,7 @@ def test_function_of_something_else_than_a_tensor_raises(name: str, value: objec
 NON_FINITE = "sum mean prod max min amax var std norm logsumexp softmax log_softmax cumsum cumprod"
 
 
-@pytest.mark.parametrize("name", NON_FINITE.split())
+@each("name", NON_FINITE.split())
 def test_reduction_of_non_finite_values_neither_warns_nor_raises(name: str) -> None:
     x = leaf([np.inf, -np.inf, np.nan, 1e308, 1e308])
     needs_axis = name in ("logsumexp", "softmax", "log_softmax", "cumsum", "cumprod")
