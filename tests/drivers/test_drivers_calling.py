@@ -517,3 +517,16 @@ def test_writes_to_the_argument_leave_the_caller_alone() -> None:
     x = np.array([1.0, 2.0])
     assert tg.grad(f)(x).tolist() == [10.0, 4.0]
     assert x.tolist() == [1.0, 2.0]
+
+
+def test_variable_that_the_function_kept_has_no_gradient_afterwards() -> None:
+    kept = []
+    tg.grad(lambda x: kept.append(x) or (x * x).sum())(np.arange(3.0))
+    assert kept[0].grad is None
+
+
+def test_gradient_is_the_callers_own() -> None:
+    gradient = tg.grad(lambda x: x.sum())
+    first = gradient(np.zeros(3))
+    first += 7.0
+    assert gradient(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]

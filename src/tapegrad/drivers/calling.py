@@ -8,21 +8,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.containers import Node, flatten, refuse_computed_attributes, restore
-from tapegrad.drivers.leaves import (
-    Argnums,
-    Call,
-    check_argnums,
-    is_compiled,
-    is_tracked,
-    plain_tree,
-    recorder_of,
-    takes_tensors,
-    tensor_like,
-)
+from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, is_tracked, plain_tree, recorder_of, tensor_like
 from tapegrad.numpy_arrays.array import Array
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
-from tapegrad.tensors.tensor import Tensor, is_recording, register_leaf
+from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
 
 __all__ = ["call", "refuse_written"]
 
@@ -30,7 +20,7 @@ ndarray = np.ndarray
 
 
 def call(
-    f: Callable[..., Any],
+    f: Callable[..., Any] | Callee,
     args: Sequence[Any],
     kwargs: dict[str, Any],
     argnums: Argnums,
@@ -45,6 +35,7 @@ def call(
     Parameters
     ----------
     f : callable
+        Or what was made of it once, for many calls.
     args, kwargs
         Its arguments; those that `argnums` does not name are passed as they are.
     argnums : int or sequence of int
@@ -64,13 +55,16 @@ def call(
     TypeError
         If an argument cannot be differentiated by, or the function does not return a pair where it should.
     """
-    if is_compiled(f) and not (is_recording() and is_tracked((tuple(args), kwargs))):
-        from tapegrad.drivers.compiled import compiled_call
+    callee = f if isinstance(f, Callee) else Callee(f)
+    record = callee.record
+    if callee.compiled:
+        if not (is_recording() and is_tracked((tuple(args), kwargs))):
+            from tapegrad.drivers.compiled import compiled_call
 
-        return compiled_call(f, args, kwargs, argnums, has_aux, name, second, along)
+            return compiled_call(callee.function, args, kwargs, argnums, has_aux, name, second, along)
+        record = recorder_of(record)
     if not is_recording():
-        return with_recording(call, f, args, kwargs, argnums, has_aux, name, False, True)
-    record = recorder_of(f)
+        return with_recording(call, callee, args, kwargs, argnums, has_aux, name, False, True)
     made = Call()
     made.recording = None
     made.inside = not cut and untracked_values.depth() > 0
@@ -83,12 +77,10 @@ def call(
         arguments[0] = leaf
     else:
         _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
-    wanted = Tensor if takes_tensors(f) else Array
     for leaf in made.leaves:
-        leaf.__class__ = wanted
-        if leaf._row < 0:
-            register_leaf(leaf)  # here for all, since an operation that meets a new leaf has to be begun twice
-            leaf._meta.leaf.of_call = True  # type: ignore[union-attr]
+        leaf.__class__ = callee.kind
+        if leaf._row < 0:  # here for all, since an operation that meets a new leaf has to be begun twice
+            register_new_leaf(leaf, meta_of(leaf)).of_call = True
     output, places = untracked_values.watched(record, arguments, kwargs)
     made.aux = None
     if has_aux:

@@ -10,11 +10,14 @@ import numpy as np
 
 from tapegrad.autograd.sweep import sweep_towards
 from tapegrad.drivers.calling import call
-from tapegrad.drivers.leaves import Argnums, Call, is_compiled, is_tracked, plain, recorder_of
-from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, wrap
+from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_tracked, plain, recorder_of
+from tapegrad.engine import layout as at
+from tapegrad.tape.tape import TAPE, words_of
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, meta_of, wrap
 
 __all__ = ["elementwise_grad", "grad", "gradients", "scalar_output", "value_and_grad"]
+
+_words = words_of(TAPE.header)
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -83,16 +86,17 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     >>> tg.value_and_grad(power)(2.0, 3)
     (8.0, 12.0)
     """
+    callee = Callee(f)
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        made = call(f, args, kwargs, argnums, has_aux, "grad")
+        made = call(callee, args, kwargs, argnums, has_aux, "grad")
         output = scalar_output(made, "grad")
         found = made.finished(gradients(made, output))
         value = plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
 
-    if is_compiled(f) and not has_aux:
+    if callee.compiled and not has_aux:
         from tapegrad.drivers.compiled import compiled_gradient
 
         return compiled_gradient(f, argnums, value_and_gradient)
@@ -239,12 +243,24 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
     found = None
     if output._row > 0 and not TAPE.anomalies:
+        if _words[at.LEAVES] == 1 and (gradient := _of_the_only_leaf(output, leaves[0])) is not None:
+            return [gradient]
         found = sweep_towards(output._row, leaves)
     if found is None:
         from tapegrad.autograd.entry_points import grad as tensor_grad
 
         return list(tensor_grad(output, leaves, materialize_grads=True))
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
+
+
+def _of_the_only_leaf(output: Tensor, leaf: Tensor) -> Any:
+    """The gradient where no other leaf is on the tape that a pass could reach; None, with nothing done, if there is more to do."""
+    meta = meta_of(leaf)
+    if meta.hooks is not None or meta.grad is not None or meta.left:
+        return None
+    output.backward()
+    found, meta.grad = meta.grad, None
+    return _zeros(leaf) if found is None else found._data
 
 
 def _zeros(leaf: Tensor) -> np.ndarray:

@@ -11,13 +11,14 @@ import numpy as np
 from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.drivers.containers import Structure, flatten, restore
-from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.tensors.number_entries import NumberEntries
 from tapegrad.tensors.tensor import FLOATS, Meta, Tensor, make
 
 __all__ = [
     "Argnums",
     "Call",
+    "Callee",
     "check_argnums",
     "copied",
     "finish",
@@ -26,7 +27,6 @@ __all__ = [
     "plain",
     "plain_tree",
     "recorder_of",
-    "takes_tensors",
     "tensor_like",
 ]
 
@@ -128,6 +128,33 @@ def recorder_of(f: Callable[..., Any]) -> Callable[..., Any]:
             f"{f.__name__} is made by numba.vectorize, which is not recorded; write a loop or array code with numba.njit"
         )
     return f
+
+
+class Callee:
+    """A function as drivers call it, looked at once.
+
+    Attributes
+    ----------
+    function : callable
+    compiled : bool
+        Whether it is a compiled function of Numba's.
+    record : callable
+        What records its operations; not of a compiled one, whose own recording is asked for with `recorder_of` where it is needed.
+    kind : type
+        Of what it is given: tensors for modules of layers, else arrays.
+
+    Raises
+    ------
+    TypeError
+        As `recorder_of`.
+    """
+
+    __slots__ = ("compiled", "function", "kind", "record")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.compiled = function, is_compiled(function)
+        self.record = function if self.compiled else recorder_of(function)
+        self.kind: type[Tensor] = Tensor if takes_tensors(function) else Array
 
 
 def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:

@@ -17,11 +17,11 @@ from tapegrad.engine.objects import (
     clear_error,
     data_of,
     handle_of,
+    is_common,
     length_of_tuple,
     new_integer,
     new_tuple,
     set_item_of_tuple,
-    type_of,
 )
 from tapegrad.engine.plan import begin, forget
 from tapegrad.engine.structs import sweep_at
@@ -163,7 +163,7 @@ def passed(tape, sweep, owner):
 def backward_method(tape, t, arguments, named):
     """The method `backward`: compiled without arguments, and else its Python form. A new reference; 0 if that raised."""
     address, owner = tape.idle_sweep, tape.idle_owner
-    common = named == 0 and length_of_tuple(arguments) == 0 and address != 0 and type_of(t) == tape.tensor_type
+    common = named == 0 and length_of_tuple(arguments) == 0 and address != 0 and is_common(tape, t)
     if common and tape.reshaped == 0 and tape.tensor_type == tape.plain_tensor:
         sweep = sweep_at(address)
         tape.idle_sweep = 0

@@ -103,12 +103,16 @@ def type_of(obj):
 
 
 @inline
+def is_common(tape, obj):
+    """Whether an object is a tensor or an array, and of no other subclass."""
+    kind, wanted = type_of(obj), tape.tensor_type
+    return kind == wanted or (kind == tape.array_class and wanted == tape.tensor_class)
+
+
+@inline
 def is_tensor(tape, obj):
     """Whether an object is a tensor, or of a subclass."""
-    kind, wanted = type_of(obj), tape.tensor_type
-    if kind == wanted or (kind == tape.array_class and wanted == tape.tensor_class):
-        return True
-    return kind != tape.float_type and is_subtype(kind, wanted) != 0
+    return is_common(tape, obj) or (type_of(obj) != tape.float_type and is_subtype(type_of(obj), tape.tensor_type) != 0)
 
 
 @inline

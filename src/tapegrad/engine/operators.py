@@ -47,6 +47,7 @@ from tapegrad.engine.objects import (
     has_error,
     integer_value,
     is_collected,
+    is_common,
     is_tensor,
     length_of_tuple,
     new_array,
@@ -388,7 +389,7 @@ def sum_of(tape, x):
     tracking = recording(tape)  # first, because this may run Python
     if tracking < 0:
         return -1
-    if type_of(x) != tape.tensor_type:
+    if not is_common(tape, x):
         return 0
     t = new_tensor(tape)
     if t == 0:
@@ -415,7 +416,7 @@ def sum_method(tape, x, arguments, named):
     if length_of_tuple(arguments) == 0 and named == 0:
         t = sum_of(tape, x)
         if t != 0:
-            return 0 if t == -1 else t
+            return 0 if t == -1 else as_operand(tape, 1, x, x, t)
     return call_python_form(tape.sum_form, x, arguments, named)
 
 

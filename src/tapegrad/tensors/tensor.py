@@ -307,23 +307,29 @@ def register_leaf(t: Tensor) -> None:
             "destructor of another object in the cycle, or a hook, uses it all the same: let that hold tensor.detach(), or hold "
             "the tensor elsewhere."
         )
-    if type(t._data) is not float:
-        check_adjoint(t._data.size)
     with _leaf_lock:
         if t._row > 0:
             return  # another thread was first
-        link = LeafLink(t)
-        link.data = t._data
-        while True:
-            record = TAPE.leaf_row if type(t._data) is float else TAPE.array_leaf_row
-            handle = record(TAPE.address, id(link), id(t._data))
-            if handle > 0:
-                break
-            TAPE.make_room(8, 128)
-        meta.leaf = link
-        t._row = handle
+        register_new_leaf(t, meta)
         if meta.hooks is not None:  # the leaf had another row before
-            meta.hooks.move(handle)
+            meta.hooks.move(t._row)
+
+
+def register_new_leaf(t: Tensor, meta: Meta) -> LeafLink:
+    """The same for a leaf that no other thread knows yet; how its row finds it."""
+    data = t._data
+    link = LeafLink(t)
+    link.data = data
+    record = TAPE.leaf_row
+    if data.__class__ is not float:
+        if data.size > MOST_TRACKED:
+            check_adjoint(data.size)
+        record = TAPE.array_leaf_row
+    while (handle := record(TAPE.address, id(link), id(data))) <= 0:
+        TAPE.make_room(8, 128)
+    meta.leaf = link
+    t._row = handle
+    return link
 
 
 def leave_row(t: Tensor, row: int) -> None:

@@ -37,10 +37,7 @@ class Places(list[str]):
 
     written = ""
     decided: list[Any] | None = None
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.left: list[Any] = []
+    left: list[Any]
 
 
 class _Thread(threading.local):
@@ -79,7 +76,7 @@ def watched(
     places = Places()
     if decisions:
         decisions_in_use = True
-        places.decided = []
+        places.decided, places.left = [], []
     before = _thread.places
     try:
         _thread.places = [*before, places]
