@@ -92,10 +92,10 @@ def _whole_or_axes(name: str) -> Callable[..., Any]:
 
 # Methods that are NumPy's functions, whose meaning for tensors is NumPy's.
 FUNCTIONS = (
-    "all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot mean nonzero prod ptp ravel "
+    "all any argmax argmin argpartition argsort choose clip cumprod cumsum diagonal dot nonzero ptp ravel "
     "repeat round searchsorted squeeze std swapaxes take trace var"
 )
-WHOLE = "sum max min"
+WHOLE = "sum max min mean prod"
 # Methods and attributes of this room's other files.
 OWN = {
     "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
@@ -155,6 +155,7 @@ def _as_tensors_have_it(name: str) -> Any:
     return wraps(attribute)(_giving_arrays(name)) if callable(attribute) else attribute
 
 
+_REDUCTIONS = frozenset([np.sum, np.max, np.min, np.mean, np.prod])
 _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the ufuncs that they stand for
 
 
@@ -169,6 +170,8 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    if not kwargs and len(args) == 1 and function in _REDUCTIONS and args[0].__class__ is Array and args[0]._row:
+        return getattr(args[0], function.__name__)()
     return look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
 
 

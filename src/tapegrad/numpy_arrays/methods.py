@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
 from tapegrad.numpy_arrays.untracked import PAIRS, constant, is_tracked, plain, values_of, write_constants
-from tapegrad.numpy_protocol.functions import copy_in_order
+from tapegrad.numpy_protocol.functions import COUNTERPARTS, copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
 from tapegrad.surface.attributes import base as base_of
@@ -182,6 +182,8 @@ def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -
         If the number of elements is another.
     """
     lengths = shape[0] if len(shape) == 1 else shape
+    if x._row and not copy and is_recording():
+        return as_arrays(COUNTERPARTS["reshape"](x, lengths, order))
     return np.reshape(as_arrays(clone(x)) if copy else x, lengths, order=order)  # type: ignore[call-overload]
 
 

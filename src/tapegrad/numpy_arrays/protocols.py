@@ -21,7 +21,9 @@ from tapegrad.tensors.tensor import Tensor, is_recording
 
 __all__ = ["array_function", "array_ufunc"]
 
-WRITTEN = ("out", "overwrite_input", "copy")  # names of arguments that let NumPy's functions write into what they are given
+WRITTEN = frozenset(
+    ["out", "overwrite_input", "copy"]
+)  # names of arguments that let NumPy's functions write into what they are given
 
 
 def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -87,6 +89,8 @@ def _apart_from_output(function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     Into our memory nothing may be written unseen: rows may have saved it.
     """
     first, names = _written_names(function)
+    if len(args) <= first and WRITTEN.isdisjoint(kwargs):
+        return None, args, kwargs
     if len(args) > first:
         kwargs = kwargs | dict(zip(names, args[first:], strict=False))
         args = args[:first]
@@ -103,7 +107,7 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     """Functions that are no ufuncs."""
     if function in OF_ARRAYS:
         return as_arrays(OF_ARRAYS[function](*args, **kwargs))
-    if kwargs or len(args) > 1:
+    if kwargs or len(args) > _written_names(function)[0]:
         out, args, kwargs = _apart_from_output(function, args, kwargs)
         if out is not None:
             return written(out, array_function(x, function, types, apart(args, out), kwargs))

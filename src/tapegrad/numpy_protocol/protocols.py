@@ -25,7 +25,7 @@ from tapegrad.ops.elementwise import deliver_to
 from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.surface.tensor_methods import OnTheClass
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make
+from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make
 
 __all__ = ["array_function", "array_ufunc"]
 
@@ -155,6 +155,8 @@ def function_for(function: Any) -> Callable[..., Any]:
     NotCovered
         If none has it.
     """
+    if function in FUNCTIONS:
+        return FUNCTIONS[function]
     for place in TABLES:
         if place not in _read:
             FUNCTIONS.update({_found(name): own for name, own in look_up(place).items() if _found(name)})
@@ -239,11 +241,15 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
     RuntimeError
         If ``out=`` is given and something is tracked.
     """
-    if not all(issubclass(kind, (Tensor, np.ndarray)) for kind in types):
-        return NotImplemented
-    kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
-    out = kwargs.pop("out", None)
+    for kind in types:
+        if kind not in KINDS and kind is not np.ndarray and not issubclass(kind, (Tensor, np.ndarray)):
+            return NotImplemented
+    out = None
     try:
+        if not kwargs and function in _simple and len(args) <= _simple[function][1]:
+            return _simple[function][0](*args)
+        kwargs = {name: value for name, value in kwargs.items() if value is not np._NoValue}
+        out = kwargs.pop("out", None)
         result = _call(function, *args, **kwargs)
     except NotCovered as why:
         raise TypeError(_advice(f"{function.__module__}.{function.__name__}", str(why))) from None
@@ -268,6 +274,9 @@ def _plain(x: Any) -> Any:
     return as_operand(x if isinstance(x, (np.generic, np.ndarray)) else np.asarray(x))
 
 
+_simple: dict[Any, tuple[Callable[..., Any], float]] = {}  # what tables had, and how many arguments it takes by position
+
+
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What the tables have for a NumPy function, called with NumPy's arguments."""
     of_values = VALUES[function]
@@ -275,6 +284,7 @@ def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
         return of_values(*args, **kwargs)
     own = function_for(function)
     names, positional = _taken(own)
+    _simple[function] = own, positional
     if len(args) > positional:
         raise NotCovered("fewer of its arguments than given can be given by position")
     check_arguments(names, kwargs)
