@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+from many_cases import each
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
@@ -24,7 +25,7 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", TAKEN)
+@each("way", TAKEN)
 def test_a_constant_that_numpy_got_hold_of_cannot_be_written_unseen(way: str) -> None:
     def f(x: Any) -> Any:
         c = np.ones_like(x)
@@ -57,7 +58,7 @@ c = np.full_like(x + 0j, 2j); c[1] *= x[0] | c = np.empty_like(x + 0j); c[:] = x
 """
 
 
-@pytest.mark.parametrize("text", [part.strip() for line in COMPLEX.strip().splitlines() for part in line.split(" | ")])
+@each("text", [part.strip() for line in COMPLEX.strip().splitlines() for part in line.split(" | ")])
 def test_complex_numbers_are_written_as_numpy_writes_them(text: str) -> None:
     code = compile(text, text, "exec")
 
@@ -72,7 +73,7 @@ def test_complex_numbers_are_written_as_numpy_writes_them(text: str) -> None:
     np.testing.assert_allclose(gradient, np.array(step) / 2e-5, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("text", ["c[0] = x[0]", "c[:] = x", "c[[0, 1]] = np.fft.fft(x)[:2]", "c += x", "c.fill(x[0])"])
+@each("text", ["c[0] = x[0]", "c[:] = x", "c[[0, 1]] = np.fft.fft(x)[:2]", "c += x", "c.fill(x[0])"])
 def test_constants_of_complex_numbers_say_how_to_hold_what_is_differentiated(text: str) -> None:
     with pytest.raises(TypeError, match=r"np\.zeros_like\(x \+ 0j\)"):
         tg.grad(lambda x: exec(text, {"np": np, "x": x, "c": tnp.zeros(3, dtype=complex)}) or x.sum())(X)
@@ -99,7 +100,7 @@ SCIPY: list[tuple[str, Callable[[Any], Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "call"), SCIPY, ids=[name for name, _ in SCIPY])
+@each(("name", "call"), SCIPY)
 def test_functions_of_scipy_without_a_hook_name_what_to_write(name: str, call: Callable[[Any], Any]) -> None:
     with pytest.raises(RuntimeError, match=f"write .*{name}"):
         tg.grad(lambda x: call(x).sum())(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,11 @@ def plain(part: Any) -> Any:
     return np.asarray(tg.stop_gradient(part)) if isinstance(part, tg.Tensor) else np.asarray(part)
 
 
-def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any) -> None:
+# Sums that are taken in another order than NumPy's; all else has NumPy's bits.
+SUMS = re.compile(r"prod\(initial|correlate|polyfit|cov|corrcoef|reduce|@|linalg|einsum|dot")
+
+
+def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: str) -> None:
     """Value, dtype, shape and derivative of a function that is made for a namespace."""
     own, function = make(numpy), make(NAMESPACES[name])
     seen: list[Any] = []
@@ -69,7 +74,7 @@ def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any) -> Non
         slope = differences(lambda x: float(weighted(parts_of(own(x)))), x)
     for want, got in zip(expected, map(plain, seen), strict=True):
         assert (want.shape, want.dtype) == (got.shape, got.dtype)
-        np.testing.assert_allclose(got, want, rtol=1e-14, atol=1e-14 * np.max(np.abs(want), initial=0))
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-15 * np.max(np.abs(want), initial=0) if SUMS.search(line) else 0)
     np.testing.assert_allclose(gradient, slope, rtol=1e-7, atol=1e-8 * max(1.0, np.abs(slope).max()))
 
 
@@ -95,18 +100,18 @@ def statements(text: str) -> Callable[[Any], Callable[[Any], Any]]:
 @each("name", NAMESPACES)
 @each(("kind", "line"), LINES)
 def test_line_has_its_value_and_derivative(kind: str, line: str, name: str) -> None:
-    check(expression(line), name, POINTS[kind])
+    check(expression(line), name, POINTS[kind], line)
 
 
 @each("name", NAMESPACES)
 @each("text", WRITES)
 def test_writes_have_their_value_and_derivative(text: str, name: str) -> None:
-    check(statements(text), name, V)
+    check(statements(text), name, V, text)
 
 
 @each(("kind", "line"), REFUSED)
 def test_what_numpy_has_no_hook_for_works_with_the_namespace(kind: str, line: str) -> None:
-    check(expression(line), "tapegrad.numpy", POINTS[kind])
+    check(expression(line), "tapegrad.numpy", POINTS[kind], line)
 
 
 @each(("kind", "line"), REFUSED)

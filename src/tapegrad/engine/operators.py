@@ -371,8 +371,10 @@ def operate(tape, opcode, count, exchanged, x, y):
         if exchanged != 0:
             first, second = second, x
         elif type_of(second) == tape.float_type:
-            product = product_of_power(opcode, float_value(second))
-            if product >= 0:
+            exponent = float_value(second)
+            product = product_of_power(opcode, exponent)
+            # Arrays have NumPy's bits, which is two roundings for `x * x * x` where NumPy has one.
+            if product >= 0 and (exponent != 3.0 or type_of(x) != tape.array_class):
                 rule, operands, second = product, 1, x
     t = result(tape, rule, operands, first, second)
     if number != 0:

@@ -42,7 +42,7 @@ if _TYPE_CHECKING:
     from tapegrad.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
     from tapegrad.nn.dropping import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
     from tapegrad.nn.embedding import Embedding
-    from tapegrad.nn.linear import Linear
+    from tapegrad.nn.linear import Bilinear, Linear
     from tapegrad.nn.loss import (
         BCELoss,
         BCEWithLogitsLoss,
@@ -94,6 +94,7 @@ if _TYPE_CHECKING:
         MaxPool2d,
         MaxPool3d,
     )
+    from tapegrad.nn.resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
     from tapegrad.nn.shape import Flatten, Identity, Unflatten
 
 __all__ = [
@@ -117,6 +118,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
+    "Bilinear",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -191,6 +193,9 @@ __all__ = [
     "Threshold",
     "TripletMarginLoss",
     "Unflatten",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
     "functional",
     "init",
     "utils",
@@ -212,7 +217,7 @@ _names = _NamesOnDemand(
             "nn.convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
             "nn.dropping": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
             "nn.embedding": "Embedding",
-            "nn.linear": "Linear",
+            "nn.linear": "Bilinear Linear",
             "nn.loss": (
                 "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss GaussianNLLLoss "
                 "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelSoftMarginLoss "
@@ -229,6 +234,7 @@ _names = _NamesOnDemand(
                 "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
                 "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
             ),
+            "nn.resizing": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
             "nn.shape": "Flatten Identity Unflatten",
         }
     ),

@@ -15,7 +15,7 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
-from tapegrad.numpy_arrays.untracked import values_of
+from tapegrad.numpy_arrays.untracked import values_of, with_digits
 from tapegrad.numpy_protocol.operands import one
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -234,8 +234,10 @@ def _compared(function: Any) -> Callable[[Any, Any], Any]:
 
 
 def _values(x: Any) -> Any:
-    a, b = parts(x)
-    return np.asarray(values_of(a)) + 1j * np.asarray(values_of(b))
+    a, b = (np.asarray(values_of(part)) for part in parts(x))
+    values = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
+    values.real, values.imag = a, b  # a sum with 1j * b would make nan of infinity
+    return values
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
@@ -243,6 +245,10 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
     np.negative: _negative, np.positive: _positive, np.conjugate: conjugate, np.reciprocal: _reciprocal, np.exp: _exp, np.log: _log,
     np.sqrt: _sqrt, np.absolute: absolute, np.matmul: _matmul, np.equal: _compared(np.equal), np.not_equal: _compared(np.not_equal),
 }  # fmt: skip
+
+
+# NumPy rounds less often than their composition of real operations.
+ROUNDED_ONCE = frozenset([np.divide, np.power, np.square, np.reciprocal, np.exp, np.log, np.sqrt, np.absolute])
 
 
 def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:
@@ -258,7 +264,15 @@ def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:
             f"numpy.{ufunc.__name__} is not covered for complex numbers that are differentiated; covered are "
             f"{', '.join(sorted(known.__name__ for known in UFUNCS))}"
         )
-    return UFUNCS[ufunc](*inputs)
+    found = UFUNCS[ufunc](*inputs)
+    if ufunc in ROUNDED_ONCE:
+        with np.errstate(all="ignore"):
+            values = ufunc(*map(_values, inputs))
+        for part, exact in (
+            [(found, values)] if isinstance(found, Tensor) else [(found.real, values.real), (found.imag, values.imag)]
+        ):
+            with_digits(part, exact)
+    return found
 
 
 # Methods

@@ -12,7 +12,7 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.methods import apart, written
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
-from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of
+from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
 from tapegrad.numpy_arrays.writing import WRITING, accumulate_at
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
@@ -29,7 +29,8 @@ WRITTEN = frozenset(
 def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Ufuncs and their methods."""
     if method == "__call__" and not kwargs and x._row and are_doubles(inputs):
-        return as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
+        result = as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
+        return _in_digits(ufunc, result, inputs, kwargs) if ufunc.__name__ in OF_SCIPY else result
     if method == "at":
         return accumulate_at(ufunc, *inputs)
     out = kwargs.get("out", ())
@@ -45,7 +46,20 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
         inputs = tuple(stacked(value) if holds_tensors(value) else value for value in inputs)
     if method == "__call__" and len(inputs) == 2 and ufunc.nout == 1:
         inputs = promoted(*(np.asarray(value) if type(value) in (list, tuple) else value for value in inputs))
-    return as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs, **kwargs))
+    result = as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs, **kwargs))
+    return _in_digits(ufunc, result, inputs, kwargs) if ufunc.__name__ in OF_SCIPY and method == "__call__" else result
+
+
+# Ufuncs of SciPy and functions of NumPy whose last digits are other ones than those of our own.
+OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "gammaln", "log1p", "logit", "psi"])
+OF_NUMPY = frozenset([np.sinc])
+
+
+def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
+    if isinstance(function, np.ufunc) and hasattr(np, function.__name__) and getattr(np, function.__name__) is function:
+        return result  # NumPy's of the same name are computed by NumPy
+    with np.errstate(all="ignore"):
+        return with_digits(result, function(*values_of(args), **values_of(kwargs)))
 
 
 def _into(out: tuple[Any, ...], x: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -118,7 +132,7 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     result = protocols.array_function(x, function, types, args, kwargs)
     if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
         return result  # the very tensor that was given stays one
-    return as_arrays(result)
+    return _in_digits(function, as_arrays(result), args, kwargs) if function in OF_NUMPY else as_arrays(result)
 
 
 OF_ARRAYS = WRITING | AT_LEAST  # what these arrays have in another way than tensors

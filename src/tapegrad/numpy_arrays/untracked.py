@@ -16,7 +16,7 @@ from tapegrad.ops.in_place import check_writable, overwrite
 from tapegrad.ops.views import view
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
-__all__ = ["PAIRS", "computed", "constant", "is_tracked", "plain", "values_of", "write_constants"]
+__all__ = ["PAIRS", "computed", "constant", "is_tracked", "plain", "values_of", "with_digits", "write_constants"]
 
 KINDS = "fiubc"  # of dtypes that arrays of ours have
 MOST = 16  # bytes of an element
@@ -80,6 +80,16 @@ def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     result = function(*values_of(args), **values_of(kwargs))
     operands = [x for x in _arrays(args) + _arrays(tuple(kwargs.values())) if x.size]
     return _with_views(result, operands, lambda *arrays: function(*_replaced(args, arrays), **_replaced(kwargs, arrays)))
+
+
+def with_digits(result: Tensor, values: Any) -> Tensor:
+    """A new result with NumPy's own value, whose last digits may be other ones than those of the operations that it is made of."""
+    data = result._data
+    if data.__class__ is float:
+        result._data = float(values)
+    elif data.base is None and data.shape == np.shape(values):
+        np.copyto(data, values, casting="same_kind")
+    return result
 
 
 def write_constants(x: Array, write: Callable[[np.ndarray], Any], *values: Any) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.numpy_protocol.functions import real
 from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, one
+from tapegrad.ops.slopes import slope
 from tapegrad.recording.axes import axes as axes_of
 from tapegrad.recording.axes import axis as axis_of
 from tapegrad.surface import functions as tg
@@ -113,41 +114,8 @@ def _slope(f: Tensor, k: int, spacing: Any, edge_order: int) -> Any:
             raise ValueError("distances must be either scalars or 1d")
         if spacing.shape[0] != size:
             raise ValueError("when 1d, distances must match the length of the corresponding dimension")
-        steps = spacing[1:] - spacing[:-1]
-    else:
-        steps = spacing * tg.ones(size - 1, dtype=f.dtype)
-    steps = steps.reshape(*(-1 if n == k else 1 for n in range(f.ndim)))
-
-    def step(key: Any) -> Tensor:
-        return along(steps, k, key)
-
-    def at(key: Any) -> Tensor:
-        return along(f, k, key)
-
-    first, second = step(slice(None, -1)), step(slice(1, None))
-    both = first + second
-    # The steps stand with the differences, so that equal steps give the central difference without cancelling.
-    rise, fall = at(slice(2, None)) - at(slice(1, -1)), at(slice(1, -1)) - at(slice(None, -2))
-    inner = (first / both) * (rise / second) + (second / both) * (fall / first)
-    ends = _ends(at, step, edge_order)
-    return tg.cat([ends[0], inner, ends[1]], k)
-
-
-def _ends(at: Callable[[Any], Tensor], step: Callable[[Any], Tensor], edge_order: int) -> tuple[Any, Any]:
-    def keep(n: int) -> slice:
-        return slice(n, n + 1 or None)
-
-    if edge_order == 1:
-        return (at(keep(1)) - at(keep(0))) / step(keep(0)), (at(keep(-1)) - at(keep(-2))) / step(keep(-1))
-    ends = []
-    for n, sign in ((0, 1), (-1, -1)):
-        edge, near, far = (at(keep(n + sign * m)) for m in range(3))
-        one_step, next_step = step(keep(n)), step(keep(n + sign))
-        both = one_step + next_step
-        # The slope of the parabola through the three points.
-        slope = (near - edge) * (both / (one_step * next_step)) - (far - edge) * (one_step / (both * next_step))
-        ends.append(sign * slope)
-    return ends[0], ends[1]
+        spacing = spacing[1:] - spacing[:-1]
+    return slope(f, k, spacing, edge_order)
 
 
 def _ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:

@@ -132,7 +132,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             # The row may keep its operand, and the caller may write into the array before a derivative is taken.
             b, y_handle = (y.copy("K") if is_recording() else y), 0
         elif (kind is float or kind is int) and (type(a) is float or a.dtype is F64 or a.dtype is F32):
-            if y in powers:
+            if y in powers and (y != 3.0 or x.__class__ not in PROMOTION):  # whose bits are NumPy's
                 return powers[y](x)
             b, y_handle = float(y), 0
         else:

@@ -46,6 +46,7 @@ FILES: dict[str, str] = {
     "ops.shaping": (
         "broadcast_to contiguous expand expand_as flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as"
     ),
+    "ops.slopes": "gradient",
     "ops.slice_writing": "index_add index_copy index_fill",
     "ops.sorting": "argsort kthvalue msort sort topk",
     "ops.splitting": "chunk dsplit hsplit split split_with_sizes tensor_split unbind vsplit",
@@ -68,7 +69,7 @@ OTHERS: dict[str, str] = {
     "clone": "ops.cloning:clone", "det": "linalg.determinants:det", "divide": "ops.arithmetic:div",
     "hardshrink": "ops.piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
     "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
-    "norm": "linalg.legacy_norm:legacy_norm",
+    "norm": "linalg.legacy_norm:legacy_norm", "positive": "ops.cloning:positive",
     "pinverse": "linalg.least_squares:pinverse", "prelu": "ops.piecewise:prelu", "qr": "linalg.factorisations:legacy_qr",
     "rrelu": "ops.piecewise:rrelu", "selu": "ops.activations:selu", "slogdet": "linalg.determinants:slogdet",
     "subtract": "ops.arithmetic:sub", "svd": "linalg.spectral:legacy_svd", "threshold": "ops.piecewise:threshold",
@@ -91,7 +92,7 @@ NOT_METHODS = frozenset(
     [
         *FILES["ops.joining"].split(), *FILES["ops.grids"].split(),
         "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum",
-        "MinMax", "ValuesIndices", "cdist", "pdist",
+        "MinMax", "ValuesIndices", "cdist", "gradient", "pdist",
         "getitem", "isin", "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean",
         "where",
     ]
@@ -101,7 +102,6 @@ NOT_METHODS = frozenset(
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "divide": "div", "fix": "trunc", "multiply": "mul", "negative": "neg",
-    "positive": "_alias",
     "subtract": "sub", "true_divide": "div", "sgn": "sign", "special_expit": "sigmoid", "expit": "sigmoid",
 }  # fmt: skip
 

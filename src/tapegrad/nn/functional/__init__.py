@@ -9,6 +9,7 @@ from tapegrad.nn.functional.adaptive_pooling import (
     adaptive_max_pool3d,
 )
 from tapegrad.nn.functional.attention import scaled_dot_product_attention
+from tapegrad.nn.functional.bilinear_maps import bilinear
 from tapegrad.nn.functional.binary import binary_cross_entropy, binary_cross_entropy_with_logits
 from tapegrad.nn.functional.checking import checked
 from tapegrad.nn.functional.classification import cross_entropy, nll_loss
@@ -17,6 +18,7 @@ from tapegrad.nn.functional.dropping import alpha_dropout, dropout, dropout1d, d
 from tapegrad.nn.functional.embedding import embedding
 from tapegrad.nn.functional.fixed_pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from tapegrad.nn.functional.folding import fold, unfold
+from tapegrad.nn.functional.interpolation import interpolate
 from tapegrad.nn.functional.likelihoods import gaussian_nll_loss, kl_div, poisson_nll_loss
 from tapegrad.nn.functional.margins import (
     cosine_embedding_loss,
@@ -75,6 +77,7 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
@@ -106,6 +109,7 @@ __all__ = [
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",

@@ -1,0 +1,157 @@
+"""Signals, images and volumes at another size: each element of the result is a weighted mean of a few of the array.
+
+The weights along each dimension are those of PyTorch, which are found once for each size. A resampling is linear, so its
+derivative is the transposed one, and that has the resampling for its derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops.flat_places import blocks, sums_at
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors.tensor import Tensor, array_of
+
+__all__ = ["Taps", "cubic_taps", "linear_taps", "nearest_taps", "resample"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Taps(NamedTuple):
+    """What an element of the result is made of, along one dimension.
+
+    Attributes
+    ----------
+    places : ndarray of int64, shape (n, k)
+        Of the array's elements; one can stand there twice.
+    weights : ndarray of float64, shape (n, k), or None
+        None stands for ones.
+    """
+
+    places: Array
+    weights: Array | None
+
+
+def _positions(extent: int, count: int, align_corners: bool, factor: float | None) -> Array:
+    """Where the places of the result are in the array: corners on corners, or the halves of edge elements outside."""
+    if align_corners:
+        return np.arange(count) * ((extent - 1) / (count - 1) if count > 1 else 0.0)
+    return (np.arange(count) + 0.5) * _step(extent, count, factor) - 0.5
+
+
+def _step(extent: int, count: int, factor: float | None) -> float:
+    return 1.0 / factor if factor is not None and factor > 0 else extent / count
+
+
+@functools.lru_cache(maxsize=256)
+def nearest_taps(extent: int, count: int, factor: float | None, exact: bool) -> Taps:
+    """The element before a place, or the nearest one."""
+    step = _step(extent, count, factor)
+    at = np.maximum((np.arange(count) + 0.5) * step - 0.5, 0.0) + 0.5 if exact else np.arange(count) * step
+    # Rounded to single precision, which decides where a place is nearly a whole number.
+    places = np.minimum(np.floor(at.astype(np.float32)).astype(np.int64), extent - 1)
+    return Taps(places[:, None], None)
+
+
+@functools.lru_cache(maxsize=256)
+def linear_taps(extent: int, count: int, align_corners: bool, factor: float | None) -> Taps:
+    """Both neighbours, by distance."""
+    if count == extent:
+        return Taps(np.arange(count)[:, None], None)
+    positions = np.maximum(_positions(extent, count, align_corners, factor), 0.0)
+    before = np.minimum(positions.astype(np.int64), extent - 1)
+    share = np.clip(positions - before, 0.0, 1.0)
+    return Taps(np.stack([before, np.minimum(before + 1, extent - 1)], 1), np.stack([1.0 - share, share], 1))
+
+
+KEYS = -0.75
+
+
+def _near(x: Array) -> Array:
+    """Weight of an element at a distance of at most 1."""
+    return ((KEYS + 2.0) * x - (KEYS + 3.0)) * x * x + 1.0
+
+
+def _far(x: Array) -> Array:
+    """Weight at a distance from 1 to 2."""
+    return ((KEYS * x - 5.0 * KEYS) * x + 8.0 * KEYS) * x - 4.0 * KEYS
+
+
+@functools.lru_cache(maxsize=256)
+def cubic_taps(extent: int, count: int, align_corners: bool, factor: float | None) -> Taps:
+    """Four neighbours, by Keys' kernel with the parameter -0.75; the edge elements stand for what is outside."""
+    positions = _positions(extent, count, align_corners, factor)
+    before = np.minimum(np.floor(positions).astype(np.int64), extent - 1)
+    t = np.clip(positions - before, 0.0, 1.0)
+    places = np.clip(before[:, None] + np.arange(-1, 3), 0, extent - 1)
+    return Taps(places, np.stack([_far(t + 1.0), _near(t), _near(1.0 - t), _far(2.0 - t)], 1))
+
+
+def resample(name: str, x: Tensor, taps: Sequence[Taps]) -> Tensor:
+    """Resample the last dimensions of a tensor.
+
+    Parameters
+    ----------
+    name : str
+        PyTorch's name of the node.
+    taps : sequence of Taps
+        One for each of the last dimensions.
+    """
+    return apply(_operation(name), (x,), _resampled(array_of(x), tuple(taps)), tuple(taps))
+
+
+def _gathered(g: Tensor, taps: tuple[Taps, ...], shape: tuple[int, ...]) -> Tensor:
+    """The transposed map, to the array's shape."""
+    return apply(_GATHERED, (g,), _transposed(array_of(g), taps, shape), taps)
+
+
+@functools.cache
+def _operation(name: str) -> Structural:
+    def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+        return (_gathered(g, ctx.attrs, ctx.shapes[0]),)
+
+    return Structural(name, ((),), vjp)
+
+
+_GATHERED = Structural("UpsampleBackwardBackward0", ((),), lambda g, ctx: (resample("UpsampleBackwardBackward0", g, ctx.attrs),))
+
+
+def _weights(taps: Taps, dtype: Any, behind: int) -> Array:
+    """Of shape (n, k, 1, ...)."""
+    assert taps.weights is not None
+    return taps.weights.astype(dtype).reshape(*taps.weights.shape, *(1,) * behind)
+
+
+def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
+    for n, along in enumerate(taps):
+        axis = x.ndim - len(taps) + n
+        if along.weights is None:
+            x = np.take(x, along.places[:, 0], axis)
+            continue
+        weights = _weights(along, x.dtype, x.ndim - 1 - axis)
+        with quiet():
+            found = np.take(x, along.places[:, 0], axis)
+            found *= weights[:, 0]
+            for k in range(1, along.places.shape[1]):
+                found += np.take(x, along.places[:, k], axis) * weights[:, k]
+        x = found
+    return x
+
+
+def _transposed(g: Array, taps: tuple[Taps, ...], shape: tuple[int, ...]) -> Array:
+    for n in range(len(taps) - 1, -1, -1):
+        along, axis = taps[n], g.ndim - len(taps) + n
+        if along.weights is not None:
+            with quiet():
+                g = np.expand_dims(g, axis + 1) * _weights(along, g.dtype, g.ndim - 1 - axis)
+        else:
+            g = np.expand_dims(g, axis + 1)
+        whole = (*g.shape[:axis], shape[axis], *g.shape[axis + 2 :])
+        places, _ = blocks(along.places, whole, axis)
+        g = sums_at(g, places, whole)
+    return g

@@ -1,0 +1,46 @@
+"""Counts how many lines of the collection are right under a driver, refused with an error, or silently different:
+``python tests/numpy_arrays/figures_of_lines.py``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+from lines_of_numpy import LINES, LOST, REFUSED, WRITES  # noqa: E402
+from test_functions_under_drivers import NAMESPACES, POINTS, V, check, expression, statements  # noqa: E402
+
+# By whether NumPy can hand them on: it has no hook for the second kind, and the third takes numbers out.
+KINDS = {
+    "can be dispatched": [(expression(line), POINTS[kind], line) for kind, line in LINES] + [(statements(t), V, t) for t in WRITES],
+    "no hook": [(expression(line), POINTS[kind], line) for kind, line in REFUSED],
+    "takes numbers out": [(expression(line), POINTS[kind], line) for kind, line in LOST],
+}
+
+
+def main() -> None:
+    """Print a line for each kind and namespace, and each line that is different without an error."""
+    warnings.simplefilter("ignore")
+    print(f"{'':20} {'':16} {'lines':>6} {'right':>6} {'error':>6} {'different':>10}  right")
+    for kind, lines in KINDS.items():
+        for name in NAMESPACES:
+            found: Counter[str] = Counter()
+            for make, x, line in lines:
+                try:
+                    check(make, name, x, line)
+                except AssertionError:
+                    found["different"] += 1
+                    print("different:", line)
+                except Exception:
+                    found["error"] += 1
+                else:
+                    found["right"] += 1
+            counts = f"{len(lines):6} {found['right']:6} {found['error']:6} {found['different']:10}"
+            print(f"{kind:20} {name:16} {counts}  {found['right'] / len(lines):.1%}")
+
+
+if __name__ == "__main__":
+    main()
