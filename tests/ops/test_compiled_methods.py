@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import fresh_processes
 import numpy as np
 import pytest
 
@@ -102,3 +103,24 @@ def test_derivatives_of_a_stretched_product() -> None:
     (x * y).sum().backward()
     assert x.grad.tolist() == [[12.0], [12.0]]
     assert y.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+ROOM = """
+import numpy as np
+import tapegrad as tg
+import tapegrad.autograd.tensor_backward as in_python
+
+x, v = tg.tensor(2.0, requires_grad=True), tg.tensor(np.ones(300), requires_grad=True)
+for _ in range(40):
+    (x * x).backward()
+(v * v).sum().backward()
+passes = []
+sweep_from = in_python.sweep_from
+in_python.sweep_from = lambda *of_pass: passes.append(sweep_from(*of_pass))
+(v * v).sum().backward()
+print(len(passes), v.grad[0].item())
+"""
+
+
+def test_a_pass_that_found_too_little_room_leaves_more_for_the_next_one() -> None:
+    assert fresh_processes.run(ROOM, fresh_processes.environment()).stdout.split() == ["0", "4.0"]

@@ -92,8 +92,12 @@ def _go_on(state: Sweep, what: int | tuple[PlainContext, Any]) -> None:
     Parameters
     ----------
     what : int or tuple
-        Where the walk stopped, or the context and the cotangents of a row that were not all taken.
+        Where the walk stopped, or the context and the cotangents of a row that were not all taken; `MORE_ROOM` if there was no
+        room to start, and then the pass that follows makes it.
     """
+    if what == at.MORE_ROOM:
+        _pool.append(state)
+        return
     finished = None
     if what != at.DELIVERED:
         try:

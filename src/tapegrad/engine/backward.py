@@ -53,18 +53,19 @@ def put_back(tape, sweep, owner):
 
 
 @inline
-def is_started(tape, sweep, t):
-    """Start the pass from a tensor; False, with nothing done, if it is not a common one."""
+def started_from(tape, sweep, t):
+    """Start the pass from a tensor; nothing is done and the answer not `DONE` if it is no common one, or needs `MORE_ROOM`."""
     data = data_of(tape, t)
     if data == 0 or (not is_float(tape, data) and array_size(data) != 1) or handle_of(tape, t) <= 0:
-        return False
-    if begin(tape, sweep, handle_of(tape, t), 1.0) < 0:
-        return False
+        return TAKEN_OVER
+    leaves = begin(tape, sweep, handle_of(tape, t), 1.0)
+    if leaves < 0:
+        return MORE_ROOM if leaves == -MORE_ROOM else TAKEN_OVER
     if sweep.aims_first != 0:
         forget(sweep, 0, sweep.top)
         end_pin(tape, sweep)
-        return False
-    return True
+        return TAKEN_OVER
+    return DONE
 
 
 @inline
@@ -167,7 +168,8 @@ def backward_method(tape, t, arguments, named):
     if common and tape.reshaped == 0 and tape.tensor_type == tape.plain_tensor:
         sweep = sweep_at(address)
         tape.idle_sweep = 0
-        if is_started(tape, sweep, t):
+        started = started_from(tape, sweep, t)
+        if started == DONE:
             status = passed(tape, sweep, owner)
             if status == 0:
                 put_back(tape, address, owner)
@@ -179,5 +181,12 @@ def backward_method(tape, t, arguments, named):
                 return 0
             retain(tape.none)
             return tape.none
-        put_back(tape, address, owner)
+        if started == MORE_ROOM:
+            # Python makes room in this very memory, so the next pass finds it large enough.
+            answer = go_on(tape, owner, new_integer(MORE_ROOM))
+            release(owner)
+            if answer == RAISED:
+                return 0
+        else:
+            put_back(tape, address, owner)
     return call_python_form(tape.backward_form, t, arguments, named)

@@ -255,8 +255,19 @@ def array_source() -> str:
 
 
 def whole_source() -> str:
-    """Text of all that is built with the package."""
-    return "\n\n".join([linear_source(), *_bodies(name for name in ARRAY_SOURCES if name not in SOURCES)]) + "\n"
+    """Text of all that is built with the package.
+
+    Raises
+    ------
+    ValueError
+        If two functions of the engine have one name: the one that comes first would call the other's.
+    """
+    text = "\n\n".join([linear_source(), *_bodies(name for name in ARRAY_SOURCES if name not in SOURCES)]) + "\n"
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"the engine defines {', '.join(twice)} more than once; give one of each another name")
+    return text
 
 
 def _bodies(names: Iterable[str]) -> Iterator[str]:
