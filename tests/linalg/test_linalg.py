@@ -210,6 +210,8 @@ def test_results_have_names(result: Any, fields: tuple[str, ...]) -> None:
         (L.eigvalsh, "LinalgEighBackward0"),
         (lambda x: L.svd(x).Vh, "LinalgSvdBackward0"),
         (L.svdvals, "LinalgSvdBackward0"),
+        (lambda x: L.lu(x).L, "LinalgLuBackward0"),
+        (lambda x: L.lu_factor(x).LU, "LinalgLuFactorExBackward0"),
         (L.pinv, "LinalgPinvBackward0"),
         (lambda x: L.lstsq(x, x).solution, "LinalgLstsqBackward0"),
         (L.matrix_exp, "LinalgMatrixExpBackward0"),
@@ -546,6 +548,8 @@ def test_matrices_without_a_result_raise_an_error_of_their_own(call: Any, messag
         ),
         (lambda: L.tensorinv(tg.ones(2, 3), 1), "Expected self to satisfy the requirement prod(self.shape[ind:])"),
         (lambda: L.tensorinv(ONES, 0), "Expected a strictly positive integer for 'ind', got 0"),
+        (lambda: L.lu_solve(ONES, tg.tensor([0, 2]), ONES), "pivots must be from 1 to 2, got 0"),
+        (lambda: L.lu_solve(ONES, tg.tensor([1, 3]), ONES), "pivots must be from 1 to 2, got 3"),
     ],
 )
 def test_errors_say_what_does_not_fit(call: Any, message: str) -> None:
@@ -607,3 +611,29 @@ def test_a_sum_with_a_product_is_not_written_into_a_smaller_tensor() -> None:
     with pytest.raises(RuntimeError, match="output with shape"):
         x.addmm_(ONES, ONES)
     assert x.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_elimination_has_the_bits_of_its_definition(dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    whole = rng.normal(size=(9, 9)).astype(dtype)
+    for a in (whole, np.round(whole), np.where(whole > 1.5, np.nan, whole), np.zeros((3, 3), dtype), whole[:0, :0]):
+        expected, pivots = a.copy(), []
+        with np.errstate(all="ignore"):
+            for k in range(len(a)):
+                row = k + int(np.argmax(np.abs(expected[k:, k])))
+                pivots.append(row + 1)
+                expected[[k, row]] = expected[[row, k]]
+                if expected[k, k] != 0.0:
+                    expected[k + 1 :, k] /= expected[k, k]
+                expected[k + 1 :, k + 1 :] -= expected[k + 1 :, k, None] * expected[k, k + 1 :]
+        found = L.lu_factor(tg.tensor(a))
+        np.testing.assert_array_equal(found.LU.numpy(), expected)
+        assert found.pivots.tolist() == pivots
+
+
+def test_parts_of_a_factorisation_that_are_not_used_have_no_gradient() -> None:
+    x = leaf([[2.0, 1.0], [4.0, 3.0]])
+    (upper,) = tg.autograd.grad(L.lu(x).U.sum(), x)
+    (both,) = tg.autograd.grad(L.lu_factor(x).LU.triu().sum(), x)
+    np.testing.assert_array_equal(upper.numpy(), both.numpy())

@@ -217,3 +217,15 @@ def test_nothing_is_added_at_no_places(dtype: Any) -> None:
     none, x = tg.tensor([], dtype=tg.int64), tg.ones((2, 3), dtype=dtype)
     assert x.index_add(0, none, x[:0]).tolist() == x.tolist()
     assert x.scatter_add(1, none.reshape(2, 0), x).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("reduce", "own", "alone"),
+    [("sum", [9, -2], [12, -2]), ("prod", [60, -2], [-20, -2]), ("amax", [5, -2], [5, -2]), ("amin", [-4, -2], [-4, -2])],
+)
+def test_integers_are_reduced_with_nothing_added_to_them(reduce: str, own: list[int], alone: list[int]) -> None:
+    x, index, src = tg.tensor([-3, -2]), tg.tensor([0, 0, 0]), tg.tensor([5, -4, 1])
+    if reduce == "sum":
+        src = tg.tensor([5, 6, 1])
+    for include, expected in ((True, own), (False, alone)):
+        assert tg.scatter_reduce(x, 0, index, src, reduce, include_self=include).tolist() == expected

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["IGNORING", "enter", "leave", "quiet"]
+__all__ = ["IGNORING", "INVALID_RAISES", "enter", "leave", "quiet"]
 
 try:
     from numpy._core import umath
@@ -18,11 +18,15 @@ try:
     _state = umath._extobj_contextvar
     with np.errstate(all="ignore"):
         _ignoring = _state.get()
+    with np.errstate(all="ignore", invalid="raise"):
+        _raising = _state.get()
     enter, leave = _state.set, _state.reset
     IGNORING: Any = _ignoring
+    INVALID_RAISES: Any = _raising  # for compiled functions that say so when they fail
 
 except (ImportError, AttributeError):  # pragma: no cover - other NumPy versions
     IGNORING: Any = None  # type: ignore[no-redef]
+    INVALID_RAISES: Any = None  # type: ignore[no-redef]
 
     def enter(state: Any) -> Any:
         """Start ignoring; give the result to `leave`."""

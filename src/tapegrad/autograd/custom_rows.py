@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at, opcode_of, record_of
+from tapegrad.autograd.decoded_rows import Argument, Record, arguments_of, as_float, object_at, opcode_of
 from tapegrad.autograd.messages import explain, saved_record_of
 from tapegrad.autograd.nodes import leaf_at, node_at
 from tapegrad.autograd.sweep_memory import Sweep
@@ -92,9 +92,11 @@ class FunctionRow(Payload):
             ]
         ctx: Any = node_at(slot)
         results = call_nested(ctx.apply, *gradients)
-        return self._checked(record_of(slot), results, wanted)
+        return self._checked(arguments_of(slot), results, wanted)
 
-    def _checked(self, record: Record, results: Any, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
+    def _checked(
+        self, arguments: Sequence[Argument], results: Any, wanted: Callable[[Argument], bool]
+    ) -> list[tuple[Argument, Tensor]]:
         own: State = self.attrs
         given = results if isinstance(results, tuple) else (results,)
         while len(given) > own.arguments and given[-1] is None:
@@ -120,7 +122,7 @@ class FunctionRow(Payload):
                 raise RuntimeError(
                     f"expected Variable or None (got {type(result).__name__}) from {name}; convert it with tg.tensor(...)"
                 )
-            argument = record.arguments[k]
+            argument = arguments[k]
             if argument.slot >= 0 and wanted(argument):
                 found.append((argument, self._fit(result, k)))
         return found
@@ -148,7 +150,7 @@ class OutputRow(Payload):
         self, state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]
     ) -> list[tuple[Argument, Tensor]]:
         """Note the gradient for the node."""
-        (argument,) = record_of(slot).arguments
+        (argument,) = arguments_of(slot)
         number, count = self.attrs
         noted = state.visits().outputs.setdefault(argument.slot, [None] * count)
         before, g = noted[number], gradients[0]

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.engine import layout as at
-from tapegrad.recording.structural import Payload
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 
@@ -83,10 +82,7 @@ def record_of(slot: int) -> Record:
     _, name, _, payload, _, form, result, scale = words[:ARGUMENTS]
     dimensions = ARGUMENTS + 2 * (name >> 32)
     extra = dimensions + (form >> 8)
-    arguments = [
-        _new(Argument, (((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000, word >> 32, saved))
-        for word, saved in zip(words[ARGUMENTS:dimensions:2], words[ARGUMENTS + 1 : dimensions : 2], strict=True)
-    ]
+    arguments = _arguments(words[ARGUMENTS:dimensions])
     return _new(
         Record,
         (
@@ -96,9 +92,18 @@ def record_of(slot: int) -> Record:
             tuple(words[dimensions:extra]),
             result,
             1.0 if scale == _ONE else as_float(scale),
-            tuple(arguments),
+            arguments,
             tuple(words[extra:]),
         ),
+    )
+
+
+def _arguments(words: list[int]) -> tuple[Argument, ...]:
+    return tuple(
+        [
+            _new(Argument, (((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000, word >> 32, saved))
+            for word, saved in zip(words[::2], words[1::2], strict=True)
+        ]
     )
 
 
@@ -110,13 +115,11 @@ def as_float(word: int) -> float:
 def arguments_of(slot: int) -> tuple[Argument, ...]:
     """Arguments of any row; inputs only, not the extra tensors of structural rows."""
     opcode, wide = opcode_of(slot)
-    if wide:
-        record = record_of(slot)
-        if opcode == at.HOST:
-            payload: Payload = object_at(record.payload)
-            return record.arguments[: payload.inputs]
-        return record.arguments
     columns = TAPE.columns
+    if wide:
+        side, start = columns["side"], columns["first"].item(slot)
+        count = payload_at(slot).inputs if opcode == at.HOST else side.item(start + at.NAME) >> 32
+        return _arguments(side[start + ARGUMENTS : start + ARGUMENTS + 2 * count].tolist())
     found = []
     for column in ("first", "second")[: max(1, len(RULES[opcode].args))]:
         reference = int(columns[column][slot])

@@ -218,7 +218,7 @@ def adopt(node: Node, slot: int) -> None:
 
 def leaf_at(slot: int) -> Tensor:
     """The leaf of a row; if it was dropped, another tensor on its memory and its row."""
-    link: LeafLink = object_at(record_of(slot).payload)
+    link: LeafLink = payload_at(slot)
     t = link()
     if t is None:
         t = make(link.data, TAPE.new_handle(slot))

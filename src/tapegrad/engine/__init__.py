@@ -56,4 +56,6 @@ ARRAY_SOURCES = (
     "class_choices",
     "ordered_elements",
     "triangular_parts",
+    "elimination",
+    "grouped_elements",
 )

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.linalg import lapack
 from tapegrad.linalg.matrices import Array, decompose, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
-from tapegrad.linalg.solving import inv
+from tapegrad.linalg.solving import inv, inverse_row
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import where
 from tapegrad.ops.joining import cat, stack
@@ -65,7 +66,7 @@ def det(A: Tensor) -> Tensor:
     """
     data = square(A, "linalg.det")
     with quiet():
-        return apply(_DET, (A,), np.linalg.det(data))
+        return apply(_DET, (A,), lapack.call(np.linalg.det, (data,), {}))
 
 
 def _det_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -80,15 +81,16 @@ def cofactors(A: Tensor, value: Tensor) -> Tensor:
     data = array_of(A)
     if not np.isfinite(data).all():
         return A * np.nan
-    regular = _are_well_conditioned(data)
+    regular, inverse = _are_well_conditioned(data)
     if regular.all():
-        return _column(value) * mT(inv(A))
+        assert inverse is not None
+        return _column(value) * mT(inverse_row(A, inverse))
     if data.ndim > 2:
         return _one_by_one(A, value, np.ravel(regular))
     rows, columns = unit_scales(data)
     scale = rows[..., :, None] + columns[..., None, :]
     scaled = np.ldexp(data, scale)
-    if _are_well_conditioned(scaled):
+    if _are_well_conditioned(scaled)[0]:
         exact = _column(value) * mT(inv(A))
         if not A.requires_grad or _count_small(data) > _LARGEST_EXPANSION:
             return exact
@@ -121,16 +123,18 @@ def _one_by_one(A: Tensor, value: Tensor, regular: Array) -> Tensor:
     return reshape(cat(parts)[wrap(order)], shape)
 
 
-def _are_well_conditioned(data: Array) -> Array:
+def _are_well_conditioned(data: Array) -> tuple[Array, Array | None]:
+    """Which of them are, and the inverses if all have one."""
+    inverse = None
     try:
         with quiet():
-            inverse = np.linalg.inv(data)
+            inverse = lapack.call(np.linalg.inv, (data,), {})
             condition = np.abs(data).sum(-2).max(-1, initial=0.0) * np.abs(inverse).sum(-2).max(-1, initial=0.0)
     except np.linalg.LinAlgError:
         values = _singular_values(data)
         with quiet():
             condition = values[..., 0] / values[..., -1]
-    return np.asarray(condition < _LARGEST_CONDITION[data.dtype.itemsize])
+    return np.asarray(condition < _LARGEST_CONDITION[data.dtype.itemsize]), inverse
 
 
 def _singular_values(data: Array) -> Array:
@@ -248,7 +252,7 @@ def slogdet(A: Tensor) -> SlogDet:
     """
     data = square(A, "linalg.slogdet")
     with quiet():
-        sign, logarithm = np.linalg.slogdet(data)
+        sign, logarithm = lapack.call(np.linalg.slogdet, (data,), {})
     return SlogDet(*joint_outputs(_SLOGDET, A, (sign, logarithm)))
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrix_norms import vector_norm
 from tapegrad.ops.elementwise import FUNCTIONS
-from tapegrad.ops.indexing import getitem
+from tapegrad.ops.flat_places import Places, take_at
 from tapegrad.ops.shaping import unsqueeze
 from tapegrad.recording.axes import axis
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["cdist", "pdist", "renorm"]
 
@@ -81,8 +84,15 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     a = array_of(x)
     if a.ndim != 2:
         raise ShapeError(f"pdist only supports 2D tensors, got: {a.ndim}D")
-    rows, columns = np.triu_indices(a.shape[0], 1)
-    return vector_norm(getitem(x, as_operand(rows)) - getitem(x, as_operand(columns)), p, -1)
+    n, d = a.shape
+    pairs = _small_pairs(n) if n * n <= SMALL else np.triu_indices(n, 1)
+    first, second = (Places(rows, d, (rows.size, d)) for rows in pairs)
+    return vector_norm(take_at(x, first) - take_at(x, second), p, -1)
+
+
+@functools.lru_cache(maxsize=16)
+def _small_pairs(n: int) -> tuple[np.ndarray, ...]:
+    return np.triu_indices(n, 1)
 
 
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:

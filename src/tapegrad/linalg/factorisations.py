@@ -10,8 +10,7 @@ import numpy as np
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, triangle
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
-from tapegrad.linalg.solving import solve_triangular, substitute
-from tapegrad.ops.joining import cat
+from tapegrad.linalg.solving import substitute, triangular_solution
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -64,8 +63,8 @@ def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     L, g = (on.mT(ctx.result), on.mT(g)) if ctx.attrs else (ctx.result, g)
     inner = triangle(on.matmul(on.mT(L), g), upper=False)
     inner = inner + on.mT(triangle(inner, upper=False, strict=True))  # its symmetric part, twice
-    half = solve_triangular(on.mT(L), inner, upper=True)
-    return (0.5 * solve_triangular(L, half, upper=False, left=False),)
+    half = triangular_solution(on.mT(L), inner, upper=True)
+    return (0.5 * triangular_solution(L, half, upper=False, left=False),)
 
 
 _CHOLESKY = Structural("LinalgCholeskyExBackward0", (("z",),), _cholesky_vjp)
@@ -270,15 +269,16 @@ def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Te
     (Q_bar, R_bar), (Q, R) = cotangents, outputs
     rest_bar = None
     if n > m:  # the other columns are Q times the rest of R
-        rest_bar = on.matmul(Q, R_bar[..., m:])
-        rest = on.matmul(Q, R[..., m:])
-        Q_bar = Q_bar + on.matmul(rest, on.mT(R_bar[..., m:]))
-        R, R_bar = R[..., :m], R_bar[..., :m]
+        first, others = (..., slice(None, m)), (..., slice(m, None))
+        rest, g = on.getitem(R, others), on.getitem(R_bar, others)
+        rest_bar = on.matmul(Q, g)
+        Q_bar = Q_bar + on.matmul(on.matmul(Q, rest), on.mT(g))
+        R, R_bar = on.getitem(R, first), on.getitem(R_bar, first)
     inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
     lower = triangle(inner, upper=False)
     symmetric = lower + on.mT(triangle(inner, upper=False, strict=True))
-    square_bar = solve_triangular(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
-    return square_bar if rest_bar is None else cat([square_bar, rest_bar], -1)
+    square_bar = triangular_solution(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
+    return square_bar if rest_bar is None else on.cat([square_bar, rest_bar], -1)
 
 
 _QR = ManyOutputs("LinalgQrBackward0", _qr_vjp)

@@ -13,7 +13,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, decompose, matrix, square, tensor_operand
 from tapegrad.ops.shaping import squeeze, unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = ["Lstsq", "lstsq", "matrix_rank", "pinv", "pinverse"]
 
@@ -228,7 +228,8 @@ def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance) -> tuple[Tensor,
     U, S, Vh = _spectrum(a, False)
     cutoff = tolerance.cutoff(S, a.shape)
     solution = _inverted(S, cutoff, Vh, np.matmul(U.swapaxes(-1, -2), b))
-    return apply(_LSTSQ, (A, B), solution, tolerance), np.asarray((cutoff < S).sum(-1), np.int64), S
+    kept = (wrap(_inverted(S, cutoff, Vh, U.swapaxes(-1, -2))),) if A._row or B._row else ()
+    return apply(_LSTSQ, (A, B), solution, tolerance, kept), np.asarray((cutoff < S).sum(-1), np.int64), S
 
 
 def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -236,7 +237,7 @@ def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     A, B = ctx.inputs
     x = ctx.result
-    P = _pinv(A, False, ctx.attrs)
+    P = _pinv(A, False, ctx.attrs) if A._row and is_recording() else ctx.extra[0]
     b_bar = on.matmul(on.mT(P), g)
     if not ctx.needs[0]:
         return None, b_bar

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import as_dtype, promote_types, type_name
 from tapegrad.errors import ShapeError
+from tapegrad.linalg import lapack
 from tapegrad.linalg.matrices import square, tensor_operand
 from tapegrad.linalg.solving import inv
 from tapegrad.linalg.spectral import svdvals
@@ -128,7 +129,8 @@ def matrix_norm(
     if ord == "fro":
         return norm_of_elements(A, 2.0, (rows, columns), keepdim)
     if ord in ("nuc", 2, -2):
-        values = svdvals(movedim(A, (rows, columns), (-2, -1)))
+        in_place = (rows, columns) == (ndim - 2, ndim - 1)
+        values = svdvals(A if in_place else movedim(A, (rows, columns), (-2, -1)))
         result = sum_over(values, -1) if ord == "nuc" else _extreme(values, -1, ord == 2)
     else:
         summed, searched = (columns, rows) if math.isinf(float(ord)) else (rows, columns)
@@ -236,5 +238,5 @@ def cond(A: Tensor, p: Order = None) -> Tensor:
 
 
 def _singular(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    sign, _ = np.linalg.slogdet(data)
+    sign, _ = lapack.call(np.linalg.slogdet, (data,), {})
     return np.asarray(sign == 0.0)

@@ -7,13 +7,12 @@ that was not used has a cotangent of zeros, and a write to an output does no har
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tapegrad.recording.strided_maps import strided_gather
+from tapegrad.recording.strided_maps import piece
 from tapegrad.recording.structural import Context, Structural, apply, as_result
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of
@@ -21,17 +20,6 @@ from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of
 __all__ = ["ManyOutputs", "joint_outputs"]
 
 Array = np.ndarray[Any, Any]
-Shapes = Sequence[tuple[int, ...]]
-
-
-def _piece(x: Tensor, shapes: Shapes, number: int, name: str) -> Tensor:
-    """One of the outputs that are packed in a vector."""
-    start = sum(math.prod(shape) for shape in shapes[:number])
-    return strided_gather(x, (math.prod(shapes[number]),), (1,), start, 1.0, shapes[number], name)
-
-
-def _pieces(x: Tensor, shapes: Shapes) -> list[Tensor]:
-    return [_piece(x, shapes, number, "SliceBackward0") for number in range(len(shapes))]
 
 
 class ManyOutputs(Structural):
@@ -53,8 +41,8 @@ class ManyOutputs(Structural):
     def __init__(self, name: str, vjp: Callable[[list[Tensor], list[Tensor], Context], Tensor], uses: Any = (("z",),)) -> None:
         def unpacked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
             shapes, _ = ctx.attrs
-            outputs = _pieces(ctx.result, shapes) if ctx.result is not None else []
-            return (vjp(_pieces(g, shapes), outputs, ctx),)
+            outputs = ctx.on.pieces(ctx.result, shapes) if ctx.result is not None else []
+            return (vjp(ctx.on.pieces(g, shapes), outputs, ctx),)
 
         super().__init__(name, uses, unpacked)
 
@@ -67,7 +55,7 @@ def joint_outputs(
     Parameters
     ----------
     values : sequence of ndarray
-        The outputs, of the dtype of `x`.
+        The outputs, of the dtype of `x`, which nobody else has.
     options : object
         Given to the vjp as the second of ``context.attrs``.
     numbers : sequence of int or None, optional
@@ -76,13 +64,15 @@ def joint_outputs(
     wanted = range(len(values)) if numbers is None else numbers
     if not (x._row and is_recording()):
         return tuple(make(as_result(value), 0) for value, number in zip(values, wanted, strict=True) if number is not None)
-    shapes = tuple(np.shape(value) for value in values)
-    packed = apply(op, (x,), np.concatenate([np.ravel(value) for value in values]), (shapes, options))
-    outputs = []
-    for k, number in enumerate(wanted):
+    shapes = tuple(value.shape for value in values)
+    flat = [value.reshape(-1) for value in values]
+    packed = apply(op, (x,), np.concatenate(flat), (shapes, options))
+    outputs, start = [], 0
+    for value, row, number in zip(values, flat, wanted, strict=True):
         if number is not None:
-            outputs.append(_piece(packed, shapes, k, op.name))
+            outputs.append(piece(packed, start, value if value.flags.c_contiguous else value.copy(), op.name))
             number_output(outputs[-1], number)
+        start += row.size
     return tuple(outputs)
 
 

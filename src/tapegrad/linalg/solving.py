@@ -11,12 +11,14 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle, upper_triangle
+from tapegrad.linalg import lapack
+from tapegrad.linalg.constant_matrices import upper_triangle
+from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
+__all__ = ["inv", "inverse_row", "solve", "solve_triangular", "tensorinv", "tensorsolve", "triangular_solution"]
 
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
 
@@ -49,7 +51,12 @@ def inv(A: Tensor) -> Tensor:
     """
     data = square(A, "linalg.inv")
     message = "linalg.inv: The inversion could not be completed because the input matrix is singular."
-    return apply(_INV, (A,), decompose(np.linalg.inv, message, data))
+    return inverse_row(A, decompose(np.linalg.inv, message, data))
+
+
+def inverse_row(A: Tensor, value: Array) -> Tensor:
+    """`inv` whose value is known."""
+    return apply(_INV, (A,), value)
 
 
 def _inv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -201,10 +208,11 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     a, b = square(A, name), matrix(B, name, "B")
     _same_dtype(name, a, b)
     _check_shapes(name, a, b, left)
-    return _solve_triangular(A, B, bool(upper), bool(left), bool(unitriangular))
+    return triangular_solution(A, B, bool(upper), bool(left), bool(unitriangular))
 
 
-def _solve_triangular(A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
+def triangular_solution(A: Tensor, B: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
+    """`solve_triangular` of operands that fit."""
     a, b = array_of(A), array_of(B)
     if left:
         x = substitute(a, b, upper, unit)
@@ -245,10 +253,11 @@ def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
     a = upper_triangle(a)
     if unit:
         n = a.shape[-1]
-        a[..., range(n), range(n)] = 1.0
+        a.reshape(-1, n * n)[:, :: n + 1] = 1.0
     try:
         with quiet():
-            return np.linalg.solve(a, b)
+            found: Array = lapack.call(np.linalg.solve, (a, b), {})
+            return found
     except np.linalg.LinAlgError:
         return _row_by_row(a, b)
 
@@ -268,7 +277,7 @@ def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     upper, left, unit = ctx.attrs
     A, x = ctx.inputs[0], ctx.result
-    b_bar = _solve_triangular(on.mT(A), g, not upper, left, unit)
+    b_bar = triangular_solution(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
         whole = -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)

@@ -2,7 +2,7 @@
 
 Vectors turn at a rate of one over the distance between two values, so where two are equal their derivative is inf or nan, as
 in PyTorch. The values alone never divide by that distance: they have a row of their own, which takes the vectors as operands
-only to be differentiated again.
+only to be differentiated again; where they are asked for alone, the vectors are found again for that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.linalg.constant_matrices import identity
 from tapegrad.linalg.matrices import Array, decompose, diagonal_matrix, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
 from tapegrad.ops import elementwise
@@ -121,7 +122,10 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """
     data = square(A, "linalg.eigh")
     if A._row and is_recording():
-        return eigh(A, UPLO).eigenvalues
+        values, vectors = decompose(np.linalg.eigh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO))
+        result = apply(_EIGENVALUES_ALONE, (A,), values, UPLO, (wrap(vectors),))
+        number_output(result, 0)
+        return result
     return wrap(decompose(np.linalg.eigvalsh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO)))
 
 
@@ -132,9 +136,18 @@ def _eigenvalues(A: Tensor, V: Tensor, values: Array) -> Tensor:
 
 
 def _eigenvalues_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
-    on = ctx.on
-    V = ctx.inputs[1]
-    return on.matmul(V * on.unsqueeze(g, -2), on.mT(V)), None
+    return _with_values(ctx.on, g, ctx.inputs[1]), None
+
+
+def _with_values(on: Any, g: Tensor, V: Tensor) -> Tensor:
+    return on.matmul(V * on.unsqueeze(g, -2), on.mT(V))
+
+
+def _eigenvalues_alone_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    A, V = ctx.inputs[0], ctx.extra[0]
+    if A._row and is_recording():  # the vectors are to be differentiated
+        V = eigh(A, ctx.attrs).eigenvectors
+    return (_with_values(ctx.on, g, V),)
 
 
 def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
@@ -148,16 +161,17 @@ def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> 
 
 def _differences(on: Any, L: Tensor) -> Tensor:
     """``L[j] - L[i]`` off the diagonal, ones on it."""
-    return on.unsqueeze(L, -2) - on.unsqueeze(L, -1) + wrap(np.eye(L.shape[-1], dtype=L.dtype))
+    return on.unsqueeze(L, -2) - on.unsqueeze(L, -1) + wrap(identity(L._data.shape[-1], L._data.dtype))
 
 
 def _off_diagonal(x: Tensor) -> Tensor:
-    return elementwise._mul0(x, wrap(1.0 - np.eye(x.shape[-1], dtype=x.dtype)))
+    return elementwise._mul0(x, wrap(1.0 - identity(x._data.shape[-1], x._data.dtype)))
 
 
 _NOT_CONVERGED = "The algorithm failed to converge because the input matrix contained non-finite values or is ill-conditioned."
 _EIGH = ManyOutputs("LinalgEighBackward0", _eigh_vjp)
 _EIGENVALUES = Structural("LinalgEighBackward0", ((1,), ()), _eigenvalues_vjp, joins=True)
+_EIGENVALUES_ALONE = Structural("LinalgEighBackward0", ((0,),), _eigenvalues_alone_vjp)
 
 
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
@@ -230,15 +244,36 @@ def svdvals(A: Tensor) -> Tensor:
     """
     data = matrix(A, "linalg.svd")
     if A._row and is_recording():
-        return svd(A, full_matrices=False).S
+        U, S, Vh = decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, full_matrices=False)
+        result = apply(_SINGULAR_VALUES_ALONE, (A,), S, None, (wrap(U), wrap(Vh)))
+        number_output(result, 1)
+        return result
     return wrap(decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, compute_uv=False))
 
 
 def _singular_values_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
-    on = ctx.on
     _, U, Vh = ctx.inputs
-    k = g.shape[-1]
-    return on.matmul(U[..., :k] * on.unsqueeze(g, -2), Vh[..., :k, :]), None, None
+    return _with_singular_values(ctx.on, g, U, Vh), None, None
+
+
+def _with_singular_values(on: Any, g: Tensor, U: Tensor, Vh: Tensor) -> Tensor:
+    k = g._data.shape[-1]
+    return on.matmul(_columns(on, U, k) * on.unsqueeze(g, -2), _rows(on, Vh, k))
+
+
+def _singular_values_alone_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
+    A, (U, Vh) = ctx.inputs[0], ctx.extra
+    if A._row and is_recording():  # the vectors are to be differentiated
+        U, _, Vh = svd(A, full_matrices=False)
+    return (_with_singular_values(ctx.on, g, U, Vh),)
+
+
+def _columns(on: Any, x: Tensor, count: int) -> Tensor:
+    return x if x._data.shape[-1] == count else on.getitem(x, (..., slice(None, count)))
+
+
+def _rows(on: Any, x: Tensor, count: int) -> Tensor:
+    return x if x._data.shape[-2] == count else on.getitem(x, (..., slice(None, count), slice(None)))
 
 
 def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
@@ -246,8 +281,8 @@ def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> T
     _, k = ctx.attrs
     g_values, g_left, g_right = cotangents
     S, U, Vh = outputs
-    U, g_left = U[..., :k], g_left[..., :k]
-    V, g_right = on.mT(Vh[..., :k, :]), on.mT(g_right[..., :k, :])
+    U, g_left = _columns(on, U, k), _columns(on, g_left, k)
+    V, g_right = on.mT(_rows(on, Vh, k)), on.mT(_rows(on, g_right, k))
     left, right = on.matmul(on.mT(U), g_left), on.matmul(on.mT(V), g_right)
     turned = _skew(on, left) * on.unsqueeze(S, -2) + _skew(on, right) * on.unsqueeze(S, -1)
     inner = _off_diagonal(turned / _differences(on, S * S)) + diagonal_matrix(g_values)
@@ -266,6 +301,7 @@ def _skew(on: Any, x: Tensor) -> Tensor:
 
 _SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp)
 _SINGULAR_VALUES = Structural("LinalgSvdBackward0", ((1, 2), (), ()), _singular_values_vjp, joins=True)
+_SINGULAR_VALUES_ALONE = Structural("LinalgSvdBackward0", ((0,),), _singular_values_alone_vjp)
 
 
 def legacy_svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> LegacySVD:

@@ -6,19 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.linalg.matrices import square
-from tapegrad.linalg.solving import solve_triangular
-from tapegrad.ops.indexing import getitem
-from tapegrad.ops.products import matmul
+from tapegrad.linalg.constant_matrices import identity
+from tapegrad.linalg.matrices import Array, square, triangle
+from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
+from tapegrad.linalg.solving import solve_triangular, triangular_solution
+from tapegrad.ops.flat_places import Places, blocks, take_at
 from tapegrad.ops.selecting import take_along_dim
-from tapegrad.ops.transposing import transpose
 from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
-
-Array = np.ndarray[Any, Any]
 
 
 class LU(NamedTuple):
@@ -38,52 +37,56 @@ class LUFactor(NamedTuple):
 
 def _decomposed(a: Array) -> tuple[Array, Array]:
     """Both triangles in one matrix of each of a batch, and the pivots."""
-    found = a.copy()
-    n = a.shape[-1]
-    pivots = np.empty(a.shape[:-1], np.int64)
-    batch = np.indices(a.shape[:-2]) if a.ndim > 2 else ()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for k in range(n):
-            row = np.argmax(np.abs(found[..., k:, k]), -1) + k
-            pivots[..., k] = row + 1
-            here, there = (*batch, np.full_like(row, k)), (*batch, row)
-            found[here], found[there] = found[there], found[here].copy()
-            pivot = found[..., k : k + 1, k : k + 1]
-            below = found[..., k + 1 :, k : k + 1]
-            np.divide(below, pivot, out=below, where=pivot != 0)
-            found[..., k + 1 :, k + 1 :] -= below * found[..., k : k + 1, k + 1 :]
-    return found, pivots
+    wide = a.dtype if a.dtype.itemsize in (4, 8) else np.dtype(np.float32)
+    found, pivots = np.array(a, wide, order="C"), np.empty(a.shape[:-1], np.int64)
+    ARRAY_KERNELS.eliminate_columns(id(found), id(pivots), a.shape[-1])
+    return found.astype(a.dtype, copy=False), pivots
 
 
-def _order(pivots: Array) -> Array:
-    """Which row of the matrix comes to each place."""
-    order = np.broadcast_to(np.arange(pivots.shape[-1]), pivots.shape).copy()
-    flat, turns = order.reshape(-1, order.shape[-1]), pivots.reshape(-1, order.shape[-1])
-    for rows, exchanged in zip(flat, turns, strict=True):
-        for k, j in enumerate(exchanged - 1):
-            rows[k], rows[j] = rows[j], rows[k]
-    return order
+def _orders(pivots: Array) -> tuple[Array, Array]:
+    """Which row of the matrix comes to each place, and where each row of the batch went, counted through.
+
+    Raises
+    ------
+    RuntimeError
+        If a pivot is no row.
+    """
+    pivots = np.ascontiguousarray(pivots, np.int64)
+    order, back = np.empty(pivots.shape, np.int64), np.empty(pivots.size, np.int64)
+    n = pivots.shape[-1]
+    wrong = ARRAY_KERNELS.follow_exchanges(id(order), id(back), id(pivots), n)
+    if wrong >= 0:
+        raise RuntimeError(
+            f"linalg.lu_solve: pivots must be from 1 to {n}, got {pivots.flat[wrong]}. Did you pass the result of lu_factor?"
+        )
+    return order, back
+
+
+def _matrix_cotangent(on: Any, g: Tensor, found: Tensor, back: Array) -> Tensor:
+    """The cotangent of a matrix, by that of its two triangles in one."""
+    upper, lower = triangle(found, True), triangle(found, False, True)
+    lower = lower + wrap(identity(found._data.shape[-1], found._data.dtype))
+    inner = triangle(on.matmul(on.mT(lower), triangle(g, False, True)), False, True)
+    inner = inner + triangle(on.matmul(triangle(g, True), on.mT(upper)), True)
+    left = triangular_solution(on.mT(lower), inner, True, unit=True)
+    rows = triangular_solution(on.mT(upper), left, False, left=False)
+    shape = rows._data.shape
+    return take_at(rows, Places(back, shape[-1], shape))
 
 
 def _vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
-    found, back = ctx.result, ctx.attrs
-    assert found is not None
-    upper, lower = triu(found), tril(found, -1) + as_operand(np.eye(array_of(found).shape[-1], dtype=array_of(found).dtype))
-    inner = tril(matmul(transpose(lower, -1, -2), tril(g, -1)), -1) + triu(matmul(triu(g), transpose(upper, -1, -2)))
-    left = solve_triangular(transpose(lower, -1, -2), inner, upper=True, unitriangular=True)
-    rows = solve_triangular(transpose(upper, -1, -2), left, upper=False, left=False)
-    return (take_along_dim(rows, as_operand(back), -2),)
+    assert ctx.result is not None
+    return (_matrix_cotangent(ctx.on, g, ctx.result, ctx.attrs),)
 
 
-_LU = Structural("LinalgLuFactorExBackward0", (("z",),), _vjp)
+def _lu_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
+    (g_lower, g_upper), (L, U) = cotangents, outputs
+    g = triangle(g_lower, False, True) + triangle(g_upper, True)
+    return _matrix_cotangent(ctx.on, g, triangle(L, False, True) + U, ctx.attrs[1])
 
 
-def _factored(a: Tensor, name: str) -> tuple[Tensor, Array]:
-    square(a, name)
-    data = array_of(a)
-    found, pivots = _decomposed(data)
-    back = np.argsort(_order(pivots), -1)[..., None]
-    return apply(_LU, (a,), found, np.broadcast_to(back, data.shape)), pivots
+_LU_FACTOR = Structural("LinalgLuFactorExBackward0", (("z",),), _vjp)
+_LU = ManyOutputs("LinalgLuBackward0", _lu_vjp)
 
 
 def lu_factor(a: Tensor) -> LUFactor:
@@ -114,8 +117,8 @@ def lu_factor(a: Tensor) -> LUFactor:
     LUFactor(LU=tensor([[2.0000, 2.0000],
             [0.5000, 1.0000]]), pivots=tensor([2, 2]))
     """
-    found, pivots = _factored(a, "linalg.lu_factor")
-    return LUFactor(found, as_operand(pivots))
+    found, pivots = _decomposed(square(a, "linalg.lu_factor"))
+    return LUFactor(apply(_LU_FACTOR, (a,), found, _orders(pivots)[1]), wrap(pivots))
 
 
 def lu(a: Tensor) -> LU:
@@ -141,10 +144,13 @@ def lu(a: Tensor) -> LU:
     tensor([[1., 2.],
             [2., 2.]])
     """
-    found, pivots = _factored(a, "linalg.lu")
-    one = np.eye(pivots.shape[-1], dtype=array_of(a).dtype)
-    permutation = np.swapaxes(one[_order(pivots)], -1, -2)
-    return LU(as_operand(np.ascontiguousarray(permutation)), tril(found, -1) + as_operand(one), triu(found))
+    found, pivots = _decomposed(square(a, "linalg.lu"))
+    n = pivots.shape[-1]
+    order, back = _orders(pivots)
+    one = identity(n, found.dtype)
+    lower, upper = array_of(tril(wrap(found), -1)) + one, array_of(triu(wrap(found)))
+    permutation = np.ascontiguousarray(np.swapaxes(one[order], -1, -2))
+    return LU(wrap(permutation), *joint_outputs(_LU, a, (lower, upper), back, (1, 2)))
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -166,17 +172,19 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True) -> Ten
             [1.]])
     """
     square(LU, "linalg.lu_solve")
-    order = _order(array_of(pivots))
+    order, _ = _orders(array_of(pivots))
     if not left:
         right = solve_triangular(LU, B, upper=True, left=False)
-        whole = solve_triangular(LU, right, upper=False, left=False, unitriangular=True)
+        whole = triangular_solution(LU, right, False, False, True)
         return _taken(whole, np.argsort(order, -1), -1)
     rows = _taken(B, order, -2)
-    return solve_triangular(LU, solve_triangular(LU, rows, upper=False, unitriangular=True), upper=True)
+    return triangular_solution(LU, solve_triangular(LU, rows, upper=False, unitriangular=True), True)
 
 
 def _taken(x: Tensor, order: Array, dim: int) -> Tensor:
     if order.ndim == 1:
-        return getitem(x, (..., as_operand(order)) if dim == -1 else (..., as_operand(order), slice(None)))
+        shape = array_of(x).shape
+        found, _ = blocks(order, shape, len(shape) + dim)
+        return take_at(x, found)
     places = order[..., None] if dim == -2 else order[..., None, :]
     return take_along_dim(x, as_operand(places), dim)

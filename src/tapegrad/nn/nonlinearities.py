@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from tapegrad.arrays.floating_point_warnings import quiet
@@ -13,9 +12,7 @@ from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import arithmetic, elementwise, normalisation
 from tapegrad.ops.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
 from tapegrad.ops.in_place import in_place, written_by
-from tapegrad.ops.joining import cat
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
-from tapegrad.ops.splitting import chunk
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -143,17 +140,20 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     position = axis(dim, len(shape))
     if shape[position] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {position} is size {shape[position]}")
-    first, second = np.split(array_of(input), 2, position)
+    data, half = array_of(input), shape[position] // 2
+    before = (slice(None),) * position
+    halves = (*before, slice(None, half)), (*before, slice(half, None))
     with quiet():
-        result = first * array_of(elementwise.sigmoid(wrap(second)))
-    return apply(_GLU, (input,), result, position)
+        result = data[halves[0]] * array_of(elementwise.sigmoid(wrap(data[halves[1]])))
+    return apply(_GLU, (input,), result, halves)
 
 
 def _glu_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
-    first, second = chunk(ctx.inputs[0], 2, ctx.attrs)
-    gate = elementwise.sigmoid(second)
+    on = ctx.on
+    x, (former, latter) = ctx.inputs[0], ctx.attrs
+    gate = elementwise.sigmoid(on.getitem(x, latter))
     passed = g * gate
-    return (cat([passed, passed * (1.0 - gate) * first], ctx.attrs),)
+    return (on.cat([passed, passed * (1.0 - gate) * on.getitem(x, former)], len(former) - 1),)
 
 
 _GLU = Structural("GluBackward0", ((0,),), _glu_vjp)

@@ -1,27 +1,36 @@
 """Reductions of elements that go to the same place: `scatter_reduce` and `index_reduce`.
 
-The elements of each place become a row of one matrix, with a neutral element in the places that are left, and the rows are reduced
-as any others: ties share, products with zeros have exact derivatives, in every order.
+One compiled loop reduces the elements in their order, that of `x` first. Ties share; products with zeros have exact derivatives,
+in every order.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.ops.extremes import amax, amin
+from tapegrad.ops import elementwise
+from tapegrad.ops.flat_places import Places, along, blocks, sums_at, take_at
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.joining import cat
-from tapegrad.ops.reductions import prod, sum
+from tapegrad.ops.reductions import is_normal
+from tapegrad.ops.scans import exclusive_product
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axis
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+from tapegrad.recording.casting import cast, common_dtype
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
 __all__ = ["index_reduce", "scatter_reduce"]
 
+Array = np.ndarray[Any, Any]
 _NEUTRAL = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -np.inf, "amin": np.inf}
+_NUMBERS = {"sum": 0, "mean": 0, "prod": 1, "amax": 2, "amin": 3}  # of the compiled loop
 
 
 def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -58,15 +67,15 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
             f"Expected index {list(places.shape)} to be smaller than self {list(a.shape)} apart from dimension {dim} and to be "
             f"smaller size than src {list(b.shape)}"
         )
-    _check(places, a.shape[position] if a.ndim else 1, reduce, "scatter_reduce")
-    coordinates: list[Any] = list(np.indices(places.shape)) if places.ndim else []
-    sources = np.ravel_multi_index(tuple(c.ravel() for c in coordinates), b.shape) if places.ndim else np.zeros(1, np.int64)
-    if places.ndim:
-        coordinates[position] = places
-        targets = np.ravel_multi_index(tuple(c.ravel() for c in coordinates), a.shape)
-    else:
-        targets = np.zeros(1, np.int64)
-    return _reduced(x, targets, getitem(reshape(src, (-1,)), as_operand(sources)), reduce, include_self)
+    _check(places, reduce, "scatter_reduce")
+    if not a.ndim:
+        row = scatter_reduce(reshape(x, (1,)), 0, reshape(index, (1,)), reshape(src, (1,)), reduce, include_self=include_self)
+        return reshape(row, ())
+    found, wrong = along(places, position, a.shape)
+    _check_found(places, wrong, a.shape[position])
+    if b.shape != places.shape:
+        src = getitem(src, tuple(slice(0, n) for n in places.shape))
+    return _reduced(_SCATTER, x, found, src, reduce, include_self)
 
 
 def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -98,44 +107,172 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     position = axis(dim, a.ndim)
     if reduce == "sum":
         raise RuntimeError("index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum; use index_add")
-    _check(places, a.shape[position], reduce, "index_reduce")
+    _check(places, reduce, "index_reduce")
     expected = (*a.shape[:position], places.size, *a.shape[position + 1 :])
     if places.ndim > 1 or b.shape != expected:
         raise ShapeError(
             f"index_reduce(): source of shape {list(b.shape)} and index of shape {list(places.shape)} do not fit into "
             f"{list(a.shape)} along dimension {dim}"
         )
-    numbers = np.arange(a.size).reshape(a.shape)
-    targets = np.take(numbers, places.ravel(), position).ravel()
-    return _reduced(x, targets, reshape(source, (-1,)), reduce, include_self)
+    found, wrong = blocks(places.reshape(-1), a.shape, position, from_the_end=False)
+    _check_found(places, wrong, a.shape[position])
+    return _reduced(_INDEX, x, found, source, reduce, include_self)
 
 
-def _check(places: np.ndarray, length: int, reduce: str, name: str) -> None:
-    if reduce not in _NEUTRAL:
+def _check(places: Array, reduce: str, name: str) -> None:
+    if reduce not in _NUMBERS:
         raise RuntimeError(f"{name}: reduce argument must be one of sum, prod, mean, amax, amin, got {reduce}")
     if places.dtype.kind != "i":
         raise RuntimeError(f"{name}(): Expected dtype int64 for index, got {places.dtype}")
-    if places.size and not (places.min() >= 0 and places.max() < length):
-        wrong = places[(places < 0) | (places >= length)].ravel()[0]
-        raise RuntimeError(f"index {wrong} is out of bounds for a dimension of size {length}")
 
 
-def _reduced(x: Tensor, targets: np.ndarray, src: Tensor, reduce: str, include_self: bool) -> Tensor:
-    """`targets` are the places of the elements of `src` in the flattened `x`."""
+def _check_found(places: Array, wrong: int, length: int) -> None:
+    if wrong >= 0:
+        raise RuntimeError(f"index {places.reshape(-1)[wrong]} is out of bounds for a dimension of size {length}")
+
+
+class _Groups(NamedTuple):
+    """Which elements are reduced together.
+
+    Attributes
+    ----------
+    places : Places
+        Of the elements of the source in the result.
+    own : ndarray, or None
+        Ones where the element of `x` counts and zeros elsewhere; None if all do.
+    counts : ndarray, or None
+        How many elements go into each result, of a mean.
+    """
+
+    places: Places
+    own: Array | None
+    counts: Array | None
+
+
+def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor, reduce: str, include_self: bool) -> Tensor:
+    dtype = common_dtype((array_of(x), array_of(src)))
+    x, src = cast(x, dtype), cast(src, dtype)
     a = array_of(x)
-    counts = np.bincount(targets, minlength=a.size)
-    own = (counts == 0) | include_self
+    wide = np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 2 else dtype
+    result, own, counts = np.array(a, wide, order="C"), None, None
+    if reduce == "mean" or not include_self:
+        touched = np.bincount(places.at, minlength=a.size // max(places.inner, 1))
+        if not include_self:
+            result.reshape(-1, max(places.inner, 1))[places.at] = _neutral(reduce, wide)
+            own = _over_blocks(touched == 0, places.inner, a.shape).astype(dtype)
+        if reduce == "mean":
+            counts = _over_blocks(np.maximum(touched + 1 if include_self else touched, 1), places.inner, a.shape).astype(dtype)
+    with quiet():
+        _reduce_into(result, array_of(src).astype(wide, copy=False), places, reduce)
+        if counts is not None:
+            if dtype.kind != "f":
+                return elementwise.div(wrap(result), wrap(counts))
+            result /= counts
+    return apply(ops[reduce], (x, src), result.astype(dtype, copy=False), _Groups(places, own, counts))
+
+
+def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
+    if reduce in ("amax", "amin") and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return limits.min if reduce == "amax" else limits.max
+    return _NEUTRAL[reduce]
+
+
+def _over_blocks(values: Array, inner: int, shape: tuple[int, ...]) -> Array:
+    """Values of blocks, for each element."""
+    return np.repeat(values, inner).reshape(shape) if inner != 1 else values.reshape(shape)
+
+
+def _reduce_into(result: Array, values: Array, places: Places, reduce: str) -> None:
+    """Reduce values, of the dtype of `result`, into it, one after the other."""
+    at, inner, _ = places
+    if result.dtype.kind == "f":
+        values = np.ascontiguousarray(values)
+        ARRAY_KERNELS.reduce_elements(id(result), id(values), id(at), inner, _NUMBERS[reduce])
+    elif values.size:
+        ufuncs: Any = (np.add, np.multiply, np.maximum, np.minimum)
+        ufuncs[_NUMBERS[reduce]].at(result.reshape(-1, inner), at, values.reshape(at.size, inner))
+
+
+def _sum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    groups: _Groups = ctx.attrs
+    if groups.counts is not None:
+        g = g / wrap(groups.counts)
+    return _of_own(g, groups), take_at(g, groups.places) if ctx.needs[1] else None
+
+
+def _of_own(g: Tensor, groups: _Groups) -> Tensor:
+    """What comes to the elements of `x` themselves."""
+    return g if groups.own is None else elementwise._mul0(g, wrap(groups.own))
+
+
+def _extreme_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    """All elements that equal the one that was chosen get the same share."""
+    groups: _Groups = ctx.attrs
+    x, src, z = array_of(ctx.inputs[0]), array_of(ctx.inputs[1]), array_of(ctx.result)
+    at_source = array_of(take_at(wrap(z), groups.places))
+    mine, theirs = _is_chosen(x, z), _is_chosen(src, at_source)
+    if groups.own is not None:
+        mine &= groups.own != 0.0
+    count = mine + sums_at(theirs.astype(np.float64), groups.places, x.shape)
+    count_at_source = array_of(take_at(wrap(count), groups.places))
+    share, share_of_source = (wrap((c / n).astype(x.dtype, copy=False)) for c, n in ((mine, count), (theirs, count_at_source)))
+    return elementwise._mul0(g, share), elementwise._mul0(take_at(g, groups.places), share_of_source) if ctx.needs[1] else None
+
+
+def _is_chosen(values: Array, chosen: Array) -> Array:
+    equal = values == chosen
+    unordered = chosen != chosen
+    if unordered.any():
+        equal |= (values != values) & unordered  # nan ties with nan
+    return equal
+
+
+def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    groups: _Groups = ctx.attrs
+    x, src, z = ctx.inputs[0], ctx.inputs[1], ctx.result
+    places = groups.places
+    if groups.own is not None:
+        x = elementwise._mul0(x, wrap(groups.own)) + wrap(1.0 - groups.own)
+    if is_normal(z._data):
+        others, others_of_source = z / x, take_at(z, places) / src
+    else:
+        others, others_of_source = _products_of_others(x, src, places)
+    x_bar = elementwise._mul0(_of_own(g, groups), others)
+    return x_bar, elementwise._mul0(take_at(g, places), others_of_source) if ctx.needs[1] else None
+
+
+def _products_of_others(x: Tensor, src: Tensor, places: Places) -> tuple[Tensor, Tensor]:
+    """Of each element of `x` and of the source, the product of those that it is multiplied with; zeros do no harm.
+
+    The elements of each place become a row of a matrix, that of `x` first, with ones in the places that are left.
+    """
+    size, shape = array_of(x).size, array_of(x).shape
+    targets = (places.at[:, None] * places.inner + np.arange(places.inner)).reshape(-1)
+    counts = np.bincount(targets, minlength=size)
     width = int(counts.max(initial=0)) + 1
-    # In each row the element of `x` first, then those of `src` in their order.
-    rows = np.full((a.size, width), a.size + targets.size)
-    rows[own, 0] = np.flatnonzero(own)
     order = np.argsort(targets, kind="stable")
-    first = np.cumsum(counts) - counts
-    rows[targets[order], 1 + np.arange(targets.size) - first[targets[order]]] = a.size + order
-    neutral = np.full(1, _NEUTRAL[reduce] if a.dtype.kind == "f" else 0).astype(a.dtype)
-    table = getitem(cat([reshape(x, (-1,)), src, as_operand(neutral)], 0), as_operand(rows))
-    reductions: dict[str, Any] = {"sum": sum, "mean": sum, "prod": prod, "amax": amax, "amin": amin}
-    found = reductions[reduce](table, -1)
-    if reduce == "mean":
-        found = found / as_operand(np.maximum(counts + own, 1).astype(a.dtype))
-    return reshape(found, a.shape)
+    rank = np.empty(targets.size, np.int64)
+    rank[order] = 1 + np.arange(targets.size) - (np.cumsum(counts) - counts)[targets[order]]
+    rows = np.full((size, width), size + targets.size)
+    rows[:, 0], rows[targets, rank] = np.arange(size), size + np.arange(targets.size)
+    one = wrap(np.ones(1, array_of(x).dtype))
+    table = getitem(cat([reshape(x, (-1,)), reshape(src, (-1,)), one], 0), as_operand(rows))
+    others = elementwise._mul0(exclusive_product(table, 1, False), exclusive_product(table, 1, True))
+    of_source = take_at(others, Places(targets * width + rank, 1, array_of(src).shape))
+    return reshape(getitem(others, (slice(None), 0)), shape), of_source
+
+
+def _rows_for(name: str) -> dict[str, Structural]:
+    every: Any = ((0, 1, "z"), (0, 1, "z"))
+    nothing: Any = ((), ())
+    return {
+        "sum": Structural(name, nothing, _sum_vjp),
+        "mean": Structural(name, nothing, _sum_vjp),
+        "prod": Structural(name, every, _prod_vjp),
+        "amax": Structural(name, every, _extreme_vjp),
+        "amin": Structural(name, every, _extreme_vjp),
+    }
+
+
+_SCATTER, _INDEX = _rows_for("ScatterReduceBackward0"), _rows_for("IndexReduceBackward0")

@@ -8,6 +8,7 @@ not here: on small untracked tensors they are compiled, and take less time than 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,9 +26,10 @@ add_reduce: Any = np.add.reduce
 float64 = np.dtype(np.float64)
 
 PLACES = {
-    "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "outer": "ops.products", "reshape": "ops.shaping",
-    "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
-    "unsqueeze": "ops.shaping", "where": "ops.elementwise",
+    "cat": "ops.joining", "getitem": "ops.indexing", "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions",
+    "outer": "ops.products", "pieces": "recording.strided_maps", "reshape": "ops.shaping", "restore": "ops.reductions",
+    "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products", "unsqueeze": "ops.shaping",
+    "where": "ops.elementwise",
 }  # fmt: skip
 
 
@@ -46,6 +48,23 @@ class _Plain(_Tensors):
     """The same on untracked tensors, for values only."""
 
     # Each computes what the operation computes, with the same calls of NumPy: a plain pass and a recorded one give the same bits.
+
+    @staticmethod
+    def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
+        return make(np.concatenate([t._data for t in tensors], dim), 0)
+
+    @staticmethod
+    def getitem(x: Tensor, key: tuple[Any, ...]) -> Tensor:
+        return make(x._data[key], 0)
+
+    @staticmethod
+    def pieces(x: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
+        data, found, start = x._data, [], 0
+        for shape in shapes:
+            end = start + math.prod(shape)
+            found.append(_tensor(data[start:end].reshape(shape)))
+            start = end
+        return found
 
     @staticmethod
     def mT(x: Tensor) -> Tensor:

@@ -230,7 +230,7 @@ def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     shape = ctx.shapes[0]
     axes = _ALL[len(shape)] if position is None else (position,)
     g = on.restore(g, axes, keepdim, shape)
-    if _is_normal(z._data):
+    if is_normal(z._data):
         others = on.restore(z, axes, keepdim, shape) / x
     else:
         # A zero, or an underflow: z / x is 0/0 or has lost its digits.
@@ -242,7 +242,7 @@ def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (elementwise._mul0(g, others),)
 
 
-def _is_normal(value: Any) -> bool:
+def is_normal(value: Any) -> bool:
     """Whether no number is zero, infinite, nan, or so small that it has lost digits."""
     if type(value) is float:
         return 2.2250738585072014e-308 <= abs(value) < np.inf

@@ -155,18 +155,23 @@ def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
     """
     own, theirs = meta_of(t), meta_of(x)
     own.made_without_grad = theirs.made_without_grad or ("" if recording else _mode())
-    own.version = version_of(x)
-    if theirs.base is None:
+    if theirs.version is None:
+        theirs.version = VersionCounter()
+    own.version = theirs.version
+    family, base = theirs, theirs.base
+    if base is None:
         own.base, own.replay = x, Replay(None, take)
     else:
-        own.base, own.replay = theirs.base, Replay(theirs.replay, take)
-    family = meta_of(own.base)
-    if family.views is None:
-        family.views = []
-    family.views.append(weakref.ref(t))
-    count = len(family.views)
+        own.base, own.replay = base, Replay(theirs.replay, take)
+        family = meta_of(base)
+    views = family.views
+    if views is None:
+        family.views = [weakref.ref(t)]
+        return own
+    views.append(weakref.ref(t))
+    count = len(views)
     if count & (count - 1) == 0 and count >= 8:  # at powers of two, so that dead entries cost a constant each
-        family.views = [link for link in family.views if link() is not None]
+        family.views = [link for link in views if link() is not None]
     return own
 
 

@@ -119,13 +119,22 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
             TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, x.size, at, at, at, to)
             return out
         dtype = np.result_type(*operands)
-        arrays = [np.ascontiguousarray(a) for a in np.broadcast_arrays(*(np.asarray(a, np.float64) for a in operands))]
-        out = np.empty(np.broadcast_shapes(*map(np.shape, operands)))
-        x_at, y_at, w_at, *_ = [a.ctypes.data for a in (*arrays, out, out)]
-        TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, out.size, x_at, y_at, w_at, out.ctypes.data)
+        out = np.empty(np.broadcast(*operands).shape)
+        arrays = [_stretched(a, out.shape) for a in operands]
+        x_at, y_at, w_at, *_ = [a.__array_interface__["data"][0] for a in (*arrays, out, out)]
+        TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, out.size, x_at, y_at, w_at, out.__array_interface__["data"][0])
         return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
 
     return forward
+
+
+def _stretched(operand: Any, shape: tuple[int, ...]) -> Any:
+    """A contiguous float64 array of a shape that the operand broadcasts to."""
+    if operand.__class__ is np.ndarray and operand.shape == shape:
+        return np.ascontiguousarray(operand, np.float64)
+    whole = np.empty(shape)
+    whole[...] = operand
+    return whole
 
 
 def _evaluated(rule: Rule, names: dict[str, Any]) -> Any:

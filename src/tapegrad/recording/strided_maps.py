@@ -18,6 +18,8 @@ from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make
 
 __all__ = [
     "join",
+    "piece",
+    "pieces",
     "reduce_sum",
     "reshape_copy",
     "strided_copy",
@@ -127,6 +129,21 @@ def strided_gather(
     taken = _strided(flat, dims, strides, offset)
     result = taken * flat.dtype.type(scale) if scale != 1.0 else taken.copy()
     return _map(x, name, False, dims, strides, offset, scale, result.reshape(shape))
+
+
+def piece(x: Tensor, start: int, value: np.ndarray, name: str) -> Tensor:
+    """Record that neighbouring elements of `x`, from one on, were taken into `value`, which is contiguous."""
+    return _map(x, name, False, (value.size,), (1,), start, 1.0, value)
+
+
+def pieces(x: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
+    """Copies of the arrays of these shapes that stand one after the other in `x`."""
+    found, start = [], 0
+    for shape in shapes:
+        size = math.prod(shape)
+        found.append(strided_gather(x, (size,), (1,), start, 1.0, shape, "SliceBackward0"))
+        start += size
+    return found
 
 
 def strided_scatter(

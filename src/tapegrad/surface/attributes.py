@@ -167,8 +167,9 @@ def set_grad(t: Tensor, value: Any) -> None:
                 f"attempting to assign a gradient with dtype '{dtypes.type_name(dtype(value)).lower()}' to a tensor with dtype "
                 f"'{dtypes.type_name(dtype(t)).lower()}'. The gradient must match the tensor dtype"
             )
-    if value is not None or t._meta is not None:
         meta_of(t).grad = value
+    elif t._meta is not None:
+        t._meta.grad = None
 
 
 def del_grad(t: Tensor) -> None:

@@ -195,13 +195,15 @@ def multi_margin_loss(
         )
     check_reduction(reduction)
     with quiet():
-        short = np.maximum(scores + (margin - np.take(scores, chosen.at)[:, None]), 0.0)
+        short = np.maximum(scores + (margin - scores.take(chosen.at)[:, None]), 0.0)
         shares = (short > 0.0).astype(scores.dtype)
         shares.reshape(-1)[chosen.at] = 0.0
         shares /= count * (max(samples, 1) if reduction == "mean" else 1)
         if weight is not None:
             shares *= array_of(weight)[classes]
         losses = add_reduce(shares * (short if p == 1 else short * short), 1)
+        if p == 1:
+            shares.reshape(-1)[chosen.at] = -add_reduce(shares, 1)
         result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), (wrap(shares), wrap(chosen.at)))
 
@@ -210,11 +212,12 @@ def _multi_margin_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """Every score above the margin is pulled down, and the target's up by as much."""
     on = ctx.on
     (margin, shape), (shares, places) = ctx.attrs, ctx.extra
-    chosen = Places(places._data, 1, shape[:1])
     pulls = elementwise._mul0(on.reshape(g, (array_of(g).size, 1)), shares)
-    if ctx.inputs[0] is not None:  # squares
-        x = on.reshape(ctx.inputs[0], shape)
-        pulls = elementwise._mul0(pulls, 2.0 * (x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))))
+    if ctx.inputs[0] is None:  # no squares: the target's share is known
+        return (on.reshape(pulls, ctx.shapes[0]),)
+    chosen = Places(places._data, 1, shape[:1])
+    x = on.reshape(ctx.inputs[0], shape)
+    pulls = elementwise._mul0(pulls, 2.0 * (x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))))
     return (on.reshape(increased_at(pulls, chosen, -on.sum(pulls, (1,)), _PULLED_UP), ctx.shapes[0]),)
 
 

@@ -33,7 +33,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     a, b = array_of(x1), array_of(x2)
     check_broadcast(a, b)
     common = np.broadcast_shapes(a.shape, b.shape)
-    return (_unit(x1.expand(common), dim, eps) * _unit(x2.expand(common), dim, eps)).sum(dim)
+    first, second = (x if own.shape == common else x.expand(common) for x, own in ((x1, a), (x2, b)))
+    return (_unit(first, dim, eps) * _unit(second, dim, eps)).sum(dim)
 
 
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
