@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops.flat_places import blocks, sums_at
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.structural import Context, Structural, apply, in_front
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Taps", "cubic_taps", "linear_taps", "nearest_taps", "resample"]
@@ -115,10 +115,23 @@ def _operation(name: str) -> Structural:
     def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         return (_gathered(g, ctx.attrs, ctx.shapes[0]),)
 
-    return Structural(name, ((),), vjp)
+    return Structural(name, ((),), vjp, linear=(in_front(_resampled_again),))
 
 
-_GATHERED = Structural("UpsampleBackwardBackward0", ((),), lambda g, ctx: (resample("UpsampleBackwardBackward0", g, ctx.attrs),))
+def _resampled_again(x: Tensor, ctx: Context) -> Tensor:
+    return resample("UpsampleBackwardBackward0", x, ctx.attrs)
+
+
+def _gathered_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (_resampled_again(g, ctx),)
+
+
+def _gathered_from_many(g_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
+    many = np.ascontiguousarray(np.moveaxis(g_dot, -1, 0))
+    return np.moveaxis(_transposed(many, ctx.attrs, (len(many), *shape)), 0, -1)
+
+
+_GATHERED = Structural("UpsampleBackwardBackward0", ((),), _gathered_vjp, linear=(_gathered_from_many,))
 
 
 def _weights(taps: Taps, dtype: Any, behind: int) -> Array:
