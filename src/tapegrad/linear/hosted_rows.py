@@ -54,6 +54,7 @@ class HostedRow:
         self._pulled: tuple[Tensor, list[tuple[int, Tensor]]] | None = None
         self._transposed: Any = None
         self._is_transposed: bool | None = None  # not known yet
+        self._parts: list[tuple[int, int]] = []  # first place and number of elements of each argument that it leads to
 
     @property
     def is_linear(self) -> bool:
@@ -70,7 +71,7 @@ class HostedRow:
         if count >= FEW and (transposed := self._in_blocks()):
             found = transposed.push(bars[self.place : self.place + self.size, :count])
             done = 0
-            for place, size in self._parts():
+            for place, size in self._parts:
                 bars[place : place + size, :count] += found[done : done + size]
                 done += size
             return
@@ -88,7 +89,7 @@ class HostedRow:
         if self.is_linear:
             own[...] = self._of_tangents(dots)
         elif transposed := self._in_blocks():
-            parts = [dots[place : place + size, :count] for place, size in self._parts()]
+            parts = [dots[place : place + size, :count] for place, size in self._parts]
             own[:, :count] = transposed.pull(np.concatenate(parts)) if parts else 0.0
         else:
             own[...] = 0.0
@@ -109,14 +110,13 @@ class HostedRow:
         if self._is_transposed is None:
             seed, found = self._recorded_vjp()
             tape = with_recording(self._tape_of, [seed], [t for _, t in found])
-            self._is_transposed = tape is not None and all(row.is_linear for row in tape.hosts.values())
-            self._transposed = tape if self._is_transposed else None
+            fits = tape is not None and all(row.is_linear for row in tape.hosts.values())
+            self._parts = [(self.inputs[k], int(np.prod(self.context.shapes[k], dtype=np.int64))) for k, _ in found]
+            self._transposed = tape if fits else None
+            self._is_transposed = fits
+            if fits:
+                self._pulled = None  # its rows are not needed any more
         return self._transposed
-
-    def _parts(self) -> list[tuple[int, int]]:
-        """First place and number of elements of each argument that the tape of the vjp leads to."""
-        _, found = self._recorded_vjp()
-        return [(self.inputs[k], int(np.prod(self.context.shapes[k], dtype=np.int64))) for k, _ in found]
 
     def _push_each(self, dots: Matrix, count: int) -> None:
         """The tangents one by one: the recorded vjp is linear, and its transpose gives tangents."""
