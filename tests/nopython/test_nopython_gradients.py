@@ -13,6 +13,7 @@ import pytest
 from compiled_case import Case, central_differences, outcome, value
 from complex_step import complex_step
 from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 TABLES = (compiled_control, compiled_arrays, compiled_views, compiled_language)
 CASES = [case for module in TABLES for case in module.TABLE]

@@ -12,6 +12,7 @@ import numpy.polynomial.polynomial as poly
 import pytest
 from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from numba.core import types
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 

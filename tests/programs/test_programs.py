@@ -23,7 +23,9 @@ import option_pricing
 import pytest
 import ray_sphere
 import soft_dtw
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from program import Program
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 

@@ -1,0 +1,85 @@
+"""Compiled code without LLVM's optimiser, for tests that compile hundreds of functions and call each with a few numbers.
+
+Optimising and selecting instructions is a third of the time of such tests, and changes neither a bit of a result nor what is
+recorded. Of the rest, a fifth goes to three small things of Numba's, which are done here as they are there, but quicker.
+
+Examples, whole optimisation scripts, tapes, kept derivatives and all of the stress suite are compiled as users have it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+import pytest
+from numba.core import ir
+from numba.core.codegen import CPUCodeLibrary
+from numba.core.targetconfig import TargetConfig
+
+__all__ = ["code_is_not_optimised"]
+
+_finalize = CPUCodeLibrary._finalize_final_module
+
+
+@functools.cache
+def _machine(codegen: Any) -> Any:
+    """Numba's target, selecting instructions as they come."""
+    options = {"opt": 0}
+    codegen._customize_tm_options(options)
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(**options)
+
+
+def _inlined_where_it_must_be(self: Any) -> None:
+    passes, builder = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0)
+    passes.run(self._final_module, builder)
+
+
+def _translated_here(self: Any) -> None:
+    """Numba's engine takes what is in its cache of machine code."""
+    if self._object_caching_enabled and not self._compiled:
+        self._set_compiled_object(_machine(self._codegen).emit_object(self._final_module))
+    _finalize(self)
+
+
+@functools.cache
+def _holds_variables(kind: type) -> bool:
+    return issubclass(kind, (ir.Inst, list, tuple, dict))
+
+
+def _variables_in(self: Any, value: Any) -> list[ir.Var]:
+    """Of an instruction, in order."""
+    if isinstance(value, ir.Var):
+        return [value]
+    if isinstance(value, ir.Inst):
+        return value.list_vars()  # type: ignore[no-any-return]
+    found: list[ir.Var] = []
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        kind = type(item)
+        if kind is ir.Var:
+            found.append(item)
+        elif _holds_variables(kind):
+            found += _variables_in(self, item)
+    return found
+
+
+@functools.cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
+
+
+def _values_of_options(self: Any) -> dict[str, Any]:
+    return _defaults(type(self)) | self._values
+
+
+@pytest.fixture(scope="module", autouse=True)
+def code_is_not_optimised() -> Iterator[None]:
+    """In the tests of a module, for all that they compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CPUCodeLibrary, "_optimize_final_module", _inlined_where_it_must_be)
+        patch.setattr(CPUCodeLibrary, "_finalize_final_module", _translated_here)
+        patch.setattr(ir.Inst, "_rec_list_vars", _variables_in)
+        patch.setattr(TargetConfig, "values", _values_of_options)
+        patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
+        yield
