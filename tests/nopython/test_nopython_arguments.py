@@ -11,10 +11,12 @@ import numba
 import numpy as np
 import pytest
 from compiled_arguments import WRITTEN, Colour, Number, OfList, X, write_list_inside
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from numba.core import types
 from numba.core.typing import bufproto
 from numba.core.typing.typeof import typeof_impl
 from numba.typed import List
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 
