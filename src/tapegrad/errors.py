@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["CompileError", "DerivativeOrderError", "GradcheckError", "LinAlgError", "ShapeError", "TapeFullError"]
+__all__ = [
+    "CompileError", "DerivativeOrderError", "GradcheckError", "LinAlgError", "OverwrittenError", "ShapeError", "TapeFullError",
+]  # fmt: skip
 
 
 class LinAlgError(RuntimeError, np.linalg.LinAlgError):
@@ -13,6 +15,10 @@ class LinAlgError(RuntimeError, np.linalg.LinAlgError):
 
 class DerivativeOrderError(RuntimeError):
     """A compiled function is to be differentiated once more than it can be."""
+
+
+class OverwrittenError(RuntimeError):
+    """A value that a derivative needs was overwritten after it was saved."""
 
 
 class ShapeError(RuntimeError):

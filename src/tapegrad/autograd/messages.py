@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tapegrad.autograd.decoded_rows import Record, name_of, object_at, opcode_of, record_of
 from tapegrad.engine import layout as at
+from tapegrad.errors import OverwrittenError
 from tapegrad.frames import is_inside_driver
 from tapegrad.tape.tape import TAPE, owner_of
 
@@ -25,7 +26,7 @@ def explain(status: int, slot: int) -> RuntimeError:
         if is_inside_driver()
         else "write to a clone(), or do the in-place operation before the value is used"
     )
-    return RuntimeError(
+    return OverwrittenError(
         f"one of the variables needed for gradient computation has been modified by an inplace operation: {_describe(slot)} "
         f"instead (needed by {name_of(slot)}). Hint: {hint}."
     )

@@ -25,7 +25,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["call_finished", "check_used", "reached_rows", "release", "sweep", "sweep_from", "sweep_towards"]
+__all__ = ["call_finished", "check_saved", "check_used", "reached_rows", "release", "sweep", "sweep_from", "sweep_towards"]
 
 _ADDRESS = TAPE.address
 TELLING = np.uint8(at.HOOKED | at.WATCHED)
@@ -300,6 +300,21 @@ def reached_rows(slots: Sequence[int], requested: Sequence[int], ends: bool = Fa
     state.reset()  # the next pass may take it as it is
     state.finish()
     return reached
+
+
+def check_saved(slots: Sequence[int]) -> None:
+    """Raise if a pass from these rows would.
+
+    Raises
+    ------
+    RuntimeError
+        If values that it needs were released or overwritten.
+    """
+    state = borrow()
+    state.plan(slots)
+    TAPE.clear(_ADDRESS, state.address, 0)
+    state.reset()
+    state.finish()
 
 
 def release(slots: Sequence[int], requested: Sequence[int] | None) -> None:

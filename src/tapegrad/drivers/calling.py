@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import Node, flatten, refuse_computed_attributes, restore
 from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, is_tracked, plain_tree, recorder_of, tensor_like
 from tapegrad.numpy_arrays.array import Array
@@ -14,9 +16,11 @@ from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
 
-__all__ = ["call", "refuse_written"]
+__all__ = ["NEEDING_COPIES", "call", "refuse_written"]
 
 ndarray = np.ndarray
+# Functions that overwrite what their derivative needs (`overwritten_values.py`).
+NEEDING_COPIES: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def call(
@@ -81,7 +85,14 @@ def call(
         leaf.__class__ = callee.kind
         if leaf._row < 0:  # here for all, since an operation that meets a new leaf has to be begun twice
             register_new_leaf(leaf, meta_of(leaf)).of_call = True
-    output, places = untracked_values.watched(record, arguments, kwargs)
+    writes = untracked_values.writes
+    if NEEDING_COPIES and callee.kind is Array and _is_in(callee.function, NEEDING_COPIES):
+        output, places = look_up("drivers.overwritten_values:called_with_copies")(record, arguments, kwargs)
+    else:
+        output, places = untracked_values.watched(record, arguments, kwargs)
+        if untracked_values.writes != writes and callee.kind is Array and not callee.compiled:
+            rewritten = look_up("drivers.overwritten_values:kept_apart")
+            output, places = rewritten(callee.function, record, arguments, kwargs, (output, places))
     made.aux = None
     if has_aux:
         if not isinstance(output, tuple) or len(output) != 2:
@@ -98,6 +109,13 @@ def call(
             "float() and functions of the math module; np.sin and np.stack record)."
         )
     return made
+
+
+def _is_in(function: Any, known: weakref.WeakSet[Any]) -> bool:
+    try:
+        return function in known
+    except TypeError:  # without a hash
+        return False
 
 
 def _named(value: Any) -> str:

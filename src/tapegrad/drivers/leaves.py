@@ -27,6 +27,7 @@ __all__ = [
     "plain",
     "plain_tree",
     "recorder_of",
+    "takes_tensors",
     "tensor_like",
 ]
 

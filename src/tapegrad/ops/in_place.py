@@ -29,6 +29,7 @@ from tapegrad.recording.strided_maps import sum_to
 from tapegrad.recording.structural import Context, Structural, apply, check_recordable
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE, owner_of
+from tapegrad.tensors import untracked_values
 from tapegrad.tensors.inference_tensors import check_inference_write
 from tapegrad.tensors.nested_sequences import array_from_nested
 from tapegrad.tensors.retained_gradients import move_watch
@@ -183,6 +184,7 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
     row_of : callable or None
         Records the row of the new value and gives its handle; None leaves the graph alone.
     """
+    untracked_values.writes += 1
     counter = version_of(t)
     counter.note(int(TAPE.header[CLOCK]))
     if type(t._data) is float:

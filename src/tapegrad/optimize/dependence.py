@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.subgraph import Mark
+from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import refuse_written
 from tapegrad.drivers.containers import flatten, restore
-from tapegrad.drivers.leaves import is_compiled, recorder_of
+from tapegrad.drivers.leaves import is_compiled, recorder_of, takes_tensors
+from tapegrad.errors import OverwrittenError
+from tapegrad.numpy_arrays.array import Array
 from tapegrad.recording.casting import cast
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, is_recording, make, register_leaf, wrap
@@ -52,9 +55,25 @@ def tracked_in(value: Any) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf._row]
 
 
-def recorded(f: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a function of the user's, recorded."""
-    return recorder_of(f)(*arguments)
+def recorded(f: Callable[..., Any], *arguments: Any, variables: slice = slice(1)) -> Any:
+    """The result of a function of the user's, recorded; it gets the variables, by default its first argument, as arrays."""
+    if takes_tensors(f) or is_compiled(f):
+        return recorder_of(f)(*arguments)
+    given = list(arguments)
+    given[variables] = [_of_kind(Array, value) for value in given[variables]]
+    return _of_kind(Tensor, recorder_of(f)(*given))
+
+
+def _of_kind(kind: type[Tensor], value: Any) -> Any:
+    """Something with tensors for its arrays, or arrays for its tensors: others of the same values, which are recorded."""
+    leaves: list[Any] = []
+    structure = flatten(value, leaves, [], "")
+    for k, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.__class__ is not kind:
+            other = leaf * 1.0 if leaf._row else make(leaf._data, 0)
+            other.__class__ = kind
+            leaves[k] = other
+    return restore(structure, iter(leaves))
 
 
 def flat(value: Any, name: str) -> Tensor:
@@ -117,6 +136,14 @@ def depends_on_tracked(functions: Callable[[Tensor], Any], z: np.ndarray, name: 
     """Whether what functions give or decide depends on a tracked tensor, be it an argument or a variable around them."""
     if not is_recording():
         return False
+    try:
+        return _depends(functions, z, name)
+    except OverwrittenError:  # of values that copies keep
+        with look_up("drivers.overwritten_values:copies")():
+            return _depends(functions, z, name)
+
+
+def _depends(functions: Callable[[Tensor], Any], z: np.ndarray, name: str) -> bool:
     mark, leaf = Mark(), leaf_of(z)
     found, places = at_depth(0, watched, functions, (leaf,), {}, True)
     refuse_escapes(places, mark, leaf, name)

@@ -161,7 +161,7 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
     data = xdata
 
     def of_parameters(p: Any) -> Any:
-        return recorded(model, data, *p)
+        return recorded(model, data, *p, variables=slice(1, None))
 
     vector = VectorFunction(of_parameters, packing, name="curve_fit")
     if is_compiled(model):

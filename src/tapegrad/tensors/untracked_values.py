@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 in_use = False  # whether a call ever wanted to know: `Tensor.item` looks here first
 decisions_in_use = False  # the same for what is compared, which fewer calls ask for
+writes = 0  # into memory of tensors, of all threads: a call during which there were some looks whether it needs what was there
 _STORE = dis.opmap["STORE_SUBSCR"]
 
 
