@@ -21,7 +21,18 @@ STACK, OTHER, ONES, EMPTY = t(2, 3, 4), t(2, 4, 3), t(1, 4), tg.zeros(0, 4)
 INFINITE = tg.tensor([[np.inf, -np.inf, np.nan, 1.0]])
 Call = Callable[[Any], tg.Tensor]
 
+VIEWS: list[Callable[[Any], Any]] = [
+    lambda a: a[1:, ::2],
+    lambda a: a[2],
+    lambda a: a.reshape(4, 3)[0],
+    lambda a: a.T.reshape(-1)[2:5],  # a copy in memory of this order
+    lambda a: a[:0],
+]
+SHAPES = ((2, 3), (), (1, 5))
+
 CALLS: dict[str, list[Call]] = {
+    "cat": [lambda on: on.cat([M, M], 0), lambda on: on.cat([STACK, on.getitem(STACK, (..., slice(1)))], 2)],
+    "getitem": [lambda on: on.getitem(M, (..., slice(None, 2))), lambda on: on.getitem(STACK, (slice(None), slice(1, None)))],
     "mT": [lambda on: on.mT(M), lambda on: on.mT(STACK), lambda on: on.mT(EMPTY)],
     "matmul": [
         lambda on: on.matmul(V, V),
@@ -36,6 +47,8 @@ CALLS: dict[str, list[Call]] = {
     ],
     "mean": [lambda on: on.mean(M, (0,)), lambda on: on.mean(M, (0, 1), True), lambda on: on.mean(NUMBER, ())],
     "outer": [lambda on: on.outer(V, W)],
+    "part_of": [*(lambda on, v=v: on.part_of(M, v) for v in VIEWS), lambda on: on.part_of(NUMBER, lambda a: a[...])],
+    "pieces": [lambda on, k=k: on.pieces(on.reshape(M, (12,)), SHAPES)[k] for k in range(3)],
     "reshape": [lambda on: on.reshape(M, (2, 6)), lambda on: on.reshape(NUMBER, (1, 1)), lambda on: on.reshape(POINT, ())],
     "restore": [
         lambda on: on.restore(V, (1,), False, (3, 4)),
@@ -55,6 +68,7 @@ CALLS: dict[str, list[Call]] = {
     "tall": [lambda on: on.tall(STACK), lambda on: on.tall(M), lambda on: on.tall(tg.zeros(2, 3, 0)), lambda on: on.tall(V)],
     "unsqueeze": [lambda on: on.unsqueeze(M, 0), lambda on: on.unsqueeze(M, -1), lambda on: on.unsqueeze(V, -2)],
     "where": [lambda on: on.where(M > 0, 0.0, M), lambda on: on.where(M > 0, M, W), lambda on: on.where(NUMBER > 9, 0.0, NUMBER)],
+    "without_part": [*(lambda on, v=v: on.without_part(M, v) for v in VIEWS), lambda on: on.without_part(NUMBER, lambda a: a[...])],
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import arguments_of, as_float, shape_of
-from tapegrad.autograd.messages import explain, saved_record_of
+from tapegrad.autograd.messages import explain
 from tapegrad.autograd.pass_state import Finished
 from tapegrad.autograd.plain_context import PlainContext, new_context
 from tapegrad.autograd.sweep_memory import Sweep, wrong_shape
@@ -147,7 +147,7 @@ def _add(
 
 def _host_itself(state: Sweep, slot: int, payload: Payload) -> None:
     """The same where the payload knows how: custom functions, packed values."""
-    adjoint = state.adjoint_of(saved_record_of(slot), slot)
+    adjoint = state.wide_adjoint(slot)
     g = make(adjoint.copy() if adjoint.ndim or adjoint.itemsize == 4 else adjoint.item(), 0)  # it may be kept
     for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
         state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import Argument, Record, object_at, opcode_of, record_of
+from tapegrad.autograd.decoded_rows import Argument, dtype_of, object_at, opcode_of, shape_of
 from tapegrad.autograd.messages import explain
 from tapegrad.autograd.pass_state import Visits
 from tapegrad.engine import layout as at
@@ -135,16 +135,17 @@ class Sweep:
     def adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a row as an array on the buffer."""
         if opcode_of(slot)[1]:
-            return self.adjoint_of(record_of(slot), slot)
+            return self.wide_adjoint(slot)
         place = int(self.offsets[slot]) >> 2
         return self.bar[place : place + 1].reshape(())
 
-    def adjoint_of(self, record: Record, slot: int) -> np.ndarray:
-        """The same for a row whose record is known."""
-        place = int(self.offsets[slot]) >> 2
-        size = math.prod(record.shape)
-        words = (size + 1) // 2 if record.dtype.itemsize == 4 else size
-        return self.bar[place : place + words].view(record.dtype)[:size].reshape(record.shape)
+    def wide_adjoint(self, slot: int) -> np.ndarray:
+        """The same for a row that has a record."""
+        place, shape = self.offsets.item(slot) >> 2, shape_of(slot)
+        size = math.prod(shape)
+        if dtype_of(slot).itemsize == 8:
+            return self.bar[place : place + size].reshape(shape)
+        return self.bar[place : place + (size + 1) // 2].view(np.float32)[:size].reshape(shape)
 
     def allocate(self) -> None:
         """Memory for the planned adjoints and for the objects that the pass will release."""

@@ -16,6 +16,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quie
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
+from tapegrad.ops import elementwise
 from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import index_put, read, select_again
 from tapegrad.ops.shaping import expanded, reshape
@@ -44,9 +45,11 @@ __all__ = [
     "fit",
     "in_place",
     "overwrite",
+    "part_of",
     "replace",
     "setitem",
     "take_row",
+    "without_part",
     "written_by",
     "zero_",
 ]
@@ -147,12 +150,7 @@ def replace(t: Tensor, row: int) -> None:
         return
     assert meta is not None
     written = make(t._data, row)
-    mask = np.zeros(base._data.shape, bool)
-    if is_strided(meta.replay, mask.shape):
-        meta.replay(mask)[...] = True
-    else:
-        mask.reshape(-1)[meta.replay(np.arange(mask.size).reshape(mask.shape))] = True
-    result = apply(_COPY_SLICES, (base, written), base._data, (meta.replay, mask))
+    result = apply(_COPY_SLICES, (base, written), base._data, meta.replay)
     base._row, result._row = result._row, base._row
     if base._meta is not None and base._meta.retained and base._row > 0:
         move_watch(base, result._row)
@@ -160,14 +158,22 @@ def replace(t: Tensor, row: int) -> None:
 
 
 def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
-    replay, mask = ctx.attrs
-    return (
-        ctx.on.where(make(mask, 0), 0.0, g) if ctx.needs[0] else None,
-        _part(g, replay) if ctx.needs[1] else None,
-    )
+    on, replay = ctx.on, ctx.attrs
+    return on.without_part(g, replay) if ctx.needs[0] else None, on.part_of(g, replay) if ctx.needs[1] else None
 
 
-def _part(g: Tensor, replay: Replay) -> Tensor:
+def without_part(g: Tensor, replay: Replay) -> Tensor:
+    """`g` with zeros where a view of it is."""
+    mask = np.zeros(array_of(g).shape, bool)
+    if is_strided(replay, mask.shape):
+        replay(mask)[...] = True
+    else:
+        mask.reshape(-1)[replay(np.arange(mask.size).reshape(mask.shape))] = True
+    return elementwise.where(make(mask, 0), 0.0, g)
+
+
+def part_of(g: Tensor, replay: Replay) -> Tensor:
+    """The view itself, or a copy where that is none in this memory."""
     return view(g, "AsStridedBackward0", replay) if is_strided(replay, array_of(g).shape) else select_again(g, replay)
 
 

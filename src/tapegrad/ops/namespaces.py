@@ -9,7 +9,7 @@ not here: on small untracked tensors they are compiled, and take less time than 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,15 @@ __all__ = ["PLAIN", "TENSORS"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+Take = Callable[[Any], Any]
 add_reduce: Any = np.add.reduce
 float64 = np.dtype(np.float64)
 
 PLACES = {
     "cat": "ops.joining", "getitem": "ops.indexing", "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions",
-    "outer": "ops.products", "pieces": "recording.strided_maps", "reshape": "ops.shaping", "restore": "ops.reductions",
-    "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products", "unsqueeze": "ops.shaping",
-    "where": "ops.elementwise",
+    "outer": "ops.products", "part_of": "ops.in_place", "pieces": "recording.strided_maps", "reshape": "ops.shaping",
+    "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
+    "unsqueeze": "ops.shaping", "where": "ops.elementwise", "without_part": "ops.in_place",
 }  # fmt: skip
 
 
@@ -56,6 +57,19 @@ class _Plain(_Tensors):
     @staticmethod
     def getitem(x: Tensor, key: tuple[Any, ...]) -> Tensor:
         return make(x._data[key], 0)
+
+    @staticmethod
+    def part_of(x: Tensor, replay: Take) -> Tensor:
+        return _tensor(replay(np.asarray(x._data)))
+
+    @staticmethod
+    def without_part(x: Tensor, replay: Take) -> Tensor:
+        rest = np.array(x._data, order="C")
+        part = replay(rest)
+        if part.size and not np.may_share_memory(part, rest):
+            return TENSORS.without_part(x, replay)
+        part[...] = 0.0
+        return _tensor(rest)
 
     @staticmethod
     def pieces(x: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:

@@ -6,6 +6,7 @@ Every derivative is taken as zero where the norm is zero, in all orders, as PyTo
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -107,15 +108,24 @@ def _value(data: Array, order: float, removed: tuple[int, ...], keepdim: bool) -
     if order == 0.0:
         return add_reduce(magnitude != 0.0, removed, data.dtype, None, keepdim)
     total = np.asarray(_power_sum(magnitude, order, removed, keepdim))
-    limits = np.finfo(data.dtype)
-    if order < 0.0 or ((total >= limits.tiny) & (total <= limits.max)).all():
+    if order < 0.0 or _are_in_range(total):
         return _root(total, order)
     # Some sum overflowed or underflowed; dividing by the largest magnitude brings it into range.
-    magnitude = np.abs(data)
+    magnitude, limits = np.abs(data), np.finfo(data.dtype)
     largest = np.max(magnitude, removed, keepdims=True, initial=0.0)
     scale = np.where((largest > 0.0) & (largest <= limits.max), largest, 1.0).astype(data.dtype)
     scaled = _root(_power_sum(magnitude / scale, order, removed, keepdim), order)
     return scaled * scale.reshape(np.shape(scaled))
+
+
+def _are_in_range(total: Array) -> bool:
+    """Whether no number is zero, infinite, nan, or so small that it has lost digits."""
+    if not total.ndim and total.itemsize == 8:
+        return sys.float_info.min <= float(total) <= sys.float_info.max
+    if not total.size:
+        return True
+    limits = np.finfo(total.dtype)
+    return bool(minimum_reduce(total, None) >= limits.tiny and maximum_reduce(total, None) <= limits.max)
 
 
 def _power_sum(magnitude: Array, order: float, removed: tuple[int, ...], keepdim: bool) -> Array:

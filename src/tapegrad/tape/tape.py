@@ -115,8 +115,8 @@ class Tape(Entries):
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names", "on_load",
-        "ready", "recording_off", "reshaped", "row_limit",
+        "_name_numbers", "_off_steps", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names",
+        "on_load", "ready", "recording_off", "reshaped", "row_limit",
         "anomalies", "inferring", "packers", "passes", "rules", "tables", "versions", "waiting", *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
@@ -125,6 +125,7 @@ class Tape(Entries):
         self.address = self.header.ctypes.data
         self.row_limit = MAXIMUM_ROWS
         self.recording_off = 0
+        self._off_steps: dict[int, tuple[partial[Any], ...]] = {}
         self.anomalies = 0  # 1 while they are looked for
         self.inferring = 0  # number of threads in inference mode now
         self.reshaped = False  # whether a tensor was ever given data of another shape or dtype
@@ -147,7 +148,11 @@ class Tape(Entries):
 
     def recording_off_steps(self, count: int) -> tuple[partial[Any], ...]:
         """Calls that note in how many threads gradient mode is off."""
-        return partial(setattr, self, "recording_off", count), partial(self.header.__setitem__, at.RECORDING_OFF, count)
+        found = self._off_steps.get(count)
+        if found is None:
+            found = partial(setattr, self, "recording_off", count), partial(self.header.__setitem__, at.RECORDING_OFF, count)
+            self._off_steps[count] = found  # two partials take as long as the rest of a switch
+        return found
 
     def load(self) -> None:
         """Load the compiled engine and allocate the first columns."""
