@@ -16,7 +16,6 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quie
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
-from tapegrad.ops import elementwise
 from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import index_put, read, select_again
 from tapegrad.ops.shaping import expanded, reshape
@@ -169,7 +168,7 @@ def without_part(g: Tensor, replay: Replay) -> Tensor:
         replay(mask)[...] = True
     else:
         mask.reshape(-1)[replay(np.arange(mask.size).reshape(mask.shape))] = True
-    return elementwise.where(make(mask, 0), 0.0, g)
+    return apply_rule(OPCODES["where"], make(mask, 0), 0.0, g)
 
 
 def part_of(g: Tensor, replay: Replay) -> Tensor:
