@@ -228,6 +228,11 @@ def is_long(value: builtins.int) -> builtins.bool:
     return -(2**63) <= value < 2**63
 
 
+def accumulation_dtype(dtype: DType) -> DType:
+    """What elements of a dtype are summed or multiplied in: integers and bools as ``int64``."""
+    return dtype if dtype.kind == "f" else int64
+
+
 def can_cast(source: DType, target: DType) -> builtins.bool:
     """Whether an operation whose result is `source` may write into `target`: never to a lower kind.
 

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import as_arrays
-from tapegrad.numpy_arrays.methods import apart, written
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
-from tapegrad.numpy_arrays.writing import WRITING, accumulate_at
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
-from tapegrad.numpy_protocol.rearranging import AT_LEAST
 from tapegrad.tensors.tensor import Tensor, is_recording
 
 __all__ = ["array_function", "array_ufunc"]
 
-WRITTEN = frozenset(
-    ["out", "overwrite_input", "copy"]
-)  # names of arguments that let NumPy's functions write into what they are given
+# What these arrays have in another way than tensors, and in which file: most functions call none of it.
+OF_ARRAYS: dict[Any, str] = {
+    getattr(np, name): place
+    for place, names in (
+        ("numpy_arrays.writing:WRITING", "copyto fill_diagonal place put put_along_axis putmask"),
+        ("numpy_protocol.rearranging:AT_LEAST", "atleast_1d atleast_2d atleast_3d"),
+    )
+    for name in names.split()
+}
+# Names of arguments that let NumPy's functions write into what they are given.
+WRITTEN = frozenset(["out", "overwrite_input", "copy"])
 
 
 def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -32,7 +38,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
         result = as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
         return _in_digits(ufunc, result, inputs, kwargs) if ufunc.__name__ in OF_SCIPY else result
     if method == "at":
-        return accumulate_at(ufunc, *inputs)
+        return look_up("numpy_arrays.writing:accumulate_at")(ufunc, *inputs)
     out = kwargs.get("out", ())
     if any(isinstance(place, Tensor) for place in out):
         return _into(out, x, ufunc, method, inputs, {name: value for name, value in kwargs.items() if name != "out"})
@@ -62,9 +68,15 @@ def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
         return with_digits(result, function(*values_of(args), **values_of(kwargs)))
 
 
+def _written_into() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """How an array is written into, and how operands are kept apart from it."""
+    return look_up("numpy_arrays.methods:apart"), look_up("numpy_arrays.methods:written")
+
+
 def _into(out: tuple[Any, ...], x: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc whose results are written into what was given for them; on request only where a mask says so."""
     mask = values_of(kwargs.pop("where", True)) if method == "__call__" else True
+    apart, written = _written_into()
     for place in out:
         if isinstance(place, Tensor):
             inputs = apart(inputs, place)
@@ -120,10 +132,11 @@ def _apart_from_output(function: Any, args: tuple[Any, ...], kwargs: dict[str, A
 def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Functions that are no ufuncs."""
     if function in OF_ARRAYS:
-        return as_arrays(OF_ARRAYS[function](*args, **kwargs))
+        return as_arrays(look_up(OF_ARRAYS[function])[function](*args, **kwargs))
     if kwargs or len(args) > _written_names(function)[0]:
         out, args, kwargs = _apart_from_output(function, args, kwargs)
         if out is not None:
+            apart, written = _written_into()
             return written(out, array_function(x, function, types, apart(args, out), kwargs))
     if not (x._row and is_recording()) and not is_tracked(args, kwargs):
         return computed(function, args, kwargs)
@@ -133,9 +146,6 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
         return result  # the very tensor that was given stays one
     return _in_digits(function, as_arrays(result), args, kwargs) if function in OF_NUMPY else as_arrays(result)
-
-
-OF_ARRAYS = WRITING | AT_LEAST  # what these arrays have in another way than tensors
 
 
 def _parts(values: Any) -> list[Any]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import accumulation_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.deferred import look_up
 from tapegrad.ops import elementwise
-from tapegrad.ops.scans import accumulation_dtype, exclusive_product
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axes, axis
 from tapegrad.recording.casting import cast
@@ -236,7 +236,8 @@ def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         # A zero, or an underflow: z / x is 0/0 or has lost its digits.
         along = 0 if position is None else position
         flat = on.reshape(x, (-1,)) if position is None else x
-        others = elementwise._mul0(exclusive_product(flat, along, False), exclusive_product(flat, along, True))
+        before, after = (look_up("ops.scans:exclusive_product")(flat, along, backwards) for backwards in (False, True))
+        others = elementwise._mul0(before, after)
         if position is None:
             others = on.reshape(others, shape)
     return (elementwise._mul0(g, others),)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import accumulation_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.recording.axes import axis
@@ -134,11 +134,6 @@ def _logcumsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 def _scan(x: Tensor, dim: int, dtype: DTypeLike | None, scan: Any) -> Tensor:
     x = cast(x, accumulation_dtype(array_of(x).dtype) if dtype is None else dtype)
     return scan(x, axis(dim, array_of(x).ndim))
-
-
-def accumulation_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What elements of `dtype` are summed or multiplied in: integers and bools as ``int64``."""
-    return dtype if dtype.kind == "f" else np.dtype(np.int64)
 
 
 def _directed(array: Array, position: int, backwards: bool) -> Array:
