@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.ops.in_place import check_writable, overwrite
 from tapegrad.ops.views import view
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
@@ -105,6 +104,8 @@ def write_constants(x: Array, write: Callable[[np.ndarray], Any], *values: Any) 
             "an array of complex numbers that was made as constants cannot hold what is being differentiated; make it from what "
             "is, as np.zeros_like(x + 0j), or keep real and imaginary parts in arrays of their own"
         )
+    from tapegrad.ops.in_place import check_writable, overwrite  # which a function that writes nothing needs not
+
     changed = array_of(x).copy()
     write(changed)
     check_writable(x, False)
