@@ -98,3 +98,15 @@ def test_nan_in_one_vector_spoils_no_other() -> None:
     block = np.array([[np.nan, 1.0, 0.0, 2.0], [0.0, 1.0, 1.0, 0.0]])
     assert np.array_equal(tape.push(block)[:, 1:], matrix @ block[:, 1:])
     assert np.array_equal(tape.pull(block)[:, 1:], matrix.T @ block[:, 1:])
+
+
+def test_rows_without_elements_take_blocks() -> None:
+    none = np.zeros((0, 3))
+
+    def f(x: Any) -> Any:
+        return np.concatenate([none @ x, x**2])
+
+    x = np.array([1.0, 2.0, 4.0])
+    for mode in ("forward", "reverse"):
+        np.testing.assert_array_equal(tg.jacobian(f, mode=mode)(x), np.diag(2.0 * x))
+    np.testing.assert_array_equal(tg.hessian(lambda x: (f(x) ** 2).sum() / 12.0)(x), np.diag(x**2))

@@ -102,7 +102,7 @@ class HostedRow:
                 assert form is not None  # it is linear
                 shape, place = self.context.shapes[k], self.inputs[k]
                 x_dot = dots[place : place + int(np.prod(shape, dtype=np.int64))].reshape(*shape, dots.shape[1])
-                total = total + form(x_dot, self.context, self.shape).reshape(self.size, -1)
+                total = total + form(x_dot, self.context, self.shape).reshape(self.size, dots.shape[1])
         return total
 
     def _in_blocks(self) -> Any:
