@@ -1,11 +1,9 @@
 """Rows of the tape as Python values: what the recorded pass, host rows and error messages read."""
 
-from __future__ import annotations
-
 import struct
 from _ctypes import PyObj_FromPtr
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 

@@ -5,11 +5,9 @@ over it. Each map is linear in what it moves. The transpose of taking is adding 
 not overwritten, so all can be differentiated to any order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 

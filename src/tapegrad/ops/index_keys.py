@@ -1,10 +1,8 @@
 """What an index key means: a view, and index arrays that select from it."""
 
-from __future__ import annotations
-
 import operator
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple  # which would compile annotations that are texts: no future import here
 
 import numpy as np
 
