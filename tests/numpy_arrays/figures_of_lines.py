@@ -10,12 +10,16 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
+from idioms_of_numpy import IDIOMS, STATEMENTS  # noqa: E402
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES  # noqa: E402
 from test_functions_under_drivers import NAMESPACES, POINTS, V, check, expression, statements  # noqa: E402
 
 # By whether NumPy can hand them on: it has no hook for the second kind, and the third takes numbers out.
 KINDS = {
-    "can be dispatched": [(expression(line), POINTS[kind], line) for kind, line in LINES] + [(statements(t), V, t) for t in WRITES],
+    "can be dispatched": [
+        *((expression(line), POINTS[kind], line) for kind, line in [*LINES, *(("v", line) for line in IDIOMS)]),
+        *((statements(text), V, text) for text in WRITES + STATEMENTS),
+    ],
     "no hook": [(expression(line), POINTS[kind], line) for kind, line in REFUSED],
     "takes numbers out": [(expression(line), POINTS[kind], line) for kind, line in LOST],
 }

@@ -11,6 +11,7 @@ import numpy
 import numpy as np
 import pytest
 import scipy.special
+from idioms_of_numpy import IDIOMS, STATEMENTS
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES
 from many_cases import each
 
@@ -56,7 +57,7 @@ def plain(part: Any) -> Any:
 
 
 # Sums that are taken in another order than NumPy's; all else has NumPy's bits.
-SUMS = re.compile(r"prod\(initial|correlate|polyfit|cov|corrcoef|reduce|@|linalg|einsum|dot")
+SUMS = re.compile(r"prod\(initial|convolve|correlate|polyfit|cov|corrcoef|reduce|@|linalg|einsum|dot")
 
 
 def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: str) -> None:
@@ -104,7 +105,13 @@ def test_line_has_its_value_and_derivative(kind: str, line: str, name: str) -> N
 
 
 @each("name", NAMESPACES)
-@each("text", WRITES)
+@each("line", IDIOMS)
+def test_idioms_have_their_value_and_derivative(line: str, name: str) -> None:
+    check(expression(line), name, V, line)
+
+
+@each("name", NAMESPACES)
+@each("text", WRITES + STATEMENTS)
 def test_writes_have_their_value_and_derivative(text: str, name: str) -> None:
     check(statements(text), name, V, text)
 

@@ -1,0 +1,142 @@
+"""More lines of NumPy, as people write them: statistics, densities, selections, `einsum`, polynomials, strides, loops and writes.
+
+All are of a vector `x`; of the statements the result is `y`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["IDIOMS", "STATEMENTS"]
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for line in text.strip().splitlines() for part in line.split(" | ")]
+
+
+IDIOMS: list[str] = _split("""
+(x - x.mean()) / x.std(ddof=1) | x / np.abs(x).max() | (x - x.min()) / np.ptp(x) | np.cumsum(x) / np.arange(1, 7)
+np.log1p(np.abs(x)).mean() | np.convolve(x, np.ones(3) / 3, mode="valid") | np.diff(np.log(np.abs(x)))
+x[np.abs(x) < np.percentile(np.abs(x), 80)] | np.maximum.accumulate(np.cumsum(x)) - np.cumsum(x)
+np.where(np.isnan(x), 0.0, x) | np.nan_to_num(x / np.array([1, 0, 1, 1, 1, 1.0]), posinf=0, neginf=0)
+np.bincount(np.array([0, 1, 2, 0, 1, 2]), weights=x, minlength=4) | np.add.reduceat(x, [0, 2, 4]) / 2
+np.array_split(x, 3)[1].mean() | np.stack(np.split(x, 3)).mean(0) | np.digitize(x, np.linspace(-2, 3, 5)) + x
+np.searchsorted(np.sort(x), 0.5) + x | x[np.argsort(np.abs(x))[::-1]] | np.take_along_axis(x, np.argsort(-x), axis=0)
+np.sort(x)[::-1].cumsum() | np.corrcoef(x[:-1], x[1:])[0, 1] | np.cov(np.stack([x, x**2]))[0, 1]
+np.average(x, weights=np.exp(x)) | (np.exp(x) / np.exp(x).sum()) @ x | np.exp(x - np.logaddexp.reduce(x))
+-0.5 * x**2 - 0.5 * np.log(2 * np.pi) | np.sum(-0.5 * ((x - x.mean()) / x.std()) ** 2 - np.log(x.std()))
+sc.xlogy(2.0, np.abs(x)) - x - sc.gammaln(3.0) | sc.gammaln(np.abs(x) + 1) - sc.gammaln(np.abs(x))
+sc.xlog1py(2.0, np.abs(x)) + sc.betaln(np.abs(x), 2.0) | sc.log_ndtr(x).sum() | np.log(sc.ndtr(x[1]) - sc.ndtr(x[1] - 1))
+sc.gammaincc(2.0, np.abs(x)) | sc.betainc(2.0, 3.0, sc.expit(x)) | sc.entr(sc.expit(x)).sum() | np.log(np.cosh(x))
+np.logaddexp(0, x) | np.logaddexp(0, -x) | np.log(1 + np.exp(x)) | -np.log1p(np.exp(-x)) | x * sc.expit(x)
+np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))) | np.where(np.abs(x) < 1, 0.5 * x**2, np.abs(x) - 0.5)
+np.piecewise(x, [np.abs(x) < 1], [lambda t: t**2 / 2, lambda t: np.abs(t) - 0.5])
+np.select([x < -1, x < 0, x < 1], [x**2, x, np.sin(x)], default=0) | np.select([x < 0], [x])
+np.choose([0, 1, 0, 1, 0, 1], [x, -x]) | np.choose((x > 0).astype(int), (0.0, x))
+np.apply_along_axis(lambda r: np.cumsum(r), 0, x) | np.apply_along_axis(np.sum, 0, x)
+np.einsum("i,j,k->ijk", x[:2], x[2:4], x[4:]) | np.einsum("i->", x) | np.einsum("i,i,i->i", x, x, x)
+np.einsum("i,j->j", x, x) | np.einsum("i...,i...->...", x, x) | np.einsum("ii->i", np.outer(x, x))
+np.einsum("ij,j->i", np.outer(x, x), x) | np.einsum("ij,ij->", np.outer(x, x), np.ones((6, 6)))
+np.einsum("ij,jk,kl->il", x.reshape(2, 3), x.reshape(3, 2), np.eye(2), optimize="greedy")
+np.einsum(x.reshape(2, 3), [0, 1], x.reshape(3, 2), [1, 2], [0, 2]) | x.reshape(2, 3)[:, ::-1] | x.reshape(2, 3)[::-1, ::2]
+x.reshape(2, 3)[..., -1] | x.reshape(2, 3)[[1, 0], [0, 2]] | x.reshape(2, 3)[[1, 0]][:, [2, 0]]
+x.reshape(2, 3)[np.ix_([1, 0], [2, 0])] | x.reshape(2, 3)[:, None, :] * x.reshape(2, 3)[None]
+x.reshape(2, 3)[np.array([True, False])] | x.reshape(2, 3)[:, np.array([True, False, True])]
+x.reshape(2, 3)[x.reshape(2, 3) > 0] | x.reshape(3, 2)[1:, 0] | x.reshape(3, 2)[-1, -1] | x.reshape(3, 2)[:, -1:]
+x.reshape(1, 2, 3)[0, ..., 1:] | x[np.newaxis, :, np.newaxis] | x[slice(None, None, -2)] | x[np.r_[0:2, 4:6]]
+x[[[0, 1], [2, 3]]] | x[np.array([[0, -1], [2, 3]])] | x[np.array([], dtype=int)].sum() + x | x[2:2].sum() + x | x[-3:-1]
+x[5:0:-2] | x[np.s_[::3]] | x[tuple([slice(1, 3)])] | x[(x > 0) & (x < 2)] | x[~np.isin(np.arange(6), [1, 2])]
+np.add(x, x, out=np.zeros_like(x)) | np.sqrt(x, out=np.zeros_like(x), where=x > 0)
+np.log(x, out=np.full_like(x, -1.0), where=x > 0) | np.divide(1.0, x, out=np.zeros_like(x), where=x != 0)
+np.sum(x, where=x > 0) | np.mean(x, where=[True, False] * 3) | np.prod(x, where=np.abs(x) > 1)
+np.max(x, initial=-np.inf, where=x < 2) | np.cumsum(x, out=np.zeros_like(x)) | np.clip(x, -1, 1, out=np.empty_like(x))
+np.take(x, [0, 3], out=np.zeros_like(x[:2])) | np.stack([x, x], out=np.zeros_like(np.stack([x, x])))
+np.concatenate([x, x], out=np.zeros_like(np.tile(x, 2))) | np.matmul(x, x)
+np.matmul(x.reshape(2, 3), x.reshape(3, 2), out=np.zeros_like(np.ones((2, 2)) * x[0]))
+np.maximum(x, 0, out=np.zeros_like(x)) | np.lib.stride_tricks.sliding_window_view(x, 3).mean(-1)
+np.lib.stride_tricks.sliding_window_view(x, 2)[::2].sum(1) | x * 1 | np.meshgrid(x, x)[0] * 2
+np.meshgrid(x, [1.0, 2.0], indexing="ij")[0] | np.add.outer(x, x).trace() | np.subtract.outer(x, x) ** 2
+np.hypot.outer(x[:2], x[2:4]) | np.exp(-0.5 * np.subtract.outer(x, x) ** 2).sum()
+np.exp(-np.sum((x[:, None] - x[None, :]) ** 2)) | np.triu(np.outer(x, x), 1).sum() | np.tril(np.ones((6, 6))) @ x
+np.eye(6) * x | np.diag(x) @ x | np.diagonal(np.outer(x, x)) | np.polynomial.polynomial.polyval(x, [1.0, 2.0, 3.0])
+np.polynomial.chebyshev.chebval(x, [1.0, 2.0, 3.0]) | np.polynomial.legendre.legval(x, [1.0, 0.5, 0.2])
+np.polynomial.hermite.hermval(x, [1.0, 0.5, 0.2]) | np.polynomial.laguerre.lagval(x, [1.0, 0.5]) | np.poly1d([1.0, 2.0])(x)
+np.broadcast_to(x, (3, 6)).sum(0) | np.broadcast_to(x[:, None], (6, 2)).mean() | np.broadcast_arrays(x, x[0])[1]
+np.broadcast_to(x[0], (3,)) | np.trapezoid(x, np.linspace(0, 1, 6)) | np.trapezoid(np.sin(x), x)
+np.interp(0.3, np.linspace(0, 1, 6), x) | np.interp(np.clip(x, 0, 1), [0.0, 0.5, 1.0], [0.0, 1.0, 0.0])
+np.interp(x, np.arange(6.0) - 2, np.arange(6.0) ** 2, left=-1, right=5) | np.cross(x[:3], [1.0, 2.0, 3.0])
+np.linalg.norm(x[:3] - x[3:]) | np.linalg.norm(np.outer(x, x), "fro") | np.linalg.norm(x, -np.inf) | np.linalg.norm(x, 0) + x
+np.linalg.norm(x.reshape(2, 3), axis=0) | np.linalg.norm(x.reshape(2, 3), np.inf)
+np.linalg.slogdet(np.outer(x[:2], x[:2]) + np.eye(2))[1] | np.linalg.det(x[:4].reshape(2, 2))
+np.linalg.solve(np.eye(6) + np.outer(x, x), x) | np.linalg.inv(np.diag(np.exp(x)))[0]
+np.linalg.cholesky(np.eye(3) + np.outer(x[:3], x[:3]))[2] | np.linalg.eigvalsh(np.outer(x, x) + np.diag(np.arange(6.0)))
+np.linalg.multi_dot([x.reshape(2, 3), x.reshape(3, 2), x[:2]]) | np.trace(np.outer(x, x)) | np.kron(x[:2], x[2:4])
+np.vdot(x, x[::-1]) | np.inner(x, x[::-1]) | np.tensordot(x, x, 0) | np.tensordot(x.reshape(2, 3), x.reshape(3, 2), axes=1)
+np.roll(x, -1) - x | np.roll(x, 1) + np.roll(x, -1) - 2 * x | np.pad(x, 1, mode="symmetric")
+np.pad(x, (0, 2), constant_values=1.0) | np.repeat(x, [1, 0, 2, 0, 1, 1]) | np.tile(x[:2], 3) | np.rot90(x.reshape(2, 3))
+np.flip(x.reshape(2, 3), 1) | np.fliplr(x.reshape(2, 3)) | np.block([[x[:3]], [x[3:]]]) | np.block([x[:2], x[2:4]])
+np.atleast_2d(x).T | np.expand_dims(x, (0, 2)) | np.squeeze(x[None, :, None]) | np.squeeze(x[None], axis=0)
+np.moveaxis(x.reshape(1, 2, 3), 0, -1) | np.swapaxes(x.reshape(2, 3), 0, 1) | np.ravel(x.reshape(2, 3), order="F")
+x.reshape(2, 3).ravel(order="K") | x.reshape(3, -1).T.ravel() | x.reshape(2, 3).T.reshape(-1) | x.reshape(2, 3).flatten("F")
+np.unstack(x.reshape(2, 3), axis=1)[2] | np.hsplit(x.reshape(1, 6), 2)[0] | x.reshape(2, 3).swapaxes(0, 1)[1]
+x.reshape(2, 3).diagonal() | x.reshape(2, 3).trace() | x.reshape(2, 3).max(axis=1, keepdims=True)
+x.reshape(2, 3).argmin(0) * x[:3] | x.reshape(2, 3).std(axis=0, ddof=1) | x.reshape(2, 3).var(axis=1, keepdims=True)
+x.reshape(2, 3).prod(axis=0) | x.reshape(2, 3).cumsum(axis=0) | x.reshape(2, 3).sum(axis=(0, 1), keepdims=True)
+x.reshape(2, 3).mean(axis=-1) | x.reshape(2, 3).repeat(2, axis=1) | x.reshape(2, 3).dot(x[:3])
+""")
+
+# ``\\n`` stands for the end of a line.
+STATEMENTS: list[str] = [
+    text.replace("\\n", "\n")
+    for text in _split(r"""
+y = np.zeros_like(x); y[1:] = np.diff(x) | y = np.zeros_like(x); y += x; y *= 2
+y = np.empty_like(x); y[::2] = x[::2]; y[1::2] = 0 | y = x.copy(); y[y < 0] = 0.0 | y = x.copy(); y[y < 0] *= 0.1
+y = x.copy(); y[1:-1] = (y[:-2] + y[2:]) / 2 | y = x.copy(); y[1:] -= 0.5 * y[:-1].copy()
+y = x.copy(); y[[0, 1, 1]] += np.array([1.0, 2.0, 3.0]) | y = x.copy(); np.add.at(y, [0, 1, 1], x[:3])
+y = np.zeros_like(x); np.add.at(y, [0, 0, 2, 3, 3, 3], x) | y = np.zeros_like(x[:3]); np.add.at(y, [0, 1, 2, 0, 1, 2], x)
+y = np.ones_like(x); np.multiply.at(y, [0, 2], x[:2]) | y = x.copy(); np.subtract.at(y, [0, 0], x[0])
+y = x.copy(); np.maximum.at(y, [0, 1], 0.9) | y = x.copy(); np.put(y, [1, 2], 0.0)
+y = x.copy(); np.put_along_axis(y, np.array([0, 3]), x[4:], 0) | y = x.copy(); np.place(y, y > 0, [1.0, 2.0])
+y = x.copy(); np.copyto(y, x[::-1], where=x > 0) | y = np.zeros_like(x); np.copyto(y, x)
+y = x.copy(); np.putmask(y, y > 1, x * 2) | y = x.copy(); np.fill_diagonal(y.reshape(2, 3), 0)
+y = x.reshape(2, 3).copy(); y[:, 0] = 0; y[1] += y[0] | y = x.reshape(2, 3).copy(); y[:, [0, 2]] = y[:, [2, 0]]
+y = x.reshape(2, 3).copy(); y[y > 1] = 1 | y = x.reshape(2, 3).copy(); y[0, :2] += x[4:]
+y = x.reshape(2, 3).copy(); y.T[0] = 5 | y = x.reshape(2, 3).copy(); y[..., 1] = y[..., 0] ** 2
+y = x.reshape(2, 3).copy(); y[np.arange(2), [0, 2]] = 0
+y = x.reshape(2, 3).copy(); y -= y.mean(axis=0); y /= y.std(axis=0) + 1 | y = x.reshape(2, 3).copy(); y[:] = y[::-1]
+y = x.reshape(2, 3).copy(); y[[0, 1]] = y[[1, 0]] | y = x.reshape(2, 3).copy(); y *= x[:3]
+y = x.reshape(2, 3).copy(); y[y.argmax(0), np.arange(3)] = 0
+y = x.copy(); b = np.broadcast_to(y, (2, 6)); y[0] = 3.0; y = b * 1.0
+y = np.zeros_like(np.broadcast_to(x, (2, 6))); y[0] = x; y[1] = y[0] * 2 | y = x.copy(); v = y[1:4]; v[:] = 0
+y = x.copy(); v = y.reshape(3, 2)[:, 0]; v += 1 | y = x.copy(); v = y[::-1]; v[0] = 9 | y = x.copy(); v = y[y > 0]; v[:] = 0
+y = x.copy(); v = y.T; v *= 3 | y = x.copy(); a, b, c = y.reshape(3, 2); a += c | y = x.copy(); w = y.view(); w[2] = 0.0
+y = x.copy(); w = y.ravel(); w[2] = 0.0 | y = x.copy(); w = y.flatten(); w[2] = 0.0
+y = x.copy(); w = np.atleast_2d(y); w[0, 0] = 0 | y = x.copy(); w = np.squeeze(y[None]); w[1] = 0
+y = x.copy(); w = np.swapaxes(y.reshape(2, 3), 0, 1); w[0, 1] = 7 | y = x.copy(); w = np.split(y, 3)[1]; w *= 0
+y = x.copy(); w = y[None, :]; w[0, 1] = 4 | y = x.copy(); w = np.moveaxis(y.reshape(2, 3), 0, 1); w[2] = 1
+y = x.copy(); np.abs(y, out=y) | y = x.copy(); np.sqrt(np.abs(y), out=y) | y = x.copy(); np.cumsum(y, out=y)
+y = x.copy(); np.add(y, 1, out=y, where=y > 0) | y = x.copy(); np.multiply(y, y, out=y) | y = x.copy(); np.exp(y, y)
+y = x.copy(); y[::-1].sort() | y = x.copy(); y.sort(axis=0); y[0] = 0 | y = x.copy(); y.fill(2.0); y[0] = x[0]
+y = x.copy(); y.flat[2] = 0.0 | y = x.copy(); y.flat[[0, 1]] = 3.0 | y = np.outer(x, x); np.fill_diagonal(y, x)
+y = np.outer(x, x); y[np.triu_indices(6, 1)] = 0 | y = np.outer(x, x); i = np.arange(6); y[i, i] += 1.0
+y = np.outer(x, x); y[np.tril_indices(6)] *= 2 | y = np.outer(x, x); y[:, 1] -= y[:, 0] * y[0, 1]
+y = np.outer(x, x); y[1:, 1:] = y[:-1, :-1].copy() | y = np.outer(x, x); y[y < 0] = -y[y < 0]
+y = np.eye(6) * x; y[0, 1] = x[2] | y = np.diag(x).copy(); y[0] = x | y = x.copy(); y[0] += y[1]; y[1] += y[2]; y[2] += y[0]
+y = x.copy(); t = y[0]; y[0] = y[1]; y[1] = t | y = x.copy(); y[0], y[-1] = y[-1], y[0]
+y = np.zeros_like(x)\nfor i in range(6): y[i] = x[: i + 1].sum()
+y = x.copy()\nfor i in range(1, 6): y[i] = y[i - 1] * 0.5 + y[i] | y = np.zeros_like(x)\nfor i, v in enumerate(x): y[i] = v**2
+y = x * 1\nfor k in range(3): y = y - 0.1 * np.sin(y) | s = 0.0\nfor v in x: s = s + v**2\ny = s
+s = 0.0\nfor v in x: s += v**2\ny = s | y = []\nfor v in x: y.append(v * 2)\ny = np.stack(y)
+y = np.zeros_like(x)\nfor v in np.nditer(np.arange(6)): y[int(v)] = x[int(v)] * 2
+y = 0.0\nfor i in np.ndindex(2, 3): y = y + x.reshape(2, 3)[i] ** 2 | y = 0.0\nfor r in x.reshape(2, 3): y = y + r.max()
+y = 0.0\nfor a, b in zip(x[::2], x[1::2]): y += a * b | y = x[0]\nwhile y < 10: y = y * 2
+y = x.copy()\ny[0] = 1.0\ny[1] = y[0] + x[1] | m = x > 0; y = np.zeros_like(x); y[m] = np.log(x[m]); y[~m] = x[~m] ** 2
+y = np.zeros_like(x); y[x > 0] = x[x > 0]; y[x <= 0] = -x[x <= 0]
+y = np.zeros_like(x, shape=(2, 6)); y[0] = x; y[1, ::2] = x[1::2] | y = np.full_like(x, 3.0, shape=(2, 2)); y[0, 0] = x[1]
+y = np.ones_like(x, dtype=float)[:3]; y[:] = x[3:] | y = (x * np.ones((2, 6))); y[0, 0] = 0; y = y.sum(0)
+y = np.repeat(x, 2); y[::2] = 0 | y = np.tile(x, 2); y[:6] *= 2 | y = np.concatenate([x, x]); y[3:9] = 0
+y = np.stack([x, x]); y[1] = y[0] ** 2; y = y.sum(0) | y = np.where(x > 0, x, 0); y[0] = 5 | y = np.sort(x); y[0] = 0
+y = np.pad(x, 1); y[0] = x[0] | y = np.roll(x, 1); y[0] = 0.0 | y = np.cumsum(x); y[1:] -= y[:-1].copy()
+y = x[[0, 1, 2]]; y[0] = 7 | y = x[x > 0]; y[0] = 7 | y = x + 0; y[0] = 1; y = y.std() | y = abs(x); y[0] = 1
+y = np.maximum(x, 0); y[0] = 1 | y = -x; y += 1; y **= 2 | y = x * 2; y /= x; y -= 1; y = y + x
+y = x * 2; y //= 1; y = y + x | y = x - 1; y @= np.eye(6)
+""")
+]
