@@ -6,6 +6,7 @@ elements share it evenly.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def _refuse_bools(data: Array, name: str) -> None:
 def _middle_rank(ordered: Array, position: int, leaves_nan_out: bool) -> Array:
     """Where the median stands among elements in ascending order, nan last; `position` is kept, with size one."""
     size = ordered.shape[position]
-    present = size - np.count_nonzero(np.isnan(ordered), position, keepdims=True) if ordered.dtype.kind == "f" else np.array(size)
+    present = size - np.count_nonzero(np.isnan(ordered), position, keepdims=True)
     middle = np.maximum(present - 1, 0) // 2
     shape = tuple(1 if k == position else extent for k, extent in enumerate(ordered.shape))
     chosen = middle if leaves_nan_out else np.where(present < size, present, middle)
@@ -92,9 +93,13 @@ def _middle(op: Structural, x: Tensor, leaves_nan_out: bool) -> Tensor:
     if not data.size:
         nothing = np.nan if data.dtype.kind == "f" else np.iinfo(data.dtype).min
         return apply(op, (x,), np.asarray(nothing, data.dtype), (reduced(None, data.ndim), False))
-    ordered = np.sort(data, None)
-    result = ordered[_middle_rank(ordered, 0, leaves_nan_out)[0]]
-    return apply(op, (x,), result, (reduced(None, data.ndim), False))
+    ordered = data.flatten()
+    ordered.sort()
+    size = present = ordered.size
+    if ordered[-1] != ordered[-1]:  # nan stands last
+        present -= int(np.count_nonzero(np.isnan(ordered)))
+    rank = max(present - 1, 0) // 2 if leaves_nan_out or present == size else present
+    return apply(op, (x,), ordered[rank], (reduced(None, data.ndim), False))
 
 
 def _middle_along(op: Structural, name: str, x: Tensor, dim: int, keepdim: bool, leaves_nan_out: bool) -> ValuesIndices:
@@ -104,9 +109,15 @@ def _middle_along(op: Structural, name: str, x: Tensor, dim: int, keepdim: bool,
     if data.ndim == 0:
         return pick_only(op, x)
     require_elements(data, (position,), False, name)
-    order = np.argsort(data, position, kind="stable")
+    order = data.argsort(position, kind="stable")
+    if not _has_nan(data):
+        return pick_along(op, x, position, order.take([(data.shape[position] - 1) // 2], position), keepdim)
     rank = _middle_rank(np.take_along_axis(data, order, position), position, leaves_nan_out)
     return pick_along(op, x, position, np.take_along_axis(order, rank, position), keepdim)
+
+
+def _has_nan(data: Array) -> bool:
+    return data.dtype.kind == "f" and bool(np.isnan(data).any())
 
 
 _MEDIAN = Structural("MedianBackward0", ((0, "z"),), share_evenly)
@@ -144,14 +155,15 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     if data.ndim == 0:
         return pick_only(_MODE, x)
     require_elements(data, (position,), False, "mode")
-    order = np.moveaxis(np.argsort(data, position, kind="stable"), position, -1)
-    ordered = np.take_along_axis(np.moveaxis(data, position, -1), order, -1)
+    rows = data.swapaxes(position, -1)
+    order = rows.argsort(-1, kind="stable")
+    ordered = np.take_along_axis(rows, order, -1)
     places = np.arange(ordered.shape[-1])
     begins = np.ones(ordered.shape, bool)
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     run = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
     last = np.take_along_axis(order, np.argmax(run, -1, keepdims=True), -1)
-    return pick_along(_MODE, x, position, np.ascontiguousarray(np.moveaxis(last, -1, position)), keepdim)
+    return pick_along(_MODE, x, position, np.ascontiguousarray(last.swapaxes(position, -1)), keepdim)
 
 
 _MODE = Structural("ModeBackward0", ((),), to_the_picked)
@@ -254,17 +266,33 @@ def _quantile(
     return reshape(result, (*array_of(wanted).shape, *shape))
 
 
+def _by_row(order: Array) -> Callable[[Array], Array]:
+    """Indices of elements by their ranks, which each row has of its own."""
+    return lambda ranks: np.take_along_axis(order, ranks, -1)
+
+
+def _by_column(order: Array) -> Callable[[Array], Array]:
+    """The same where all rows have the same ranks."""
+    return lambda ranks: order.take(ranks, -1)
+
+
 def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_out: bool) -> Tensor:
     """Quantiles of every row, in its place: ``(..., n)`` and ``(k,)`` give ``(..., k)``."""
     data = array_of(rows)
     size = data.shape[-1]
-    order = np.argsort(data, -1, kind="stable")
-    missing = np.count_nonzero(np.isnan(data), -1, keepdims=True)
-    last = np.maximum(size - missing - 1, 0) if leaves_nan_out else np.full_like(missing, size - 1)
-    ranks = wanted * wrap(last.astype(data.dtype))
-    exact = array_of(ranks)
-    if not leaves_nan_out:
-        exact = np.where(missing > 0, size - 1.0, exact)  # nan stands last
+    order = data.argsort(-1, kind="stable")
+    if _has_nan(data):
+        missing = np.count_nonzero(np.isnan(data), -1, keepdims=True)
+        last = np.maximum(size - missing - 1, 0) if leaves_nan_out else np.full_like(missing, size - 1)
+        ranks = wanted * wrap(last.astype(data.dtype))
+        exact = array_of(ranks)
+        if not leaves_nan_out:
+            exact = np.where(missing > 0, size - 1.0, exact)  # nan stands last
+        index_of = _by_row(order)
+    else:  # every row has the same ranks
+        ranks = wanted * wrap(np.array([size - 1], data.dtype))
+        exact = array_of(ranks)
+        index_of = _by_column(order)
     if interpolation == "lower":
         exact = np.floor(exact)
     elif interpolation == "higher":
@@ -272,10 +300,10 @@ def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_o
     elif interpolation == "nearest":
         exact = np.round(exact)
     below = np.floor(exact)
-    low = gather(rows, -1, wrap(np.take_along_axis(order, below.astype(np.int64), -1)))
+    low = gather(rows, -1, wrap(index_of(below.astype(np.int64))))
     if interpolation not in ("linear", "midpoint"):
         return low
-    high = gather(rows, -1, wrap(np.take_along_axis(order, np.ceil(exact).astype(np.int64), -1)))
+    high = gather(rows, -1, wrap(index_of(np.ceil(exact).astype(np.int64))))
     if interpolation == "midpoint":
         return elementwise.lerp(low, high, 0.5)
     if wanted.requires_grad:
