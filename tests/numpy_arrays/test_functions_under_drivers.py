@@ -132,3 +132,24 @@ def test_what_numpy_has_no_hook_for_says_what_to_write(kind: str, line: str) -> 
 def test_numbers_that_would_lose_the_derivative_are_refused(kind: str, line: str, name: str) -> None:
     with pytest.raises((TypeError, RuntimeError), match="differentiat|derivative"):
         tg.grad(lambda x: weighted(parts_of(expression(line)(NAMESPACES[name])(x))))(POINTS[kind])
+
+
+@each(("kind", "line"), [*LINES, *(("v", line) for line in IDIOMS)])
+def test_single_precision_has_numpys_dtypes(kind: str, line: str) -> None:
+    function = expression(line)(numpy)
+    x = POINTS[kind].astype(np.float32)
+    if x.ndim == 0:
+        return  # a number of single precision is a number of NumPy's, and of its dtype
+    seen: list[Any] = []
+
+    def loss(x: Any) -> Any:
+        seen[:] = parts_of(function(x))
+        return sum(np.sum(part * 1.0) for part in seen)
+
+    with np.errstate(all="ignore"):
+        expected = [np.asarray(part) for part in parts_of(function(x.copy()))]
+        assert tg.grad(loss)(x).dtype == np.float32
+    for want, got in zip(expected, map(plain, seen), strict=True):
+        assert (want.shape, want.dtype) == (got.shape, got.dtype)
+        scale = max(1.0, np.nanmax(np.abs(want), initial=0.0))
+        np.testing.assert_allclose(got, want, rtol=3e-5, atol=3e-5 * scale)

@@ -135,7 +135,8 @@ def made(real: Any, imag: Any) -> ComplexArray:
     """Two parts, of which one may be a number or broadcast."""
     if np.shape(real) != np.shape(imag):
         shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
-        real, imag = (x if np.shape(x) == shape else x + np.zeros(shape) for x in (real, imag))
+        dtype = next((x.dtype for x in (real, imag) if np.shape(x) == shape and hasattr(x, "dtype")), np.float64)
+        real, imag = (x if np.shape(x) == shape else x + np.zeros(shape, dtype) for x in (real, imag))
     return ComplexArray(*(x if isinstance(x, Tensor) else as_arrays(one(np.asarray(x))) for x in (real, imag)))
 
 
@@ -171,7 +172,8 @@ def _divide(x: Any, y: Any) -> ComplexArray:
 
 def _power(x: Any, y: Any) -> ComplexArray:
     if isinstance(y, (int, np.integer)) and 0 <= y <= 64:
-        found: Any = made(np.ones(np.shape(parts(x)[0])), np.zeros(np.shape(parts(x)[0])))
+        shape, dtype = np.shape(parts(x)[0]), getattr(parts(x)[0], "dtype", np.float64)
+        found: Any = made(np.ones(shape, dtype), np.zeros(shape, dtype))
         for bit in f"{int(y):b}":
             found = _multiply(found, found)
             found = _multiply(found, x) if bit == "1" else found

@@ -48,7 +48,7 @@ def _linear(function: Any) -> Callable[..., Any]:
 
 def _both(x: Any) -> tuple[Any, Any]:
     a, b = parts(x)
-    return a, (np.zeros(np.shape(a)) if b.__class__ is float else b)
+    return a, (np.zeros(np.shape(a), getattr(a, "dtype", None)) if b.__class__ is float else b)
 
 
 def bilinear(function: Any) -> Callable[..., Any]:

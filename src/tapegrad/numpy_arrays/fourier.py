@@ -106,7 +106,7 @@ def _complex(pair: Tensor) -> ComplexArray:
 def _pair(z: Any) -> Tensor:
     real, imag = parts(z)
     shape = np.shape(real)
-    imag = imag if np.shape(imag) == shape else imag + np.zeros(shape)
+    imag = imag if np.shape(imag) == shape else imag + np.zeros(shape, real.dtype)
     return tg.stack([one(real), one(imag)], -1)
 
 
@@ -128,7 +128,7 @@ def _fitted(x: Any, length: Any, axis: int) -> Any:
         return x[(*before, slice(0, int(length)))]
     shape = list(np.shape(x))
     shape[axis] = int(length) - shape[axis]
-    return _np.concatenate([x, np.zeros(shape)], axis)
+    return _np.concatenate([x, np.zeros(shape, x.dtype)], axis)
 
 
 def _scale(norm: str | None) -> str:

@@ -15,6 +15,7 @@ from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, 
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
+from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, is_recording
 
 __all__ = ["array_function", "array_ufunc"]
@@ -28,6 +29,7 @@ OF_ARRAYS: dict[Any, str] = {
     )
     for name in names.split()
 }
+_FLOAT64 = np.dtype(np.float64)
 # Names of arguments that let NumPy's functions write into what they are given.
 WRITTEN = frozenset(["out", "overwrite_input", "copy"])
 
@@ -48,11 +50,14 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
         return computed(getattr(ufunc, method), inputs, kwargs)
     if method == "__call__" and not kwargs and any(map(may_be_complex, inputs)):
         return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *inputs)
+    given = inputs
     if any(type(value) in (list, tuple) for value in inputs):
         inputs = tuple(stacked(value) if holds_tensors(value) else value for value in inputs)
     if method == "__call__" and len(inputs) == 2 and ufunc.nout == 1:
         inputs = promoted(*(np.asarray(value) if type(value) in (list, tuple) else value for value in inputs))
     result = as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs, **kwargs))
+    if _is_single(x):
+        return _in_dtype(getattr(ufunc, method), result, given, kwargs)
     return _in_digits(ufunc, result, inputs, kwargs) if ufunc.__name__ in OF_SCIPY and method == "__call__" else result
 
 
@@ -71,6 +76,28 @@ def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
 def _written_into() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """How an array is written into, and how operands are kept apart from it."""
     return look_up("numpy_arrays.methods:apart"), look_up("numpy_arrays.methods:written")
+
+
+def _is_single(x: Any) -> bool:
+    data = x._data
+    return data.__class__ is not float and data.dtype is not _FLOAT64
+
+
+def _in_dtype(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
+    """Results of functions of single precision in the dtypes that NumPy gives them, which numbers of Python's do not widen."""
+    with np.errstate(all="ignore"):
+        values = function(*values_of(args), **values_of(kwargs))
+    if not isinstance(result, (tuple, list)):
+        return _cast(result, values)
+    parts = [_cast(part, value) for part, value in zip(result, values, strict=True)]
+    return type(result)(parts) if type(result) in (tuple, list) else type(result)(*parts)
+
+
+def _cast(result: Any, value: Any) -> Any:
+    dtype = getattr(value, "dtype", None)
+    if not isinstance(result, Tensor) or dtype is None or dtype.kind != "f" or dtype == result.dtype:
+        return result
+    return as_arrays(cast(result, dtype))
 
 
 def _into(out: tuple[Any, ...], x: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -145,6 +172,8 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     result = protocols.array_function(x, function, types, args, kwargs)
     if Tensor in types and any(part is given for part in _parts(result) for given in _parts(args)):
         return result  # the very tensor that was given stays one
+    if _is_single(x):
+        return _in_dtype(function, as_arrays(result), args, kwargs)
     return _in_digits(function, as_arrays(result), args, kwargs) if function in OF_NUMPY else as_arrays(result)
 
 

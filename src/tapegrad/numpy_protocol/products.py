@@ -115,7 +115,7 @@ def _norm(x: Any, ord: Any = None, axis: int | Sequence[int] | None = None, keep
 
 
 def _solve(a: Any, b: Any) -> Any:
-    x, y = one(a), one(b)
+    x, y = _alike(a, b)
     if y.ndim == 1:
         return tg.linalg.solve(x, y.unsqueeze(-1)).squeeze(-1)
     # Of as many dimensions, it is a matrix; of one fewer, PyTorch would take it for vectors.
