@@ -24,6 +24,21 @@ def pytest_configure(config: pytest.Config) -> None:
     only(config.getoption("--case"))
 
 
+# Files that take longest. They are begun first: with one of them last, one worker would wait for the other.
+LONGEST = [
+    "test_nopython_agreement", "test_cold_start", "test_nopython_gradients", "test_programs", "test_nopython_kept_derivatives",
+    "test_operations", "test_examples", "test_nopython_arguments", "test_memory", "test_nopython_second_order",
+    "test_nopython_globals", "test_optimisation_scripts", "test_stress_caches", "test_drivers_compiled",
+    "test_stress_driver_faults", "test_stress_memory", "test_stress_faults", "test_stress_compiled_programs", "test_nopython_kinks",
+    "test_nopython_overloads",
+]  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _loaded() -> None:
     """The engine is loaded before anything is counted."""

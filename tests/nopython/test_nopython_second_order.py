@@ -16,7 +16,9 @@ import numba
 import numpy as np
 import pytest
 from compiled_case import Case
+from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
 from test_nopython_rules import DOMAINS, FUNCTIONS, compiled  # noqa: F401
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 from tapegrad.nopython.derivatives import Recording
