@@ -26,6 +26,14 @@ def only(words: str) -> None:
     _only = words
 
 
+def _name(k: int, value: Any) -> str:
+    """The text of a value; functions by their names, and those without one by their place."""
+    if isinstance(value, tuple):
+        return ", ".join(_name(k, part) for part in value)
+    name = str(getattr(value, "__name__", value))
+    return f"number {k}" if name == "<lambda>" else name
+
+
 def each(
     arguments: str | tuple[str, ...], values: Iterable[Any], ids: Callable[[Any], object] | Iterable[str] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -38,10 +46,13 @@ def each(
     values : iterable
         One value, or a tuple of as many as there are names, for each case.
     ids : callable or iterable of str
-        Names of the cases; their text where it is left out.
+        Names of the cases; what they are in text where it is left out.
     """
     values = list(values)
-    names = [str((ids or str)(value)) for value in values] if ids is None or callable(ids) else list(ids)
+    if ids is None:
+        names = [_name(k, value) for k, value in enumerate(values)]
+    else:
+        names = [str(ids(value)) for value in values] if callable(ids) else list(ids)
     keys = (arguments,) if isinstance(arguments, str) else arguments
     rows = [(value,) if isinstance(arguments, str) else value for value in values]
     own = [(name, dict(zip(keys, row, strict=True))) for name, row in zip(names, rows, strict=True)]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import each
 from rule_samples import call, columns, differentiable, names, operand, points
 
 import tapegrad as tg
@@ -56,7 +57,7 @@ def scalars(rule: Rule, point: Sequence[float]) -> tuple[list[tg.Tensor], tg.Ten
     return [arguments[k] for k in differentiable(rule)], call(rule, arguments)
 
 
-@pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))
+@each("rule", PUBLIC, ids=names(PUBLIC))
 def test_scalar_rows(rule: Rule) -> None:
     for point in points(rule, 2):
         leaves, output = scalars(rule, point)
@@ -65,7 +66,7 @@ def test_scalar_rows(rule: Rule) -> None:
         assert_same_curvature(leaves, product_of_all(leaves, output))
 
 
-@pytest.mark.parametrize("rule", PUBLIC, ids=names(PUBLIC))
+@each("rule", PUBLIC, ids=names(PUBLIC))
 def test_array_rows(rule: Rule) -> None:
     for _ in range(2):
         arguments = [operand(rule, k, column) for k, column in enumerate(columns(rule, 5))]
@@ -75,16 +76,16 @@ def test_array_rows(rule: Rule) -> None:
     assert_same_curvature(leaves, product_of_all(leaves, output))
 
 
-@pytest.mark.parametrize("exponent", POWERS)
-@pytest.mark.parametrize("value", [1.7, [0.3, 1.7]], ids=["scalar", "array"])
+@each("exponent", POWERS)
+@each("value", [1.7, [0.3, 1.7]], ids=["scalar", "array"])
 def test_powers_that_are_rules_of_their_own(exponent: float, value: Any) -> None:
     x = tg.tensor(value, requires_grad=True)
     assert_same_derivatives([x], x**exponent)
     assert_same_curvature([x], product_of_all([x], x**exponent))
 
 
-@pytest.mark.parametrize("masked", [lambda x: tg.where(x > 0, tg.sqrt(x), 0 * x), lambda x: tg.where(x > 0, x * tg.log(x), x * x)])
-@pytest.mark.parametrize("value", [0.0, [0.0, 2.0]], ids=["scalar", "array"])
+@each("masked", [lambda x: tg.where(x > 0, tg.sqrt(x), 0 * x), lambda x: tg.where(x > 0, x * tg.log(x), x * x)])
+@each("value", [0.0, [0.0, 2.0]], ids=["scalar", "array"])
 def test_a_masked_branch_poisons_nothing(masked: Callable[[tg.Tensor], tg.Tensor], value: Any) -> None:
     x = tg.tensor(value, requires_grad=True)
     total = masked(x).sum()
@@ -149,7 +150,7 @@ def test_random_programs(steps: list[tuple[int, int, int, int]]) -> None:
     assert_same_curvature(leaves, product_of_all(leaves, run(steps, leaves)))
 
 
-@pytest.mark.parametrize("columns", sorted({1, 2, *LANES, LANES[-1] + 1}))
+@each("columns", sorted({1, 2, *LANES, LANES[-1] + 1}))
 def test_any_number_of_lanes(columns: int) -> None:
     x = tg.tensor([0.5, 1.0, 2.0], requires_grad=True)
     tape = linear_tape([x], [tg.exp(x) * x[0]])
@@ -221,7 +222,7 @@ HOSTED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("f", HOSTED.values(), ids=HOSTED)
+@each("f", HOSTED.values(), ids=HOSTED)
 def test_rows_whose_derivative_is_python(f: Callable[[Any, Any], Any]) -> None:
     x, y = (tg.tensor(values, requires_grad=True) for values in ([0.4, 1.2, -0.7], [0.1, 0.2, 0.3]))
     m = MATRIX * (1.0 + 0.1 * tg.sin(y))
@@ -272,7 +273,7 @@ def test_linear_tapes_leave_gradients_alone() -> None:
     assert x.grad.tolist() == [1.0, 3.0]
 
 
-@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@each("mode", ["forward", "reverse"])
 def test_outputs_that_depend_on_another_leaf_only(mode: str) -> None:
     w = tg.tensor([1.0, 2.0], requires_grad=True)
     assert tg.jacobian(lambda x: w * w, mode=mode)(np.ones(2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
@@ -302,8 +303,8 @@ def test_blocks_of_fewer_lanes_give_the_same(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_array_equal(tape.curve(np.eye(40)), products[1])
 
 
-@pytest.mark.parametrize("lanes", [1, 8, 32])
-@pytest.mark.parametrize("value", [0.0, [0.0, 0.0]], ids=["scalar", "array"])
+@each("lanes", [1, 8, 32])
+@each("value", [0.0, [0.0, 0.0]], ids=["scalar", "array"])
 def test_products_are_zero_where_either_factor_is_in_all_lanes(lanes: int, value: Any) -> None:
     """At zero the square has the factor zero and the root an infinite one; every other lane is zero, infinite or not a number."""
     x = tg.tensor(value, requires_grad=True)

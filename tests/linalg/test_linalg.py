@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from engine_fixtures import numbers
+from many_cases import each
 from numerical import check_gradients, gradient
 
 import tapegrad as tg
@@ -56,16 +57,14 @@ SINGULAR = {
 }
 
 
-@pytest.mark.parametrize("point", SINGULAR.values(), ids=SINGULAR)
+@each("point", SINGULAR.values(), ids=SINGULAR)
 def test_det_of_singular_matrices_has_the_derivatives_of_a_polynomial(point: np.ndarray) -> None:
     got, expected = (derivatives_in_one_direction(f, point, point.shape[-1]) for f in (L.det, leibniz))
     for level, (one, other) in enumerate(zip(got, expected, strict=True), 1):
         np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * max(1.0, np.abs(other).max()), err_msg=f"order {level}")
 
 
-@pytest.mark.parametrize(
-    "diagonal", [[1e-10, 1.0, 1e10], [1e-30, 1e-30, 1e-30, 1e20], [1.0] + [1e-6] * 9, [1e-20] * 8 + [1.0]], ids=str
-)
+@each("diagonal", [[1e-10, 1.0, 1e10], [1e-30, 1e-30, 1e-30, 1e20], [1.0] + [1e-6] * 9, [1e-20] * 8 + [1.0]], ids=str)
 def test_gradient_of_det_is_as_accurate_for_badly_scaled_matrices(diagonal: list[float]) -> None:
     values = np.array(diagonal)
     expected = np.array([np.prod(np.delete(values, k)) for k in range(len(values))])
@@ -108,18 +107,18 @@ def test_logdet_of_a_negative_determinant_is_nan() -> None:
 EQUAL = [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.zeros((3, 3))]
 
 
-@pytest.mark.parametrize("point", EQUAL, ids=["ones", "two", "zeros"])
+@each("point", EQUAL, ids=["ones", "two", "zeros"])
 def test_smooth_functions_of_equal_eigenvalues_have_their_gradient(point: np.ndarray) -> None:
     got = gradient(lambda x: L.eigvalsh(x).exp().sum(), point)
     np.testing.assert_allclose(got, scipy.linalg.expm(point), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("point", EQUAL, ids=["ones", "two", "zeros"])
+@each("point", EQUAL, ids=["ones", "two", "zeros"])
 def test_smooth_functions_of_equal_singular_values_have_their_gradient(point: np.ndarray) -> None:
     np.testing.assert_allclose(gradient(lambda x: (L.svdvals(x) ** 2).sum(), point), 2.0 * point, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
+@each(
     "f",
     [
         lambda x: L.eigh(x).eigenvectors.sum(),
@@ -134,7 +133,7 @@ def test_vectors_of_equal_values_have_no_finite_gradient(f: Any) -> None:
     assert not np.isfinite(gradient(f, np.eye(3))).all()
 
 
-@pytest.mark.parametrize("values", [L.eigvalsh, L.svdvals])
+@each("values", [L.eigvalsh, L.svdvals])
 def test_second_derivatives_at_equal_values_are_not_finite(values: Any) -> None:
     x = leaf(np.eye(3))
     (g,) = tg.autograd.grad((values(x) ** 3).sum(), x, create_graph=True)
@@ -158,7 +157,7 @@ def test_gradients_through_full_singular_vectors_are_those_of_the_thin_ones() ->
     np.testing.assert_allclose(full, thin, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("function", "fields"), [(L.eigh, 2), (L.svd, 3), (L.qr, 2), (L.slogdet, 2)])
+@each(("function", "fields"), [(L.eigh, 2), (L.svd, 3), (L.qr, 2), (L.slogdet, 2)])
 def test_outputs_share_their_node_and_are_numbered(function: Any, fields: int) -> None:
     outputs = function(leaf(array(2, 2)))
     nodes = [t.grad_fn for t in outputs]
@@ -176,7 +175,7 @@ def test_outputs_do_not_depend_on_each_other() -> None:
     assert tg.autograd.grad(values.sum(), vectors, allow_unused=True) == (None,)
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "fields"),
     [
         (L.eigh(tg.eye(2)), ("eigenvalues", "eigenvectors")),
@@ -192,7 +191,7 @@ def test_results_have_names(result: Any, fields: tuple[str, ...]) -> None:
 
 
 @pytest.mark.point(89)
-@pytest.mark.parametrize(
+@each(
     ("f", "name"),
     [
         (L.inv, "LinalgInvExBackward0"),
@@ -232,7 +231,7 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
     assert f(leaf([[2.0, 1.0], [1.0, 3.0]])).grad_fn.name() == name
 
 
-@pytest.mark.parametrize("upper", [False, True])
+@each("upper", [False, True])
 def test_gradient_by_a_cholesky_factor_is_that_of_its_product_with_itself(upper: bool) -> None:
     factor = np.array([[2.0, 0.0], [0.5, 1.5]])
     x, y = leaf(factor.T if upper else factor), leaf(factor.T if upper else factor)
@@ -247,7 +246,7 @@ def test_gradient_by_a_cholesky_factor_is_that_of_its_product_with_itself(upper:
     np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy(), atol=1e-14)
 
 
-@pytest.mark.parametrize("driver", ["gels", "gelsd", "gelsy"])
+@each("driver", ["gels", "gelsd", "gelsy"])
 def test_residuals_of_least_squares_are_tracked(driver: str) -> None:
     a, b = leaf([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), leaf([[1.0], [2.0], [4.0]])
     found = L.lstsq(a, b, driver=driver)
@@ -283,7 +282,7 @@ def test_triangular_solution_with_a_zero_on_the_diagonal_is_not_finite_and_does_
     np.testing.assert_array_equal(found.numpy(), [[1.0], [INF]])
 
 
-@pytest.mark.parametrize(("upper", "left", "unit"), list(itertools.product((False, True), repeat=3)))
+@each(("upper", "left", "unit"), list(itertools.product((False, True), repeat=3)))
 def test_large_triangles_are_solved_in_batches_that_broadcast(upper: bool, left: bool, unit: bool) -> None:
     n, count = 150, 3
     a = array(2, 1, n, n) / n + 4.0 * np.eye(n)
@@ -312,7 +311,7 @@ def test_gradient_of_a_large_cholesky_factor_is_that_of_the_determinant() -> Non
     np.testing.assert_allclose(x.grad.numpy(), np.linalg.inv(a), rtol=1e-10, atol=1e-16)
 
 
-@pytest.mark.parametrize("upper", [False, True])
+@each("upper", [False, True])
 def test_cholesky_reads_one_triangle_and_has_a_symmetric_gradient(upper: bool) -> None:
     a = np.array([[4.0, 2.0], [2.0, 2.0]])
     other = a.copy()
@@ -330,7 +329,7 @@ def test_eigh_reads_one_triangle() -> None:
     np.testing.assert_allclose(L.eigvalsh(tg.tensor([[1.0, 0.0], [NAN, 3.0]]), "U").numpy(), [1.0, 3.0])
 
 
-@pytest.mark.parametrize("mode", ["r", "complete"])
+@each("mode", ["r", "complete"])
 def test_qr_without_a_derivative_says_so_when_differentiated(mode: str) -> None:
     x = leaf(array(3, 2))
     R = L.qr(x, mode).R
@@ -347,7 +346,7 @@ EXPONENTS = {
 }
 
 
-@pytest.mark.parametrize("point", EXPONENTS.values(), ids=EXPONENTS)
+@each("point", EXPONENTS.values(), ids=EXPONENTS)
 def test_exponential_of_any_size_is_that_of_scipy(point: np.ndarray) -> None:
     expected = scipy.linalg.expm(point)
     np.testing.assert_allclose(L.matrix_exp(tg.tensor(point)).numpy(), expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
@@ -379,7 +378,7 @@ def test_powers_of_integers_are_integers() -> None:
     np.testing.assert_array_equal(got.numpy(), [[1, 5], [0, 1]])
 
 
-@pytest.mark.parametrize("options", [{"rtol": 0.1}, {"atol": 0.5}, {"rcond": 0.1}, {"atol": tg.tensor(0.5), "rtol": 0.0}])
+@each("options", [{"rtol": 0.1}, {"atol": 0.5}, {"rcond": 0.1}, {"atol": tg.tensor(0.5), "rtol": 0.0}])
 def test_small_singular_values_count_as_zero_in_a_pseudo_inverse(options: dict[str, Any]) -> None:
     np.testing.assert_allclose(L.pinv(tg.tensor(np.diag([4.0, 0.2])), **options).numpy(), np.diag([0.25, 0.0]))
 
@@ -388,7 +387,7 @@ def test_pseudo_inverse_of_zero_is_zero() -> None:
     np.testing.assert_array_equal(L.pinv(tg.zeros(2, 3)).numpy(), np.zeros((3, 2)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "rank"),
     [({}, [2, 1]), ({"tol": 0.5}, [1, 1]), ({"atol": 0.5}, [1, 1]), ({"rtol": 0.2}, [1, 1]), ({"hermitian": True}, [2, 1])],
 )
@@ -408,7 +407,7 @@ def test_least_squares_of_low_rank_has_the_least_norm() -> None:
     assert (found.rank.item(), found.residuals.numel()) == (1, 0)
 
 
-@pytest.mark.parametrize(("driver", "sizes"), [(None, (0, 1, 0)), ("gels", (2, 0, 0)), ("gelsd", (2, 1, 2)), ("gelss", (2, 1, 2))])
+@each(("driver", "sizes"), [(None, (0, 1, 0)), ("gels", (2, 0, 0)), ("gelsd", (2, 1, 2)), ("gelss", (2, 1, 2))])
 def test_drivers_differ_in_what_they_give(driver: str | None, sizes: tuple[int, ...]) -> None:
     _, residuals, rank, values = L.lstsq(tg.tensor(array(3, 2)), tg.tensor(array(3, 2)), driver=driver)
     assert (residuals.numel(), rank.numel(), values.numel()) == sizes
@@ -418,12 +417,12 @@ def test_derivatives_of_least_squares_at_low_rank_follow_the_rank() -> None:
     check_gradients(lambda x, y, b: L.lstsq(x @ y, b, rcond=1e-6).solution, array(3, 1), array(1, 2), array(3, 1), tolerance=1e-5)
 
 
-@pytest.mark.parametrize("p", ["fro", "nuc", INF, 1, 2])
+@each("p", ["fro", "nuc", INF, 1, 2])
 def test_norms_of_empty_matrices_are_zero(p: Any) -> None:
     assert L.matrix_norm(tg.zeros(0, 0), p).item() == 0.0
 
 
-@pytest.mark.parametrize("p", [None, 2, "fro", 1])
+@each("p", [None, 2, "fro", 1])
 def test_condition_of_a_singular_matrix_is_infinite_and_leaves_the_others(p: Any) -> None:
     got = L.cond(tg.tensor(np.stack([np.diag([0.0, 1.0]), np.eye(2)])), p).numpy()
     np.testing.assert_allclose(got, [INF, np.linalg.cond(np.eye(2), p)])
@@ -446,8 +445,8 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("shape", [(0, 0), (0, 2, 2), (2, 0, 0)], ids=str)
-@pytest.mark.parametrize("name", EMPTY)
+@each("shape", [(0, 0), (0, 2, 2), (2, 0, 0)], ids=str)
+@each("name", EMPTY)
 def test_empty_batches_and_matrices_have_gradients_of_their_shape(name: str, shape: tuple[int, ...]) -> None:
     x = leaf(np.zeros(shape))
     EMPTY[name](x).sum().backward()
@@ -460,7 +459,7 @@ SOME_SINGULAR = tg.tensor(np.stack([np.eye(2), np.ones((2, 2))]))
 
 
 @pytest.mark.point(96)
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: L.inv(ONES), "linalg.inv: The inversion could not be completed because the input matrix is singular"),
@@ -481,7 +480,7 @@ def test_matrices_without_a_result_raise_an_error_of_their_own(call: Any, messag
 
 
 @pytest.mark.point(96)
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         *(
@@ -557,7 +556,7 @@ def test_errors_say_what_does_not_fit(call: Any, message: str) -> None:
         call()
 
 
-@pytest.mark.parametrize(
+@each(
     "call",
     [
         lambda: L.inv(np.eye(2)),
@@ -583,7 +582,7 @@ def test_methods_exist_where_pytorch_has_them() -> None:
     assert not hasattr(x, "einsum")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "shapes"),
     [
         ("addmm", [(2, 3), (2, 4), (4, 3)]),

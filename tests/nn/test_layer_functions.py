@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_fixtures import leaf
+from many_cases import each
 
 import tapegrad as tg
 from tapegrad.nn import functional
@@ -184,7 +185,7 @@ WRONG = {
 
 
 @pytest.mark.point(95)
-@pytest.mark.parametrize(("call", "kind", "words"), WRONG.values(), ids=WRONG)
+@each(("call", "kind", "words"), WRONG.values(), ids=WRONG)
 def test_wrong_arguments_raise_errors_of_pytorch(call, kind, words):
     with pytest.raises(kind) as caught:
         call()
@@ -337,7 +338,7 @@ def test_gradients_pass_where_elements_were_kept():
     assert set(result.tolist()) == {0.0, 4.0}
 
 
-@pytest.mark.parametrize(("p", "kept"), [(0.0, 1.0), (1.0, 0.0)])
+@each(("p", "kept"), [(0.0, 1.0), (1.0, 0.0)])
 def test_dropout_at_its_bounds(p, kept):
     assert functional.dropout(ones(3), p).tolist() == [kept] * 3
 
@@ -353,7 +354,7 @@ def test_dropout_can_write_into_its_input():
     assert x.tolist() == [0.0] * 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("function", "shape"),
     [(functional.dropout1d, (9, 9, 3)), (functional.dropout2d, (9, 9, 3, 2)), (functional.dropout3d, (9, 9, 3, 2, 2))],
     ids=["1d", "2d", "3d"],
@@ -383,7 +384,7 @@ def test_a_mean_over_no_targets_is_nan_without_gradient():
 
 
 @pytest.mark.point(83)
-@pytest.mark.parametrize(("weight", "share"), [(None, [0.5, 0.5]), ([1.0, 3.0], [0.25, 0.75])], ids=str)
+@each(("weight", "share"), [(None, [0.5, 0.5]), ([1.0, 3.0], [0.25, 0.75])], ids=str)
 def test_mean_of_cross_entropy_is_over_the_weight_of_the_targets_kept(weight, share):
     x = zeros(3, 2, requires_grad=True)
     loss = functional.cross_entropy(x, numbers([0, 1, -100]), None if weight is None else numbers(weight))
@@ -441,12 +442,12 @@ NODES = {
 
 
 @pytest.mark.point(89)
-@pytest.mark.parametrize("name", NODES)
+@each("name", NODES)
 def test_nodes_have_the_names_of_pytorch(name):
     assert NODES[name](ones(2, 2, 4, requires_grad=True)).grad_fn.name() == name
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "words"),
     [
         (lambda: functional.conv1d([1.0], ones(1, 1, 1)), r"conv1d\(\): argument 'input' must be Tensor, not list"),
@@ -460,7 +461,7 @@ def test_what_is_no_tensor_is_refused(call, words):
         call()
 
 
-@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.nll_loss])
+@each("loss", [functional.cross_entropy, functional.nll_loss])
 def test_what_older_pytorch_had_after_the_weights_is_not_taken_for_a_class(loss):
     with pytest.raises(TypeError, match="positional argument"):
         loss(zeros(2, 3), numbers([0, 1]), None, True)
@@ -476,7 +477,7 @@ def test_margin_loss_of_no_samples_is_zero() -> None:
     assert functional.multi_margin_loss(tg.ones(0, 3), tg.zeros(0, dtype=tg.int64)) == 0.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("scores", "target", "message"),
     [
         ((1, 3), [1, 2], r"Expected target size \[1\], but got \[2\]"),
@@ -493,7 +494,7 @@ def test_what_margin_losses_do_not_take(scores: tuple[int, ...], target: list[fl
         functional.multi_margin_loss(tg.ones(*scores), tg.tensor(target))
 
 
-@pytest.mark.parametrize("name", functional.__all__)
+@each("name", functional.__all__)
 def test_functions_can_be_pickled(name: str) -> None:
     function = getattr(functional, name)
     assert pickle.loads(pickle.dumps(function)) is function
@@ -502,8 +503,8 @@ def test_functions_can_be_pickled(name: str) -> None:
 FAMILIES = ["conv", "conv_transpose", "max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("rank", "sizes"), [(1, "l"), (2, "h, w"), (3, "d, h, w")])
+@each("family", FAMILIES)
+@each(("rank", "sizes"), [(1, "l"), (2, "h, w"), (3, "d, h, w")])
 def test_help_of_every_dimension_shows_arguments_shapes_errors_and_an_example(family: str, rank: int, sizes: str) -> None:
     function = getattr(functional, f"{family}{rank}d")
     text = inspect.getdoc(function) or ""
@@ -512,7 +513,7 @@ def test_help_of_every_dimension_shows_arguments_shapes_errors_and_an_example(fa
     assert [name for name in inspect.signature(function).parameters if name not in text] == []
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each("family", FAMILIES)
 def test_missing_arguments_are_refused_in_the_function_s_own_name(family: str) -> None:
     with pytest.raises(TypeError, match=rf"{family}2d\(\) missing"):
         getattr(functional, f"{family}2d")()
@@ -525,7 +526,7 @@ PACKED: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", PACKED)
+@each("name", PACKED)
 def test_saved_values_may_come_back_in_another_dtype_but_not_in_another_size(name: str) -> None:
     x = tg.tensor([[[1.0, 3.0, 2.0, 5.0, 4.0, 0.5]]], requires_grad=True)
     (wanted,) = tg.autograd.grad((PACKED[name](x) ** 2).sum(), x)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from many_cases import each
 
 import tapegrad as tg
 import tapegrad.numpy as tnp
@@ -46,7 +47,7 @@ float(b[0]) | complex(d[0]) | int(u[1])
 """
 
 
-@pytest.mark.parametrize("line", [part.strip() for line in LINES.strip().splitlines() for part in line.split(" | ")])
+@each("line", [part.strip() for line in LINES.strip().splitlines() for part in line.split(" | ")])
 def test_constants_have_numpys_values_and_dtypes(line: str) -> None:
     code = compile(line, line, "eval")
 
@@ -75,7 +76,7 @@ np.polyval([1, 2], x) | np.polyval([1.0, 2.0], x) | np.vander(x, 3) | np.cov(x) 
 """
 
 
-@pytest.mark.parametrize("line", [part.strip() for line in SINGLE.strip().splitlines() for part in line.split(" | ")])
+@each("line", [part.strip() for line in SINGLE.strip().splitlines() for part in line.split(" | ")])
 def test_single_precision_is_promoted_as_numpy_promotes_it(line: str) -> None:
     function = eval(f"lambda x: {line}", {"np": np})
     found = inside(function, F)
@@ -108,7 +109,7 @@ np.put(r, [0, 5], x[:2], mode="wrap")
 """
 
 
-@pytest.mark.parametrize("line", [part.strip() for line in WRITES.strip().splitlines() for part in line.split(" | ")])
+@each("line", [part.strip() for line in WRITES.strip().splitlines() for part in line.split(" | ")])
 def test_functions_that_write_do_so_in_arrays_of_ours(line: str) -> None:
     code = compile(line, line, "exec")
 
@@ -145,7 +146,7 @@ def test_memory_is_handed_to_other_libraries_unless_it_is_differentiated() -> No
         inside(np.from_dlpack)
 
 
-@pytest.mark.parametrize("kind", "?bBhHiIlLqQefdFD")
+@each("kind", "?bBhHiIlLqQefdFD")
 def test_elements_of_every_width_are_picked_whole(kind: str) -> None:
     values = (np.array([1.0, 70.0, 3.0]) * (1.5 if kind in "efdFD" else 1.0)).astype(kind)
 

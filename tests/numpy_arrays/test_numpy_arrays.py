@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from many_cases import each
 
 import tapegrad as tg
 from tapegrad.numpy_arrays.array import Array
@@ -176,12 +177,12 @@ def check(f: Callable[[Any], Any], x: np.ndarray) -> None:
     np.testing.assert_allclose(gradient, differences(f, x), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize(("text", "x"), CASES, ids=[text for text, _ in CASES])
+@each(("text", "x"), CASES, ids=[text for text, _ in CASES])
 def test_one_line(text: str, x: np.ndarray) -> None:
     check(of(text), x)
 
 
-@pytest.mark.parametrize("f", FUNCTIONS)
+@each("f", FUNCTIONS)
 def test_function(f: Callable[[Any], Any]) -> None:
     check(f, V)
 
@@ -208,7 +209,7 @@ LEAVING = {
 }
 
 
-@pytest.mark.parametrize("name", LEAVING)
+@each("name", LEAVING)
 def test_a_number_taken_out_is_refused_with_what_to_write(name: str) -> None:
     with pytest.raises((TypeError, RuntimeError), match=r"derivative.*(stop_gradient|np.stack)"):
         tg.grad(LEAVING[name])(V)
@@ -228,7 +229,7 @@ def test_stop_gradient_of_containers_and_numbers() -> None:
     assert gradient["b"][0].tolist() == [0.0] * 4
 
 
-@pytest.mark.parametrize("write", ["x[0] = 1.0", "x += 1.0", "x.sort()", "x.fill(0.0)"])
+@each("write", ["x[0] = 1.0", "x += 1.0", "x.sort()", "x.fill(0.0)"])
 def test_the_argument_is_not_written_into(write: str) -> None:
     def f(x: Any) -> Any:
         exec(write, {"x": x})

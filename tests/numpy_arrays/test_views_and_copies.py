@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from many_cases import each
 
 import tapegrad as tg
 
@@ -43,8 +44,8 @@ def _written_part(part: Any, x: Any, writable: bool) -> Any:
     return (y * np.cos(np.arange(6.0)).reshape(2, 3)).sum() * x.sum() + z.sum()
 
 
-@pytest.mark.parametrize("text", CASES)
-@pytest.mark.parametrize("written", [_written_whole, _written_part])
+@each("text", CASES)
+@each("written", [_written_whole, _written_part])
 def test_writes_are_seen_where_numpy_sees_them(written: Any, text: str) -> None:
     part = eval(f"lambda y: {text}", {"np": np})
     found = part(X.reshape(2, 3).copy())
@@ -109,7 +110,7 @@ def flat(x: Any) -> Any:
     return y * y.T.flat[1]
 
 
-@pytest.mark.parametrize("function", [swapped, through_zero_dimensions, by_itself, backwards, put, flat])
+@each("function", [swapped, through_zero_dimensions, by_itself, backwards, put, flat])
 def test_values_and_derivatives_after_writes(function: Any) -> None:
     def weighed(x: Any) -> Any:
         result = function(x)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_fixtures import leaf, numbers
+from many_cases import each
 
 import tapegrad as tg
 
@@ -67,7 +68,7 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "masked array without a mask": lambda a: np.ma.masked_array(a.copy()),
     "matrix": lambda a: np.matrix(a) if a.ndim == 2 else a,
 }
-every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+every_layout = each("layout", LAYOUTS)
 
 ROWS: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
     "elementwise": lambda t: tg.sin(t) * t + 2.0 / (t + 1.0),
@@ -105,8 +106,8 @@ def value_and_gradients(f: Callable[[tg.Tensor], tg.Tensor], x: tg.Tensor) -> li
     return [numbers(result) for result in results]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("entry", ENTRIES)
+@each("dtype", [np.float64, np.float32])
+@each("entry", ENTRIES)
 @every_layout
 def test_a_leaf_of_any_layout_acts_as_a_plain_copy(layout: str, entry: str, dtype: Any) -> None:
     if (layout, entry) == ("byte-swapped", "from_numpy"):
@@ -142,7 +143,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any, Any], Any], Callable[..., np.ndarray]
 }
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 @every_layout
 def test_an_operand_of_any_layout_acts_as_a_plain_copy(layout: str, operation: str) -> None:
     plain, point = clean((2, 3), np.float64), np.linspace(0.7, 1.7, 6).reshape(2, 3)
@@ -152,7 +153,7 @@ def test_an_operand_of_any_layout_acts_as_a_plain_copy(layout: str, operation: s
     np.testing.assert_allclose(x.grad.numpy(), gradient(plain, point), rtol=1e-13)
 
 
-@pytest.mark.parametrize("operation", ["x * a", "a / x", "atan2(a, x)", "where(m, x, a)", "x.mul_(a)", "x @ a.T"])
+@each("operation", ["x * a", "a / x", "atan2(a, x)", "where(m, x, a)", "x.mul_(a)", "x @ a.T"])
 def test_writing_into_an_array_operand_afterwards_leaves_the_gradient_alone(operation: str) -> None:
     plain, point = clean((2, 3), np.float64), np.linspace(0.7, 1.7, 6).reshape(2, 3)
     f, gradient = OPERATIONS[operation]
@@ -174,7 +175,7 @@ def test_writing_into_a_condition_afterwards_leaves_the_gradient_alone() -> None
 KEYS = {"index": np.array([[2, 0], [1, 2]]), "mask": np.array([[True, False], [False, True], [True, True]])}
 
 
-@pytest.mark.parametrize("name", KEYS)
+@each("name", KEYS)
 @every_layout
 def test_a_key_of_any_layout_acts_as_a_plain_copy(layout: str, name: str) -> None:
     key = KEYS[name]
@@ -196,7 +197,7 @@ WRITES: dict[str, tuple[Callable[[tg.Tensor, Any], Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRITES)
+@each("name", WRITES)
 @every_layout
 def test_assigning_an_array_of_any_layout_acts_as_a_plain_copy(layout: str, name: str) -> None:
     write, places = WRITES[name]
@@ -229,7 +230,7 @@ def test_seeds_gradients_data_and_parameters_of_any_layout(layout: str) -> None:
     np.testing.assert_array_equal(parameter.grad.numpy(), 2.0 * plain)
 
 
-@pytest.mark.parametrize(
+@each(
     ("memory", "words"),
     [
         (read_only(np.ones((3, 2))), "read-only"),
@@ -256,7 +257,7 @@ def test_a_memmap_is_read_and_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(array), [2.0, 3.0, 4.0])
 
 
-@pytest.mark.parametrize(
+@each(
     "write",
     [
         lambda t: t.add_(2.0),
@@ -278,7 +279,7 @@ def test_writing_into_read_only_memory_is_refused(write: Callable[[tg.Tensor], A
 MASKED = np.ma.masked_array([1.0, 2.0], [False, True])
 
 
-@pytest.mark.parametrize(
+@each(
     "use",
     [
         tg.tensor,
@@ -323,8 +324,8 @@ EMPTY: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("name", EMPTY)
+@each("create_graph", [False, True])
+@each("name", EMPTY)
 def test_an_empty_array_has_values_and_an_empty_gradient(name: str, create_graph: bool) -> None:
     f, expected = EMPTY[name]
     x = leaf(np.zeros((0, 3)))

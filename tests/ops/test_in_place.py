@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, node_name, parents
+from many_cases import each
 
 import tapegrad as tg
 
@@ -43,28 +44,28 @@ SLOPES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_computes_its_value(name: str) -> None:
     run, value, _ = FORMS[name]
     assert_values(run(tg.tensor([0.5, 2.0])), value(np.array([0.5, 2.0])), rtol=1e-14)
 
 
 @pytest.mark.point(42)
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_returns_the_object(name: str) -> None:
     x = tg.tensor([0.5, 2.0])
     assert FORMS[name][0](x) is x
 
 
 @pytest.mark.point(33)
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_raises_the_version_by_one(name: str) -> None:
     x = tg.tensor([0.5, 2.0])
     FORMS[name][0](x)
     assert x._version == 1
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_passes_the_gradient(name: str) -> None:
     x = leaf([0.5, 2.0])
     y = x + 0.0
@@ -73,7 +74,7 @@ def test_in_place_form_passes_the_gradient(name: str) -> None:
     assert_values(x.grad, SLOPES[name](np.array([0.5, 2.0])), rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_on_a_scalar_passes_the_gradient(name: str) -> None:
     x = leaf(0.5)
     y = x + 0.0
@@ -86,7 +87,7 @@ def test_in_place_form_on_a_scalar_passes_the_gradient(name: str) -> None:
 
 
 @pytest.mark.point(42)
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_has_the_ordinary_node_name(name: str) -> None:
     y = leaf([0.5, 2.0]) * 1.0
     FORMS[name][0](y)
@@ -94,7 +95,7 @@ def test_in_place_form_has_the_ordinary_node_name(name: str) -> None:
 
 
 @pytest.mark.point(42)
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_node_reads_the_old_grad_fn(name: str) -> None:
     y = leaf([0.5, 2.0]) * 1.0
     old = y.grad_fn
@@ -103,14 +104,14 @@ def test_in_place_node_reads_the_old_grad_fn(name: str) -> None:
 
 
 @pytest.mark.point(32)
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_in_place_form_on_a_tracked_leaf_raises(name: str) -> None:
     x = leaf([0.5, 2.0])
     with pytest.raises(RuntimeError, match=LEAF):
         FORMS[name][0](x)
 
 
-@pytest.mark.parametrize("name", FORMS)
+@each("name", FORMS)
 def test_refused_in_place_form_leaves_the_values(name: str) -> None:
     x = leaf([0.5, 2.0])
     with pytest.raises(RuntimeError, match=LEAF):
@@ -127,13 +128,13 @@ OPERATORS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], list[float]]] = {
 }
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@each("operator", OPERATORS)
 def test_augmented_assignment_keeps_the_object(operator: str) -> None:
     x = tg.tensor([1.0, 3.0])
     assert OPERATORS[operator][0](x) is x
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@each("operator", OPERATORS)
 def test_augmented_assignment_computes_its_value(operator: str) -> None:
     x = tg.tensor([1.0, 3.0])
     OPERATORS[operator][0](x)
@@ -230,7 +231,7 @@ OVERLAPPING_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
 
 
 @pytest.mark.point(41)
-@pytest.mark.parametrize("name", OVERLAPPING_WRITES)
+@each("name", OVERLAPPING_WRITES)
 def test_elements_that_share_memory_are_not_written(name: str) -> None:
     base = tg.zeros(3)
     with pytest.raises(RuntimeError, match="(?i)more than one element of the written-to tensor refers to a single memory"):
@@ -238,7 +239,7 @@ def test_elements_that_share_memory_are_not_written(name: str) -> None:
     assert base.tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(("fill", "value"), [(lambda t: t.fill_(2.0), 2.0), (lambda t: t.zero_(), 0.0)], ids=["fill_", "zero_"])
+@each(("fill", "value"), [(lambda t: t.fill_(2.0), 2.0), (lambda t: t.zero_(), 0.0)], ids=["fill_", "zero_"])
 def test_elements_that_share_memory_are_filled_with_one_number(fill: Callable[[tg.Tensor], object], value: float) -> None:
     base = tg.ones(3)
     fill(base.expand(2, 3))
@@ -252,7 +253,7 @@ ALONE: dict[str, Callable[[tg.Tensor], tg.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", ALONE)
+@each("name", ALONE)
 def test_expanded_tensor_whose_elements_share_no_memory_is_written(name: str) -> None:
     x = leaf([1.0, 2.0, 3.0])
     y = x * 1.0
@@ -261,7 +262,7 @@ def test_expanded_tensor_whose_elements_share_no_memory_is_written(name: str) ->
     assert y.tolist() == [4.0, 8.0, 12.0] and x.grad.tolist() == [4.0, 4.0, 4.0]
 
 
-@pytest.mark.parametrize("shape", [(2, 0), (0, 1)], ids=str)
+@each("shape", [(2, 0), (0, 1)], ids=str)
 def test_empty_expanded_tensor_is_written(shape: tuple[int, ...]) -> None:
     expanded = tg.zeros(1, shape[1]).expand(*shape)
     assert tuple(expanded.add_(1.0).shape) == shape
@@ -392,7 +393,7 @@ def test_filling_with_a_number_has_one_operand() -> None:
 
 
 @pytest.mark.point(32)
-@pytest.mark.parametrize("made", ["before", "inside"])
+@each("made", ["before", "inside"])
 def test_view_of_a_leaf_may_be_written_under_no_grad(made: str) -> None:
     x = tg.tensor([1.0, 2.0])
     before = x[:1]

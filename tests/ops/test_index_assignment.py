@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from index_samples import ADVANCED, BASIC, EMPTY, INDEX_ERRORS, MASK, MATRIX
+from many_cases import each
 from numerical import check_gradients
 
 import tapegrad as tg
@@ -19,7 +20,7 @@ def leaf(values: Any) -> tg.Tensor:
     return tg.tensor(values, requires_grad=True)
 
 
-@pytest.mark.parametrize("key", BASIC + [key for key in ADVANCED if key is not EMPTY], ids=str)
+@each("key", BASIC + [key for key in ADVANCED if key is not EMPTY], ids=str)
 def test_assignment_equals_numpy(key: Any) -> None:
     expected = MATRIX.copy()
     value = RNG.normal(size=MATRIX[key].shape)
@@ -27,20 +28,20 @@ def test_assignment_equals_numpy(key: Any) -> None:
     np.testing.assert_array_equal(index_put(tg.tensor(MATRIX), key, tg.tensor(value)).numpy(), expected)
 
 
-@pytest.mark.parametrize("key", BASIC + ADVANCED, ids=str)
+@each("key", BASIC + ADVANCED, ids=str)
 def test_assignment_of_a_number_equals_numpy(key: Any) -> None:
     expected = MATRIX.copy()
     expected[key] = 2.5
     np.testing.assert_array_equal(index_put(tg.tensor(MATRIX), key, 2.5).numpy(), expected)
 
 
-@pytest.mark.parametrize("key", BASIC + ADVANCED, ids=str)
+@each("key", BASIC + ADVANCED, ids=str)
 def test_assignment_derivatives(key: Any) -> None:
     value = RNG.normal(size=MATRIX[key].shape)
     check_gradients(lambda x, v: index_put(x * x, key, v * v), MATRIX, value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "shape"),
     [
         (0, (1,)),
@@ -79,7 +80,7 @@ def test_numbers_are_cast_to_the_dtype_of_the_tensor() -> None:
     assert (got.numpy().tolist(), got.dtype) == ([1, 2, 1], np.int64)
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "value", "message"),
     [
         (MASK, np.ones(2), "cannot be broadcast to indexing result of shape"),
@@ -96,12 +97,12 @@ def test_assignment_errors_name_the_shapes(key: Any, value: np.ndarray, message:
         index_put(leaf(MATRIX), key, tg.tensor(value))
 
 
-@pytest.mark.parametrize(("key", "basic"), [(0, True), ((0, slice(1)), True), (None, True), ([0], False), (MASK, False)])
+@each(("key", "basic"), [(0, True), ((0, slice(1)), True), (None, True), ([0], False), (MASK, False)])
 def test_parse_says_whether_a_key_is_basic(key: Any, basic: bool) -> None:
     assert (parse(key, MATRIX.shape).advanced is None) == basic
 
 
-@pytest.mark.parametrize(("key", "error", "message"), INDEX_ERRORS, ids=str)
+@each(("key", "error", "message"), INDEX_ERRORS, ids=str)
 def test_writing_errors_name_the_index(key: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         index_put(leaf(MATRIX), key, 1.0)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from index_samples import ADVANCED, BASIC, EMPTY, INDEX_ERRORS, MASK, MATRIX
+from many_cases import each
 from numerical import check_gradients
 
 import tapegrad as tg
@@ -35,14 +36,14 @@ MIXED: list[tuple[Any, tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("key", BASIC + ADVANCED, ids=str)
+@each("key", BASIC + ADVANCED, ids=str)
 def test_indexing_equals_numpy(key: Any) -> None:
     got = tg.tensor(MATRIX)[key]
     assert got.shape == MATRIX[key].shape
     np.testing.assert_array_equal(got.numpy(), MATRIX[key])
 
 
-@pytest.mark.parametrize(("key", "shape"), MIXED, ids=str)
+@each(("key", "shape"), MIXED, ids=str)
 def test_numbers_beside_index_arrays_leave_dimensions_in_place(key: Any, shape: tuple[int, ...]) -> None:
     assert tg.tensor(FIVE)[key].shape == shape
 
@@ -52,14 +53,14 @@ def test_mixed_index_selects_from_the_view() -> None:
     np.testing.assert_array_equal(got.numpy(), FIVE[0, :, :, 2][:, [1, 0]])
 
 
-@pytest.mark.parametrize("key", BASIC, ids=str)
+@each("key", BASIC, ids=str)
 def test_basic_keys_give_views(key: Any) -> None:
     x = tg.tensor(MATRIX)
     y = x[key]
     assert y.numpy().size == 0 or np.shares_memory(y.numpy(), x.numpy())
 
 
-@pytest.mark.parametrize("key", ADVANCED, ids=str)
+@each("key", ADVANCED, ids=str)
 def test_advanced_keys_give_contiguous_copies(key: Any) -> None:
     x = tg.tensor(MATRIX)
     got = x[key].numpy()
@@ -67,23 +68,23 @@ def test_advanced_keys_give_contiguous_copies(key: Any) -> None:
     assert not np.shares_memory(got, x.numpy())
 
 
-@pytest.mark.parametrize("key", BASIC + ADVANCED, ids=str)
+@each("key", BASIC + ADVANCED, ids=str)
 def test_indexing_derivatives(key: Any) -> None:
     check_gradients(lambda x: x[key] * x[key], MATRIX)
 
 
-@pytest.mark.parametrize("key", [key for key, _ in MIXED], ids=str)
+@each("key", [key for key, _ in MIXED], ids=str)
 def test_mixed_indexing_derivatives(key: Any) -> None:
     check_gradients(lambda x: x[key] * x[key], FIVE, order=1)
 
 
-@pytest.mark.parametrize("key", [[0, 2, 0], (slice(None), [1, 1]), MASK], ids=str)
+@each("key", [[0, 2, 0], (slice(None), [1, 1]), MASK], ids=str)
 def test_indexing_derivatives_to_third_order(key: Any) -> None:
     check_gradients(lambda x: x[key] * x[key] * x[key], MATRIX, order=3, tolerance=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_])
-@pytest.mark.parametrize("key", [0, slice(1, None), [0, 2], MASK], ids=str)
+@each("dtype", [np.float32, np.int64, np.bool_])
+@each("key", [0, slice(1, None), [0, 2], MASK], ids=str)
 def test_indexing_keeps_the_dtype(dtype: Any, key: Any) -> None:
     assert tg.tensor(MASK.astype(dtype))[key].dtype == dtype
 
@@ -99,7 +100,7 @@ def test_indexing_of_strided_tensors_derivatives() -> None:
     check_gradients(lambda x: x.T[[0, 2, 2], 1:] * 2.0, MATRIX)
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "expected"),
     [
         (lambda: tg.tensor(1), MATRIX[1]),
@@ -119,12 +120,12 @@ def test_tensors_and_numpy_scalars_index(key: Any, expected: np.ndarray) -> None
     np.testing.assert_array_equal(tg.tensor(MATRIX)[key()].numpy(), expected)
 
 
-@pytest.mark.parametrize(("key", "shape"), [(True, (1, 3, 4)), (False, (0, 3, 4)), ((0, True), (1, 4))], ids=str)
+@each(("key", "shape"), [(True, (1, 3, 4)), (False, (0, 3, 4)), ((0, True), (1, 4))], ids=str)
 def test_bools_add_a_dimension(key: Any, shape: tuple[int, ...]) -> None:
     assert tg.tensor(MATRIX)[key].shape == shape
 
 
-@pytest.mark.parametrize("key", [(), Ellipsis, None, True], ids=str)
+@each("key", [(), Ellipsis, None, True], ids=str)
 def test_derivatives_of_indexing_a_number(key: Any) -> None:
     check_gradients(lambda x: x[key] * x[key], 0.7)
 
@@ -135,7 +136,7 @@ def test_bytes_are_masks_and_warn() -> None:
     np.testing.assert_array_equal(got.numpy(), MATRIX[[0, 2]])
 
 
-@pytest.mark.parametrize("kind", ["tensor", "array"])
+@each("kind", ["tensor", "array"])
 def test_writing_into_the_index_later_leaves_the_gradient_alone(kind: str) -> None:
     x, index = leaf(MATRIX), np.array([0, 1])
     y = x[tg.from_numpy(index) if kind == "tensor" else index]
@@ -159,7 +160,7 @@ def test_indexing_an_empty_tensor() -> None:
     assert y.shape == x.grad.shape == (0, 3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "name"),
     [
         (0, "SelectBackward0"),
@@ -183,7 +184,7 @@ def test_node_names_are_those_of_pytorch(key: Any, name: str) -> None:
     assert leaf(MATRIX)[key].grad_fn.name() == name
 
 
-@pytest.mark.parametrize(("key", "error", "message"), INDEX_ERRORS, ids=str)
+@each(("key", "error", "message"), INDEX_ERRORS, ids=str)
 def test_reading_errors_name_the_index(key: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         leaf(MATRIX)[key]
@@ -194,7 +195,7 @@ def test_float_tensors_do_not_index() -> None:
         leaf(MATRIX)[tg.tensor([1.0])]
 
 
-@pytest.mark.parametrize(
+@each(
     ("key", "message"),
     [
         (0, "invalid index of a 0-dim tensor"),

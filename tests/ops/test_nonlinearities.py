@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, node_name, numbers
+from many_cases import each
 
 import tapegrad as tg
 
@@ -40,17 +41,15 @@ KINKS = {
 
 
 @pytest.mark.point(78)
-@pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("name", KINKS)
+@each("create_graph", [False, True])
+@each("name", KINKS)
 def test_derivative_at_a_kink_or_far_out(name: str, create_graph: bool) -> None:
     f, at, expected = KINKS[name]
     x = leaf([at])
     assert_values(tg.autograd.grad(f(x).sum(), x, create_graph=create_graph)[0], [expected])
 
 
-@pytest.mark.parametrize(
-    "f", [F.hardtanh, F.relu6, F.hardshrink, F.softshrink, F.hardsigmoid, F.elu, F.selu, F.celu, F.mish, F.gelu, F.rrelu]
-)
+@each("f", [F.hardtanh, F.relu6, F.hardshrink, F.softshrink, F.hardsigmoid, F.elu, F.selu, F.celu, F.mish, F.gelu, F.rrelu])
 def test_nan_stays_nan(f) -> None:
     assert math.isnan(f(tg.tensor(math.nan)).item())
 
@@ -72,7 +71,7 @@ IN_PLACE = {
 }
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
+@each("name", IN_PLACE)
 def test_in_place_form_has_value_and_gradient_of_the_other(name: str) -> None:
     f = IN_PLACE[name]
     x, y = leaf([-0.7, 0.4, 1.9]), leaf([-0.7, 0.4, 1.9])
@@ -135,7 +134,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@each("name", ERRORS)
 def test_wrong_call_is_refused(name: str) -> None:
     call, kind, message = ERRORS[name]
     with pytest.raises(kind) as caught:
@@ -171,13 +170,13 @@ NODES = {
 }
 
 
-@pytest.mark.parametrize("name", NODES)
+@each("name", NODES)
 def test_node_has_its_name(name: str) -> None:
     assert node_name(NODES[name](leaf([0.5, 0.25]))) == name
 
 
 @pytest.mark.point(31)
-@pytest.mark.parametrize("f", [lambda x: x // 2.0, lambda x: 2.0 // x, lambda x: tg.heaviside(x, tg.ones(2))])
+@each("f", [lambda x: x // 2.0, lambda x: 2.0 // x, lambda x: tg.heaviside(x, tg.ones(2))])
 def test_going_back_through_what_has_no_derivative_is_an_error(f) -> None:
     x = leaf([0.5, 3.0])
     y = f(x) + x
@@ -271,8 +270,8 @@ SHORT = "celu elu gelu hardshrink hardsigmoid hardswish hardtanh mish relu6 rrel
 QUIET |= {name: getattr(F, name) for name in SHORT.split()}
 
 
-@pytest.mark.parametrize("create_graph", [False, True])
-@pytest.mark.parametrize("name", QUIET)
+@each("create_graph", [False, True])
+@each("name", QUIET)
 def test_overflow_and_nan_are_no_warnings(name: str, create_graph: bool) -> None:
     x = leaf(HUGE)
     y = QUIET[name](x)

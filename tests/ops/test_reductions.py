@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_fixtures import leaf
+from many_cases import each
 from numerical import check_gradients
 
 import tapegrad as tg
@@ -37,9 +38,9 @@ def reduce(name: str, x: tg.Tensor, dim: Any, keepdim: bool) -> tg.Tensor:
     return getattr(tg, name)(x, dim=dim, keepdim=keepdim)
 
 
-@pytest.mark.parametrize("keepdim", [False, True])
-@pytest.mark.parametrize("dim", DIMS, ids=str)
-@pytest.mark.parametrize("name", NUMPY)
+@each("keepdim", [False, True])
+@each("dim", DIMS, ids=str)
+@each("name", NUMPY)
 def test_reduction_along_dimensions_equals_numpy(name: str, dim: Any, keepdim: bool) -> None:
     axis = tuple(dim) if isinstance(dim, (tuple, list)) else dim
     expected = NUMPY[name](CUBE, axis=axis, keepdims=keepdim)
@@ -48,38 +49,38 @@ def test_reduction_along_dimensions_equals_numpy(name: str, dim: Any, keepdim: b
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("point", ["matrix", "cube", "vector", "strided"])
-@pytest.mark.parametrize("name", [name for name in NUMPY if name != "logsumexp"])
+@each("point", ["matrix", "cube", "vector", "strided"])
+@each("name", [name for name in NUMPY if name != "logsumexp"])
 def test_reduction_of_everything_equals_numpy(name: str, point: str) -> None:
     expected = NUMPY[name](POINTS[point], axis=None, keepdims=False)
     np.testing.assert_allclose(getattr(tg, name)(tg.tensor(POINTS[point])).item(), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "amax", "amin", "norm"])
+@each("name", ["sum", "mean", "prod", "max", "min", "amax", "amin", "norm"])
 def test_reduction_of_a_number_is_the_number(name: str) -> None:
     assert getattr(tg, name)(tg.tensor(0.75)).item() == 0.75
 
 
-@pytest.mark.parametrize("dim", [None, 0, -1, (0, 1)], ids=str)
-@pytest.mark.parametrize("name", NUMPY)
+@each("dim", [None, 0, -1, (0, 1)], ids=str)
+@each("name", NUMPY)
 def test_reduction_derivatives(name: str, dim: Any) -> None:
     if name == "logsumexp" and dim is None:
         dim = (0, 1)
     check_gradients(lambda x: reduce(name, x, dim, False), MATRIX)
 
 
-@pytest.mark.parametrize("point", ["vector", "strided", "number", "cube"])
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "norm"])
+@each("point", ["vector", "strided", "number", "cube"])
+@each("name", ["sum", "mean", "prod", "amax", "norm"])
 def test_reduction_derivatives_at_other_layouts(name: str, point: str) -> None:
     check_gradients(getattr(tg, name), POINTS[point])
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "var", "norm", "logsumexp"])
+@each("name", ["sum", "mean", "amax", "var", "norm", "logsumexp"])
 def test_reduction_derivatives_with_kept_dimensions(name: str) -> None:
     check_gradients(lambda x: reduce(name, x, 1, True) * x, MATRIX)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "var", "std", "norm", "cumsum", "cumprod", "softmax"])
+@each("name", ["sum", "mean", "prod", "amax", "var", "std", "norm", "cumsum", "cumprod", "softmax"])
 def test_float32_stays_float32(name: str) -> None:
     x = leaf(MATRIX.astype(np.float32))
     z = getattr(tg, name)(x, 0)
@@ -87,8 +88,8 @@ def test_float32_stays_float32(name: str) -> None:
     assert (z.dtype, x.grad.dtype) == (np.float32, np.float32)
 
 
-@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int32, np.int64])
-@pytest.mark.parametrize("name", ["sum", "prod", "cumsum", "cumprod"])
+@each("dtype", [np.bool_, np.uint8, np.int8, np.int32, np.int64])
+@each("name", ["sum", "prod", "cumsum", "cumprod"])
 def test_integers_accumulate_as_int64(name: str, dtype: Any) -> None:
     values = np.array([1, 0, 1, 1]).astype(dtype)
     got = getattr(tg, name)(tg.tensor(values), 0)
@@ -96,7 +97,7 @@ def test_integers_accumulate_as_int64(name: str, dtype: Any) -> None:
     np.testing.assert_array_equal(got.numpy(), getattr(np, name)(values.astype(np.int64), axis=0))
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax"])
+@each("name", ["sum", "mean", "prod", "cumsum", "cumprod", "softmax", "log_softmax"])
 def test_dtype_argument_casts_first(name: str) -> None:
     x = leaf(MATRIX)
     z = getattr(tg, name)(x, 0, dtype=tg.float32)
@@ -104,7 +105,7 @@ def test_dtype_argument_casts_first(name: str) -> None:
     assert (z.dtype, x.grad.dtype) == (np.float32, np.float64)
 
 
-@pytest.mark.parametrize(("name", "value"), [("sum", 0.0), ("mean", np.nan), ("prod", 1.0), ("norm", 0.0)])
+@each(("name", "value"), [("sum", 0.0), ("mean", np.nan), ("prod", 1.0), ("norm", 0.0)])
 def test_reduction_of_nothing(name: str, value: float) -> None:
     x = leaf(np.zeros(0))
     z = getattr(tg, name)(x)
@@ -112,7 +113,7 @@ def test_reduction_of_nothing(name: str, value: float) -> None:
     np.testing.assert_equal((z.item(), x.grad.shape), (value, (0,)))
 
 
-@pytest.mark.parametrize(("name", "dim", "shape"), [("sum", 0, (3,)), ("sum", 1, (0,)), ("amax", 1, (0,)), ("prod", 0, (3,))])
+@each(("name", "dim", "shape"), [("sum", 0, (3,)), ("sum", 1, (0,)), ("amax", 1, (0,)), ("prod", 0, (3,))])
 def test_reduction_of_an_empty_matrix_has_the_remaining_shape(name: str, dim: int, shape: tuple[int, ...]) -> None:
     assert getattr(tg, name)(tg.tensor(EMPTY), dim).shape == shape
 
@@ -121,7 +122,7 @@ def test_empty_tuple_of_dimensions_means_all() -> None:
     assert tg.sum(tg.tensor(MATRIX), ()).shape == ()
 
 
-@pytest.mark.parametrize(("name", "expected"), [("any", [True, True, False]), ("all", [True, False, False])])
+@each(("name", "expected"), [("any", [True, True, False]), ("all", [True, False, False])])
 def test_logical_reductions(name: str, expected: list[bool]) -> None:
     x = tg.tensor([[1.0, 2.0], [0.0, 3.0], [0.0, 0.0]])
     got = getattr(tg, name)(x, 1)
@@ -129,7 +130,7 @@ def test_logical_reductions(name: str, expected: list[bool]) -> None:
     assert got.numpy().tolist() == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("f", "name"),
     [
         (lambda x: x.sum(), "SumBackward0"),
@@ -156,7 +157,7 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
     assert f(leaf(MATRIX)).grad_fn.name() == name
 
 
-@pytest.mark.parametrize(
+@each(
     ("f", "error", "message"),
     [
         (lambda: tg.sum(tg.tensor([1.0]), 2), IndexError, "Dimension out of range (expected to be in range of [-1, 0]"),
@@ -182,12 +183,12 @@ def test_errors_name_what_is_wrong(f: Any, error: type[Exception], message: str)
         f()
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "var", "norm"])
+@each("name", ["sum", "mean", "prod", "max", "var", "norm"])
 def test_untracked_tensors_record_nothing(name: str) -> None:
     assert not getattr(tg, name)(tg.tensor(MATRIX)).requires_grad
 
 
-@pytest.mark.parametrize("name", ["prod", "logsumexp", "var", "norm", "cumprod", "softmax", "log_softmax", "amax"])
+@each("name", ["prod", "logsumexp", "var", "norm", "cumprod", "softmax", "log_softmax", "amax"])
 def test_a_masked_branch_cannot_poison_the_gradient(name: str) -> None:
     x = leaf([1.0, INF])
     bad = getattr(tg, name)(x, 0).sum()
@@ -195,8 +196,8 @@ def test_a_masked_branch_cannot_poison_the_gradient(name: str) -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [1.0, 0.0])
 
 
-@pytest.mark.parametrize("shape", [(1 << 15,), (1 << 16, 3), (33_333,), (5, 100, 100)])
-@pytest.mark.parametrize(("kind", "tolerance"), [(np.float64, 1e-14), (np.float32, 1e-5)])
+@each("shape", [(1 << 15,), (1 << 16, 3), (33_333,), (5, 100, 100)])
+@each(("kind", "tolerance"), [(np.float64, 1e-14), (np.float32, 1e-5)])
 def test_total_of_many_elements_is_accurate(shape: tuple[int, ...], kind: Any, tolerance: float) -> None:
     values = RNG.uniform(size=shape).astype(kind)
     exact = math.fsum(values.ravel())
@@ -206,7 +207,7 @@ def test_total_of_many_elements_is_accurate(shape: tuple[int, ...], kind: Any, t
     np.testing.assert_allclose(tg.tensor(values).T.sum().item() if len(shape) == 2 else exact, exact, rtol=tolerance)
 
 
-@pytest.mark.parametrize(("at", "expected"), [((0.0, INF), INF), ((INF, INF), INF), ((INF, -INF), np.nan), ((np.nan, 0.0), np.nan)])
+@each(("at", "expected"), [((0.0, INF), INF), ((INF, INF), INF), ((INF, -INF), np.nan), ((np.nan, 0.0), np.nan)])
 def test_total_of_many_elements_keeps_infinities(at: tuple[float, float], expected: float) -> None:
     values = np.zeros(40_000)
     values[3], values[-3] = at

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from many_cases import each
 from numerical import check_gradients
 
 import tapegrad as tg
@@ -57,30 +58,30 @@ IDS = [name for name, *_ in VIEWS]
 CASES = [case[1:] for case in VIEWS]
 
 
-@pytest.mark.parametrize(("f", "expected"), CASES, ids=IDS)
+@each(("f", "expected"), CASES, ids=IDS)
 def test_shape_operation_equals_numpy(f: Any, expected: Any) -> None:
     got = f(tg.tensor(CUBE))
     assert got.shape == expected(CUBE).shape
     np.testing.assert_array_equal(got.numpy(), expected(CUBE))
 
 
-@pytest.mark.parametrize(("f", "expected"), CASES, ids=IDS)
+@each(("f", "expected"), CASES, ids=IDS)
 def test_shape_operation_shares_memory(f: Any, expected: Any) -> None:
     x = tg.tensor(CUBE)
     assert np.shares_memory(f(x).numpy(), x.numpy())
 
 
-@pytest.mark.parametrize(("f", "expected"), CASES, ids=IDS)
+@each(("f", "expected"), CASES, ids=IDS)
 def test_shape_operation_derivatives(f: Any, expected: Any) -> None:
     check_gradients(lambda x: f(x) * f(x), CUBE / 10.0)
 
 
-@pytest.mark.parametrize(("f", "expected"), CASES, ids=IDS)
+@each(("f", "expected"), CASES, ids=IDS)
 def test_shape_operation_on_float32_and_integers_keeps_the_dtype(f: Any, expected: Any) -> None:
     assert [f(tg.tensor(CUBE.astype(dtype))).dtype for dtype in ("float32", "int64")] == [np.float32, np.int64]
 
 
-@pytest.mark.parametrize("f", [lambda x: x.reshape(24), lambda x: x.flatten(), lambda x: x.contiguous()])
+@each("f", [lambda x: x.reshape(24), lambda x: x.flatten(), lambda x: x.contiguous()])
 def test_reshape_of_incompatible_strides_copies(f: Any) -> None:
     x = tg.tensor(CUBE).transpose(0, 2)
     got = f(x)
@@ -88,7 +89,7 @@ def test_reshape_of_incompatible_strides_copies(f: Any) -> None:
     np.testing.assert_array_equal(got.numpy().ravel(), CUBE.swapaxes(0, 2).ravel())
 
 
-@pytest.mark.parametrize("f", [lambda x: x.reshape(24), lambda x: x.flatten(), lambda x: x.contiguous()])
+@each("f", [lambda x: x.reshape(24), lambda x: x.flatten(), lambda x: x.contiguous()])
 def test_derivatives_of_copies_of_strided_tensors(f: Any) -> None:
     check_gradients(lambda x: f(x.transpose(0, 2)) * f(x.transpose(0, 2)), CUBE / 10.0)
 
@@ -111,12 +112,12 @@ def test_views_of_a_number_share_its_memory() -> None:
     assert x.item() == 5.0
 
 
-@pytest.mark.parametrize("f", [lambda x: x.reshape(1), lambda x: x.expand(2, 3), lambda x: x.unsqueeze(0), lambda x: x.T])
+@each("f", [lambda x: x.reshape(1), lambda x: x.expand(2, 3), lambda x: x.unsqueeze(0), lambda x: x.T])
 def test_derivatives_of_views_of_a_number(f: Any) -> None:
     check_gradients(lambda x: f(x) * f(x), 0.7)
 
 
-@pytest.mark.parametrize(
+@each(
     ("f", "shape"),
     [
         (lambda x: x.reshape(-1), (0,)),
@@ -134,7 +135,7 @@ def test_shapes_and_gradients_of_empty_tensors(f: Any, shape: tuple[int, ...]) -
     assert (y.shape, x.grad.shape) == (shape, (0, 3))
 
 
-@pytest.mark.parametrize(
+@each(
     ("f", "name"),
     [
         (lambda x: x.view(24), "ViewBackward0"),
@@ -159,7 +160,7 @@ def test_node_names_are_those_of_pytorch(f: Any, name: str) -> None:
     assert f(leaf(CUBE)).grad_fn.name() == name
 
 
-@pytest.mark.parametrize(
+@each(
     ("f", "error", "message"),
     [
         (lambda x: x.view(5), RuntimeError, "shape '[5]' is invalid for input of size 24"),
@@ -216,19 +217,19 @@ BY_NAME: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@each("name", BY_NAME)
 def test_shape_may_be_given_by_name(name: str) -> None:
     f, shape = BY_NAME[name]
     assert tuple(f(tg.ones(2, 3)).shape) == shape
 
 
-@pytest.mark.parametrize("f", [lambda x: x.view(6, size=(6,)), lambda x: x.flip(0, dims=(0,)), lambda x: tg.zeros(2, size=(2,))])
+@each("f", [lambda x: x.view(6, size=(6,)), lambda x: x.flip(0, dims=(0,)), lambda x: tg.zeros(2, size=(2,))])
 def test_shape_given_twice_is_refused(f: Any) -> None:
     with pytest.raises(TypeError, match="got multiple values"):
         f(tg.ones(2, 3))
 
 
-@pytest.mark.parametrize("none", [(), []])
+@each("none", [(), []])
 def test_squeeze_of_no_dimensions_drops_none(none: Any) -> None:
     assert tuple(tg.ones(1, 2, 1).squeeze(none).shape) == (1, 2, 1)
     assert tuple(tg.ones(1, 2, 1).squeeze().shape) == (2,)

@@ -7,7 +7,7 @@ import importlib
 from pathlib import Path
 
 import numpy as np
-import pytest
+from many_cases import each
 from operation_case import Case, as_tuple
 
 import tapegrad as tg
@@ -28,7 +28,7 @@ def gradients(case: Case, tracked: set[int]) -> dict[int, np.ndarray]:
     return {k: gradient.numpy() for k, gradient in zip(sorted(tracked), found, strict=True)}
 
 
-@pytest.mark.parametrize("case", SEVERAL, ids=str)
+@each("case", SEVERAL, ids=str)
 def test_an_operand_tracked_alone_has_the_gradient_that_it_has_beside_others(case: Case) -> None:
     floating = {k for k, array in enumerate(case.arrays) if array.dtype.kind == "f"}
     together = gradients(case, floating)

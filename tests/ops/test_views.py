@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, node_name, parents
+from many_cases import each
 
 import tapegrad as tg
 
@@ -47,7 +48,7 @@ def numpy_view(name: str, array: np.ndarray) -> np.ndarray:
     return VIEWS[name](tg.tensor(array)).numpy()
 
 
-@pytest.mark.parametrize("name", VIEWS)
+@each("name", VIEWS)
 def test_view_shares_memory_with_its_base(name: str) -> None:
     base = tg.tensor(start())
     view = VIEWS[name](base)
@@ -55,7 +56,7 @@ def test_view_shares_memory_with_its_base(name: str) -> None:
     assert_values(view, 10.0 * numpy_view(name, start()))
 
 
-@pytest.mark.parametrize("name", [name for name in VIEWS if name != "detach"])
+@each("name", [name for name in VIEWS if name != "detach"])
 def test_view_passes_the_gradient(name: str) -> None:
     x = leaf(start())
     view = VIEWS[name](x)
@@ -64,7 +65,7 @@ def test_view_passes_the_gradient(name: str) -> None:
     assert_values(x.grad, np.where(taken, 2.0 * start(), 0.0))
 
 
-@pytest.mark.parametrize("name", SINGLE_VIEWS)
+@each("name", SINGLE_VIEWS)
 def test_write_through_a_view_reaches_the_base(name: str) -> None:
     x = leaf(start())
     base = x * 1.0
@@ -74,7 +75,7 @@ def test_write_through_a_view_reaches_the_base(name: str) -> None:
 
 
 @pytest.mark.point(37)
-@pytest.mark.parametrize("name", SINGLE_VIEWS)
+@each("name", SINGLE_VIEWS)
 def test_write_through_a_view_passes_the_gradient(name: str) -> None:
     x = leaf(start())
     base = x * 1.0
@@ -84,7 +85,7 @@ def test_write_through_a_view_passes_the_gradient(name: str) -> None:
     assert_values(x.grad, np.where(taken, 10.0, 1.0))
 
 
-@pytest.mark.parametrize("name", SINGLE_VIEWS)
+@each("name", SINGLE_VIEWS)
 def test_gradient_of_what_was_written_through_a_view(name: str) -> None:
     base = leaf(start()) * 1.0
     view = VIEWS[name](base)
@@ -103,7 +104,7 @@ def test_write_through_a_view_gives_the_base_a_copy_slices_node() -> None:
 
 
 @pytest.mark.point(37)
-@pytest.mark.parametrize("which", ["written", "sibling"])
+@each("which", ["written", "sibling"])
 def test_write_through_a_view_makes_the_nodes_of_all_views_anew(which: str) -> None:
     base = leaf(start()) * 1.0
     views = {"written": base[0], "sibling": base[:, 0]}
@@ -180,7 +181,7 @@ def test_basic_assignment_makes_a_copy_slices_node() -> None:
 
 
 @pytest.mark.point(38)
-@pytest.mark.parametrize("kind", ["mask", "indices"])
+@each("kind", ["mask", "indices"])
 def test_advanced_assignment_makes_an_index_put_node(kind: str) -> None:
     y = leaf([1.0, 2.0]) * 1.0
     y[tg.tensor([True, False]) if kind == "mask" else tg.tensor([0])] = 1.0
@@ -210,7 +211,7 @@ def key_of(name: str) -> object:
     return key
 
 
-@pytest.mark.parametrize("name", KEYS)
+@each("name", KEYS)
 def test_assignment_of_a_number(name: str) -> None:
     y, expected = tg.tensor(start()), start()
     y[key_of(name)] = 9.0
@@ -219,7 +220,7 @@ def test_assignment_of_a_number(name: str) -> None:
 
 
 @pytest.mark.point(38)
-@pytest.mark.parametrize("name", KEYS)
+@each("name", KEYS)
 def test_assignment_cuts_the_gradient_of_overwritten_places(name: str) -> None:
     x, expected = leaf(start()), np.full((2, 3), 2.0)
     y = x * 2.0
@@ -230,7 +231,7 @@ def test_assignment_cuts_the_gradient_of_overwritten_places(name: str) -> None:
 
 
 @pytest.mark.point(38)
-@pytest.mark.parametrize("name", KEYS)
+@each("name", KEYS)
 def test_gradient_of_an_assigned_scalar_is_summed(name: str) -> None:
     y, w, weights = leaf(start()) * 1.0, leaf(2.0), start()
     y[key_of(name)] = w
@@ -239,7 +240,7 @@ def test_gradient_of_an_assigned_scalar_is_summed(name: str) -> None:
 
 
 @pytest.mark.point(38)
-@pytest.mark.parametrize("name", KEYS)
+@each("name", KEYS)
 def test_gradient_of_an_assigned_tensor(name: str) -> None:
     y, weights = leaf(start()) * 1.0, start()
     w = leaf(np.ones_like(weights[KEYS[name]]))
@@ -276,7 +277,7 @@ WRITTEN: dict[str, Callable[[tg.Tensor, tg.Tensor, tg.Tensor], None]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each("name", WRITTEN)
 def test_view_of_a_view_does_not_count_in_the_view_after_a_write_without_recording(name: str) -> None:
     x = leaf([1.0, 2.0, 3.0])
     base = x * 1.0
@@ -323,8 +324,8 @@ PIECES: dict[str, tuple[Callable[[tg.Tensor], tuple[tg.Tensor, ...]], str]] = {
 
 
 @pytest.mark.point(39)
-@pytest.mark.parametrize("number", [0, 1])
-@pytest.mark.parametrize("name", PIECES)
+@each("number", [0, 1])
+@each("name", PIECES)
 def test_pieces_may_not_be_written(name: str, number: int) -> None:
     take, label = PIECES[name]
     piece = take(leaf([1.0, 2.0]) * 1.0)[number]
@@ -334,7 +335,7 @@ def test_pieces_may_not_be_written(name: str, number: int) -> None:
 
 
 @pytest.mark.point(39)
-@pytest.mark.parametrize("name", PIECES)
+@each("name", PIECES)
 def test_pieces_may_not_be_used_after_the_base_was_written(name: str) -> None:
     take, label = PIECES[name]
     base = leaf([1.0, 2.0]) * 1.0
@@ -360,7 +361,7 @@ def test_output_of_unbind_of_a_leaf_is_refused_as_one_of_many() -> None:
         leaf([1.0, 2.0]).unbind(0)[0].add_(1.0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "message"),
     [
         ((2,), r"(?i)the expanded size of the tensor \(3\) must match the existing size \(2\) at non-singleton dimension 0"),
@@ -385,7 +386,7 @@ PARTIAL_WRITES: dict[str, Callable[[tg.Tensor], object]] = {
 
 
 @pytest.mark.point(40)
-@pytest.mark.parametrize("name", PARTIAL_WRITES)
+@each("name", PARTIAL_WRITES)
 def test_part_of_a_view_made_under_no_grad_may_not_be_written_with_grad_on(name: str) -> None:
     base = leaf([1.0, 2.0, 3.0]) * 1.0
     with tg.no_grad():
@@ -395,7 +396,7 @@ def test_part_of_a_view_made_under_no_grad_may_not_be_written_with_grad_on(name:
     assert base.tolist() == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize("name", PARTIAL_WRITES)
+@each("name", PARTIAL_WRITES)
 def test_part_of_an_output_of_split_may_not_be_written(name: str) -> None:
     base = leaf([1.0, 2.0, 3.0]) * 1.0
     first, _ = base.split(2)
@@ -526,7 +527,7 @@ def viewed_leaf() -> tuple[tg.Tensor, tg.Tensor]:
 
 
 @pytest.mark.point(32)
-@pytest.mark.parametrize("write", [lambda x: x.view(4).add_(1.0), lambda x: x.__setitem__(0, 1.0)], ids=["view", "item"])
+@each("write", [lambda x: x.view(4).add_(1.0), lambda x: x.__setitem__(0, 1.0)], ids=["view", "item"])
 def test_writing_into_a_leaf_that_is_a_view_raises(write: Callable[[tg.Tensor], object]) -> None:
     base, x = viewed_leaf()
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
@@ -535,7 +536,7 @@ def test_writing_into_a_leaf_that_is_a_view_raises(write: Callable[[tg.Tensor], 
 
 
 @pytest.mark.point(32)
-@pytest.mark.parametrize("used_before", [True, False])
+@each("used_before", [True, False])
 def test_leaf_that_is_a_view_stays_a_leaf_when_it_is_written_under_no_grad(used_before: bool) -> None:
     _, x = viewed_leaf()
     if used_before:
@@ -574,7 +575,7 @@ def test_view_says_that_it_is_one_and_of_what() -> None:
     assert not any(t._is_view() or t._base is not None for t in others)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "wrap", "message"),
     [((3,), False, "dimensions must larger than 1"), ((2, 2, 3), True, "all dimensions of input must be of equal length")],
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from many_cases import each
 
 import tapegrad as tg
 
@@ -124,30 +125,30 @@ def expected(name: str, options: dict[str, Any], start: np.ndarray, gradients: n
     return np.array(ends).reshape(start.shape)
 
 
-@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+@each(("name", "options"), CASES, ids=IDS)
 def test_float_follows_the_formula(name: str, options: dict[str, Any]) -> None:
     start, gradients = values((), 1), values((STEPS,), 2)
     result = run(name, options, tg.tensor(float(start), requires_grad=True), gradients)
     np.testing.assert_allclose(result, expected(name, options, start, gradients), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+@each(("name", "options"), CASES, ids=IDS)
 def test_array_follows_the_formula(name: str, options: dict[str, Any]) -> None:
     start, gradients = values((2, 3), 3), values((STEPS, 2, 3), 4)
     result = run(name, options, tg.tensor(start, requires_grad=True), gradients)
     np.testing.assert_allclose(result, expected(name, options, start, gradients), rtol=1e-12)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", NAIVE)
+@each("layout", LAYOUTS)
+@each("name", NAIVE)
 def test_memory_order_does_not_matter(name: str, layout: str) -> None:
     start, gradients = values((3, 4), 5), values((STEPS, 3, 4), 6)
     parameter = tg.from_numpy(LAYOUTS[layout](start)).requires_grad_()
     np.testing.assert_allclose(run(name, {}, parameter, gradients), expected(name, {}, start, gradients), rtol=1e-12)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", NAIVE)
+@each("layout", LAYOUTS)
+@each("name", NAIVE)
 def test_many_elements_are_each_updated_once(name: str, layout: str) -> None:
     """Long arrays go through the rule in blocks: equal elements stay equal, and equal to a float's."""
     start, gradients = np.full((130, 600), 0.75), np.full((2, 130, 600), -0.25)
@@ -156,8 +157,8 @@ def test_many_elements_are_each_updated_once(name: str, layout: str) -> None:
     np.testing.assert_allclose(run(name, {}, parameter, gradients), float(alone), rtol=1e-14)
 
 
-@pytest.mark.parametrize("shape", [(), (3,)])
-@pytest.mark.parametrize("name", NAIVE)
+@each("shape", [(), (3,)])
+@each("name", NAIVE)
 def test_float32_stays_float32(name: str, shape: tuple[int, ...]) -> None:
     start, gradients = values(shape, 7), values((STEPS, *shape), 8)
     result = run(name, {}, tg.tensor(start, dtype=tg.float32, requires_grad=True), gradients)
@@ -165,21 +166,21 @@ def test_float32_stays_float32(name: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(result, expected(name, {}, start, gradients), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Adam", "AdamW", "RMSprop", "Adagrad"])
-@pytest.mark.parametrize("shape", [(), (2,)])
+@each("name", ["Adam", "AdamW", "RMSprop", "Adagrad"])
+@each("shape", [(), (2,)])
 def test_nothing_over_nothing_is_nan(name: str, shape: tuple[int, ...]) -> None:
     parameter = tg.ones(*shape, requires_grad=True) if shape else tg.tensor(1.0, requires_grad=True)
     assert np.isnan(run(name, {"eps": 0.0}, parameter, np.zeros((1, *shape)))).all()
 
 
-@pytest.mark.parametrize("name", NAIVE)
+@each("name", NAIVE)
 def test_overflow_is_infinite_or_nan(name: str) -> None:
     ends = [run(name, {"lr": 10.0}, tg.tensor(start, requires_grad=True), np.full((2, *np.shape(start)), 1e308))
             for start in (1.0, [1.0])]  # fmt: skip
     np.testing.assert_array_equal(ends[0], ends[1][0])
 
 
-@pytest.mark.parametrize("name", NAIVE)
+@each("name", NAIVE)
 def test_parameters_without_gradient_stay(name: str) -> None:
     first, second = tg.ones(2, requires_grad=True), tg.ones(2, requires_grad=True)
     optimizer = getattr(tg.optim, name)([first, second], lr=0.1)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_fixtures import leaf
+from many_cases import each
 
 import tapegrad as tg
 
@@ -38,7 +39,7 @@ def test_device_is_copied_and_pickled_and_not_written() -> None:
         CPU.type = "cuda"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "error", "message"),
     [
         (("cuda",), RuntimeError, "CPU only, so there is no device 'cuda'"),
@@ -91,13 +92,13 @@ TAKE: dict[str, Callable[[object], tg.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("device", ["cpu", CPU, "cpu:0", None], ids=str)
-@pytest.mark.parametrize("name", TAKE)
+@each("device", ["cpu", CPU, "cpu:0", None], ids=str)
+@each("name", TAKE)
 def test_what_makes_tensors_takes_the_device(name: str, device: object) -> None:
     assert TAKE[name](device).device == CPU
 
 
-@pytest.mark.parametrize("name", TAKE)
+@each("name", TAKE)
 def test_what_makes_tensors_refuses_another_device(name: str) -> None:
     with pytest.raises(RuntimeError, match="CPU only, so there is no device 'cuda'"):
         TAKE[name]("cuda")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import each
 
 import tapegrad as tg
 
@@ -14,7 +15,7 @@ CANNOT_TRACK = "Only Tensors of floating point and complex dtype can require gra
 # From data
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "dtype"),
     [
         (1.5, tg.float64),
@@ -35,7 +36,7 @@ def test_dtype_follows_from_the_data(data, dtype):
     assert tg.tensor(data).dtype == dtype
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "shape"),
     [(1.5, ()), ([1.5], (1,)), ([[1, 2, 3], (4, 5, 6)], (2, 3)), ([[], []], (2, 0)), ([np.zeros(2)] * 3, (3, 2))],
 )
@@ -81,7 +82,7 @@ def test_a_folder_whose_name_begins_like_the_packages_is_the_callers():
     assert caught[0].filename == place
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         lambda t: tg.tensor([t, 1.0]),
@@ -115,7 +116,7 @@ def test_float_data_beyond_float32_is_infinite():
     assert tg.tensor([1e300, -1e300], dtype=tg.float32).tolist() == [np.inf, -np.inf]
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "message"),
     [
         ([[1, 2], [3]], r"expected sequence of length 2 at dim 1 \(got 1\)"),
@@ -139,7 +140,7 @@ def test_a_list_inside_itself_is_refused():
         tg.tensor(endless)
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "message"),
     [
         ("abc", "invalid data type 'str'"),
@@ -158,13 +159,13 @@ def test_data_of_a_wrong_type(data, message):
         tg.tensor(data)
 
 
-@pytest.mark.parametrize("data", [None, [1.0, None], {}, {1}, object()])
+@each("data", [None, [1.0, None], {}, {1}, object()])
 def test_data_that_is_no_number(data):
     with pytest.raises(RuntimeError, match="Could not infer dtype of"):
         tg.tensor(data)
 
 
-@pytest.mark.parametrize(("data", "dtype"), [(300, tg.uint8), (-1, tg.uint8), ([float("nan")], tg.int64), (float("inf"), tg.int32)])
+@each(("data", "dtype"), [(300, tg.uint8), (-1, tg.uint8), ([float("nan")], tg.int64), (float("inf"), tg.int32)])
 def test_values_that_the_dtype_cannot_hold(data, dtype):
     with pytest.raises(RuntimeError, match=r"value cannot be converted to type u?int\d+ without overflow"):
         tg.tensor(data, dtype=dtype)
@@ -237,19 +238,19 @@ def test_as_tensor_converts_differentiably():
 # Filled
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), ((2, 3),), ([2, 3],), (np.int64(2), 3)])
-@pytest.mark.parametrize("factory", [tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn])
+@each("sizes", [(2, 3), ((2, 3),), ([2, 3],), (np.int64(2), 3)])
+@each("factory", [tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn])
 def test_sizes_are_several_integers_or_one_sequence(factory, sizes):
     assert tuple(factory(*sizes).shape) == (2, 3)
 
 
-@pytest.mark.parametrize("factory", [tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn])
+@each("factory", [tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn])
 def test_an_empty_sequence_of_sizes_makes_a_tensor_without_dimensions(factory):
     assert tuple(factory(()).shape) == ()
 
 
-@pytest.mark.parametrize("size", [2.5, "a", None, True, (2, 2.5)])
-@pytest.mark.parametrize("factory", [tg.zeros, tg.rand])
+@each("size", [2.5, "a", None, True, (2, 2.5)])
+@each("factory", [tg.zeros, tg.rand])
 def test_sizes_must_be_integers(factory, size):
     with pytest.raises(TypeError, match="must be tuple of ints"):
         factory(size)
@@ -260,7 +261,7 @@ def test_a_size_is_needed():
         tg.zeros()
 
 
-@pytest.mark.parametrize("factory", [tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn, tg.randperm])
+@each("factory", [tg.zeros, tg.ones, tg.empty, tg.rand, tg.randn, tg.randperm])
 def test_sizes_must_not_be_negative(factory):
     with pytest.raises(RuntimeError, match="negative dimension -1"):
         factory(-1)
@@ -270,19 +271,19 @@ def test_zeros_and_ones():
     assert (tg.zeros(2).tolist(), tg.ones(2).tolist()) == ([0.0, 0.0], [1.0, 1.0])
 
 
-@pytest.mark.parametrize(("value", "dtype"), [(3, tg.int64), (3.0, tg.float64), (True, tg.bool)])
+@each(("value", "dtype"), [(3, tg.int64), (3.0, tg.float64), (True, tg.bool)])
 def test_full_takes_the_dtype_of_the_value(value, dtype):
     made = tg.full((2,), value)
     assert (made.tolist(), made.dtype) == ([value, value], dtype)
 
 
-@pytest.mark.parametrize(("size", "value"), [(2, 3), ((2,), "a"), ((2,), [1, 2])])
+@each(("size", "value"), [(2, 3), ((2,), "a"), ((2,), [1, 2])])
 def test_full_refuses(size, value):
     with pytest.raises(TypeError):
         tg.full(size, value)
 
 
-@pytest.mark.parametrize("make", [lambda t: tg.full((2,), t), lambda t: tg.full_like(tg.ones(2), t)], ids=["full", "full_like"])
+@each("make", [lambda t: tg.full((2,), t), lambda t: tg.full_like(tg.ones(2), t)], ids=["full", "full_like"])
 def test_full_refuses_a_tracked_value(make):
     with pytest.raises(TypeError, match="requires grad"):
         make(tg.tensor(2.0, requires_grad=True))
@@ -291,23 +292,23 @@ def test_full_refuses_a_tracked_value(make):
 LIKE = [tg.zeros_like, tg.ones_like, tg.empty_like, tg.rand_like, tg.randn_like]
 
 
-@pytest.mark.parametrize("factory", LIKE)
+@each("factory", LIKE)
 def test_like_takes_shape_and_dtype(factory):
     made = factory(tg.zeros(2, 3, dtype=tg.float32))
     assert (tuple(made.shape), made.dtype) == ((2, 3), tg.float32)
 
 
-@pytest.mark.parametrize("factory", LIKE)
+@each("factory", LIKE)
 def test_like_takes_another_dtype(factory):
     assert factory(tg.zeros(2, dtype=tg.int64), dtype=tg.float64).dtype == tg.float64
 
 
-@pytest.mark.parametrize("factory", LIKE)
+@each("factory", LIKE)
 def test_like_is_untracked_unless_asked_for(factory):
     assert not factory(tg.zeros(2, requires_grad=True)).requires_grad
 
 
-@pytest.mark.parametrize("factory", LIKE)
+@each("factory", LIKE)
 def test_like_needs_a_tensor(factory):
     with pytest.raises(TypeError, match="must be Tensor, not list"):
         factory([1.0])
@@ -336,13 +337,13 @@ TRACKABLE = {
 }
 
 
-@pytest.mark.parametrize("make", TRACKABLE.values(), ids=TRACKABLE)
+@each("make", TRACKABLE.values(), ids=TRACKABLE)
 def test_requires_grad_makes_a_leaf(make):
     made = make(requires_grad=True)
     assert (made.requires_grad, made.is_leaf) == (True, True)
 
 
-@pytest.mark.parametrize("make", TRACKABLE.values(), ids=TRACKABLE)
+@each("make", TRACKABLE.values(), ids=TRACKABLE)
 def test_untracked_by_default(make):
     assert not make().requires_grad
 
@@ -352,7 +353,7 @@ def test_requires_grad_holds_under_no_grad():
         assert tg.zeros(2, requires_grad=True).requires_grad
 
 
-@pytest.mark.parametrize(
+@each(
     "make",
     [
         lambda: tg.tensor([1], requires_grad=True),
@@ -377,7 +378,7 @@ def test_requires_grad_must_be_a_bool():
 # PyTorch's older names
 
 
-@pytest.mark.parametrize(
+@each(
     ("factory", "dtype"),
     [(tg.FloatTensor, tg.float32), (tg.DoubleTensor, tg.float64), (tg.LongTensor, tg.int64)],
 )

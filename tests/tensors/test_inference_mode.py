@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_fixtures import assert_values, leaf, live_rows
+from many_cases import each
 
 import tapegrad as tg
 
@@ -76,7 +77,7 @@ def test_it_ends_with_an_exception() -> None:
 
 
 @pytest.mark.point(71)
-@pytest.mark.parametrize("decorate", [tg.inference_mode, tg.inference_mode(), tg.inference_mode(mode=True)])
+@each("decorate", [tg.inference_mode, tg.inference_mode(), tg.inference_mode(mode=True)])
 def test_as_a_decorator(decorate: Callable[[Any], Any]) -> None:
     @decorate
     def inside() -> tuple[bool, bool]:
@@ -128,7 +129,7 @@ def test_a_decorated_generator_has_the_mode_through_send_throw_and_close() -> No
     assert len(CLOSED) == 1 and CLOSED[0] == (True, False)
 
 
-@pytest.mark.parametrize("mode", [None, 1, "yes"])
+@each("mode", [None, 1, "yes"])
 def test_anything_else_than_a_mode_or_a_function_is_refused(mode: Any) -> None:
     with pytest.raises(TypeError, match="takes a bool, or a function"):
         tg.inference_mode(mode)
@@ -206,8 +207,8 @@ VIEWS: list[Callable[[Tensor], Tensor]] = [
 
 
 @pytest.mark.point(73)
-@pytest.mark.parametrize("tracked", [True, False])
-@pytest.mark.parametrize("make", NEW)
+@each("tracked", [True, False])
+@each("make", NEW)
 def test_results_inside_are_inference_tensors_and_untracked(make: Callable[[Tensor], Tensor], tracked: bool) -> None:
     x = tg.tensor([1.0, 2.0, 3.0], requires_grad=tracked)
     with tg.inference_mode():
@@ -215,7 +216,7 @@ def test_results_inside_are_inference_tensors_and_untracked(make: Callable[[Tens
     assert y.is_inference() and isinstance(y, Tensor) and y.grad_fn is None
 
 
-@pytest.mark.parametrize("make", NEW[:6])
+@each("make", NEW[:6])
 def test_results_inside_have_the_usual_values(make: Callable[[Tensor], Tensor]) -> None:
     x = tg.tensor([1.0, 2.0, 3.0])
     with tg.inference_mode():
@@ -226,13 +227,13 @@ def test_results_inside_have_the_usual_values(make: Callable[[Tensor], Tensor]) 
 
 
 @pytest.mark.point(73)
-@pytest.mark.parametrize("make", NEW)
+@each("make", NEW)
 def test_results_outside_of_operations_on_inference_tensors_are_ordinary(make: Callable[[Tensor], Tensor]) -> None:
     assert not make(inferred()).is_inference()
 
 
 @pytest.mark.point(73)
-@pytest.mark.parametrize("make", VIEWS)
+@each("make", VIEWS)
 def test_views_of_inference_tensors_stay_inference_tensors(make: Callable[[Tensor], Tensor]) -> None:
     x = inferred()
     y = make(x)
@@ -242,7 +243,7 @@ def test_views_of_inference_tensors_stay_inference_tensors(make: Callable[[Tenso
     assert_values(y, np.full(y.shape, 7.0))
 
 
-@pytest.mark.parametrize("make", VIEWS)
+@each("make", VIEWS)
 def test_views_made_inside_of_ordinary_tensors_are_ordinary(make: Callable[[Tensor], Tensor]) -> None:
     x = tg.ones(3)
     with tg.inference_mode():
@@ -325,7 +326,7 @@ WRITES: list[Callable[[Tensor], Any]] = [
 
 
 @pytest.mark.point(73)
-@pytest.mark.parametrize("write", WRITES)
+@each("write", WRITES)
 def test_inference_tensors_cannot_be_written_outside(write: Callable[[Tensor], Any]) -> None:
     x = inferred()
     with pytest.raises(RuntimeError, match=WRITTEN):
@@ -353,8 +354,8 @@ SAVES: list[Callable[[Tensor, Tensor], Tensor]] = [
 
 
 @pytest.mark.point(73)
-@pytest.mark.parametrize("size", [3, 3000])
-@pytest.mark.parametrize("operation", SAVES)
+@each("size", [3, 3000])
+@each("operation", SAVES)
 def test_inference_tensors_cannot_be_saved_for_backward(operation: Callable[[Tensor, Tensor], Tensor], size: int) -> None:
     if size > 3 and operation is SAVES[13]:
         size = 3
@@ -372,7 +373,7 @@ def test_a_scalar_cannot_be_saved_either() -> None:
         leaf(3.0) * inferred(2.0)
 
 
-@pytest.mark.parametrize(
+@each(
     "operation",
     [lambda w, c: w + c, lambda w, c: c - w, lambda w, c: tg.cat([w, c]), lambda w, c: w + c.exp(), lambda w, c: w * c.clone()],
 )
@@ -413,8 +414,8 @@ def test_a_tracked_leaf_made_inside_gets_its_gradient_where_no_value_is_needed()
     assert_values(x.grad, [4.0, 4.0, 4.0])
 
 
-@pytest.mark.parametrize("function", [lambda x: x * x, lambda x: x.sin(), lambda x: x.pow(3.0), lambda x: x.norm()])
-@pytest.mark.parametrize("size", [3, 3000])
+@each("function", [lambda x: x * x, lambda x: x.sin(), lambda x: x.pow(3.0), lambda x: x.norm()])
+@each("size", [3, 3000])
 def test_a_tracked_leaf_made_inside_cannot_be_saved(function: Callable[[Tensor], Tensor], size: int) -> None:
     x = inferred(np.ones(size), requires_grad=True)
     with pytest.raises(RuntimeError, match=SAVED):
@@ -431,7 +432,7 @@ def test_it_prints_as_others_do() -> None:
     assert repr(inferred()) == "tensor([1., 2., 3.])"
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+@each("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
 def test_copies_made_outside_are_ordinary(copied: Callable[[Tensor], Tensor]) -> None:
     y = copied(inferred())
     assert type(y) is Tensor
