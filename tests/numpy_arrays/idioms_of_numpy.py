@@ -13,6 +13,10 @@ def _split(text: str) -> list[str]:
 
 
 IDIOMS: list[str] = _split("""
+np.quantile(x, 0.35, method="hazen") | np.percentile(x, [10, 95], method="median_unbiased")
+np.quantile(x, [0.05, 0.6], method="weibull") | np.quantile(x, 0.35, method="normal_unbiased")
+np.quantile(x, [0.1, 1.0], method="interpolated_inverted_cdf")
+np.meshgrid(x, x[:2], sparse=True)[1] | np.meshgrid(x, x[:2], sparse=True, indexing="ij")[0]
 (x - x.mean()) / x.std(ddof=1) | x / np.abs(x).max() | (x - x.min()) / np.ptp(x) | np.cumsum(x) / np.arange(1, 7)
 np.log1p(np.abs(x)).mean() | np.convolve(x, np.ones(3) / 3, mode="valid") | np.diff(np.log(np.abs(x)))
 x[np.abs(x) < np.percentile(np.abs(x), 80)] | np.maximum.accumulate(np.cumsum(x)) - np.cumsum(x)

@@ -334,20 +334,19 @@ def _array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     return list(tg.tensor_split(one(ary), sections, axis))
 
 
-def _meshgrid(*xi: Any, indexing: str = "xy", copy: bool = True) -> Any:
-    flat = [one(x).reshape(-1) for x in xi]
-    if copy:
-        return tuple(tg.clone(grid) for grid in _grids(flat, indexing))
-    return tuple(_grids(flat, indexing))
+def _meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> Any:
+    grids = _grids([one(x).reshape(-1) for x in xi], indexing, sparse)
+    return tuple(tg.clone(grid) for grid in grids) if copy else tuple(grids)
 
 
-def _grids(flat: list[Tensor], indexing: str) -> list[Any]:
+def _grids(flat: list[Tensor], indexing: str, sparse: bool) -> list[Any]:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     lengths = [x.numel() for x in flat]
     order = [1, 0, *range(2, len(flat))] if indexing == "xy" and len(flat) > 1 else list(range(len(flat)))
     shape = [lengths[k] for k in order]
-    return [_broadcast_to(x.reshape(*(-1 if k == j else 1 for k in order)), shape) for j, x in enumerate(flat)]
+    lines = [x.reshape(*(-1 if k == j else 1 for k in order)) for j, x in enumerate(flat)]
+    return lines if sparse else [_broadcast_to(x, shape) for x in lines]
 
 
 _NAMES = (

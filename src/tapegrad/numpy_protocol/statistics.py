@@ -17,7 +17,12 @@ from tapegrad.tensors.tensor import Tensor, array_of
 __all__ = ["STATISTICS"]
 
 Array = np.ndarray[Any, Any]
-METHODS = frozenset(["linear", "lower", "higher", "midpoint", "nearest"])
+# Methods of quantiles between elements, by the two constants of Hyndman and Fan's positions; and those that name elements.
+CONTINUOUS = {
+    "hazen": (0.5, 0.5), "interpolated_inverted_cdf": (0.0, 1.0), "median_unbiased": (1.0 / 3.0, 1.0 / 3.0),
+    "normal_unbiased": (3.0 / 8.0, 3.0 / 8.0), "weibull": (0.0, 0.0),
+}  # fmt: skip
+METHODS = frozenset(["linear", "lower", "higher", "midpoint", "nearest", *CONTINUOUS])
 
 
 # Elements by their rank
@@ -64,13 +69,17 @@ def _quantiles(a: Any, q: Any, axis: Axis, method: str, keepdims: bool, leaves_n
     ordered, sizes = _ordered(x, axes, leaves_nan_out)
     flat = np.asarray(q, np.float64).reshape(-1)
     places = np.maximum(sizes - 1, 0)[..., None] * flat
-    if method == "nearest":
+    if method in CONTINUOUS:
+        alpha, beta = CONTINUOUS[method]
+        count = np.asarray(sizes)[..., None]
+        places = np.clip(count * flat + (alpha + flat * (1.0 - alpha - beta)) - 1.0, 0.0, np.maximum(count - 1, 0))
+    elif method == "nearest":
         places = np.rint(places)
     elif method in ("lower", "higher"):
         places = np.floor(places) if method == "lower" else np.ceil(places)
     low, high = np.floor(places).astype(np.int64), np.ceil(places).astype(np.int64)
     found = below = _ranked(ordered, low)
-    if method in ("linear", "midpoint"):
+    if method in ("linear", "midpoint") or method in CONTINUOUS:
         share = np.where(low == high, 0.0, 0.5) if method == "midpoint" else places - low
         above = _ranked(ordered, high)
         rise = above - below
