@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import Argument, Record, name_of_rule, object_at
+from tapegrad.autograd.host_rows import context_of, saved_value
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.row_derivatives import apply_partials
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.kernels.opcodes import USES
-from tapegrad.ops.namespaces import TENSORS
-from tapegrad.recording.structural import Context, Payload, Structural, tracked_among, write_host_row
+from tapegrad.recording.structural import Payload, Structural, tracked_among, write_host_row
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.saved_value_packing import Packer, pack, unpack
 from tapegrad.tensors.tensor import Tensor, is_recording, make
@@ -60,10 +60,12 @@ class PackedRule(Payload):
 
 
 class PackedStructural(Payload):
-    """Payload of a structural operation: `attrs` are its own, the places of its inputs among the packed, and that of its result."""
+    """Payload of a structural operation, with the places of its inputs and of its result among the packed."""
 
-    __slots__ = ()
+    __slots__ = ("place_of_result", "places")
     runs_itself = True
+    places: Sequence[int | None]
+    place_of_result: int | None
 
     def contributions(
         self, state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]
@@ -73,24 +75,16 @@ class PackedStructural(Payload):
         if g is None:
             return []
         record: Record = saved_record_of(slot)
-        attrs, places, place_of_result = self.attrs
         packed = object_at(record.arguments[-1].saved)
         inputs = record.arguments[: self.inputs]
-        needs = tuple(argument.slot >= 0 and wanted(argument) for argument in inputs)
-        context = Context(
-            tuple(
-                None if place is None else _value(unpack(packed[place]), argument.slot)
-                for argument, place in zip(inputs, places, strict=True)
-            ),
-            None if place_of_result is None else _value(unpack(packed[place_of_result]), slot),
-            tuple(make(object_at(a.saved), 0) for a in record.arguments[self.inputs : -1]),
-            attrs,
-            needs,
-            self.shapes[: self.inputs],
-            self.dtypes[: self.inputs],
-            TENSORS,
-        )
-        sent = self.op.vjp(g, context)
+        needs = [argument.slot >= 0 and wanted(argument) for argument in inputs]
+        values = [
+            None if place is None else _value(unpack(packed[place]), argument.slot)
+            for argument, place in zip(inputs, self.places, strict=True)
+        ]
+        result = None if self.place_of_result is None else _value(unpack(packed[self.place_of_result]), slot)
+        extra = map(saved_value, record.arguments[self.inputs : -1])
+        sent = self.op.vjp(g, context_of(self, [*values, *extra], result, needs))
         return [(a, c) for a, needed, c in zip(inputs, needs, sent, strict=False) if needed and c is not None]
 
 
@@ -156,5 +150,6 @@ class PackingHooks(Packer):
             return None
         packed = make(pack(self, tensors), 0)
         everything = [*inputs, *(t if type(t._data) is not float else make(np.array(t._data), 0) for t in extra), packed]
-        payload = PackedStructural(op, (attrs, tuple(places), place_of_result), [t._data for t in inputs], len(inputs))
+        payload = PackedStructural(op, attrs, [t._data for t in inputs], len(inputs))
+        payload.places, payload.place_of_result = places, place_of_result
         return write_host_row(payload, everything, len(inputs), set(range(len(inputs), len(everything))), value)

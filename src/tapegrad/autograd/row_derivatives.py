@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from tapegrad.autograd.decoded_rows import (
     payload_at,
     shape_of,
 )
-from tapegrad.autograd.host_rows import context_of
+from tapegrad.autograd.host_rows import context_of, saved_result
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.deferred import MadeOnDemand
@@ -30,7 +31,7 @@ from tapegrad.recording.structural import Payload
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import Tensor, array_of, make
+from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["Contributions", "apply_partials", "contributions"]
 
@@ -104,26 +105,23 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     record = saved_record_of(slot)
     if opcode == at.HOST:
         return _host(slot, record, g, wanted)
-    if opcode == at.JOIN:
-        return _joined(record, g, wanted)
-    argument = record.arguments[0]
-    rank, offset = record.extra[:2]
-    dims, strides = record.extra[2 : 2 + rank], record.extra[2 + rank :]
+    return _structural(slot, opcode, record, g, wanted)
+
+
+def _structural(slot: int, opcode: int, record: Record, g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
+    """The transposes of a row's maps: what was read in strides is written in strides, and the other way round."""
+    room = array("q", bytes(8 * (len(record.extra) + 6 * len(record.arguments))))
+    TAPE.maps_of_row(TAPE.address, slot, room.buffer_info()[0])
+    words, at_word, found = room.tolist(), 0, []
     turned = strided_scatter if opcode == at.GATHER else strided_gather
-    c = turned(g, dims, strides, offset, record.scale, shape_of(argument.slot), _transposed_name(record.name))
-    return [(argument, c)]
-
-
-def _joined(record: Record, g: Tensor, wanted: Callable[[Argument], bool]) -> list[tuple[Argument, Tensor]]:
-    widths = record.extra
-    inner, before = sum(widths), 0
-    outer = array_of(g).size // inner if inner else 0
-    found = []
-    for argument, width in zip(record.arguments, widths, strict=True):
+    name = "SliceBackward0" if opcode == at.JOIN else _transposed_name(record.name)
+    for argument in record.arguments:
+        rank, offset = words[at_word], words[at_word + 1]
+        between, end = at_word + 2 + rank, at_word + 2 + 2 * rank
         if wanted(argument):
-            shape = shape_of(argument.slot)
-            found.append((argument, strided_gather(g, (outer, width), (inner, 1), before, 1.0, shape, "SliceBackward0")))
-        before += width
+            dims, strides = words[at_word + 2 : between], words[between:end]
+            found.append((argument, turned(g, dims, strides, offset, record.scale, shape_of(argument.slot), name)))
+        at_word = end
     return found
 
 
@@ -234,7 +232,8 @@ def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argum
     payload: Payload = object_at(record.payload)
     inputs = record.arguments[: payload.inputs]
     needs = tuple(wanted(argument) for argument in inputs)
-    context = context_of(slot, record, needs, _operand, lambda value: make(value, TAPE.new_handle(slot)))
+    result = saved_result(slot, record, lambda value: make(value, TAPE.new_handle(slot)))
+    context = context_of(payload, list(map(_operand, record.arguments)), result, needs)
     cotangents = payload.op.vjp(g, context)
     return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
 

@@ -25,6 +25,7 @@ SOURCES = (
     "objects",
     "record_operation",
     "growth",
+    "operator_results",
     "operators",
     "places",
     "plan",
@@ -39,7 +40,7 @@ SOURCES = (
 )
 
 # The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.
-LINEAR_SOURCES = ("linear_layout", "linear_structs", "linearise", "weights")
+LINEAR_SOURCES = ("linear_layout", "linear_structs", "linear_size", "linearise", "weights")
 LANE_SOURCES = ("lanes", "linear_sweeps")
 LANES = (1, 8, 32)
 

@@ -110,9 +110,9 @@ LEAF_WORDS = 7
 
 # Table of kernels: addresses, 0 until something was recorded that needs the kernel.
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
-ELEMENTWISE_STEP, GATHER_STEP, SCATTER_STEP, JOIN_STEP, FILL_BLOCK = 5, 6, 7, 8, 9
-SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS, WALK = 10, 11, 12, 13, 14
-KERNEL_COUNT = 15  # after them come the loops of each rule that is not among the common ones
+ELEMENTWISE_STEP, MAP_STEP, FILL_BLOCK = 5, 6, 7
+SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS, WALK = 8, 9, 10, 11, 12
+KERNEL_COUNT = 13  # after them come the loops of each rule that is not among the common ones
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 LARGEST_KEPT = 1 << 23  # words: working memory beyond 64 MB is given back after the pass
 BLOCK = 512

@@ -10,96 +10,12 @@ from tapegrad.engine.adjoints import scratch_block
 from tapegrad.engine.elementwise import block_of, describe_operand, is_constant, operands_of
 from tapegrad.engine.layout import *
 from tapegrad.engine.linear_layout import *
-from tapegrad.engine.maps import is_dense, map_elements, map_source
-from tapegrad.engine.memory import bits_of, call8, call_scalar, f64
+from tapegrad.engine.linear_size import is_active, pair_rows, second_number
+from tapegrad.engine.maps import is_dense, joined_width, map_elements, map_of, map_room
+from tapegrad.engine.memory import bits_of, call8, call_scalar, f64, float_of
 from tapegrad.engine.owned import argument_count, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.rule_loops import loops_of, own_loops
-from tapegrad.engine.sweep import partials_of, value_of_operand
-
-
-@inline
-def is_active(tape, sweep, slot):
-    """Whether a row is between the inputs and the outputs."""
-    return sweep.offset[slot] != UNSEEN
-
-
-@inline
-def second_number(linear, opcode, pair):
-    """Number of the expression of a second partial; -1 if it is zero."""
-    return linear.second_table[opcode].numbers[pair]
-
-
-@inline
-def pair_rows(record, pair):
-    """The rows of the arguments of a second partial."""
-    j = 2 if pair > 2 else (1 if pair > 0 else 0)
-    i = pair - 3 if pair > 2 else (pair - 1 if pair > 0 else 0)
-    return argument_row(record, i), argument_row(record, j)
-
-
-@inline
-def map_counts(tape, sweep, linear, opcode, record):
-    """How many entries an elementwise row of arrays has at most, and how many arrays of factors."""
-    rule = tape.rules[opcode]
-    maps, arrays = 0, 0
-    for k in range(argument_count(record)):
-        if wanted(sweep, argument_row(record, k)):
-            maps += 1
-            if (rule.uses >> (4 * k)) & 15 != 0:
-                arrays += 1
-    if linear.with_second:
-        for pair in range(6):
-            if second_number(linear, opcode, pair) >= 0:
-                a, b = pair_rows(record, pair)
-                if wanted(sweep, a) and wanted(sweep, b):
-                    maps += 2
-                    arrays += 1
-    return maps, arrays
-
-
-@entry("int64(Tape,Sweep,Linear)")
-def measure_linear(tape, sweep, linear):
-    """Upper bounds of what `linearise` needs: ENTRIES, PROGRAM_WORDS, FACTOR_COUNT, PLACES. SPECIAL_ROW, or zero."""
-    opcodes, flags = tape.opcode, tape.flags
-    entries, words, factors, places = 0, 0, 0, 0
-    for slot in range(sweep.low, sweep.top + 1):
-        if not is_active(tape, sweep, slot):
-            continue
-        if flags[slot] & HOOKED:
-            return SPECIAL_ROW
-        opcode = opcodes[slot]
-        if opcode == LEAF | WIDE:
-            continue
-        if opcode & WIDE == 0:
-            places += 1
-            entries += 1
-            continue
-        kind = opcode - WIDE
-        if kind == HOST and linear.with_second:
-            return SPECIAL_ROW
-        record = record_of(tape, slot)
-        places += record.size
-        rank = max(record.dtype >> 8, 1)
-        if kind < STRUCTURAL:
-            maps, arrays = map_counts(tape, sweep, linear, kind, record)
-            entries += maps
-            words += maps * (MAP_DIMENSIONS + 3 * rank)
-            factors += arrays * record.size
-        elif kind == HOST:
-            entries += 1
-        elif kind == JOIN:
-            entries += argument_count(record)
-            words += argument_count(record) * (MAP_DIMENSIONS + 8)
-        else:
-            rank = record[ARGUMENTS + 2 + (record.dtype >> 8)]
-            entries += 1
-            words += MAP_DIMENSIONS + 3 * rank
-    linear.entries = entries
-    linear.program_words = words
-    linear.factor_count = factors
-    linear.places = places
-    return 0
 
 
 @inline
@@ -150,46 +66,20 @@ def copy_words(target, source, count):
 
 @inline
 def structural_maps(sweep, linear, record, kind, place, places):
-    """The entries of a strided map or a concatenation."""
-    if kind == JOIN:
-        arguments = argument_count(record)
-        widths = from_element(record, ARGUMENTS + 2 * arguments + (record.dtype >> 8))
-        inner, before = 0, 0
-        for k in range(arguments):
-            inner += widths[k]
-        outer, clear = record.size // inner if inner > 0 else 0, record.size
-        for k in range(arguments):
-            slot, width = argument_row(record, k), widths[k]
-            if wanted(sweep, slot):
-                x = places[slot]
-                at = begin_map(
-                    linear, MAP, outer * width, 2, NUMBER_FACTOR, bits_of(1.0), x, place + before, place, clear
-                ).dimensions
-                clear = 0
-                at[0], at[1] = outer, width
-                at[2], at[3] = width, 1
-                at[4], at[5] = inner, 1
-            before += width
-        return
-    _number, rank, offset, dimensions, strides, scale = map_source(record)
-    x = places[argument_row(record, 0)]
-    elements = map_elements(rank, dimensions)
-    gathers = kind == GATHER
-    at = begin_map(
-        linear,
-        MAP,
-        elements,
-        rank,
-        NUMBER_FACTOR,
-        bits_of(scale),
-        x + (offset if gathers else 0),
-        place + (0 if gathers else offset),
-        place,
-        SETS if gathers else record.size,
-    ).dimensions
-    copy_words(at, dimensions, rank)
-    copy_words(from_element(at, (1 if gathers else 2) * rank), strides, rank)
-    dense(from_element(at, (2 if gathers else 1) * rank), dimensions, rank)
+    """The entries of a structural row: its maps, in which an entry has strides on both sides."""
+    reads, scale = kind == GATHER, record.scale
+    inner, before, clear = joined_width(record, kind), 0, SETS if reads else record.size
+    for k in range(argument_count(record)):
+        rank, offset, dimensions, strides, before = map_of(record, kind, k, inner, before, map_room(sweep))
+        slot = argument_row(record, k)
+        if not wanted(sweep, slot):
+            continue
+        size, x, z = map_elements(rank, dimensions), places[slot] + (offset if reads else 0), place + (0 if reads else offset)
+        at = begin_map(linear, MAP, size, rank, NUMBER_FACTOR, scale, x, z, place, clear).dimensions
+        clear = 0
+        copy_words(at, dimensions, rank)
+        copy_words(from_element(at, (1 if reads else 2) * rank), strides, rank)
+        dense(from_element(at, (2 if reads else 1) * rank), dimensions, rank)
 
 
 @inline
@@ -335,8 +225,8 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
 def place_of_argument(tape, sweep, record, kind, places):
     """Place of a wide row that stands where its argument stands: a piece of it, or it with a constant added; else -1."""
     if kind == GATHER:
-        _number, rank, offset, dimensions, strides, scale = map_source(record)
-        if scale == 1.0 and record.size > 0 and is_dense(rank, dimensions, strides):
+        rank, offset, dimensions, strides, _ = map_of(record, kind, 0, 0, 0, map_room(sweep))
+        if float_of(record.scale) == 1.0 and record.size > 0 and is_dense(rank, dimensions, strides):
             return places[argument_row(record, 0)] + offset
     elif kind < STRUCTURAL:
         rule, found = tape.rules[kind], -1

@@ -1,6 +1,11 @@
-"""The reverse steps of strided linear maps (views, sums, broadcasting) and of concatenations."""
+"""What a structural row is: for each of its arguments a strided linear map (a view, a sum, a place in something larger).
 
-from tapegrad.compilation.jit import inline, kernel
+A row of gathers reads its argument in strides, ``z[i] = scale * x[offset + strides . i]``, and others write in strides,
+``z[offset + strides . i] += scale * x[i]``. `map_of` alone says which map that is: the step of the plain sweep, which is here, the
+recorded sweep (by `maps_of_row`) and linear tapes turn the same map round.
+"""
+
+from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.compilation.memory_types import from_element
 from tapegrad.engine.adjoints import (
     claim,
@@ -14,9 +19,11 @@ from tapegrad.engine.adjoints import (
 )
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import call5, call9, float_of
-from tapegrad.engine.owned import argument_count, argument_row
-from tapegrad.engine.plan import wanted
+from tapegrad.engine.owned import argument_count, argument_row, record_dimensions
+from tapegrad.engine.plan import record_of, wanted
 from tapegrad.engine.strided import flat_block, scaled_block
+
+LONG_RUN = 32  # elements: shorter runs are gathered to a block first, which is a call for 512 elements instead of one for each run
 
 
 @inline
@@ -48,19 +55,57 @@ def map_elements(rank, dimensions):
 
 
 @inline
-def map_source(record):
-    """Type of a map's result, rank and offset of the map, addresses of its dimensions and strides, and its factor."""
-    geometry = from_element(record, ARGUMENTS + 2 + (record.dtype >> 8))
-    rank, offset, scale = geometry[0], geometry[1], float_of(record.scale)
-    return record.dtype & 255, rank, offset, from_element(geometry, 2), from_element(geometry, 2 + rank), scale
+def joined_width(record, kind):
+    """How many elements the arguments of a concatenation have together at each outer index."""
+    inner = 0
+    if kind == JOIN:
+        widths = from_element(record_dimensions(record), record.dtype >> 8)
+        for k in range(argument_count(record)):
+            inner += widths[k]
+    return inner
 
 
-@kernel("void(Tape,Sweep,Record,int64)")
-def gather_step(tape, sweep, record, adjoint):
-    """Transpose of ``z[i] = scale * x[offset + strides . i]``: scatter the adjoint."""
-    slot = argument_row(record, 0)
+@inline
+def map_of(record, kind, k, inner, before, room):
+    """The map of argument k: rank, offset, dimensions, strides in elements, and where that of the next argument begins.
+
+    A concatenation's arguments are side by side: `inner` elements together at each outer index, `before` before this one. Its
+    dimensions and strides are written to `room`.
+    """
+    geometry = from_element(record_dimensions(record), record.dtype >> 8)
+    if kind == JOIN:
+        width = geometry[k]
+        room[0], room[1] = record.size // inner if inner > 0 else 0, width
+        room[2], room[3] = inner, 1
+        return 2, before, room, from_element(room, 2), before + width
+    rank = geometry[0]
+    return rank, geometry[1], from_element(geometry, 2), from_element(geometry, 2 + rank), 0
+
+
+@inline
+def map_room(sweep):
+    """Room for the dimensions and strides of a map that a record does not hold."""
+    return from_element(sweep.work, 200)
+
+
+@entry("int64(Tape,int64,Words)")
+def maps_of_row(tape, slot, out):
+    """For each argument of a structural row: rank and offset of its map, dimensions, strides."""
+    record, kind = record_of(tape, slot), tape.opcode[slot] - WIDE
+    inner, before = joined_width(record, kind), 0
+    for k in range(argument_count(record)):
+        rank, offset, dimensions, strides, before = map_of(record, kind, k, inner, before, from_element(out, 2))
+        out[0], out[1] = rank, offset
+        for d in range(rank):
+            out[2 + d], out[2 + rank + d] = dimensions[d], strides[d]
+        out = from_element(out, 2 + 2 * rank)
+    return 0
+
+
+@inline
+def scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale):
+    """``x_bar[offset + strides . i] += scale * z_bar[i]``."""
     address, first = claim(tape, sweep, slot)
-    number, rank, offset, dimensions, strides, scale = map_source(record)
     own, size, elements = target_type(tape, slot), target_size(tape, slot), map_elements(rank, dimensions)
     item = 8 if own == FLOAT64 else 4
     dense = elements > 0 and is_dense(rank, dimensions, strides)
@@ -78,78 +123,51 @@ def gather_step(tape, sweep, record, adjoint):
         if dense:
             call5(kernels[DELIVER], target + item * start, own, 1 if first else 0, values, count)
         else:
-            call9(
-                kernels[SCATTER_BLOCK],
-                target,
-                own,
-                values,
-                rank,
-                dimensions,
-                sweep.work,
-                counter,
-                start,
-                count,
-            )
+            call9(kernels[SCATTER_BLOCK], target, own, values, rank, dimensions, sweep.work, counter, start, count)
 
 
-@kernel("void(Tape,Sweep,Record,int64)")
-def scatter_step(tape, sweep, record, adjoint):
-    """Transpose of ``z[offset + strides . i] += scale * x[i]``: gather the adjoint."""
-    slot = argument_row(record, 0)
+@inline
+def gather_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale):
+    """``x_bar[i] += scale * z_bar[offset + strides . i]``."""
     address, first = claim(tape, sweep, slot)
-    number, rank, offset, dimensions, strides, scale = map_source(record)
-    own, elements = target_type(tape, slot), map_elements(rank, dimensions)
+    own, elements, kernels = target_type(tape, slot), map_elements(rank, dimensions), sweep.kernels
     source, item = adjoint + offset * (8 if number == FLOAT64 else 4), 8 if own == FLOAT64 else 4
-    counter, block, kernels = counter_of(sweep), scratch_block(sweep, 0), sweep.kernels
+    counter, block = counter_of(sweep), scratch_block(sweep, 0)
     if first and rank == 1 and strides[0] == 0:  # the sum of all elements
         sweep.scratch[0] = read_first(source, number) * scale
         contribute_uniform(tape, sweep, slot, address, block)
+        return
+    in_order = is_dense(rank, dimensions, strides)
+    if in_order or (rank == 2 and strides[1] == 1 and dimensions[1] >= LONG_RUN):
+        length = elements if in_order else dimensions[1]
+        for run in range(elements // max(length, 1)):
+            run_at = source + run * strides[0] * (8 if number == FLOAT64 else 4)
+            for start in range(0, length, BLOCK):
+                count = min(BLOCK, length - start)
+                values = scaled_block(flat_block(run_at, number, start, count, block), count, scale, block)
+                target = address + item * (run * length + start)
+                call5(kernels[DELIVER], target, own, 1 if first else 0, values, count)
         return
     byte_strides(sweep.work, strides, rank, 8 if number == FLOAT64 else 4)
     direct = first and own == FLOAT64
     for start in range(0, elements, BLOCK):
         count = min(BLOCK, elements - start)
         values = address + 8 * start if direct else block
-        call9(
-            kernels[GATHER_BLOCK],
-            values,
-            source,
-            number,
-            rank,
-            dimensions,
-            sweep.work,
-            counter,
-            start,
-            count,
-        )
+        call9(kernels[GATHER_BLOCK], values, source, number, rank, dimensions, sweep.work, counter, start, count)
         scaled_block(values, count, scale, values)
         if not direct:
             call5(kernels[DELIVER], address + item * start, own, 1 if first else 0, values, count)
 
 
-@kernel("void(Tape,Sweep,Record,int64)")
-def join_step(tape, sweep, record, adjoint):
-    """Cut the adjoint of a concatenation into the pieces of its inputs."""
-    arguments, number = argument_count(record), record.dtype & 255
-    item = 8 if number == FLOAT64 else 4
-    widths = from_element(record, ARGUMENTS + 2 * arguments + (record.dtype >> 8))
-    inner = 0
-    for k in range(arguments):
-        inner += widths[k]
-    outer = record.size // inner if inner > 0 else 0
-    block = scratch_block(sweep, 0)
-    before = 0
-    for k in range(arguments):
-        slot, width = argument_row(record, k), widths[k]
-        if wanted(sweep, slot):
-            address, first = claim(tape, sweep, slot)
-            own = target_type(tape, slot)
-            own_item = 8 if own == FLOAT64 else 4
-            for o in range(outer):
-                source = adjoint + item * (o * inner + before)
-                for start in range(0, width, BLOCK):
-                    count = min(BLOCK, width - start)
-                    values = flat_block(source, number, start, count, block)
-                    target = address + own_item * (o * width + start)
-                    call5(sweep.kernels[DELIVER], target, own, 1 if first else 0, values, count)
-        before += width
+@kernel("void(Tape,Sweep,Record,int64,int64)")
+def map_step(tape, sweep, record, kind, adjoint):
+    """The transposes of a row's maps: what was read in strides is written in strides, and the other way round."""
+    number, scale, room = record.dtype & 255, float_of(record.scale), map_room(sweep)
+    inner, before = joined_width(record, kind), 0
+    for k in range(argument_count(record)):
+        rank, offset, dimensions, strides, before = map_of(record, kind, k, inner, before, room)
+        slot = argument_row(record, k)
+        if kind == GATHER:
+            scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale)
+        elif wanted(sweep, slot):
+            gather_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale)

@@ -70,7 +70,6 @@ def carry(rank, dimensions, strides, counter, offset):
 @kernel("void(int64,int64,int64,int64,Words,Words,Words,int64,int64)")
 def gather_block(target, source, number, rank, dimensions, strides, counter, start, count):
     """Copy `count` elements from flat index `start` on into the contiguous float64 block at `target`."""
-    out = f64(target, count)
     offset = locate(rank, dimensions, strides, counter, start)
     last = rank - 1
     extent = dimensions[last]
@@ -79,25 +78,25 @@ def gather_block(target, source, number, rank, dimensions, strides, counter, sta
     while done < count:
         index = counter[last]
         run = min(count - done, extent - index)
-        at = source + offset
+        at, out = source + offset, f64(target + 8 * done, run)
         if step == 0:
             value = read(at, number)
             for j in range(run):
-                out[done + j] = value
+                out[j] = value
         elif number == FLOAT64 and step == 8:
             flat = f64(at, run)
             for j in range(run):
-                out[done + j] = flat[j]
+                out[j] = flat[j]
         elif number == FLOAT32 and step == 4:
             flat32 = f32(at, run)
             for j in range(run):
-                out[done + j] = flat32[j]
+                out[j] = flat32[j]
         elif number == FLOAT64:
             for j in range(run):
-                out[done + j] = load_f64(at + j * step)
+                out[j] = load_f64(at + j * step)
         else:
             for j in range(run):
-                out[done + j] = read(at + j * step, number)
+                out[j] = read(at + j * step, number)
         done += run
         offset += run * step
         counter[last] = index + run
@@ -136,7 +135,6 @@ def add_at(address, number, value):
 @kernel("void(int64,int64,int64,int64,Words,Words,Words,int64,int64)")
 def scatter_block(target, number, source, rank, dimensions, strides, counter, start, count):
     """Add `count` contiguous float64 values to the strided places from flat index `start` on."""
-    values = f64(source, count)
     offset = locate(rank, dimensions, strides, counter, start)
     last = rank - 1
     extent = dimensions[last]
@@ -145,16 +143,16 @@ def scatter_block(target, number, source, rank, dimensions, strides, counter, st
     while done < count:
         index = counter[last]
         run = min(count - done, extent - index)
-        at = target + offset
+        at, values = target + offset, f64(source + 8 * done, run)
         if step == 0:
-            add_at(at, number, block_sum(values, done, run))
+            add_at(at, number, block_sum(values, 0, run))
         elif number == FLOAT64 and step == 8:
             flat = f64(at, run)
             for j in range(run):
-                flat[j] += values[done + j]
+                flat[j] += values[j]
         else:
             for j in range(run):
-                add_at(at + j * step, number, values[done + j])
+                add_at(at + j * step, number, values[j])
         done += run
         offset += run * step
         counter[last] = index + run

@@ -270,12 +270,8 @@ def walk(tape, sweep, releases, given, cotangents):
                 ready = given != 0 and call4_word(sweep.kernels[GIVE_OPERANDS], tape, sweep, slot, given) != 0
                 return VJP_DUE if ready else HOST_ROW
             record, kernels = record_of(tape, slot), sweep.kernels
-            if kind == GATHER:
-                call4(kernels[GATHER_STEP], tape, sweep, record, adjoint_address(sweep, word))
-            elif kind == SCATTER:
-                call4(kernels[SCATTER_STEP], tape, sweep, record, adjoint_address(sweep, word))
-            elif kind == JOIN:
-                call4(kernels[JOIN_STEP], tape, sweep, record, adjoint_address(sweep, word))
+            if kind >= STRUCTURAL:
+                call5(kernels[MAP_STEP], tape, sweep, record, kind, adjoint_address(sweep, word))
             else:
                 call5(kernels[ELEMENTWISE_STEP], tape, sweep, kind, record, word)
             if early:

@@ -305,15 +305,6 @@ def _mask(mask: Tensor, name: str) -> Array:
     return array_of(mask)
 
 
-def mesh(places: Array, position: int) -> tuple[Array, ...]:
-    """The full index of every place that `places` names along one dimension."""
-    ndim = places.ndim
-    return tuple(
-        places if k == position else np.arange(extent).reshape((1,) * k + (-1,) + (1,) * (ndim - k - 1))
-        for k, extent in enumerate(places.shape)
-    )
-
-
 def _without(shape: tuple[int, ...], position: int) -> tuple[int, ...]:
     return shape[:position] + shape[position + 1 :]
 
