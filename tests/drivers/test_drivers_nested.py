@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.drivers.calling import call
+from tapegrad.drivers.derivatives import derivative_of, hessian_matrix
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,21 @@ def test_a_jacobian_of_a_gradient_is_the_hessian() -> None:
 )
 def test_every_driver_can_be_differentiated(inner: Any) -> None:
     np.testing.assert_allclose(tg.grad(inner)(np.array([1.0, 2.0])), [6.0, 12.0], rtol=1e-13)  # of the sum of 3 x**2
+
+
+def test_a_driver_of_numbers_alone_is_refused_inside_of_another_instead_of_being_a_constant() -> None:
+    def laplacian(f: Any, x: Any) -> Any:
+        made = call(f, (x,), {}, 0, False, "laplacian", second=True)
+        return np.trace(hessian_matrix(derivative_of(made, [made.output], second=True)))
+
+    point = np.array([1.0, 2.0])
+    assert laplacian(lambda x: (x**3).sum(), point) == pytest.approx(18.0, rel=1e-13)
+    for inside in (
+        tg.grad(lambda x: laplacian(lambda y: (y**3).sum(), x)),
+        lambda w: laplacian(np.sum, tg.tensor(w).requires_grad_()),
+    ):
+        with pytest.raises(NotImplementedError, match="cannot be differentiated by another driver"):
+            inside(point)
 
 
 @pytest.mark.parametrize("point", [np.array([0.3, 0.7, 1.9]), 0.4], ids=["array", "number"])

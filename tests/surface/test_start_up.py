@@ -92,7 +92,14 @@ IMPORTED = [
 STANDARD = {"__future__", "array", "mmap", "threading"}
 
 # What compiles the engine, where none was built.
-COMPILING = {"compilation.notice", "kernels.generated_text", "kernels.kernel_files", "kernels.second_partials"}
+COMPILING = {
+    "compilation.engine_compiler",
+    "compilation.memory_types",
+    "compilation.notice",
+    "kernels.generated_text",
+    "kernels.kernel_files",
+    "kernels.second_partials",
+}
 
 # What `requires_grad=True`, `grad` and `item` are made of.
 ASKED = {
@@ -216,6 +223,11 @@ ALL_NAMES = sorted({*PUBLIC, *" ".join(TABLES).split()} - {"."})
 
 def test_every_name_of_the_table_is_listed_and_there() -> None:
     assert [name for name in ALL_NAMES if name not in dir(tg) or getattr(tg, name) is None] == []
+
+
+def test_type_checkers_are_told_of_every_driver() -> None:
+    of_table = " ".join(names for file, names in public_names.FAMILIES.items() if file.startswith("drivers."))
+    assert sorted(tg.drivers.__all__) == sorted(of_table.split())
 
 
 def test_names_of_families_are_imported_from_the_package() -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import Argument, Record, name_of_rule, object_at
-from tapegrad.autograd.host_rows import context_of, saved_value
+from tapegrad.autograd.host_rows import saved_value
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.row_derivatives import apply_partials
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.kernels.opcodes import USES
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.recording.structural import Payload, Structural, tracked_among, write_host_row
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.saved_value_packing import Packer, pack, unpack
@@ -84,7 +85,7 @@ class PackedStructural(Payload):
         ]
         result = None if self.place_of_result is None else _value(unpack(packed[self.place_of_result]), slot)
         extra = map(saved_value, record.arguments[self.inputs : -1])
-        sent = self.op.vjp(g, context_of(self, [*values, *extra], result, needs))
+        sent = self.op.vjp(g, self.context([*values, *extra], result, needs, TENSORS))
         return [(a, c) for a, needed, c in zip(inputs, needs, sent, strict=False) if needed and c is not None]
 
 

@@ -18,13 +18,14 @@ from tapegrad.autograd.decoded_rows import (
     payload_at,
     shape_of,
 )
-from tapegrad.autograd.host_rows import context_of, saved_result
+from tapegrad.autograd.host_rows import saved_result
 from tapegrad.autograd.messages import saved_record_of
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import OPCODES, calls_in, names_in
 from tapegrad.ops.elementwise import FUNCTIONS
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import strided_gather, strided_scatter, sum_to
 from tapegrad.recording.structural import Payload
@@ -233,7 +234,7 @@ def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argum
     inputs = record.arguments[: payload.inputs]
     needs = tuple(wanted(argument) for argument in inputs)
     result = saved_result(slot, record, lambda value: make(value, TAPE.new_handle(slot)))
-    context = context_of(payload, list(map(_operand, record.arguments)), result, needs)
+    context = payload.context(list(map(_operand, record.arguments)), result, needs, TENSORS)
     cotangents = payload.op.vjp(g, context)
     return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.decoded_rows import arguments_of, as_float, shape_of
-from tapegrad.autograd.host_rows import context_of
 from tapegrad.autograd.messages import explain
 from tapegrad.autograd.pass_state import Finished
 from tapegrad.autograd.plain_context import PlainContext, new_context
@@ -120,7 +119,7 @@ def _host(state: Sweep, slot: int) -> None:
         needs = [argument >= 0 for argument in slots]
     else:
         needs = [bool(TAPE.wants(_ADDRESS, state.address, argument)) for argument in slots]
-    context = context_of(payload, values, result, needs, PLAIN)
+    context = payload.context(values, result, needs, PLAIN)
     _add(state, context, slots, payload.op, payload.op.vjp(g, context))
 
 

@@ -5,6 +5,7 @@ from typing import Any as _Any
 
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
+from tapegrad.surface.public_names import FAMILIES as _FAMILIES
 
 if _TYPE_CHECKING:
     from tapegrad.drivers.checking import check_grads
@@ -32,16 +33,7 @@ __all__ = [
 
 _names = _NamesOnDemand(
     globals(),
-    _places(
-        {
-            "drivers.checking": "check_grads",
-            "drivers.checkpointing": "checkpoint",
-            "drivers.curvature": "gauss_newton hessian hvp",
-            "drivers.gradients": "elementwise_grad grad value_and_grad",
-            "drivers.jacobians": "jacobian value_and_jacobian",
-            "drivers.products": "jvp linearize vjp",
-        }
-    ),
+    _places({file: names for file, names in _FAMILIES.items() if file.startswith("drivers.")}),
 )
 
 

@@ -261,8 +261,24 @@ def hessian_matrix(derivative: Any, *weights: Vector) -> Vector:
     return 0.5 * (full + full.T)  # the two halves differ by rounding
 
 
-def derivative_of(made: Call, outputs: Sequence[Tensor], second: bool = False, once: bool = False) -> Any:
-    """The derivative of all outputs of a call: `Derivative`, or a compiled function's recording, which has the same products."""
+def derivative_of(made: Call, outputs: Sequence[Tensor], second: bool = False, once: bool = False, constant: bool = False) -> Any:
+    """The derivative of all outputs of a call: `Derivative`, or a compiled function's recording, which has the same products.
+
+    Parameters
+    ----------
+    constant : bool
+        Whether its products are constants also where something else is being differentiated around the call.
+
+    Raises
+    ------
+    NotImplementedError
+        If they are not, and something is: they are numbers, and the derivatives by them would be zero without a word.
+    """
+    if made.inside and not constant:
+        raise NotImplementedError(
+            "products of a recording are numbers, which cannot be differentiated by another driver or by a tracked tensor: where "
+            "`inside` is set, a driver goes through the graph (`gradients`, `gradients_of`) or is refused by name"
+        )
     return Derivative(made.leaves, outputs, second, once) if made.recording is None else made.recording
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at
-from tapegrad.autograd.host_rows import context_of, saved_result
+from tapegrad.autograd.host_rows import saved_result
 from tapegrad.engine import layout as at
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.recording.structural import Payload
 from tapegrad.tensors.grad_mode import with_recording, without_recording
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
@@ -47,8 +48,8 @@ class HostedRow:
         self.place, self.size = place_of(slot), int(np.prod(record.shape, dtype=np.int64))
         own = record.arguments[: payload.inputs]
         self.inputs = [place_of(a.slot) if a.slot >= 0 else -1 for a in own]
-        values = list(map(_value, record.arguments))
-        self.context = context_of(payload, values, saved_result(slot, record, _copied), [place >= 0 for place in self.inputs])
+        needs = [place >= 0 for place in self.inputs]
+        self.context = payload.context(list(map(_value, record.arguments)), saved_result(slot, record, _copied), needs, TENSORS)
         named = len(self.op.linear)
         self.linear = [(k, self.op.linear[k] if k < named else None) for k, place in enumerate(self.inputs) if place >= 0]
         self._tape_of = tape_of

@@ -171,7 +171,7 @@ class ScipyFunction(Recordings[_Point]):
         if point.derivative is None:
             assert point.made is not None
             assert point.output is not None
-            point.derivative = derivative_of(point.made, [point.output], second=True)
+            point.derivative = derivative_of(point.made, [point.output], second=True, constant=True)
         return point.derivative
 
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
@@ -238,7 +238,7 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
             return _vector(gradients(made, tensors[0])).reshape(1, -1)  # a linear tape would be swept once only
         from tapegrad.drivers.jacobians import jacobian_matrix
 
-        return np.ascontiguousarray(jacobian_matrix(derivative_of(made, tensors)))
+        return np.ascontiguousarray(jacobian_matrix(derivative_of(made, tensors, constant=True)))
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Hessian of a weighted sum of the outputs; only where recordings are kept."""

@@ -176,6 +176,23 @@ class Payload:
         self.shapes = tuple([() if type(a) is float else a.shape for a in own])
         self.dtypes = tuple([_FLOAT64 if type(a) is float else a.dtype for a in own])
 
+    def context(self, values: Sequence[Tensor | None], result: Tensor | None, needs: Sequence[bool], on: Any) -> Context:
+        """What the vjp is given besides the cotangent; compiled code gives the same to most rows of a plain pass.
+
+        Parameters
+        ----------
+        values : sequence of Tensor or None
+            Of the inputs where they were saved, and of what was saved besides them.
+        result : Tensor or None
+            If it was saved.
+        needs : sequence of bool
+            Which inputs' cotangents are wanted.
+        on : object
+            The operations that the vjp is to be written with.
+        """
+        extra = tuple([t for t in values[self.inputs :] if t is not None])
+        return Context(tuple(values[: self.inputs]), result, extra, self.attrs, tuple(needs), self.shapes, self.dtypes, on)
+
     def contributions(self, state: Any, slot: int, gradients: Any, wanted: Any) -> Any:
         """What a row sends to its arguments; only of rows that run themselves."""
         raise NotImplementedError

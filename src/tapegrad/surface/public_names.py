@@ -133,10 +133,13 @@ MORE = {
     "utils": ".",
 }
 FAMILIES = {
-    "drivers": (
-        ". check_grads checkpoint elementwise_grad gauss_newton grad hessian hvp jacobian jvp linearize value_and_grad "
-        "value_and_jacobian vjp"
-    ),
+    "drivers": ".",
+    "drivers.checking": "check_grads",
+    "drivers.checkpointing": "checkpoint",
+    "drivers.curvature": "gauss_newton hessian hvp",
+    "drivers.gradients": "elementwise_grad grad value_and_grad",
+    "drivers.jacobians": "jacobian value_and_jacobian",
+    "drivers.products": "jvp linearize vjp",
     "nopython": "free_tape_memory njit_op tape_memory",
     "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",
