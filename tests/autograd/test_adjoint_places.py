@@ -259,7 +259,7 @@ def test_piece_of_an_array(take: Callable[[Any], Any], kind: Any, is_leaf: bool)
 
 
 def test_the_gradient_of_nothing_is_written_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    allocate, made = tg.tape.tape._allocate, []
+    allocate, made = tg.tape.column_memory.allocate, []
 
     def with_guard(length: int, dtype: Any) -> np.ndarray:
         memory = allocate(length + 4, dtype)
@@ -267,7 +267,7 @@ def test_the_gradient_of_nothing_is_written_nowhere(monkeypatch: pytest.MonkeyPa
         made.append(memory[length:])
         return memory[:length]
 
-    monkeypatch.setattr(tg.tape.tape, "_allocate", with_guard)
+    monkeypatch.setattr(tg.tape.column_memory, "allocate", with_guard)
     importlib.import_module("tapegrad.autograd.sweep_memory")._pool.clear()
     nothing = tg.tensor(np.ones(0), requires_grad=True)
     for size in (1500, 3000):

@@ -16,6 +16,7 @@ from fresh_processes import PACKAGE, environment, run
 
 import tapegrad as tg
 from tapegrad.compilation import jit
+from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LINEAR_SOURCES, SOURCES
 from tapegrad.kernels import library
 from tapegrad.kernels.generated_text import whole_source
 from tapegrad.library_build import build
@@ -305,3 +306,18 @@ def test_linker_that_fails_leaves_the_object_file(monkeypatch: pytest.MonkeyPatc
 def test_tape_of_this_process_says_where_its_code_came_from() -> None:
     (tg.tensor(1.0, requires_grad=True) * 2.0).backward()
     assert hasattr(tg.tape.default_tape().kernels, "path") == (not library.why_compiled())
+
+
+def defined_by(source: str) -> Iterator[str]:
+    """Names that a module of the engine defines for all that it is joined with."""
+    for node in ast.parse((PACKAGE / "engine" / f"{source}.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+@pytest.mark.parametrize("sources", [(*SOURCES, *LINEAR_SOURCES, *LANE_SOURCES), ARRAY_SOURCES], ids=["tapes", "arrays"])
+def test_a_name_means_one_thing_in_all_sources_that_are_joined(sources: tuple[str, ...]) -> None:
+    found = Counter(name for source in sources for name in defined_by(source))
+    assert {name for name, count in found.items() if count > 1} == set()

@@ -20,7 +20,7 @@ from interrupts import Stop, interrupt
 import tapegrad as tg
 from tapegrad.engine import layout
 from tapegrad.kernels.entries import ENTRIES
-from tapegrad.tape.tape import ROW_COLUMNS
+from tapegrad.tape.column_memory import ROW_COLUMNS
 
 try:
     import _testcapi
@@ -250,7 +250,7 @@ def boundary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     for name in ENTRIES:
         if name not in UNTOUCHED:
             monkeypatch.setattr(TAPE, name, guard.around(getattr(TAPE, name)))
-    monkeypatch.setattr(tg.tape.tape, "_allocate", guard.around(tg.tape.tape._allocate))
+    monkeypatch.setattr(tg.tape.column_memory, "allocate", guard.around(tg.tape.column_memory.allocate))
     return guard
 
 
@@ -305,8 +305,8 @@ class Unable:
 
 @pytest.fixture
 def memory(monkeypatch: pytest.MonkeyPatch) -> Unable:
-    unable = Unable(tg.tape.tape._allocate)
-    monkeypatch.setattr(tg.tape.tape, "_allocate", unable)
+    unable = Unable(tg.tape.column_memory.allocate)
+    monkeypatch.setattr(tg.tape.column_memory, "allocate", unable)
     return unable
 
 

@@ -72,6 +72,7 @@ IMPORTED = [
     "surface.public_names",
     "surface.tensor_methods",
     "tape",
+    "tape.column_memory",
     "tape.locks",
     "tape.row_objects",
     "tape.tape",

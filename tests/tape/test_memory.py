@@ -388,7 +388,7 @@ def test_small_passes_after_a_large_graph_ask_for_little_memory(small_buffers: N
         asked.append(length)
         return np.empty(length, dtype)
 
-    monkeypatch.setattr(tg.tape.tape, "_allocate", allocate)
+    monkeypatch.setattr(tg.tape.column_memory, "allocate", allocate)
     for _ in range(3):
         (x * 2.0).backward()
     assert sum(asked) < 10_000

@@ -24,8 +24,8 @@ from tapegrad.as_autograd.wrapping import unary_to_nary
 from tapegrad.drivers import checkpointing, curvature, jacobians
 from tapegrad.drivers.derivatives import derivative_of
 from tapegrad.drivers.gradients import gradients
+from tapegrad.drivers.jacobian_products import split
 from tapegrad.drivers.leaves import Call, is_tracked
-from tapegrad.drivers.products import split
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = [

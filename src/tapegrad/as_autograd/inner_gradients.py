@@ -15,8 +15,8 @@ import numpy as np
 from tapegrad.autograd.decoded_rows import object_at
 from tapegrad.autograd.sweep_memory import borrow
 from tapegrad.drivers.derivatives import Derivative, gradients_of
+from tapegrad.drivers.jacobian_products import split
 from tapegrad.drivers.leaves import Call
-from tapegrad.drivers.products import split
 from tapegrad.engine import layout as at
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, Structural, apply

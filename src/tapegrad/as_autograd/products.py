@@ -11,8 +11,8 @@ import numpy as np
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import flatten, flatten_like, restore
 from tapegrad.drivers.derivatives import gradients_of
+from tapegrad.drivers.jacobian_products import linearize
 from tapegrad.drivers.leaves import Call, finish, plain
-from tapegrad.drivers.products import linearize
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 

@@ -14,7 +14,7 @@ from tapegrad.autograd.decoded_rows import Argument, dtype_of, object_at, opcode
 from tapegrad.autograd.messages import explain
 from tapegrad.autograd.pass_state import Visits
 from tapegrad.engine import layout as at
-from tapegrad.tape import tape as tapes
+from tapegrad.tape import column_memory
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import FLOATS, Tensor
@@ -85,7 +85,7 @@ class Sweep:
         header = self.header
         rows = int(TAPE.header[at.ROWS])
         if len(self.offsets) < rows:
-            self.offsets = tapes._allocate(min(2 * rows + 1024, int(TAPE.header[at.CAPACITY])), np.int64)
+            self.offsets = column_memory.allocate(min(2 * rows + 1024, int(TAPE.header[at.CAPACITY])), np.int64)
             self.offsets.fill(at.UNSEEN)
             header[at.OFFSET], header[at.OFFSET_CAPACITY] = self.offsets.ctypes.data, len(self.offsets)
         leaves = int(TAPE.header[at.LEAVES])
@@ -152,7 +152,7 @@ class Sweep:
         header = self.header
         peak, objects = int(header[at.PEAK]), int(header[at.SAVED_COUNT])
         if len(self.bar) < peak:
-            self.bar = tapes._allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
+            self.bar = column_memory.allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
             header[at.BAR], header[at.BAR_CAPACITY] = self.bar.ctypes.data, len(self.bar)
         if len(self.trash) < objects:
             self.trash = np.empty(2 * objects + 64, np.int64)

@@ -8,12 +8,12 @@ from tapegrad.deferred import places as _places
 from tapegrad.surface.public_names import FAMILIES as _FAMILIES
 
 if _TYPE_CHECKING:
-    from tapegrad.drivers.checking import check_grads
     from tapegrad.drivers.checkpointing import checkpoint
     from tapegrad.drivers.curvature import gauss_newton, hessian, hvp
+    from tapegrad.drivers.derivative_checks import check_grads
     from tapegrad.drivers.gradients import elementwise_grad, grad, value_and_grad
+    from tapegrad.drivers.jacobian_products import jvp, linearize, vjp
     from tapegrad.drivers.jacobians import jacobian, value_and_jacobian
-    from tapegrad.drivers.products import jvp, linearize, vjp
 
 __all__ = [
     "check_grads",

@@ -22,9 +22,9 @@ from tapegrad.drivers.derivatives import (
     vectors_like,
 )
 from tapegrad.drivers.gradients import gradients, scalar_output
+from tapegrad.drivers.jacobian_products import split
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
 from tapegrad.drivers.leaves import Argnums, Call, copied
-from tapegrad.drivers.products import split
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["GaussNewton", "gauss_newton", "hessian", "hvp"]

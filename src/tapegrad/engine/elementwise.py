@@ -61,7 +61,7 @@ OPERANDS = 5  # three arguments, the result, the adjoint
 ADJOINT = 16  # bit of the adjoint among the operands that a partial reads
 # How a block of contributions gets there: there is none or it is there already, the loop that computes it writes it, it is written
 # or added from a scratch block, it is added in strides.
-SETTLED, STRAIGHT, DELIVERED, SCATTERED = 0, 1, 2, 3
+SETTLED, STRAIGHT, FROM_SCRATCH, SCATTERED = 0, 1, 2, 3
 
 
 @inline
@@ -178,7 +178,7 @@ def describe_target(tape, sweep, k, slot, size, rank, dimensions):
     description.address = address
     description.type = number
     description.is_first = 1 if first else 0
-    description.landing = STRAIGHT if first and number == FLOAT64 else DELIVERED
+    description.landing = STRAIGHT if first and number == FLOAT64 else FROM_SCRATCH
     if own_size != size:
         if first:
             fill(sweep, address, number, 0.0, own_size)

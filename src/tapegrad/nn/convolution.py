@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.nn import functional, init
 from tapegrad.nn.dimensions import Spatial
-from tapegrad.nn.functional.sizes import Sizes, per_dimension
+from tapegrad.nn.functional.spatial_sizes import Sizes, per_dimension
 from tapegrad.nn.parameter import Parameter
 from tapegrad.tensors.factories import empty
 from tapegrad.tensors.tensor import Tensor, array_of, wrap

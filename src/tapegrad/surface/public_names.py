@@ -134,12 +134,12 @@ MORE = {
 }
 FAMILIES = {
     "drivers": ".",
-    "drivers.checking": "check_grads",
+    "drivers.derivative_checks": "check_grads",
     "drivers.checkpointing": "checkpoint",
     "drivers.curvature": "gauss_newton hessian hvp",
     "drivers.gradients": "elementwise_grad grad value_and_grad",
     "drivers.jacobians": "jacobian value_and_jacobian",
-    "drivers.products": "jvp linearize vjp",
+    "drivers.jacobian_products": "jvp linearize vjp",
     "nopython": "free_tape_memory njit_op tape_memory",
     "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",

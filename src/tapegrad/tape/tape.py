@@ -1,7 +1,8 @@
-"""The tape: flat columns, their growth, and the handles by which Python knows rows.
+"""The tape: what is loaded and reclaimed when, and the handles by which Python knows rows.
 
 One process has one tape for eager code, whatever the number of threads: recording a row is a single call under the interpreter
-lock. The columns are described in `tapegrad.engine.layout`; what is compiled is loaded when the first row is recorded.
+lock. The columns are described in `tapegrad.engine.layout`, and `tapegrad.tape.column_memory` has their memory; what is compiled is
+loaded when the first row is recorded.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,38 +20,18 @@ from tapegrad.interrupts import at_once, undone
 from tapegrad.kernels import library
 from tapegrad.kernels.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF, OTHER_NAMES
 from tapegrad.kernels.opcodes import LOOPS
+from tapegrad.tape.column_memory import MAXIMUM_ROWS, Columns
 from tapegrad.tape.locks import changing as _changing
 from tapegrad.tape.locks import loading as _loading_lock
 
 __all__ = ["TAPE", "Claim", "Tape", "default_tape", "owner_of", "words_of"]
 
-MAXIMUM_ROWS = 2**31 - 1024  # references are int32
 FIRST_ROWS, FIRST_WORDS, FIRST_HANDLES, FIRST_ANCHORS, FIRST_WRITTEN = 2 * at.LEAST_ROWS, 32768, 4096, 64, 256
 # Rows that are always allowed before dead ones are looked for. Where the last result of a loop lives until the next one is there,
 # dead rows are not at the end and stay until then, and each pass walks over them: with 8,192 that took a third of a short pass.
 LEAST_LIMIT = 512
 HANDLES_A_ROW = 64  # that may be read, when dead rows are looked for, for each row recorded since the last time
 SMALLEST_SAVED_LIMIT = 1 << 26  # bytes of saved arrays that are always allowed before dead rows are looked for
-
-if TYPE_CHECKING:
-    from tapegrad.tape.entry_types import Entries
-else:
-    Entries = object  # entries are attributes, and no methods: a look-up less for every row
-
-# Column: header word of its address, dtype.
-ROW_COLUMNS = {
-    "opcode": (at.OPCODE, np.uint16),
-    "flags": (at.FLAGS, np.uint8),
-    "held": (at.HELD, np.int32),
-    "first": (at.FIRST, np.int32),
-    "second": (at.SECOND, np.int32),
-    "value": (at.VALUE, np.float64),
-}
-
-
-def _allocate(length: int, dtype: Any) -> np.ndarray:
-    """Memory of a column; the one place where the tape asks for memory."""
-    return np.empty(length, dtype)
 
 
 def _compiled_here() -> Any:
@@ -63,12 +44,6 @@ def _compiled_here() -> Any:
 def words_of(array: Any) -> memoryview[int]:
     """Single words of an int64 array, read twice as fast as from the array."""
     return memoryview(array)
-
-
-def _padded(length: int) -> int:
-    # Capacities that are powers of two put the same row of every column into the same cache set, which made recording
-    # three times slower at 216 MB; an odd number of cache lines keeps them apart.
-    return length + 8 * 67
 
 
 def _loading(name: str) -> Any:
@@ -101,7 +76,7 @@ class Claim:
             TAPE.release_waiting()
 
 
-class Tape(Entries):
+class Tape(Columns):
     """Columns of recorded rows.
 
     Attributes
@@ -115,9 +90,8 @@ class Tape(Entries):
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "_off_steps", "_releases", "address", "claims", "columns", "header", "kernel_table", "kernels", "names",
-        "on_load", "ready", "recording_off", "reshaped", "row_limit",
-        "anomalies", "inferring", "packers", "passes", "rules", "tables", "versions", "waiting", *ENTRIES, *OTHER_NAMES,
+        "_name_numbers", "_off_steps", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names", "on_load",
+        "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "waiting", *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -213,46 +187,6 @@ class Tape(Entries):
         setattr(self, name, entry)
         return entry
 
-    # Growth: new memory first, so that running out of it leaves everything as it was.
-
-    # One column after the other is copied and swapped within a compiled call, so rows that other threads or destructors record
-    # meanwhile are in whichever memory is current; the limit is raised last.
-
-    def _move(self, entry: str, name: str, grown: np.ndarray, *words: int) -> None:
-        """Let the engine use a larger array as a column."""
-        before = self.columns.get(name)  # its memory is read until the entry returns
-        status = getattr(self, entry)(self.address, id(self.columns), id(name), id(grown), *words)
-        del before
-        if status < 0:
-            raise MemoryError(f"no memory is left for the tape's column {name!r}; nothing recorded is lost")
-
-    def _grow_rows(self, capacity: int) -> None:
-        grown = {name: _allocate(_padded(capacity), dtype) for name, (_, dtype) in ROW_COLUMNS.items()}
-        if capacity <= self.header[at.CAPACITY]:
-            return  # a destructor that ran meanwhile was first
-        last = [*ROW_COLUMNS][-1]
-        for name, (word, dtype) in ROW_COLUMNS.items():
-            size = np.dtype(dtype).itemsize
-            self._move("move_column", name, grown[name], word, size, at.ROWS, 0, at.CAPACITY, capacity, name is last)
-        self.header[at.LIMIT] = min(int(self.header[at.CAPACITY]), self.row_limit)
-
-    def _grow_side(self, words: int) -> None:
-        grown = _allocate(_padded(words), np.int64)
-        if words > self.header[at.SIDE_CAPACITY]:
-            self._move("move_column", "side", grown, at.SIDE, 8, at.SIDE_ROWS, 0, at.SIDE_CAPACITY, words, True)
-
-    def _grow_constants(self, capacity: int) -> None:
-        grown = _allocate(_padded(capacity), np.float64)
-        grown[0] = 0.0  # padding: what an absent operand reads
-        if capacity > self.header[at.CONSTANT_CAPACITY]:
-            self._move("move_column", "constant", grown, at.CONSTANT, 8, at.CONSTANTS, 8, at.CONSTANT_CAPACITY, capacity, True)
-
-    def _grow_handles(self, name: str, word: int, capacity: int) -> None:
-        before = int(self.header[word + 1])
-        grown = _allocate(_padded(capacity), np.int32)
-        if capacity > self.header[word + 1] == before:
-            self._move("move_handles", name, grown, word, before, capacity)
-
     def make_room(self, rows: int = 8, words: int = 256) -> None:
         """After a refusal: reclaim dead rows where that pays, else grow.
 
@@ -333,10 +267,6 @@ class Tape(Entries):
             if right >= header[at.PINS] or self.correct_pins(self.address, clock, right) == right:
                 break
 
-    def _free_handles_are_few(self) -> bool:
-        handles = self.columns["handle"][: int(self.header[at.HANDLE_CAPACITY])]
-        return bool(4 * np.count_nonzero(handles < 0) < len(handles))
-
     def collect(self) -> None:
         """Drop every row that no handle can reach, and move the others together."""
         with _changing:
@@ -391,29 +321,7 @@ class Tape(Entries):
         while self.mark_written(self.address, id(array)) < 0:
             self.make_room_for_written(1)
 
-    def make_room_for_written(self, more: int) -> None:
-        """Let the table of written arrays take `more` entries; those older than every record cannot matter any more."""
-        with _changing:
-            table = self.columns["written"]
-            living = int(np.count_nonzero((table[:, 0] != 0) & (table[:, 1] >= self._oldest_serial())))
-            size = len(table)
-            while size < 4 * (living + more) + 256:
-                size *= 2
-            fresh = np.zeros((size, 2), np.int64)
-            self._move("move_written", "written", fresh, size, self._oldest_serial())
-            owners = set(self.columns["written"][:, 0].tolist())
-            self.versions = {owner: version for owner, version in self.versions.copy().items() if owner in owners}
-
-    def _oldest_serial(self) -> int:
-        side = self.columns["side"]
-        return int(side[at.SERIAL]) if self.header[at.SIDE_ROWS] else int(self.header[at.CLOCK]) + 1
-
     # Rows seen from Python.
-
-    @property
-    def rows(self) -> int:
-        """Number of rows in the columns now."""
-        return int(self.header[at.ROWS])
 
     def has_row(self, slot: int) -> bool:
         """Whether a row stands at a slot, and not only the place of one that is gone."""
@@ -467,30 +375,6 @@ class Tape(Entries):
     def flags(self, slot: int) -> int:
         """Flags of a row; none for a slot without a row."""
         return int(self.columns["flags"][slot]) if slot < self.rows else 0
-
-    def memory(self) -> dict[str, int]:
-        """What the tape holds.
-
-        Returns
-        -------
-        dict
-            ``rows``; ``row_bytes`` (bytes a row takes in the columns); ``used_bytes`` (of the columns, in use: rows, records,
-            constants and handles); ``column_bytes`` (capacity of all columns);
-            ``saved_bytes`` (arrays that rows keep alive, counted once a use).
-        """
-        return {
-            "rows": self.rows,
-            "row_bytes": sum(np.dtype(dtype).itemsize for _, dtype in ROW_COLUMNS.values()),
-            "used_bytes": self._used_bytes(),
-            "column_bytes": sum(column.nbytes for column in self.columns.values()),
-            "saved_bytes": int(self.header[at.SAVED_BYTES]),
-        }
-
-    def _used_bytes(self) -> int:
-        header = self.header
-        rows = self.rows * sum(np.dtype(dtype).itemsize for _, dtype in ROW_COLUMNS.values())
-        handles = self.columns["handle"][: int(header[at.HANDLE_CAPACITY])] if "handle" in self.columns else np.empty(0)
-        return rows + 8 * int(header[at.SIDE_ROWS] + header[at.CONSTANTS]) + 4 * int(np.count_nonzero(handles >= 0))
 
 
 TAPE = Tape()

@@ -10,7 +10,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.bins import adaptive_averages, adaptive_bins
 from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.pooling import largest, means, operations
-from tapegrad.nn.functional.sizes import Sizes
+from tapegrad.nn.functional.spatial_sizes import Sizes
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = [

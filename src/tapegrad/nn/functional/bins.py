@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.nn.functional.sizes import Sizes
+from tapegrad.nn.functional.spatial_sizes import Sizes
 
 __all__ = ["Averages", "Geometry", "adaptive_averages", "adaptive_bins", "sliding_averages", "sliding_bins"]
 

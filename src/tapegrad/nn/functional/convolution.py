@@ -7,8 +7,8 @@ from typing import Any
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.dimensions import in_dimensions
-from tapegrad.nn.functional.sizes import Sizes, per_dimension, remembered
 from tapegrad.nn.functional.sliding import places_of, sliding
+from tapegrad.nn.functional.spatial_sizes import Sizes, per_dimension, remembered
 from tapegrad.nn.functional.trilinear import Geometry, convolve, spread
 from tapegrad.tensors.tensor import Tensor, array_of
 

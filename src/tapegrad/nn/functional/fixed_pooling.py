@@ -9,7 +9,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.bins import sliding_averages, sliding_bins
 from tapegrad.nn.functional.dimensions import in_dimensions
 from tapegrad.nn.functional.pooling import largest, means, operations
-from tapegrad.nn.functional.sizes import Sizes, per_dimension, remembered
+from tapegrad.nn.functional.spatial_sizes import Sizes, per_dimension, remembered
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.sizes import Sizes, per_dimension
 from tapegrad.nn.functional.sliding import Windows, columns, computed, places_of, sliding
 from tapegrad.nn.functional.sliding import fold as add_back
+from tapegrad.nn.functional.spatial_sizes import Sizes, per_dimension
 from tapegrad.recording.structural import Context, Structural, apply, one_by_one
 from tapegrad.tensors.tensor import Tensor, array_of
 

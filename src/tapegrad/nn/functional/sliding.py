@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.sizes import Sizes
+from tapegrad.nn.functional.spatial_sizes import Sizes
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["Windows", "columns", "computed", "fold", "parts", "places_of", "sliding"]

@@ -118,7 +118,7 @@ def _at(f: Callable[..., Any], args: Sequence[Any], second: bool = False) -> tup
 
 def _moved(made: Call, point: Vector) -> Any:
     """The arguments with other values, which are the elements of a vector."""
-    from tapegrad.drivers.products import split
+    from tapegrad.drivers.jacobian_products import split
 
     parts = split(point, made.leaves)
     return made.finished([np.asarray(part, array_of(leaf).dtype) for part, leaf in zip(parts, made.leaves, strict=True)])
