@@ -90,8 +90,8 @@ class Tape(Columns):
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "_off_steps", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names", "on_load",
-        "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "waiting", *ENTRIES, *OTHER_NAMES,
+        "_name_numbers", "_off_steps", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
+        "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "waiting", *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
     def __init__(self) -> None:
