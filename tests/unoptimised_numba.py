@@ -1,14 +1,17 @@
 """Compiled code without LLVM's optimiser, for tests that compile hundreds of functions and call each with a few numbers.
 
 Optimising and selecting instructions is a third of the time of such tests, and changes neither a bit of a result nor what is
-recorded. Of the rest, a fifth goes to three small things of Numba's, which are done here as they are there, but quicker.
+recorded. Of the rest, a quarter goes to three small things of Numba's, which are done here as they are there, but quicker, and to
+collections of Python's, which find nothing while a function is compiled: `numba_is_quicker` is for tests that need the optimiser.
 
 Examples, whole optimisation scripts, tapes, kept derivatives and all of the stress suite are compiled as users have it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +21,7 @@ from numba.core import ir
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.targetconfig import TargetConfig
 
-__all__ = ["code_is_not_optimised"]
+__all__ = ["code_is_not_optimised", "numba_is_quicker"]
 
 _finalize = CPUCodeLibrary._finalize_final_module
 
@@ -73,13 +76,29 @@ def _values_of_options(self: Any) -> dict[str, Any]:
     return _defaults(type(self)) | self._values
 
 
-@pytest.fixture(scope="module", autouse=True)
-def code_is_not_optimised() -> Iterator[None]:
-    """In the tests of a module, for all that they compile."""
+@contextlib.contextmanager
+def _quicker() -> Iterator[pytest.MonkeyPatch]:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 20)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CPUCodeLibrary, "_optimize_final_module", _inlined_where_it_must_be)
-        patch.setattr(CPUCodeLibrary, "_finalize_final_module", _translated_here)
         patch.setattr(ir.Inst, "_rec_list_vars", _variables_in)
         patch.setattr(TargetConfig, "values", _values_of_options)
         patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
+        yield patch
+    gc.set_threshold(*thresholds)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def numba_is_quicker() -> Iterator[None]:
+    """In the tests of a module, with the code that users get."""
+    with _quicker():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def code_is_not_optimised() -> Iterator[None]:
+    """In the tests of a module, for all that they compile."""
+    with _quicker() as patch:
+        patch.setattr(CPUCodeLibrary, "_optimize_final_module", _inlined_where_it_must_be)
+        patch.setattr(CPUCodeLibrary, "_finalize_final_module", _translated_here)
         yield

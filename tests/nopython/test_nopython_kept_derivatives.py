@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
 from tapegrad.nopython.twins import constants, fingerprint

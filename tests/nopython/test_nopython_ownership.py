@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 from numba.experimental import jitclass
+from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
 

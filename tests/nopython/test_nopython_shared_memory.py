@@ -13,6 +13,7 @@ import pytest
 from compiled_arguments import RECORD, Counter, Instance, Outer, X
 from numba.typed import List
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
 

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 from numba.experimental import jitclass
+from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
 from tapegrad.nopython.tape.column_memory import FIRST, give_back, take

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 FOLDER = Path(__file__).parents[2] / "asv_bench" / "scripts"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run")

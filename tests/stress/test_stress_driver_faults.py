@@ -89,7 +89,7 @@ def _swallow(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_interrupts_at_every_place(name: str, long: bool) -> None:
     held = Held(CASES[name])
-    for k in itertools.count(1, 1 if long else 37):
+    for k in itertools.count(1, 1 if long else 73):
         tg.free_tape_memory()  # so that tapes grow in every call
         if not interrupt(held.run, k, PACKAGE, driver_cases.__file__):
             break
