@@ -13,7 +13,7 @@ from engine_fixtures import assert_values, leaf, live_rows
 
 import tapegrad as tg
 from tapegrad.engine import layout as at
-from tapegrad.tape import tape as tape_module
+from tapegrad.tape import column_memory
 
 FULL = "(?i)tape is full.*rows"
 
@@ -138,10 +138,10 @@ def exhaust(name: str, keep: bool) -> None:
     """Run a chain until the columns cannot grow, then ask whether everything recorded is still right."""
     x, twin = leaf(1.0), leaf(1.0)
     kept: deque[tg.Tensor] = deque(maxlen=None if keep else 1)
-    length, allocate = 0, tape_module._allocate
+    length, allocate = 0, column_memory.allocate
     (x * x).backward()
     x.grad = None
-    tape_module._allocate = out_of_memory
+    column_memory.allocate = out_of_memory
     try:
         for y in CHAINS[name](x):
             kept.append(y)
@@ -151,7 +151,7 @@ def exhaust(name: str, keep: bool) -> None:
     else:
         raise AssertionError("the columns never grew")
     finally:
-        tape_module._allocate = allocate
+        column_memory.allocate = allocate
     assert length > 100
     (expected,) = islice(CHAINS[name](twin), length - 1, length)
     assert kept[-1].item() == expected.item()
@@ -169,12 +169,12 @@ def test_running_out_of_memory_loses_nothing(name: str, keep: bool) -> None:
 
 def record_again() -> None:
     """Fail to grow, then record and sweep a longer graph with memory back."""
-    x, allocate = leaf(1.0), tape_module._allocate
+    x, allocate = leaf(1.0), column_memory.allocate
     (x * x).backward()
     x.grad = None
-    tape_module._allocate = out_of_memory
+    column_memory.allocate = out_of_memory
     y, length = fill(scalar_chain(x))
-    tape_module._allocate = allocate
+    column_memory.allocate = allocate
     for _ in range(length):
         y = y * x
     y.backward()
