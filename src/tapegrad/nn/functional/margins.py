@@ -15,7 +15,7 @@ from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, take_at
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = [
     "cosine_embedding_loss",
@@ -205,17 +205,18 @@ def multi_margin_loss(
         if p == 1:
             shares.reshape(-1)[chosen.at] = -add_reduce(shares, 1)
         result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
-    return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), (wrap(shares), wrap(chosen.at)))
+    kept = (make(shares, 0),) if p == 1 else (make(shares, 0), make(chosen.at, 0))
+    return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
 
 
 def _multi_margin_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """Every score above the margin is pulled down, and the target's up by as much."""
     on = ctx.on
-    (margin, shape), (shares, places) = ctx.attrs, ctx.extra
-    pulls = elementwise._mul0(on.reshape(g, (array_of(g).size, 1)), shares)
+    margin, shape = ctx.attrs
+    pulls = elementwise._mul0(on.reshape(g, (1, 1) if type(g._data) is float else (g._data.size, 1)), ctx.extra[0])
     if ctx.inputs[0] is None:  # no squares: the target's share is known
         return (on.reshape(pulls, ctx.shapes[0]),)
-    chosen = Places(places._data, 1, shape[:1])
+    chosen = Places(ctx.extra[1]._data, 1, shape[:1])
     x = on.reshape(ctx.inputs[0], shape)
     pulls = elementwise._mul0(pulls, 2.0 * (x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))))
     return (on.reshape(increased_at(pulls, chosen, -on.sum(pulls, (1,)), _PULLED_UP), ctx.shapes[0]),)
