@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import math
 import threading
@@ -368,3 +369,52 @@ def test_destructors_may_use_a_pullback_that_the_collector_found_with_them(first
     assert found[0] == [3.0, 0.0, 0.0]
     other(X)
     assert found[1](np.array([0.0, 2.0, 0.0]))[0].tolist() == [0.0, 6.0, 0.0]  # it outlived the collection
+
+
+STATEMENTS = (
+    "a, b = a * b + 0.5, a - b",
+    "c = math.sin(a) + b - 0.3 * c",
+    "a = (a + b * c) / (1.0 + c * c)",
+    "d = constant * 2.0",
+    "b = math.exp(-d * b * b) * x[i % 3]",
+    "c = c - d",
+    "a = math.atan2(a, b + 2.0) + x[0] * x[1] * x[2] * a",
+)
+
+
+def test_a_body_of_many_statements_records_the_rows_of_its_parts() -> None:
+    # In such a body rows are written by calls, in a short one in place. The tape grows meanwhile.
+    short = "\n".join(["def short(x, i, a, b, c, constant):", *(f"    {line}" for line in STATEMENTS), "    return a, b, c"])
+    steps = [f"        {line}" for _ in range(6) for line in STATEMENTS]
+    of_one = [
+        "def of_one(x, constant):",
+        "    a, b, c = x[0], x[1], x[2]",
+        "    for i in range(200):",
+        *steps,
+        "    return a + b * c",
+    ]
+    parts = ["        a, b, c = short(x, i, a, b, c, constant)"] * 6
+    space = {"math": math}
+    exec(short, space)
+    space["short"] = numba.njit(space["short"])
+    exec("\n".join(of_one), space)
+    exec("\n".join(["def of_parts(x, constant):", *of_one[1:3], *parts, of_one[-1]]), space)
+    found = []
+    for name in ("of_one", "of_parts"):
+        f = functools.partial(numba.njit(space[name]), constant=0.4)
+        x = np.array([0.7, -0.2, 0.4])
+        found.append([*tg.value_and_grad(f)(x), tg.hessian(f)(x), tg.hvp(f, x, np.array([0.3, 1.0, -2.0]))])
+    for one, part in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, part)
+
+
+@numba.njit
+def doubled_in_place(x, by):
+    x *= by
+    return np.sum(x)
+
+
+def test_a_function_that_writes_into_its_argument_works_inside_of_a_driver() -> None:
+    x = X.copy()
+    assert tg.grad(functools.partial(doubled_in_place, by=2.0))(x).tolist() == [2.0, 2.0, 2.0]
+    assert x.tolist() == X.tolist()

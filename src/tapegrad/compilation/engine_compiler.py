@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 from numba.core import codegen, compiler, typed_passes, types, untyped_passes
 from numba.core.compiler_machinery import PassManager, register_pass
 
+from tapegrad.compilation.compiler_room import with_few_collections
+
 __all__ = ["Compiler", "PartCompiler"]
 
 
@@ -94,6 +96,10 @@ class Compiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignore]
 
     lowering: Any = typed_passes.NativeLowering
 
+    def compile_extra(self, func: Any) -> Any:
+        """Compile an entry, which takes two seconds at most, with all that it calls."""
+        return with_few_collections(super().compile_extra, func)
+
     def define_pipelines(self) -> list[Any]:
         """The passes, in their order."""
         passes = PassManager("tapegrad")
@@ -120,3 +126,7 @@ class PartCompiler(Compiler):
     """For what they call."""
 
     lowering = _PartLowering
+
+    def compile_extra(self, func: Any) -> Any:
+        """Compile it while its caller is compiled."""
+        return compiler.CompilerBase.compile_extra(self, func)

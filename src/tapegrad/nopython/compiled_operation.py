@@ -74,7 +74,11 @@ def _together(item: Any, leaves: Sequence[Any]) -> Any:
         found = [_together(inner, leaves) for inner in item.items]
         return type(item.like)(*found) if hasattr(item.like, "_fields") else tuple(found)
     leaf = leaves[item]
-    return value_of(leaf) if isinstance(leaf, Tensor) else leaf
+    if not isinstance(leaf, Tensor):
+        return leaf
+    value = value_of(leaf)
+    # Arrays in drivers give NumPy memory that is only read (decision 33), and a function may write into its arguments.
+    return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
 
 
 def _arranged(value: Any, parts: Iterator[Any]) -> Any:

@@ -15,7 +15,8 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.np.arrayobj import make_array
 
 from tapegrad.nopython.numba_interface.linking import overload
-from tapegrad.nopython.tape.columns import ROWS, _word, header_of
+from tapegrad.nopython.tape.columns import ROWS
+from tapegrad.nopython.tape.row_instructions import header_of, word_at
 from tapegrad.nopython.tape.row_writing import primal, primals
 from tapegrad.nopython.types.variable import Variable, has_variables, make, primal_of, row_of, variable
 from tapegrad.nopython.types.variable_arrays import copied, copied_type, taken_apart
@@ -27,7 +28,7 @@ I64 = ir.IntType(64)
 
 def _new_rows(builder: Any, tape: Any, count: Any) -> Any:
     """Number of the first of `count` rows without pairs, which are inputs."""
-    place = _word(builder, header_of(builder, tape), ROWS)
+    place = word_at(builder, header_of(builder, tape), ROWS)
     last = builder.load(place)
     builder.store(builder.add(last, count), place)
     return builder.add(last, I64(1))

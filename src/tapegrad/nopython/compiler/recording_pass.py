@@ -17,10 +17,11 @@ from tapegrad.nopython.compiler.call_targets import TAPE, Retargeting, static_va
 from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
 from tapegrad.nopython.formulas.formula import BY_NAME
 from tapegrad.nopython.formulas.rule_names import COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
-from tapegrad.nopython.statements.statement import Statement
+from tapegrad.nopython.statements.statement import Known, Statement
 
 __all__ = ["AddTape", "Fold"]
 
+CROWD = 32  # statements of a function, beyond which rows are written by calls
 LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row would be longer than those of the pieces
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
@@ -70,7 +71,8 @@ class _Folding:
     def __init__(self, func_ir: Any) -> None:
         self.func_ir = func_ir
         self.uses = uses(func_ir)
-        self.number = 0
+        self.made: list[Any] = []  # what stands for the statements, as globals
+        self.known: Known = {}
 
     def operation(self, value: Any) -> tuple[Any, list[Any], Any] | None:
         """Function, operands and static operand of an expression that may be a part of a statement."""
@@ -119,12 +121,11 @@ class _Folding:
         return Op(function, tuple(args), static), tree
 
     def emit(self, node: Node, tree: _Tree, target: Any, loc: Any, scope: Any) -> list[Any]:
-        self.number += 1
-        name = ir.Var(scope, f"$statement{self.number}", loc)
+        name = ir.Var(scope, f"$statement{len(self.made) + 1}", loc)
         tape = ir.Var(scope, TAPE, loc)
         call = ir.Expr.call(name, [tape, *tree.leaves], (), loc)
-        statement = Statement(node, self.reads.firsts(tree.leaves))
-        return [ir.Assign(ir.Global(name.name, statement, loc), name, loc), ir.Assign(call, target, loc)]
+        self.made.append(ir.Global(name.name, Statement(node, self.reads.firsts(tree.leaves), known=self.known), loc))
+        return [ir.Assign(self.made[-1], name, loc), ir.Assign(call, target, loc)]
 
     def block(self, block: Any) -> None:
         scope, body = block.scope, []
@@ -278,6 +279,9 @@ class Fold(FunctionPass):  # type: ignore[misc]
         folding = _Folding(func_ir)
         for block in func_ir.blocks.values():
             folding.block(block)
+        if len(folding.made) > CROWD:
+            for made in folding.made:
+                made.value = made.value.crowded()
         func_ir._definitions = build_definitions(func_ir.blocks)
         for context in (state.typingctx, state.targetctx):
             context.refresh()  # functions that were made for these calls are known from now on

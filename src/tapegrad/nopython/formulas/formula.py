@@ -110,6 +110,8 @@ class Writer(ast.NodeVisitor):
             return self.builder.select(*args)
         if name == "mul0":
             return product(self.builder, *args)
+        if name == "sign":
+            return sign(self.builder, *args)
         if name in NUMPY:
             return call(self.context, self.builder, NUMPY[name], *args)
         if name in OPERATORS:
@@ -121,6 +123,13 @@ class Writer(ast.NodeVisitor):
 
     def generic_visit(self, node: ast.AST) -> Any:
         raise NotImplementedError(f"rule text may not use {type(node).__name__}")
+
+
+def sign(builder: Any, x: Any) -> Any:
+    """-1, 0 or 1; nan for nan. In place, since most functions with a branch have an absolute value, too."""
+    zero = F64(0.0)
+    rest = builder.select(builder.fcmp_ordered("<", x, zero), F64(-1.0), builder.fmul(x, zero))
+    return builder.select(builder.fcmp_ordered(">", x, zero), F64(1.0), rest)
 
 
 def product(builder: Any, x: Any, y: Any) -> Any:

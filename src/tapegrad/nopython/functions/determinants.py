@@ -20,7 +20,7 @@ from numba.np.arrayobj import make_array
 
 from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, with_rows
-from tapegrad.nopython.tape.columns import _call_python
+from tapegrad.nopython.tape.row_instructions import call_python
 from tapegrad.nopython.tape.row_writing import end_row, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.curved_tape import CurvedTape
@@ -71,7 +71,7 @@ def diagonal_form(typingctx: Any, matrices: Any) -> Any:
         for k, word in enumerate((size, builder.ptrtoint(given.data, I64))):
             builder.store(word, builder.gep(words, [I64(k)]))
         function = builder.ptrtoint(context.get_c_value(builder, ir.IntType(8), SYMBOL), I64)
-        _call_python(context, builder, function, function, builder.ptrtoint(words, I64))
+        call_python(context, builder, function, function, builder.ptrtoint(words, I64))
         return context.get_dummy_value()
 
     return types.none(matrices), write

@@ -18,13 +18,12 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 import numba.core.extending as extending
-from numba.core import lowering
+from numba.core import lowering, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary, RuntimeLinker
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
 from numba.core.targetconfig import ConfigStack
-from numba.core.typed_passes import NativeLowering
 
 __all__ = [
     "ENVIRONMENT",
@@ -142,7 +141,7 @@ class WholeLower(lowering.Lower):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class PartLowering(NativeLowering):  # type: ignore[misc]
+class PartLowering(typed_passes.NativeLowering):  # type: ignore[misc]
     """Code of a function that others link."""
 
     _name = "tapegrad_part_lowering"
@@ -167,7 +166,6 @@ class WholeLowering(PartLowering):
 class LinkedCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline with another last step, and other names."""
 
-    lowering: type[Any] = PartLowering
     # Numba compiles its own functions anew for callers with and without a wrapper. There is none in either case, so with the
     # option of the caller, what the user's function had Numba compile is found, not compiled again.
     takes_over = False
@@ -186,7 +184,7 @@ class LinkedCompiler(CompilerBase):  # type: ignore[misc]
         builder = DefaultPassBuilder
         pipeline.passes.extend(builder.define_typed_pipeline(self.state).passes)
         for entry, description in builder.define_nopython_lowering_pipeline(self.state).passes:
-            pipeline.add_pass(self.lowering if entry is NativeLowering else entry, description)
+            pipeline.add_pass(PartLowering if entry is typed_passes.NativeLowering else entry, description)
         pipeline.finalize()
         return [pipeline]
 
@@ -202,11 +200,25 @@ class PartCompiler(LinkedCompiler):
         return self.add_typed(pipeline)
 
 
-class DriveCompiler(PartCompiler):
+class DriveCompiler(LinkedCompiler):
     """For functions that Python calls, and which call recordings."""
 
-    lowering = WholeLowering
-    takes_over = False
+    def define_pipelines(self) -> list[Any]:
+        pipeline = PassManager("tapegrad_drive")
+        for one in (
+            untyped_passes.TranslateByteCode,
+            untyped_passes.FixupArgs,
+            untyped_passes.IRProcessing,
+            untyped_passes.ReconstructSSA,
+            typed_passes.NopythonTypeInference,
+            typed_passes.PreLowerStripPhis,
+            typed_passes.IRLegalization,
+            WholeLowering,
+            typed_passes.NoPythonBackend,
+        ):  # of the others there is nothing for
+            pipeline.add_pass(one, one.__name__)
+        pipeline.finalize()
+        return [pipeline]
 
 
 def part(function: Any = None, **options: Any) -> Any:

@@ -24,7 +24,7 @@ from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
 from tapegrad.nopython.formulas.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
 from tapegrad.nopython.formulas.rule_names import IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statements.array_loops import is_elementwise, loops
-from tapegrad.nopython.tape.columns import push
+from tapegrad.nopython.tape.row_instructions import push
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
 from tapegrad.nopython.types.variable import Variable, make, primal_of, row_of, variable
 
@@ -50,20 +50,37 @@ class Resolved(NamedTuple):
     args: tuple[Any, ...] = ()
 
 
-def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolved:
+# What Numba calls for operations on operands of some types, while one function is compiled. Numba looks for it at each use, which
+# is a third of the time that a long body takes to be typed.
+Known = dict[tuple[Any, ...], tuple[Any, Any]]
+
+
+def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...], known: Known) -> Resolved:
     """Type a tree of scalars."""
     if isinstance(node, Leaf):
         return Resolved(kinds[node.number])
     if isinstance(node, Const):
         return Resolved(types.unliteral(typingctx.resolve_value_type(node.value)))
-    args = tuple(resolve(typingctx, arg, kinds) for arg in node.args)
+    args = tuple(resolve(typingctx, arg, kinds, known) for arg in node.args)
     if node.function in IN_PLACE and not args[0].kind.mutable:
         node = node._replace(function=IN_PLACE[node.function])
+    primals = tuple(_plain(arg.kind) for arg in args)
+    use = node.function, type(node.static), node.static, primals
+    if use not in known:
+        known[use] = _called(typingctx, node, primals)
+    function, sig = known[use]
+    kind = sig.return_type
+    if any(isinstance(arg.kind, Variable) for arg in args):
+        kind = _recorded(node, kind)
+    return Resolved(kind, function, sig, args)
+
+
+def _called(typingctx: Any, node: Op, primals: tuple[types.Type, ...]) -> tuple[Any, Any]:
+    """The function that Numba calls for an operation, and its signature."""
     try:
         function = typingctx.resolve_value_type(node.function)
     except ValueError:
         raise TypingError(f"[tapegrad] Numba does not know the function {node.function.__name__}") from None
-    primals = tuple(_plain(arg.kind) for arg in args)
     sig = None
     if node.static is not None:
         static = types.literal(node.static) if isinstance(node.static, int) else None
@@ -74,10 +91,7 @@ def resolve(typingctx: Any, node: Node, kinds: tuple[types.Type, ...]) -> Resolv
                 sig = None
     if sig is None or not isinstance(sig.args[-1], types.Literal):
         sig = typingctx.resolve_function_type(function, primals, {})
-    kind = sig.return_type
-    if any(isinstance(arg.kind, Variable) for arg in args):
-        kind = _recorded(node, kind)
-    return Resolved(kind, function, sig, args)
+    return function, sig
 
 
 def _present(kind: types.Type) -> types.Type:
@@ -123,8 +137,9 @@ class Value:
 class Writing:
     """Writes a statement of scalars into a function."""
 
-    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, tape: types.Type) -> None:
+    def __init__(self, context: Any, builder: Any, leaves: list[Value], recorded: bool, tape: types.Type, is_crowded: bool) -> None:
         self.context, self.builder, self.leaves, self.recorded = context, builder, leaves, recorded
+        self.is_crowded = is_crowded
         self.second = SecondDerivatives(builder) if isinstance(tape, CurvedTape) else None
         self.directed = isinstance(tape, DirectedTape)
         self.order: list[Value] = []
@@ -208,21 +223,22 @@ class Writing:
         if len(pairs) == 1 and is_number(pairs[0][1], 1):
             return pairs[0][0]
         triplets = [] if self.second is None else self.second.triplets(lambda leaf: leaf.row)
-        return push(self.context, self.builder, tape, pairs, triplets, self.directed)
+        return push(self.context, self.builder, tape, pairs, triplets, self.directed, self.is_crowded)
 
 
 class StatementType(types.Callable, types.Opaque):
     """The type of a statement seen as a function of the tape and the statement's leaves."""
 
-    def __init__(self, tree: Node, firsts: tuple[int, ...]) -> None:
-        self.tree, self.firsts = tree, firsts
+    def __init__(self, tree: Node, firsts: tuple[int, ...], is_crowded: bool = False, known: Known | None = None) -> None:
+        self.tree, self.firsts, self.is_crowded = tree, firsts, is_crowded
+        self.known: Known = {} if known is None else known
         self._types: dict[tuple[types.Type, ...], Resolved] = {}
         self._loops: dict[tuple[tuple[types.Type, ...], Any], Any] = {}
-        super().__init__(f"Statement({tree}, {firsts})")
+        super().__init__(f"Statement({tree}, {firsts}, {is_crowded})")
 
     @property
     def key(self) -> Any:
-        return self.tree, self.firsts
+        return self.tree, self.firsts, self.is_crowded
 
     def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         kinds = tuple(types.unliteral(arg) for arg in args)
@@ -233,11 +249,11 @@ class StatementType(types.Callable, types.Opaque):
                 _target().insert_func_defn([(self._write, self, kinds)])
             sig = types.Dispatcher(self._loops[kinds, model]).get_call_type(context, kinds, {})
             return signature(sig.return_type, *kinds)
-        resolved = resolve(context, self.tree, tuple(_present(kind) for kind in kinds[1:]))
         if kinds not in self._types:
+            resolved = resolve(context, self.tree, tuple(_present(kind) for kind in kinds[1:]), self.known)
             _target().insert_func_defn([(self._write, self, kinds)])
-        self._types[kinds] = resolved
-        return signature(resolved.kind, *kinds)
+            self._types[kinds] = resolved
+        return signature(self._types[kinds].kind, *kinds)
 
     def get_call_signatures(self) -> Any:
         return [], True
@@ -261,7 +277,7 @@ class StatementType(types.Callable, types.Opaque):
         for number, first in enumerate(self.firsts):
             if isinstance(leaves[number].kind, Variable) and isinstance(leaves[first].kind, Variable):
                 leaves[number] = leaves[first]
-        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable), sig.args[0])
+        writing = Writing(context, builder, leaves, isinstance(resolved.kind, Variable), sig.args[0], self.is_crowded)
         root = writing.value(self.tree, resolved)
         if not isinstance(resolved.kind, Variable):
             return root.llvm
@@ -291,8 +307,14 @@ def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
 class Statement:
     """A statement as a value of the IR.
 
-    `firsts` has for each leaf the first one that was read from the same place: if they are numbers, they are one leaf.
+    `firsts` has for each leaf the first one that was read from the same place: if they are numbers, they are one leaf. A statement
+    is crowded if there are many in its function.
     """
 
-    def __init__(self, tree: Node, firsts: tuple[int, ...] = ()) -> None:
-        self._numba_type_ = StatementType(tree, firsts)
+    def __init__(self, tree: Node, firsts: tuple[int, ...] = (), is_crowded: bool = False, known: Known | None = None) -> None:
+        self._numba_type_ = StatementType(tree, firsts, is_crowded, known)
+
+    def crowded(self) -> Statement:
+        """The same among many."""
+        kind = self._numba_type_
+        return Statement(kind.tree, kind.firsts, True, kind.known)

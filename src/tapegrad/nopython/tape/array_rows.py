@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 from numba.np.arrayobj import load_item, make_array, store_item
 
-from tapegrad.nopython.tape.columns import columns, header_of
+from tapegrad.nopython.tape.row_instructions import columns, header_of
 from tapegrad.nopython.tape.row_writing import begun, ended, second_written, write_pair
 from tapegrad.nopython.types.curved_tape import CurvedTape
 from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable

@@ -15,7 +15,8 @@ from tapegrad.nopython.tape.columns import (
     CHANGE_COLUMN,
     FLAG,
     ROWS,
-    _word,
+)
+from tapegrad.nopython.tape.row_instructions import (
     bend,
     close,
     columns,
@@ -25,6 +26,7 @@ from tapegrad.nopython.tape.columns import (
     set_tangent,
     tangent_of,
     unflagged,
+    word_at,
 )
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
 from tapegrad.nopython.types.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
@@ -127,7 +129,7 @@ def second_written(context: Any, builder: Any, tape: types.Type, header: Any, en
             write_pair(builder, tape, header, end, row, ZERO, change)
             end = builder.add(end, I64(1))
     elif isinstance(tape, CurvedTape):
-        owner = builder.add(builder.load(_word(builder, header, ROWS)), I64(1))
+        owner = builder.add(builder.load(word_at(builder, header, ROWS)), I64(1))
         bend(context, builder, header, builder.trunc(owner, I32), [(a, b, second)])
     return end
 

@@ -68,8 +68,7 @@ def fingerprint(function: Any) -> Fingerprint:
     """
     walk = _Walk()
     walk.value(function)
-    for operation in OPERATORS:  # that text has no name for
-        _refuse_templates(operation)
+    _refuse_templates(*OPERATORS)  # that text has no name for
     return Fingerprint("\n".join((_versions(), *walk.parts)), walk.functions)
 
 
@@ -318,10 +317,12 @@ def _registered() -> tuple[frozenset[Any], frozenset[str | None]]:
     return _found[1:]
 
 
-def _refuse_templates(x: Any) -> None:
-    """What packages say that a function is in compiled code is not followed."""
-    if _key(x) in _registered()[0]:
-        raise UnknownError(f"what a package says that {x!r} is")
+def _refuse_templates(*functions: Any) -> None:
+    """What packages say that functions are in compiled code is not followed."""
+    found = _registered()[0]
+    for x in functions:
+        if _key(x) in found:
+            raise UnknownError(f"what a package says that {x!r} is")
 
 
 def _refuse_names(names: frozenset[str]) -> None:
