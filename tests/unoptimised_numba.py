@@ -41,7 +41,7 @@ def _inlined_where_it_must_be(self: Any) -> None:
 
 def _translated_here(self: Any) -> None:
     """Numba's engine takes what is in its cache of machine code."""
-    if self._object_caching_enabled and not self._compiled:
+    if self._object_caching_enabled and not self._compiled and self._compiled_object is None:  # else it was kept on disk
         self._set_compiled_object(_machine(self._codegen).emit_object(self._final_module))
     _finalize(self)
 
