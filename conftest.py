@@ -24,6 +24,7 @@ def _names_of_doctests(doctest_namespace: dict[str, Any]) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the stress suite at its full sizes and print its table")
     parser.addoption("--case", default="", help="of tests that go through many cases, only those with these words in their names")
+    parser.addoption("--each", action="store_true", help="make an item of every case of such tests")
     parser.addoption("--fuzz-seconds", default="120", help="how long the long form of the stress suite makes random programs")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fresh_processes import PACKAGE, environment
 from hypothesis import HealthCheck, settings
-from many_cases import only
+from many_cases import apart, only
 
 import tapegrad as tg
 from tapegrad.kernels import library
@@ -22,6 +22,7 @@ settings.load_profile("tapegrad")
 
 def pytest_configure(config: pytest.Config) -> None:
     only(config.getoption("--case"))
+    apart(config.getoption("--each"))
 
 
 # Files that take longest. They are begun first: with one of them last, one worker would wait for the other.

@@ -1,7 +1,7 @@
 """Tests that go through many cases: one item of pytest each, since collecting and reporting takes longer than most cases do.
 
 A failure does not hide those after it: all are raised together, each with the name of its case.
-`pytest --case WORDS` runs the cases alone whose names have the words in them.
+`pytest --case WORDS` runs the cases alone whose names have the words in them; `pytest --each` makes an item of every case.
 """
 
 from __future__ import annotations
@@ -15,15 +15,22 @@ import pytest
 
 import tapegrad as tg
 
-__all__ = ["each", "only"]
+__all__ = ["apart", "each", "only"]
 
 _only = ""
+_apart = False
 
 
 def only(words: str) -> None:
     """Leave out the cases without these words in their names."""
     global _only
     _only = words
+
+
+def apart(wanted: bool) -> None:
+    """Make an item of every case in the modules that are imported from now on."""
+    global _apart
+    _apart = wanted
 
 
 def _name(k: int, value: Any) -> str:
@@ -53,6 +60,8 @@ def each(
         names = [_name(k, value) for k, value in enumerate(values)]
     else:
         names = [str(ids(value)) for value in values] if callable(ids) else list(ids)
+    if _apart:
+        return pytest.mark.parametrize(arguments, values, ids=names)
     keys = (arguments,) if isinstance(arguments, str) else arguments
     rows = [(value,) if isinstance(arguments, str) else value for value in values]
     own = [(name, dict(zip(keys, row, strict=True))) for name, row in zip(names, rows, strict=True)]

@@ -33,7 +33,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Of every test, how it ended with PyTorch in the place of tapegrad."""
     report = tmp_path_factory.mktemp("oracle") / "report.xml"
     files = [str(next(TESTS.rglob(f"{name}.py"))) for name in FILES]
-    options = ["-k", f"not ({OWN})", "-q", "-W", "ignore", "-p", "no:cacheprovider", "--tb=no", f"--junit-xml={report}"]
+    options = ["-k", f"not ({OWN})", "-q", "-W", "ignore", "--each", "-p", "no:cacheprovider", "--tb=no", f"--junit-xml={report}"]
     # The shim asks this variable whether a test runs.
     environment = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     environment["PYTHONPATH"] = os.pathsep.join([str(HERE / "pytorch_as_tapegrad"), os.environ.get("PYTHONPATH", "")])
