@@ -47,8 +47,8 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     --------
     >>> tg.gradient(tg.tensor([1.0, 4.0, 9.0, 16.0]))
     (tensor([3., 4., 6., 7.]),)
-    >>> tg.gradient(tg.tensor([1.0, 4.0, 16.0]), spacing=(tg.tensor([1.0, 2.0, 4.0]),), edge_order=2)
-    (tensor([2., 4., 8.]),)
+    >>> tg.gradient(tg.tensor([1.0, 4.0, 9.0, 16.0]), spacing=0.5)
+    (tensor([ 6.,  8., 12., 14.]),)
     """
     data = array_of(input)
     if data.dtype == np.uint8:
