@@ -25,6 +25,32 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 }
 
 
+class OfThePast:
+    """What a library hands on that knows the first version of DLPack only."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, **newer: Any) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_a_library_that_knows_no_memory_to_be_read_only_gets_a_copy() -> None:
+    def f(x: Any) -> Any:
+        c = np.ones_like(x)
+        y = c * x
+        array_of_theirs = np.from_dlpack(OfThePast(c))
+        assert array_of_theirs.tolist() == [1.0, 1.0]
+        if array_of_theirs.flags.writeable:
+            array_of_theirs[...] = 7.0
+        return y.sum()
+
+    assert tg.grad(f)(np.array([2.0, 3.0])).tolist() == [1.0, 1.0]
+
+
 @each("way", TAKEN)
 def test_a_constant_that_numpy_got_hold_of_cannot_be_written_unseen(way: str) -> None:
     def f(x: Any) -> Any:

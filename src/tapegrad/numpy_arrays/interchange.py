@@ -60,12 +60,13 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """The memory as a capsule for other libraries, to be read only.
+    """The memory as a capsule for other libraries, to be read only; a copy where the version of the protocol cannot say that.
 
     Raises
     ------
     BufferError
-        If the array is being differentiated: there is no derivative by what another library makes of it.
+        If the array is being differentiated: there is no derivative by what another library makes of it. Or if a copy is needed and
+        forbidden.
     """
     if x._row and is_recording():
         raise BufferError(
@@ -73,7 +74,10 @@ def dlpack(
             "write tg.stop_gradient(x) where its values are meant"
         )
     options: Any = {"dl_device": dl_device, "copy": copy, "max_version": max_version}
-    return as_numpys(x).__dlpack__(stream=stream, **options)
+    array = as_numpys(x)
+    if copy is not False and (max_version is None or max_version[0] < 1):
+        array = array.copy()
+    return array.__dlpack__(stream=stream, **options)
 
 
 def dlpack_device(x: Array) -> tuple[int, int]:
