@@ -100,3 +100,17 @@ def test_a_function_with_another_value_each_time_is_refused_with_what_to_write()
 
     with pytest.raises(RuntimeError, match=r"modified by an inplace operation.*y = np\.exp\(x\)\.copy\(\)"):
         tg.grad(f)(X)
+
+
+def test_method_that_overwrites_is_called_twice_only_once() -> None:
+    class Model:
+        calls = 0
+
+        def loss(self, x: Any) -> Any:
+            self.calls += 1
+            return overwriting(x)
+
+    model = Model()
+    for _ in range(3):
+        tg.grad(model.loss)(X)
+    assert model.calls == 4

@@ -16,7 +16,7 @@ from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
 
-__all__ = ["NEEDING_COPIES", "call", "refuse_written"]
+__all__ = ["NEEDING_COPIES", "call", "refuse_written", "written_as"]
 
 ndarray = np.ndarray
 # Functions that overwrite what their derivative needs (`overwritten_values.py`).
@@ -111,9 +111,14 @@ def call(
     return made
 
 
+def written_as(function: Any) -> Any:
+    """What a bound method, which is another object each time, was made from; other functions as they are."""
+    return getattr(function, "__func__", function)
+
+
 def _is_in(function: Any, known: weakref.WeakSet[Any]) -> bool:
     try:
-        return function in known
+        return written_as(function) in known
     except TypeError:  # without a hash
         return False
 
