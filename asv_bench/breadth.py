@@ -3,7 +3,7 @@
 ``python asv_bench/breadth.py [--size 8 | 1000 | 100000] [--rounds N] [--only text]`` measures all operations that the tests have a
 case of, and idioms that scripts are made of. The libraries are processes of their own, with one thread each, that take turns in
 every round; a figure is the median of processor times. Where PyTorch is not installed, its columns are empty. An operation whose
-values differ is marked.
+values differ is marked. A case that cannot be made larger is measured at its own point, listed behind the others, and not counted.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import statistics
 from typing import Any, NamedTuple
 
 from benchmarks import breadth_operations
-from benchmarks.breadth_operations import POINTS
+from benchmarks.breadth_operations import POINTS, SCRIPT
 from benchmarks.worker_process import Worker
 
 SAMPLE = 0.004  # seconds; shorter calls are repeated
+OTHER_VALUES = "other values"
 
 
 class Line(NamedTuple):
@@ -29,6 +30,7 @@ class Line(NamedTuple):
     ours: float
     theirs: float  # nan where there is none
     remark: str
+    small: bool  # whether it is measured at a case's own point instead of one of the size
 
     @property
     def ratio(self) -> float:
@@ -50,7 +52,7 @@ def main() -> None:
     lines = []
     for number, (group, name) in enumerate(workers["tapegrad"].names):
         if options.only in f"{group}: {name}":
-            line = measured(workers, number, group, name, options.rounds)
+            line = measured(workers, number, (group, name), options)
             if line is not None:
                 lines.append(line)
     for worker in workers.values():
@@ -58,33 +60,42 @@ def main() -> None:
     table(lines)
 
 
-def measured(workers: dict[str, Worker], number: int, group: str, name: str, rounds: int) -> Line | None:
+def measured(workers: dict[str, Worker], number: int, names: tuple[str, str], options: argparse.Namespace) -> Line | None:
     """One operation in all processes; None if there is nothing to differentiate."""
-    present, remark = [], ""
-    for point in range(POINTS):  # the first one where all libraries find the same
-        ours = workers["tapegrad"].prepare(number, point)
-        if "error" in ours:
+    kinds: dict[str, int] = {}  # the first point of each kind, by what is to be remarked on it
+    for point in range(POINTS):
+        found = {library: worker.prepare(number, point) for library, worker in workers.items()}
+        if "error" in found["tapegrad"]:
             continue
-        present, remark = ["tapegrad"], ""
-        for library in workers.keys() - {"tapegrad"}:
-            theirs = workers[library].prepare(number, point)
-            if "error" in theirs:
-                remark = f"not in PyTorch: {theirs['error']}"[:60]
-                continue
-            present.append(library)
-            remark = "" if agree(ours["found"], theirs["found"]) else "other values"
-        if not remark and all(math.isfinite(float(x)) for x in ours["found"]):
+        remark = compared(found)
+        if not remark and not all(math.isfinite(float(x)) for x in found["tapegrad"]["found"]):
+            remark = "not finite"
+        kinds.setdefault(remark, point)
+        if not remark:
             break
-    if not present:
+    if not kinds:
         return None
+    remark, point = min(kinds.items(), key=lambda kind: (kind[0] != "", kind[0] != "not finite", kind[0] != OTHER_VALUES, kind[1]))
+    present = [library for library, worker in workers.items() if "error" not in worker.prepare(number, point)]
     calls = {library: max(1, round(SAMPLE / workers[library].seconds(1))) for library in present}
     calls = {library: max(1, round(SAMPLE / workers[library].seconds(min(count, 20)))) for library, count in calls.items()}
     taken: dict[str, list[float]] = {library: [] for library in present}
-    for _ in range(rounds):
+    for _ in range(options.rounds):
         for library in present:
             taken[library].append(workers[library].seconds(calls[library]))
     medians = {library: statistics.median(times) for library, times in taken.items()}
-    return Line(group, name, medians["tapegrad"], medians.get("torch", math.nan), remark)
+    small = options.size > SCRIPT and point == POINTS - 1
+    return Line(*names, medians["tapegrad"], medians.get("torch", math.nan), remark, small)
+
+
+def compared(found: dict[str, dict[str, Any]]) -> str:
+    """What is to be remarked on answers of all libraries at one point."""
+    for answer in found.values():
+        if "error" in answer:
+            return f"not in PyTorch: {answer['error']}"[:60]
+        if not agree(found["tapegrad"]["found"], answer["found"]):
+            return OTHER_VALUES
+    return ""
 
 
 def agree(some: list[str], others: list[str]) -> bool:
@@ -94,19 +105,22 @@ def agree(some: list[str], others: list[str]) -> bool:
 
 
 def table(lines: list[Line]) -> None:
-    """Operations with a ratio, from the worst; then those without; then groups."""
+    """Operations with a ratio, from the worst; then those without, and those that were not made larger; then groups."""
     with_ratio = sorted((line for line in lines if line.theirs == line.theirs), key=lambda line: line.ratio)
+    of_size = [line for line in with_ratio if not line.small]
+    small = [line for line in with_ratio if line.small]
     rest = sorted((line for line in lines if line.theirs != line.theirs), key=lambda line: -line.ours)
     print(f"{'operation':58} {'tapegrad µs':>12} {'PyTorch µs':>11} {'ratio':>6}")
-    for line in (*with_ratio, *rest):
+    for line in (*of_size, *small, *rest):
         cells = f"{line.theirs * 1e6:11.1f} {line.ratio:6.2f}" if line.theirs == line.theirs else f"{'-':>11} {'-':>6}"
-        print(f"{line.group + ': ' + line.name:58} {line.ours * 1e6:12.1f} {cells}  {line.remark}".rstrip())
+        remark = ", ".join(part for part in ("at its own point" if line.small else "", line.remark) if part)
+        print(f"{line.group + ': ' + line.name:58} {line.ours * 1e6:12.1f} {cells}  {remark}".rstrip())
     print()
     print(f"{'group':14} {'operations':>10} {'below 1':>8} {'worst':>6} {'median':>7} {'geometric mean':>15}")
     groups: dict[str, list[Any]] = {}
-    for line in with_ratio:
+    for line in of_size:
         groups.setdefault(line.group, []).append(line.ratio)
-    for name, ratios in (*sorted(groups.items()), ("all", [line.ratio for line in with_ratio])):
+    for name, ratios in (*sorted(groups.items()), ("all", [line.ratio for line in of_size])):
         if ratios:
             below = sum(ratio < 1.0 for ratio in ratios)
             figures = f"{min(ratios):6.2f} {statistics.median(ratios):7.2f} {statistics.geometric_mean(ratios):15.2f}"

@@ -17,7 +17,7 @@ from .workloads import Step, load
 
 TESTS = Path(__file__).parents[2] / "tests"
 SCRIPT = 8  # elements of a vector, and rows and columns of a matrix, in an optimisation script
-POINTS = 3  # ways to make larger points of a case's own; the last one is that itself
+POINTS = 4  # ways to make larger points of a case's own; the last one is that itself
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -136,12 +136,32 @@ def _total(t: Any) -> float:
 
 
 def enlarged(arrays: Arrays, size: int, point: int) -> Arrays:
-    """A case's point with more elements: drawn from where its own are, of square blocks, or as it is."""
+    """A case's point with more elements: drawn from where its own are, of square blocks, all stretched alike, or as it is.
+
+    Raises
+    ------
+    ValueError
+        If it should be larger than in a script, and this way leaves it as it is.
+    """
     if point == POINTS - 1:
         return arrays
-    drawn = point == 0
     rng = np.random.default_rng(5)
-    return tuple(_drawn(a, size, rng) if drawn or a.ndim != 2 or a.shape[0] != a.shape[1] else _blocks(a, size) for a in arrays)
+    if point == 2:
+        factor = _factor(arrays, size)
+        made = tuple(_of_shape(a, tuple(round(n * factor) if n > 1 else n for n in a.shape), rng) for a in arrays)
+    else:
+        blocks = [point == 1 and a.ndim == 2 and a.shape[0] == a.shape[1] for a in arrays]
+        made = tuple(_blocks(a, size) if square else _drawn(a, size, rng) for a, square in zip(arrays, blocks, strict=True))
+    if size > SCRIPT and all(a.shape == b.shape for a, b in zip(arrays, made, strict=True)):
+        raise ValueError("arrays that cannot be made larger in this way")
+    return made
+
+
+def _factor(arrays: Arrays, size: int) -> float:
+    """By which all dimensions are stretched, so that those that belong together still do."""
+    largest = max(arrays, key=np.size, default=np.empty(0))
+    free = sum(n > 1 for n in largest.shape)
+    return float(max(1.0, (size / largest.size) ** (1 / free))) if free else 1.0
 
 
 def _extent(rank: int, size: int) -> int:
@@ -152,7 +172,10 @@ def _extent(rank: int, size: int) -> int:
 
 def _drawn(array: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     extent = _extent(array.ndim, size) if array.ndim else 0
-    shape = tuple(extent if n > 1 and extent else n for n in array.shape)
+    return _of_shape(array, tuple(extent if n > 1 and extent else n for n in array.shape), rng)
+
+
+def _of_shape(array: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     if array.dtype.kind != "f":
         return np.resize(array, shape)
     if shape == array.shape:

@@ -7,14 +7,15 @@ outputs without a gradient are known from those whose gradient is zero.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import Argument, Record, arguments_of, as_float, object_at, opcode_of
-from tapegrad.autograd.messages import explain, saved_record_of
-from tapegrad.autograd.nodes import leaf_at, node_at
+from tapegrad.autograd.decoded_rows import Argument, arguments_of, as_float, object_at, opcode_of, reference_in
+from tapegrad.autograd.messages import explain, saved_words_of
+from tapegrad.autograd.nodes import leaf_at
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.autograd.user_code import call_nested
 from tapegrad.engine import layout as at
@@ -44,6 +45,7 @@ class State:
         "attributes",
         "dirty",
         "kind",
+        "link",
         "materialize",
         "needs",
         "outputs",
@@ -55,10 +57,11 @@ class State:
 
     def __init__(self, kind: type[FunctionCtx], args: Sequence[Any]) -> None:
         self.kind = kind
+        self.link: weakref.ref[FunctionCtx] | None = None  # to the `ctx` that is bound to the row
         self.attributes: dict[str, Any] = {}
         self.arguments = len(args)
-        self.positions = tuple(k for k, a in enumerate(args) if isinstance(a, Tensor))  # of the tensors among the arguments
-        self.needs = tuple(isinstance(a, Tensor) and a._row != 0 for a in args)
+        self.positions = tuple([k for k, a in enumerate(args) if isinstance(a, Tensor)])  # of the tensors among the arguments
+        self.needs = tuple([isinstance(a, Tensor) and a._row != 0 for a in args])
         self.materialize = True
         self.outputs: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []  # None for what is not a tensor
         self.saved: list[tuple[int, int, int] | None] = []  # what each was, its number, and the argument of the row that keeps it
@@ -73,9 +76,14 @@ class FunctionRow(Payload):
     __slots__ = ()
     runs_itself = True
 
-    def new_node(self) -> FunctionCtx:
-        """The `ctx`, without its row."""
-        return new_ctx(self.attrs)
+    def node_at(self, slot: int) -> FunctionCtx:
+        """The `ctx`: what it shows is kept by the row, so nobody need keep it."""
+        own: State = self.attrs
+        ctx = None if own.link is None else own.link()
+        if ctx is None or TAPE.slot(ctx._row) != slot:
+            ctx = new_ctx(own)
+            bind(ctx, slot)
+        return ctx
 
     def contributions(
         self, state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]
@@ -90,8 +98,7 @@ class FunctionRow(Payload):
                 make(np.zeros(*kind), 0) if g is None and kind is not None else g
                 for g, kind in zip(gradients, own.outputs, strict=True)
             ]
-        ctx: Any = node_at(slot)
-        results = call_nested(ctx.apply, *gradients)
+        results = call_nested(self.node_at(slot).apply, *gradients)
         return self._checked(arguments_of(slot), results, wanted)
 
     def _checked(
@@ -108,12 +115,12 @@ class FunctionRow(Payload):
                 "backward returns one for each argument of forward, None for those that are no tensors"
             )
         found = []
-        numbers = {position: k for k, position in enumerate(own.positions)}
+        positions = own.positions
         for position, result in enumerate(given):
             if result is None:
                 continue
-            k = numbers.get(position)
-            if k is None:
+            k = position if len(positions) == len(given) else positions.index(position) if position in positions else -1
+            if k < 0:
                 raise RuntimeError(
                     f"function {name} returned a gradient different than None at position {position + 1}, "
                     "but the corresponding forward input was not a Variable"
@@ -128,7 +135,8 @@ class FunctionRow(Payload):
         return found
 
     def _fit(self, result: Tensor, k: int) -> Tensor:
-        shape, own = self.shapes[k], np.shape(result._data)
+        shape, data = self.shapes[k], result._data
+        own = () if type(data) is float else data.shape
         if own != shape:
             aligned = own[len(own) - len(shape) :] if shape else ()
             if len(own) < len(shape) or any(n not in (1, m) for n, m in zip(shape, aligned, strict=True)):
@@ -137,7 +145,8 @@ class FunctionRow(Payload):
                     f"compatible with {list(shape)}"
                 )
             result = sum_to(result, shape)
-        return cast(result, self.dtypes[k])
+        dtype = self.dtypes[k]
+        return result if type(data) is np.ndarray and data.dtype == dtype else cast(result, dtype)
 
 
 class OutputRow(Payload):
@@ -165,6 +174,12 @@ def new_ctx(state: State) -> FunctionCtx:
     ctx._row, ctx._owner, ctx._state = 0, None, state
     ctx.__dict__ = state.attributes
     return ctx
+
+
+def bind(ctx: FunctionCtx, slot: int) -> None:
+    """Make a `ctx` the view of a row."""
+    ctx._row = TAPE.new_handle(slot)
+    ctx._state.link = weakref.ref(ctx)
 
 
 def record_function(op: Structural, state: State, inputs: list[Tensor], outputs: Sequence[Any], value: Any) -> int:
@@ -203,7 +218,7 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
         else:
             state.saved.append((OTHER, 0, len(inputs) + len(extra)))
             extra.append(t)
-    check_saved(t for t in state.to_save if t is not None)
+    check_saved([t for t in state.to_save if t is not None])
     packer = current_packer() if TAPE.packers else None
     if packer is not None:
         kept, extra = set(), [make(_pack(state, packer, inputs, extra), 0)]
@@ -223,7 +238,10 @@ def _pack(state: State, packer: Packer, inputs: list[Tensor], extra: list[Tensor
 
 
 def _place(t: Tensor, among: Sequence[Any]) -> int:
-    return next((k for k, other in enumerate(among) if other is t), -1)
+    for k, other in enumerate(among):
+        if other is t:
+            return k
+    return -1
 
 
 def record_output(node: Tensor, number: int, count: int, value: Any) -> int:
@@ -243,16 +261,16 @@ def saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
     """
     with TAPE.claim():
         slot = TAPE.slot(handle)
-        record = saved_record_of(slot)
+        words = saved_words_of(slot)
         found: list[Tensor | None] = []
         for entry in state.saved:
             if entry is None:
                 found.append(None)
                 continue
             kind, number, k = entry
-            data = unpack(object_at(record.arguments[-1].saved)[-1 - k]) if k < 0 else _saved(record, slot, k)
+            data = unpack(object_at(words[_last(words)])[-1 - k]) if k < 0 else _saved(words, slot, k)
             if kind == INPUT:
-                found.append(_input(record.arguments[number].slot, data))
+                found.append(_input(reference_in(words[at.ARGUMENTS + 2 * number]), data))
             elif kind == OUTPUT and len(state.outputs) == 1:
                 found.append(make(data, TAPE.new_handle(slot)))
             elif kind == OUTPUT and is_recording():
@@ -263,14 +281,19 @@ def saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
         return tuple(found)
 
 
-def _saved(record: Record, slot: int, k: int) -> Any:
-    argument = record.arguments[k]
-    if argument.kind != at.ARRAY:
-        return as_float(argument.saved)
-    data = object_at(argument.saved)
-    serial = int(TAPE.columns["side"][int(TAPE.columns["first"][slot]) + at.SERIAL])
+def _last(words: list[int]) -> int:
+    """The place of what the last argument saved."""
+    return at.ARGUMENTS + 2 * (words[at.NAME] >> 32) - 1
+
+
+def _saved(words: list[int], slot: int, k: int) -> Any:
+    place = at.ARGUMENTS + 2 * k
+    saved = words[place + 1]
+    if words[place] >> 32 != at.ARRAY:
+        return as_float(saved)
+    data = object_at(saved)
     counter = TAPE.versions.get(owner_of(data))
-    if counter is not None and counter.before(serial) != counter.count:
+    if counter is not None and counter.before(words[at.SERIAL]) != counter.count:
         raise explain(at.STALE_ROW, slot)
     return data
 

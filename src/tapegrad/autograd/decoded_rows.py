@@ -22,13 +22,15 @@ __all__ = [
     "origin",
     "payload_at",
     "record_of",
+    "reference_in",
     "shape_of",
+    "words_at",
 ]
 
 _WORD, _FLOAT = struct.Struct("q"), struct.Struct("d")
 _FLOAT64 = np.dtype(np.float64)
 (_ONE,) = _WORD.unpack(_FLOAT.pack(1.0))
-ARGUMENTS = at.ARGUMENTS
+ARGUMENTS, DTYPE, NAME, PAYLOAD, WIDE = at.ARGUMENTS, at.DTYPE, at.NAME, at.PAYLOAD, at.WIDE
 assert (at.LENGTH, at.NAME, at.PAYLOAD, at.DTYPE, at.RESULT, at.SCALE, ARGUMENTS) == (0, 1, 3, 5, 6, 7, 8)
 _new: Any = tuple.__new__  # a named tuple by its own class takes twice as long
 _FLOAT_TYPES: dict[int, np.dtype[Any]] = {at.FLOAT64: np.dtype(np.float64), at.FLOAT32: np.dtype(np.float32)}
@@ -58,7 +60,7 @@ class Record(NamedTuple):
 def opcode_of(slot: int) -> tuple[int, bool]:
     """Opcode and whether the row is wide."""
     code = TAPE.columns["opcode"].item(slot)
-    return code & ~at.WIDE, code >= at.WIDE
+    return code & ~WIDE, code >= WIDE
 
 
 def object_at(address: int) -> Any:
@@ -69,14 +71,25 @@ def object_at(address: int) -> Any:
 def payload_at(slot: int) -> Any:
     """The payload of a leaf or host row, without decoding the rest."""
     columns = TAPE.columns
-    return PyObj_FromPtr(int(columns["side"][int(columns["first"][slot]) + at.PAYLOAD]))
+    return PyObj_FromPtr(columns["side"].item(columns["first"].item(slot) + PAYLOAD))
+
+
+def words_at(slot: int) -> list[int]:
+    """The record of a wide row, as words."""
+    columns = TAPE.columns
+    start, side = columns["first"].item(slot), columns["side"]
+    words: list[int] = side[start : start + side.item(start)].tolist()
+    return words
+
+
+def reference_in(word: int) -> int:
+    """The slot that an argument's first word refers to, -1 if untracked."""
+    return ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000
 
 
 def record_of(slot: int) -> Record:
     """The record of a wide row, decoded."""
-    columns = TAPE.columns
-    start, side = columns["first"].item(slot), columns["side"]
-    words = side[start : start + side.item(start)].tolist()
+    words = words_at(slot)
     _, name, _, payload, _, form, result, scale = words[:ARGUMENTS]
     dimensions = ARGUMENTS + 2 * (name >> 32)
     extra = dimensions + (form >> 8)
@@ -136,13 +149,13 @@ def origin(slot: int) -> int:
 def shape_of(slot: int) -> tuple[int, ...]:
     """Shape of a row's result, without decoding the rest: a third of the time."""
     columns = TAPE.columns
-    if not columns["opcode"].item(slot) & at.WIDE:
+    if not columns["opcode"].item(slot) & WIDE:
         return ()
     side, start = columns["side"], columns["first"].item(slot)
-    rank = side.item(start + at.DTYPE) >> 8
+    rank = side.item(start + DTYPE) >> 8
     if not rank:
         return ()
-    dimensions = start + at.ARGUMENTS + 2 * (side.item(start + at.NAME) >> 32)
+    dimensions = start + ARGUMENTS + 2 * (side.item(start + NAME) >> 32)
     return tuple(side[dimensions : dimensions + rank].tolist())
 
 

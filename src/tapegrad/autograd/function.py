@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tapegrad.autograd.custom_rows import State, new_ctx, record_function, record_output, saved_tensors
-from tapegrad.autograd.nodes import Node, adopt
+from tapegrad.autograd.custom_rows import State, bind, new_ctx, record_function, record_output, saved_tensors
+from tapegrad.autograd.nodes import Node
 from tapegrad.engine.layout import CLOCK
 from tapegrad.ops.in_place import replace
 from tapegrad.ops.views import alias, version_of, view
@@ -20,6 +21,8 @@ from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.tensor import FLOATS, Tensor, is_leaf, is_recording, make, meta_of
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
+
+_FLOAT64 = np.dtype(np.float64)
 
 
 class FunctionCtx(Node):
@@ -177,8 +180,10 @@ class Function:
         else:
             output = without_recording(cls.forward, ctx, *args)
         outputs = output if isinstance(output, tuple) else (output,)
+        held = weakref.ref(ctx)
+        del ctx  # few keep it; the row makes another one when it is asked for
         try:
-            made = _record(cls._op, ctx, args, outputs)
+            made = _record(cls._op, state, held, args, outputs)
         finally:
             state.to_save = state.dirty = state.untracked = ()
         return made if isinstance(output, tuple) else made[0]
@@ -198,19 +203,27 @@ class Function:
         return tuple(bound.args if separate else bound.args[1:])
 
 
-def _dtype(t: Tensor) -> np.dtype[Any]:
-    return np.dtype(np.float64) if type(t._data) is float else t._data.dtype
+def _kind(o: Any) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Shape and dtype of a tensor, None for anything else."""
+    if not isinstance(o, Tensor):
+        return None
+    data = o._data
+    return ((), _FLOAT64) if type(data) is float else (data.shape, data.dtype)
 
 
 def _is_in(t: Any, among: tuple[Any, ...]) -> bool:
-    return any(other is t for other in among)
+    for other in among:  # noqa: SIM110 - a generator takes three times as long
+        if other is t:
+            return True
+    return False
 
 
-def _record(op: Structural, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The outputs as they are handed out, and the rows for them."""
-    state = ctx._state
+def _record(
+    op: Structural, state: State, held: weakref.ref[FunctionCtx], args: tuple[Any, ...], outputs: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The outputs as they are handed out, and the rows for them. The `ctx` is bound to its row if somebody holds it."""
     inputs = [args[k] for k in state.positions]
-    tracked = any(state.needs) and is_recording()
+    tracked = True in state.needs and is_recording()
     for t in state.dirty:
         if not _is_in(t, outputs):
             raise RuntimeError(
@@ -222,15 +235,17 @@ def _record(op: Structural, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tu
         if not isinstance(t._data, float):
             TAPE.note_written(t._data)
         version_of(t).note(int(TAPE.header[CLOCK]))
-    state.outputs = [(np.shape(o._data), _dtype(o)) if isinstance(o, Tensor) else None for o in outputs]
-    state.untracked += tuple(o for o in outputs if isinstance(o, Tensor) and _dtype(o) not in FLOATS)
-    leaving = [k for k, o in enumerate(outputs) if isinstance(o, Tensor) and not _is_in(o, state.untracked)]
+    state.outputs = [_kind(o) for o in outputs]
+    state.untracked += tuple([o for o, kind in zip(outputs, state.outputs, strict=True) if kind and kind[1] not in FLOATS])
+    leaving = [k for k, kind in enumerate(state.outputs) if kind and not _is_in(outputs[k], state.untracked)]
     if not tracked or not leaving:
         return tuple(_untracked(o, inputs, state, tracked) if isinstance(o, Tensor) else o for o in outputs)
     only = outputs[0] if len(outputs) == 1 else None
     node = make(0.0, record_function(op, state, inputs, outputs, 0.0 if only is None else only._data))
-    with TAPE.claim():  # a further handle may need room, and the row must not move while room is made
-        adopt(ctx, TAPE.slot(node._row))
+    ctx = held()
+    if ctx is not None:
+        with TAPE.claim():  # a further handle may need room, and the row must not move while room is made
+            bind(ctx, TAPE.slot(node._row))
     made = []
     for number, o in enumerate(outputs):
         if number not in leaving:

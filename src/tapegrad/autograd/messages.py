@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tapegrad.autograd.decoded_rows import Record, name_of, object_at, opcode_of, record_of
+from tapegrad.autograd.decoded_rows import Record, name_of, object_at, opcode_of, record_of, words_at
 from tapegrad.engine import layout as at
 from tapegrad.errors import OverwrittenError
 from tapegrad.frames import is_inside_driver
 from tapegrad.tape.tape import TAPE, owner_of
 
-__all__ = ["explain", "saved_record_of"]
+__all__ = ["explain", "saved_record_of", "saved_words_of"]
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
@@ -64,7 +64,24 @@ def saved_record_of(slot: int) -> Record:
         If another pass has freed the row meanwhile.
     """
     record = record_of(slot)
-    # Looked at after reading: what a claimed tape frees from now on stays alive.
-    if TAPE.columns["flags"][slot] & at.FREED:
-        raise explain(at.FREED_ROW, slot)
+    _check_present(slot)
     return record
+
+
+def saved_words_of(slot: int) -> list[int]:
+    """The same as words, which take a third of the time.
+
+    Raises
+    ------
+    RuntimeError
+        If another pass has freed the row meanwhile.
+    """
+    words = words_at(slot)
+    _check_present(slot)
+    return words
+
+
+def _check_present(slot: int) -> None:
+    # Looked at after reading: what a claimed tape frees from now on stays alive.
+    if TAPE.columns["flags"].item(slot) & at.FREED:
+        raise explain(at.FREED_ROW, slot)

@@ -20,7 +20,6 @@ from tapegrad.tensors.tensor import LeafLink, Tensor, make, meta_of
 
 __all__ = [
     "Node",
-    "adopt",
     "leaf_at",
     "node_at",
     "node_of",
@@ -192,28 +191,23 @@ def _pieces(slot: int) -> list[int]:
 def node_at(slot: int) -> Node:
     """The node of a row; the same object while somebody holds one."""
     slot = _shared(slot)
+    if opcode_of(slot)[0] == at.HOST:
+        payload: Payload = payload_at(slot)
+        own: Node | None = payload.node_at(slot)
+        if own is not None:
+            return own
     link = _nodes.get(slot)
     node = link() if link is not None else None
     if node is not None and TAPE.slot(node._row) == slot:  # it may have been made for a row that is gone
         return node
-    node = None
-    if opcode_of(slot)[0] == at.HOST:
-        payload: Payload = payload_at(slot)
-        node = payload.new_node()
-    if node is None:
-        node = object.__new__(_class(name_of(slot)))
-        node._row, node._owner = 0, None
-    adopt(node, slot)
+    node = object.__new__(_class(name_of(slot)))
+    node._row, node._owner = 0, None
+    node._row = TAPE.new_handle(slot)
+    _nodes.set(slot, weakref.ref(node))
     if isinstance(node, AccumulateGrad):
         node.variable = leaf_at(slot)
         node._owner = weakref.ref(node.variable)
     return node
-
-
-def adopt(node: Node, slot: int) -> None:
-    """Make a node the view of a row."""
-    node._row = TAPE.new_handle(slot)
-    _nodes.set(slot, weakref.ref(node))
 
 
 def leaf_at(slot: int) -> Tensor:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.decoded_rows import arguments_of, as_float, shape_of
-from tapegrad.autograd.messages import explain
+from tapegrad.autograd.decoded_rows import arguments_of, as_float, reference_in, shape_of
+from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.pass_state import Finished
 from tapegrad.autograd.plain_context import PlainContext, new_context
 from tapegrad.autograd.sweep_memory import Sweep, wrong_shape
@@ -23,7 +23,7 @@ from tapegrad.tensors.tensor import FLOATS, Tensor, make
 __all__ = ["after_odd_cotangent", "resume", "run", "through_vjps"]
 
 _ADDRESS = TAPE.address
-FREED, ARGUMENTS, VJP_DUE, ODD_COTANGENT = at.FREED, at.ARGUMENTS, at.VJP_DUE, at.ODD_COTANGENT
+ARGUMENTS, VJP_DUE, ODD_COTANGENT = at.ARGUMENTS, at.VJP_DUE, at.ODD_COTANGENT
 SCALAR, VECTOR = at.FLOAT64, at.FLOAT64 | 1 << 8  # the words of results without and with one dimension
 
 
@@ -79,29 +79,27 @@ def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.nda
 
 def _host(state: Sweep, slot: int) -> None:
     """The step of a row whose derivative is Python. Its record is read word by word: decoding it all took a tenth longer."""
-    columns = TAPE.columns
-    side = columns["side"]
-    start = int(columns["first"][slot])
-    words = side[start : start + int(side[start])].tolist()
-    if columns["flags"][slot] & FREED:  # looked at after reading: what a claimed tape frees from now on stays alive
-        raise explain(at.FREED_ROW, slot)
+    words = saved_words_of(slot)
     payload: Payload = PyObj_FromPtr(words[at.PAYLOAD])
-    if payload.runs_itself:
-        _host_itself(state, slot, payload)
-        return
     form, size = words[at.DTYPE], words[at.SIZE]
     dimensions = ARGUMENTS + 2 * (words[at.NAME] >> 32)
-    place, bar, result = state.offsets[slot] >> 2, state.bar, None
+    place, bar, result = state.offsets.item(slot) >> 2, state.bar, None
     # Nothing here is tracked, so whether the thread records makes no difference.
     if form == SCALAR:
         g = make(bar.item(place), 0)
-        result = make(columns["value"].item(slot), 0)
+        result = make(TAPE.columns["value"].item(slot), 0)
     elif form & 255 == at.FLOAT64:
         flat = bar[place : place + size]
         g = make(flat if form == VECTOR else flat.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
     else:
         singles = bar[place : place + (size + 1) // 2].view(np.float32)[:size]
         g = make(singles.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
+    if payload.runs_itself:  # custom functions, packed values
+        own = g._data
+        g = g if type(own) is float else make(own.copy(), 0)  # it may be kept
+        for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
+            state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)
+        return
     if words[at.RESULT]:
         result = make(PyObj_FromPtr(words[at.RESULT]), 0)
     slots: list[int] = []
@@ -109,7 +107,7 @@ def _host(state: Sweep, slot: int) -> None:
     for k in range(ARGUMENTS, dimensions, 2):
         word = words[k]
         kind = word >> 32
-        slots.append(((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000)
+        slots.append(reference_in(word))
         if kind == at.ARRAY:
             values.append(make(PyObj_FromPtr(words[k + 1]), 0))
         else:
@@ -139,11 +137,3 @@ def _add(
             fits = data.shape == expected
         if not fits or TAPE.add_to_adjoint(_ADDRESS, state.address, slots[k], id(data)) < 0:
             raise wrong_shape(op.name, data, expected)
-
-
-def _host_itself(state: Sweep, slot: int, payload: Payload) -> None:
-    """The same where the payload knows how: custom functions, packed values."""
-    adjoint = state.wide_adjoint(slot)
-    g = make(adjoint.copy() if adjoint.ndim or adjoint.itemsize == 4 else adjoint.item(), 0)  # it may be kept
-    for argument, c in without_recording(payload.contributions, state, slot, (g,), state.is_wanted):
-        state.contribute(argument.slot, c, shape_of(argument.slot), payload.op.name)

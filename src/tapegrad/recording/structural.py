@@ -197,8 +197,8 @@ class Payload:
         """What a row sends to its arguments; only of rows that run themselves."""
         raise NotImplementedError
 
-    def new_node(self) -> Any:
-        """A view of the row, not yet bound to it, or None for the usual one."""
+    def node_at(self, slot: int) -> Any:
+        """The view of the row, if it has one of its own kind; the same object while somebody holds it."""
         return None
 
 

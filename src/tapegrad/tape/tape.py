@@ -7,6 +7,7 @@ loaded when the first row is recorded.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from functools import partial
@@ -90,8 +91,9 @@ class Tape(Columns):
     # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
     # slower.
     __slots__ = (
-        "_name_numbers", "_off_steps", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
-        "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "waiting", *ENTRIES, *OTHER_NAMES,
+        "_name_numbers", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
+        "off_word", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "waiting",
+        *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -99,7 +101,7 @@ class Tape(Columns):
         self.address = self.header.ctypes.data
         self.row_limit = MAXIMUM_ROWS
         self.recording_off = 0
-        self._off_steps: dict[int, tuple[partial[Any], ...]] = {}
+        self.off_word = ctypes.c_int64.from_address(self.address + 8 * at.RECORDING_OFF)  # the same number for compiled code
         self.anomalies = 0  # 1 while they are looked for
         self.inferring = 0  # number of threads in inference mode now
         self.reshaped = False  # whether a tensor was ever given data of another shape or dtype
@@ -119,14 +121,6 @@ class Tape(Columns):
         for name in (*ENTRIES, *OTHER_NAMES):
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}
-
-    def recording_off_steps(self, count: int) -> tuple[partial[Any], ...]:
-        """Calls that note in how many threads gradient mode is off."""
-        found = self._off_steps.get(count)
-        if found is None:
-            found = partial(setattr, self, "recording_off", count), partial(self.header.__setitem__, at.RECORDING_OFF, count)
-            self._off_steps[count] = found  # two partials take as long as the rest of a switch
-        return found
 
     def load(self) -> None:
         """Load the compiled engine and allocate the first columns."""
