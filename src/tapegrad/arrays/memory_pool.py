@@ -3,10 +3,13 @@
 A fresh 800 kB array costs 200 page faults when it is first written, more than the addition that fills it. A training step needs
 the same sizes again and again, so blocks are kept, up to a limit, when the arrays on them die. Most of them are kept with the
 system's leave to take their pages back when it is short of memory (``MADV_FREE``), which costs nothing until it happens.
+
+Temporaries are NumPy's own arrays, and NumPy's memory is the C library's. See `warm_allocator`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import mmap
 import os
@@ -14,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALL", "large_empty", "release_buffers"]
+__all__ = ["SMALL", "large_empty", "release_buffers", "warm_allocator"]
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
 HUGE = 1 << 22  # bytes from which the system is asked for large pages, as NumPy does
 KEPT = 1 << 27  # bytes of idle blocks that stay the process's own
 PAGE, HUGE_PAGE = 1 << 12, 1 << 21
+HEAP = 1 << 25  # bytes of the largest block that glibc's heap comes to hold
 
 # Python's default is memory that a forked process shares: what the child computes would appear in the parent's arrays.
 _PRIVATE: dict[str, Any] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
@@ -101,6 +105,17 @@ def _fresh(size: int) -> Any:
     if size >= HUGE and _LARGE_PAGES is not None:
         memory.madvise(_LARGE_PAGES)
     return memory
+
+
+def warm_allocator() -> None:
+    """Bring the C library's heap to where it comes once an array of 32 MB has died: large blocks are used again, too.
+
+    glibc gives a block of 128 kB back to the system at once until it has seen larger ones die, and the top of its heap when that
+    is twice as large. Until then a temporary of 800 kB costs 200 page faults each time it is made, two to five times what is
+    computed in it. Nothing is set, so what users set stays, and other C libraries only make an array and drop it.
+    """
+    with contextlib.suppress(MemoryError):
+        np.empty(HEAP - 4 * PAGE, np.uint8)  # address space: its pages are never touched
 
 
 def release_buffers() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import warm_allocator
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
 from tapegrad.interrupts import at_once, undone
@@ -132,6 +133,7 @@ class Tape(Columns):
 
     def _load(self) -> None:
         self.kernels = library.find() or _compiled_here()
+        warm_allocator()
         self.rules = self.kernels.rules
         header = self.header
         header[at.RULES] = self.rules.ctypes.data
