@@ -2,7 +2,8 @@
 
 Of a function that others call Numba makes machine code of its own, with all that it calls, before it is linked into its
 callers, which are optimised once more. Nobody calls the engine's parts by themselves, so their code is linked as it is and
-optimised with each entry: a quarter of the time. The passes that are left out serve closures, literals, raising and array
+optimised with each entry, once: Numba optimises function by function, then the whole for the sake of its reference counts, of
+which the engine has none, and then the whole again. The passes that are left out serve closures, literals, raising and array
 expressions, of which the engine has none; they take a fifth.
 """
 
@@ -26,7 +27,18 @@ class _NoEnvironments:
         pass
 
 
-class _Part(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+class _OptimisedOnce(codegen.JITCodeLibrary):  # type: ignore[misc, unused-ignore]
+    """Code of an entry or a kernel, with all that it calls."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Part(_OptimisedOnce):
     """Code that is linked into others, and never run by itself."""
 
     codegen = _NoEnvironments()
@@ -59,6 +71,8 @@ class _Typing:
         return getattr(self._context, name)
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        if isinstance(func, types.Dispatcher):  # not anew for each number that is written as one
+            args = tuple(map(types.unliteral, args))
         if kws or type(func) is not types.Function:  # what else is called may be compiled on the way
             return self._context.resolve_function_type(func, args, kws)
         key = func, tuple(args)
@@ -82,19 +96,27 @@ class _TypeInference(typed_passes.NopythonTypeInference):  # type: ignore[misc, 
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(typed_passes.NativeLowering):  # type: ignore[misc, unused-ignore]
-    _name = "tapegrad_part_lowering"
+class _Lowering(typed_passes.NativeLowering):  # type: ignore[misc, unused-ignore]
+    _name = "tapegrad_engine_lowering"
+    library_class: type[codegen.JITCodeLibrary] = _OptimisedOnce
 
     def run_pass(self, state: Any) -> bool:
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library_class(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
         done: bool = super().run_pass(state)
         return done
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(_Lowering):
+    _name = "tapegrad_engine_part_lowering"
+    library_class = _Part
 
 
 class Compiler(compiler.CompilerBase):  # type: ignore[misc, unused-ignore]
     """For entries and kernels."""
 
-    lowering: Any = typed_passes.NativeLowering
+    lowering: Any = _Lowering
 
     def compile_extra(self, func: Any) -> Any:
         """Compile an entry, which takes two seconds at most, with all that it calls."""
