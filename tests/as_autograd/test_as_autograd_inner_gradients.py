@@ -35,6 +35,12 @@ FUNCTIONS = {
     "with its value": lambda p: value_and_grad(lambda t: np.sum(hazard(p, t)))(T)[1],
     "by something that is being differentiated": lambda p: elementwise_grad(lambda q: q**3 * p[0])(p),
     "inside of another": lambda p: elementwise_grad(lambda t: elementwise_grad(hazard, 1)(p, t))(T),
+    "by something that is computed": lambda p: grad(lambda q: np.sum(np.sin(q) * q * p))(np.exp(p)) * p,
+    "by something that takes long": lambda p: grad(lambda q: sum(np.sin(k * q[0]) * q[1] for k in range(9)))(np.exp(p)),
+    "at two places, one of them computed": lambda p: grad(lambda c: sum(c[0] @ c[1] * p[1] for _ in range(9)))((p * p[0], P))[1],
+    "of a product of what takes long": lambda p: grad(lambda q: sum(np.trace(np.outer(q, q) @ np.outer(q, T)) for _ in T))(
+        p[:1] * T
+    ),
     "of a matrix product": lambda p: grad(lambda t: np.sum(np.dot(np.outer(t, t), t) * p[0]))(T),
 }
 

@@ -5,6 +5,7 @@ from typing import Any
 import autograd.numpy as np
 import numpy as onp
 import pytest
+import scipy.special
 from autograd import grad, hessian, jacobian, make_jvp
 from autograd.core import primitive_vjps
 from autograd.extend import (
@@ -274,3 +275,11 @@ def test_values_of_ufuncs_are_remembered_by_value() -> None:
     assert counting(2.0, x).tolist() == [10.0, 4.0]
     assert counting(2, x.astype(int)).tolist() == [10, 4]
     assert len(seen) == 6
+
+
+def test_elements_that_come_again_are_remembered_to_the_bit() -> None:
+    gammaincc = remembered(scipy.special.gammaincc)
+    x = onp.array([0.0, -0.0, onp.nan, onp.inf, 1.0, 2.5, 0.3] * 5)
+    for part in (x[x != 1.0], x, x[::-3], x.reshape(7, 5)[:, 1:]):
+        for a in (0.5, onp.float64(2.0), 0.5):
+            assert gammaincc(a, part).tobytes() == scipy.special.gammaincc(a, part).tobytes()

@@ -229,6 +229,30 @@ def test_rows_whose_derivative_is_python(f: Callable[[Any, Any], Any]) -> None:
     assert_same_derivatives([x, y], tg.exp(0.3 * f(tg.sin(x), m)), rtol=1e-10)
 
 
+OF_ONE_DEGREE = [
+    "matrix times vector",
+    "vector times matrix",
+    "matrix product",
+    "dot",
+    "einsum",
+    "index array",
+    "cumsum",
+    "triangle",
+]
+
+
+@each("name", HOSTED, ids=HOSTED)
+def test_second_derivatives_of_such_rows_that_are_linear_in_each_operand(name: str) -> None:
+    x, y = (tg.tensor(values, requires_grad=True) for values in ([0.4, 1.2, -0.7], [0.1, 0.2, 0.3]))
+    total = product_of_all([x, y], tg.exp(0.3 * HOSTED[name](tg.sin(x), MATRIX * (1.0 + 0.1 * tg.sin(y)))))
+    tape = linear_tape([x, y], [total], second=True)
+    assert (tape is None) == (name not in OF_ONE_DEGREE)
+    if tape is not None:
+        assert_same_curvature([x, y], total)  # in blocks, and one by one
+        expected = Derivative([x, y], [total])._curved(np.eye(6)[:, :1])
+        np.testing.assert_allclose(tape.curve(np.eye(6)[:, :1]), expected, rtol=1e-10, atol=1e-10)
+
+
 def test_values_of_such_rows_are_those_of_the_recording() -> None:
     matrix = tg.tensor(np.eye(2))
     x = tg.tensor([0.5, 1.5], requires_grad=True)
@@ -286,6 +310,15 @@ def test_leaves_that_are_results_have_no_places_of_their_own() -> None:
     output = y * y
     assert linear_tape([y], [output]) is None and linear_tape([x, y], [output]) is None
     np.testing.assert_array_equal(Derivative([y], [output]).pull(np.eye(2)), np.diag([4.0, 8.0]))
+
+
+def test_results_count_as_leaves_on_request_apart_from_what_they_were_made_of() -> None:
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2.0
+    tape = linear_tape([y, x], [(y * y * x).sum()], second=True, ends=True)
+    assert tape is not None
+    assert tape.pull(np.ones((1, 1)))[:, 0].tolist() == [4.0, 16.0, 4.0, 16.0]
+    assert tape.curve(np.eye(4)).tolist() == [[2, 0, 4, 0], [0, 4, 0, 8], [4, 0, 0, 0], [0, 8, 0, 0]]
 
 
 def test_leaf_given_twice_has_the_same_derivatives_twice() -> None:

@@ -124,6 +124,7 @@ _M = """
 x.T | x.transpose() | x.transpose(1, 0) | x.transpose((1, 0)) | x.mT | x.reshape(2, 6) | x.reshape(-1) | x.ravel("F")
 x.flatten("F") | x.swapaxes(0, 1) | x[0] | x[:, 1] | x[1, 2] | x[1][2] | x[::-1] | x[:, ::-1] | x[0, ::2] | x[[0, 2]]
 x[:, [0, 2]] | x[[0, 1], [1, 2]] | x[x > 0] | x[..., None] | x[None] | x[np.ix_([0, 1], [1, 3])] | x[0, ...] | x[1:, :2]
+x[:, (1,)] | x[1:, [-1]] | x[:, np.array([0, 1], np.uint8)]
 x[x[:, 0] > 0] | x[[0, 1], ::-1] | x[-1] | x[:, -1:] | x[np.tril_indices(3)] | x @ x.T | x.T @ x | x @ np.arange(4)
 np.arange(3) @ x | x.dot(x.T) | x.dot(x[0]) | np.arange(3.0) @ x | x.sum(0) | x.sum(1) | x.sum((0, 1)) | x.sum(axis=-1)
 x.mean(0) | x.mean(1, keepdims=True) | x.std(0) | x.std(1, ddof=1) | x.var(axis=(0, 1)) | x.max(0) | x.min(1)

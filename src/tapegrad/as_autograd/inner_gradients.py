@@ -1,4 +1,4 @@
-"""Gradients inside of a function that is differentiated, by constants of that function, as one operation.
+"""Gradients inside of a function that is differentiated, as one operation.
 
 The derivative of such a gradient is a product with second derivatives of the inner function. A linear tape has these as numbers
 where the compiled sweeps know all of its rows, so that nothing is walked in Python: a hazard, which is the slope of a cumulative
@@ -26,6 +26,7 @@ from tapegrad.tensors.untracked_values import depth
 
 __all__ = ["inner_gradient"]
 
+SHORT = 16  # rows; a recorded pass takes a fortieth of a millisecond for each, and a linear tape as much as for ten
 MOST_LEAVES = 16  # of the functions around, each an input of the operation
 
 
@@ -35,7 +36,7 @@ def inner_gradient(made: Call, output: Tensor) -> list[Any] | None:
     Parameters
     ----------
     made : Call
-        Its arguments were constants of the function around.
+        Its arguments may be constants of the function around, or what that computes.
     output : Tensor
         What it gave, of one element.
 
@@ -46,18 +47,26 @@ def inner_gradient(made: Call, output: Tensor) -> list[Any] | None:
     """
     if depth() != 1 or not is_recording() or output._row <= 0 or TAPE.packers or TAPE.anomalies:
         return None
-    if not all(is_leaf(leaf) and _is_double(leaf) for leaf in made.leaves):
+    if not all(map(_is_double, made.leaves)) or not (all(map(is_leaf, made.leaves)) or _is_long(made, output)):
         return None
     outer = _other_leaves(output, made.leaves)
     if outer is None:
         return None
-    derivative = Derivative([*made.leaves, *outer], [output], second=True)
+    derivative = Derivative([*made.leaves, *outer], [output], second=True, ends=True)
     if not derivative.compiled:
         return None
     found = split(derivative.pull(np.ones((1, 1)))[:, 0], derivative.leaves)[: len(made.leaves)]
-    if not outer:
+    sources = [place for place, leaf in enumerate(made.leaves) if not is_leaf(leaf)]
+    sources += range(len(made.leaves), len(derivative.leaves))
+    if not sources:
         return [np.asarray(part) for part in found]
-    return [apply(_GRADIENT, outer, np.asarray(part), (derivative, k)) for k, part in enumerate(found)]
+    inputs = [derivative.leaves[place] for place in sources]
+    return [apply(_GRADIENT, inputs, np.asarray(part), (derivative, k, len(made.leaves), sources)) for k, part in enumerate(found)]
+
+
+def _is_long(made: Call, output: Tensor) -> bool:
+    """Whether a call has so many rows that a linear tape takes less time than a recorded pass over them."""
+    return TAPE.slot(output._row) - min(TAPE.slot(leaf._row) for leaf in made.leaves) > SHORT
 
 
 def _is_double(t: Tensor) -> bool:
@@ -80,18 +89,19 @@ def _other_leaves(output: Tensor, own: Sequence[Tensor]) -> list[Tensor] | None:
     return outer
 
 
-def _sent(g: Tensor, ctx: Context) -> list[Tensor]:
-    derivative, k = ctx.attrs
-    own = len(derivative.leaves) - len(ctx.shapes)
+def _sent(g: Tensor, ctx: Context) -> list[Tensor | None]:
+    derivative, k, own, sources = ctx.attrs
     if ctx.on is PLAIN or not is_recording():
         start = sum(derivative.input_sizes[:k])
         column = np.zeros((derivative.inputs, 1))
         column[start : start + derivative.input_sizes[k], 0] = np.ravel(array_of(g))
-        parts = split(derivative.curve(column)[:, 0], derivative.leaves)[own:]
-        return [wrap(part if isinstance(part, float) else np.array(part)) for part in parts]
+        parts = split(derivative.curve(column)[:, 0], derivative.leaves)
+        return [wrap(part if isinstance(part, float) else np.array(part)) for part in map(parts.__getitem__, sources)]
     seeds = [wrap(np.ones_like(array_of(t))) for t in derivative.outputs]
     gradient = gradients_of(derivative.outputs, derivative.leaves[:own], seeds, create_graph=True)[k]
-    return gradients_of([gradient], derivative.leaves[own:], [g], create_graph=True)
+    # By the leaves alone: what the arguments were made of is reached through them.
+    found = iter(gradients_of([gradient], derivative.leaves[own:], [g], create_graph=True))
+    return [next(found) if place >= own else None for place in sources]
 
 
 _GRADIENT = Structural("InnerGradientBackward0", ((),), _sent)

@@ -141,7 +141,8 @@ def _at_least(name: str, places: Callable[[int], tuple[int, ...]]) -> Callable[.
     function = getattr(np, name)
 
     def one(x: Any) -> Any:
-        return np.expand_dims(x, places(np.ndim(x))) if isinstance(x, Tensor) else function(x)
+        added = places(np.ndim(x)) if isinstance(x, Tensor) else ()
+        return np.expand_dims(x, added) if added else x if isinstance(x, Tensor) else function(x)
 
     @functools.wraps(function)
     def call(*arys: Any) -> Any:

@@ -192,6 +192,8 @@ class Derivative:
         Whether `curve` will be called: there is one output then, of one element.
     once : bool
         Whether for one vector only.
+    ends : bool
+        Whether leaves may be results of operations; only where it is `compiled`.
 
     Attributes
     ----------
@@ -201,7 +203,9 @@ class Derivative:
         Whether the compiled sweeps are used.
     """
 
-    def __init__(self, leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False, once: bool = False) -> None:
+    def __init__(
+        self, leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False, once: bool = False, ends: bool = False
+    ) -> None:
         from tapegrad.linear.linear_tape import linear_tape  # which gradients of one number need not
 
         self.leaves, self.outputs = list(leaves), list(outputs)
@@ -210,7 +214,7 @@ class Derivative:
         self._gradient: list[Tensor] | None = None
         self._second_rows: Derivative | None = None
         self._linear: tuple[list[Tensor], list[Tensor]] | None = None
-        self._compiled = None if second and once and self.inputs > LONG else linear_tape(self.leaves, self.outputs, second)
+        self._compiled = None if second and once and self.inputs > LONG else linear_tape(self.leaves, self.outputs, second, ends)
         self._second = second
 
     @property

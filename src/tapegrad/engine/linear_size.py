@@ -65,8 +65,6 @@ def measure_linear(tape, sweep, linear):
             entries += 1
             continue
         kind = opcode - WIDE
-        if kind == HOST and linear.with_second:
-            return SPECIAL_ROW
         record = record_of(tape, slot)
         places += record.size
         rank = max(record.dtype >> 8, 1)

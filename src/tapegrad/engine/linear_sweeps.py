@@ -189,13 +189,15 @@ def pull_lanes(linear, bars, start):
     return FINISHED
 
 
-@entry("int64(Linear,Doubles,Doubles)")
-def curve_lanes(linear, dots, bars):
-    """The reverse sweep with the derivative of every partial along tangents, which `push_lanes` made; zero."""
+@entry("int64(Linear,Doubles,Doubles,int64)")
+def curve_lanes(linear, dots, bars, start):
+    """The reverse sweep with the derivative of every partial along tangents, which `push_lanes` made; answers as `pull_lanes`."""
     entries, curves = linear.entry, linear.curves
-    for number in range(linear.entries - 1, -1, -1):
+    for number in range(start, -1, -1):
         entry, curve = entries[number], curves[number]
         kind = entry.kind
+        if kind == HOSTED:
+            return number
         if kind == CURVED_MAP:
             program = linear.program[entry.program]
             z, x = lanes_of(dots, program.z), lanes_of(bars, program.x)
@@ -212,4 +214,4 @@ def curve_lanes(linear, dots, bars):
                 add_scaled(lanes_of(bars, b), lanes_of(dots, a), xy)
             if yy != 0.0:
                 add_scaled(lanes_of(bars, b), lanes_of(dots, b), yy)
-    return 0
+    return FINISHED

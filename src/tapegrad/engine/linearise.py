@@ -301,7 +301,7 @@ def linearise(tape, sweep, linear):
         if not is_active(tape, sweep, slot):
             continue
         opcode = opcodes[slot]
-        if opcode == LEAF | WIDE:
+        if opcode == LEAF | WIDE or places[slot] >= 0:  # an input, which may be a result of operations
             continue
         if opcode & WIDE == 0:
             own = plain_entry(tape, sweep, linear, slot, opcode, place, places)

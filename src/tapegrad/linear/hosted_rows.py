@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,9 +12,9 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at
 from tapegrad.autograd.host_rows import saved_result
 from tapegrad.engine import layout as at
-from tapegrad.ops.namespaces import TENSORS
-from tapegrad.recording.structural import Payload
-from tapegrad.tensors.grad_mode import with_recording, without_recording
+from tapegrad.ops.namespaces import PLAIN, TENSORS
+from tapegrad.recording.structural import Context, Payload
+from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = ["HostedRow"]
@@ -45,13 +46,21 @@ class HostedRow:
     def __init__(self, slot: int, record: Record, place_of: Callable[[int], int], tape_of: Callable[..., Any]) -> None:
         payload: Payload = object_at(record.payload)
         self.op, self.shape, self.dtype = payload.op, record.shape, record.dtype
-        self.place, self.size = place_of(slot), int(np.prod(record.shape, dtype=np.int64))
+        self.place, self.size = place_of(slot), math.prod(record.shape)
         own = record.arguments[: payload.inputs]
         self.inputs = [place_of(a.slot) if a.slot >= 0 else -1 for a in own]
         needs = [place >= 0 for place in self.inputs]
-        self.context = payload.context(list(map(_value, record.arguments)), saved_result(slot, record, _copied), needs, TENSORS)
+        values, result = list(map(_value, record.arguments)), saved_result(slot, record, _copied)
+        self.context = payload.context(values, result, needs, TENSORS)
+        self._plain = payload.context(values, result, needs, PLAIN)
+        self._sizes = list(map(math.prod, payload.shapes))
         named = len(self.op.linear)
         self.linear = [(k, self.op.linear[k] if k < named else None) for k, place in enumerate(self.inputs) if place >= 0]
+        varying = {k for k, _ in self.linear}
+        self._is_flat = all(varying.isdisjoint(self._needs_of(k)) for k in varying)
+        self._adjoint: Tensor | None = None
+        self._crossed: Any = None
+        self._is_crossed: bool | None = None  # not known yet
         self._tape_of = tape_of
         self._pulled: tuple[Tensor, list[tuple[int, Tensor]]] | None = None
         self._transposed: Any = None
@@ -62,6 +71,15 @@ class HostedRow:
     def is_linear(self) -> bool:
         """Whether it says itself what it gives for many tangents."""
         return all(form is not None for _, form in self.linear)
+
+    @property
+    def has_curvature(self) -> bool:
+        """Whether `curve` is at hand: for what is linear in all of its inputs together, or in each of two."""
+        return self.is_linear and (self._is_flat or self.op.uses == ((1,), (0,)))
+
+    def _needs_of(self, k: int) -> Sequence[int | str]:
+        uses = self.op.uses
+        return uses[k] if len(uses) > 1 else uses[0]
 
     @property
     def takes_blocks(self) -> bool:
@@ -79,11 +97,13 @@ class HostedRow:
             return
         for lane in range(count):
             g = bars[self.place : self.place + self.size, lane].astype(self.dtype).reshape(self.shape)
-            cotangents = without_recording(self.op.vjp, _tensor(g), self.context)
-            for place, cotangent in zip(self.inputs, cotangents, strict=False):
-                if place >= 0 and cotangent is not None:
-                    values = array_of(cotangent).reshape(-1)
-                    bars[place : place + values.size, lane] += values
+            self._add(bars, lane, self.op.vjp(_tensor(g), self._plain))
+
+    def _add(self, bars: Matrix, lane: int, cotangents: Sequence[Tensor | None]) -> None:
+        for place, cotangent in zip(self.inputs, cotangents, strict=False):
+            if place >= 0 and cotangent is not None:
+                values = array_of(cotangent).reshape(-1)
+                bars[place : place + values.size, lane] += values
 
     def push(self, dots: Matrix, count: int) -> None:
         """Write the tangents of the row, for the first `count` lanes."""
@@ -97,13 +117,53 @@ class HostedRow:
             own[...] = 0.0
             self._push_each(dots, count)
 
+    def weigh(self, bars: Matrix) -> None:
+        """Keep the row's adjoint, which second derivatives are weighted with."""
+        self._adjoint = _tensor(bars[self.place : self.place + self.size, 0].astype(self.dtype).reshape(self.shape))
+
+    def curve(self, dots: Matrix, bars: Matrix, count: int) -> None:
+        """Add what the row contributes to the adjoints of its arguments, and what its own derivative along tangents adds to them.
+
+        A product of two inputs has for each of them a cotangent that is linear in the other one: with the other's tangent in its
+        place, it is its own derivative along the tangents.
+        """
+        self.pull(bars, count)
+        if self._is_flat:
+            return
+        if count >= FEW and (crossed := self._crossed_tape()):
+            places = list(zip(self.inputs, self._sizes, strict=True))
+            found = crossed.push(np.concatenate([dots[place : place + size, :count] for place, size in places]))
+            for (place, size), part in zip(places, np.split(found, [self._sizes[0]]), strict=True):
+                bars[place : place + size, :count] += part
+            return
+        for lane in range(count):
+            self._add(bars, lane, self._crossed_by([self._tangent(dots, k, lane) for k in (0, 1)], self._plain))
+
+    def _crossed_by(self, tangents: Sequence[Tensor], known: Context) -> Sequence[Tensor | None]:
+        assert self._adjoint is not None  # it was weighed
+        known = Context(tuple(tangents), None, known.extra, known.attrs, known.needs, known.shapes, known.dtypes, known.on)
+        return self.op.vjp(self._adjoint, known)
+
+    def _crossed_tape(self) -> Any:
+        """The linear tape from the tangents of both inputs to what they add to the adjoints; None if it takes single vectors."""
+        if self._is_crossed is None:
+            tape = with_recording(self._recorded_crossing)
+            self._is_crossed = tape is not None and all(row.is_linear for row in tape.hosts.values())
+            self._crossed = tape if self._is_crossed else None
+        return self._crossed
+
+    def _recorded_crossing(self) -> Any:
+        shapes, dtypes = self.context.shapes, self.context.dtypes
+        leaves = [wrap(np.zeros(shape, dtype)).requires_grad_() for shape, dtype in zip(shapes, dtypes, strict=True)]
+        return self._tape_of(leaves, self._crossed_by(leaves, self.context))
+
     def _of_tangents(self, dots: Matrix) -> Matrix:
         total: Any = 0.0
         with quiet():
             for k, form in self.linear:
                 assert form is not None  # it is linear
-                shape, place = self.context.shapes[k], self.inputs[k]
-                x_dot = dots[place : place + int(np.prod(shape, dtype=np.int64))].reshape(*shape, dots.shape[1])
+                place = self.inputs[k]
+                x_dot = dots[place : place + self._sizes[k]].reshape(*self.context.shapes[k], dots.shape[1])
                 total = total + form(x_dot, self.context, self.shape).reshape(self.size, dots.shape[1])
         return total
 
@@ -113,7 +173,7 @@ class HostedRow:
             seed, found = self._recorded_vjp()
             tape = with_recording(self._tape_of, [seed], [t for _, t in found])
             fits = tape is not None and all(row.is_linear for row in tape.hosts.values())
-            self._parts = [(self.inputs[k], int(np.prod(self.context.shapes[k], dtype=np.int64))) for k, _ in found]
+            self._parts = [(self.inputs[k], self._sizes[k]) for k, _ in found]
             self._transposed = tape if fits else None
             self._is_transposed = fits
             if fits:
@@ -129,15 +189,15 @@ class HostedRow:
             return
         outputs = [t for _, t in found]
         for lane in range(count):
-            tangents = [self._tangent(dots, k, lane, t) for k, t in found]
+            tangents = [self._tangent(dots, k, lane) for k, _ in found]
             (z,) = tensor_grad(outputs, seed, tangents, retain_graph=True, materialize_grads=True)
             if z is not None:
                 dots[self.place : self.place + self.size, lane] = array_of(z).reshape(-1)
 
-    def _tangent(self, dots: Matrix, k: int, lane: int, like: Tensor) -> Tensor:
-        shape, place = np.shape(like._data), self.inputs[k]
-        size = int(np.prod(shape, dtype=np.int64))
-        return wrap(dots[place : place + size, lane].astype(array_of(like).dtype).reshape(shape))
+    def _tangent(self, dots: Matrix, k: int, lane: int) -> Tensor:
+        place = self.inputs[k]
+        values = dots[place : place + self._sizes[k], lane].astype(self.context.dtypes[k])
+        return _tensor(values.reshape(self.context.shapes[k]))
 
     def _recorded_vjp(self) -> tuple[Tensor, list[tuple[int, Tensor]]]:
         """A cotangent, and what the vjp makes of it for each argument that varies."""

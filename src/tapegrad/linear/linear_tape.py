@@ -64,7 +64,7 @@ def _load_needed() -> None:
         TAPE.kernel_table[KERNEL_WORDS[name]] = getattr(TAPE.kernels, name).get()
 
 
-def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False) -> LinearTape | None:
+def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: bool = False, ends: bool = False) -> LinearTape | None:
     """The linear tape from leaves to outputs.
 
     Parameters
@@ -72,11 +72,13 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
     leaves, outputs : sequence of Tensor
     second : bool
         Whether second partials are wanted. There is one output then.
+    ends : bool
+        Whether leaves may be results of operations, which count as independent of each other and of what they were made of.
 
     Returns
     -------
     LinearTape or None
-        None if a row between them is one that the compiled sweeps cannot take, a leaf is a result of operations or comes twice.
+        None if a row between them is one that the compiled sweeps cannot take, or a leaf comes twice or is a result of operations.
 
     Raises
     ------
@@ -85,7 +87,7 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
     """
     if TAPE.anomalies or any(t._meta is not None and t._meta.left for t in leaves):
         return None  # anomalies are looked for row by row; a leaf that has left a row may have more than one
-    if len(set(map(id, leaves))) < len(leaves) or not all(map(is_leaf, leaves)):
+    if len(set(map(id, leaves))) < len(leaves) or not (ends or all(map(is_leaf, leaves))):
         return None  # every leaf has places of its own, and no row leads beyond them
     for t in (*leaves, *outputs):
         if t._row < 0:
@@ -101,7 +103,7 @@ def linear_tape(leaves: Sequence[Tensor], outputs: Sequence[Tensor], second: boo
         inputs, tops = [origin(TAPE.slot(t._row)) for t in leaves], [TAPE.slot(t._row) if t._row else -1 for t in outputs]
         state = borrow()
         tracked = [slot for slot in tops if slot >= 0]
-        state.request(inputs, max(tracked))
+        state.request(inputs, max(tracked), ends)
         state.plan(tracked)
         try:
             done = tape.write(state, inputs, sizes)
@@ -141,6 +143,7 @@ class LinearTape:
         self._row_places = np.empty(0, np.int64)
         self._low = 0
         self._weighed = False
+        self._adjoints: Matrix | None = None  # of a pass for the gradient, until second partials are weighted with them
 
     def write(self, state: Sweep, slots: Sequence[int], sizes: Sequence[int]) -> bool:
         """Write the rows of a planned pass; False if there is one that cannot be."""
@@ -174,7 +177,7 @@ class LinearTape:
         return self._add_hosts()
 
     def _add_hosts(self) -> bool:
-        """Keep what the rows need whose derivative is Python; False if one of them runs itself."""
+        """Keep what the rows need whose derivative is Python; False if one runs itself or lacks what is wanted."""
         entries = self.memory[0][: lin.ENTRY_BYTES // 8 * int(self.header[lin.ENTRIES])].reshape(-1, lin.ENTRY_BYTES // 8)
         for number in np.flatnonzero(entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).tolist():
             slot = int(entries[number, 1])
@@ -182,7 +185,10 @@ class LinearTape:
             if object_at(record.payload).runs_itself:
                 return False
             # Its values are differentiated in `push`, which those of inference mode cannot be.
-            self.hosts[number] = with_recording(HostedRow, slot, record, self.place, linear_tape)
+            made = with_recording(HostedRow, slot, record, self.place, linear_tape)
+            if self.second and not made.has_curvature:
+                return False
+            self.hosts[number] = made
         return True
 
     def place(self, slot: int) -> int:
@@ -212,15 +218,20 @@ class LinearTape:
             self._seed(bars, columns)
             self._pull(lanes, bars, columns.shape[1])
             out[...] = bars[: self.inputs, : out.shape[1]]
+            if self.second and not self._weighed and cotangents.shape == (1, 1) and cotangents[0, 0] == 1.0:
+                self._adjoints = bars
 
         return self._in_blocks(cotangents, self.inputs, sweep)
 
     def curve(self, tangents: Matrix) -> Matrix:
         """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
         if not self._weighed:
-            bars = self._zeros(1)
-            self._seed(bars, np.ones((1, 1)))
-            self._pull(1, bars, 1)
+            if self._adjoints is None:
+                self.pull(np.ones((1, 1)))
+            bars, self._adjoints = self._adjoints, None
+            assert bars is not None  # `pull` kept them
+            for row in self.hosts.values():
+                row.weigh(bars)
             weigh, address, place = _entry("weigh"), self.address, bars.ctypes.data
             # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
             # without memory for its arguments the call does not begin.
@@ -234,7 +245,10 @@ class LinearTape:
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots, bars = self._directions(lanes, columns), self._zeros(lanes)
             self._push(lanes, dots, columns.shape[1])
-            _entry(f"curve_lanes_{lanes}")(self.address, dots.ctypes.data, bars.ctypes.data)
+            run, at = _entry(f"curve_lanes_{lanes}"), int(self.header[lin.ENTRIES]) - 1
+            while (at := run(self.address, dots.ctypes.data, bars.ctypes.data, at)) != lin.FINISHED:
+                self.hosts[at].curve(dots, bars, columns.shape[1])
+                at -= 1
             out[...] = bars[: self.inputs, : out.shape[1]]
 
         return self._in_blocks(tangents, self.inputs, sweep)

@@ -60,10 +60,24 @@ def _general_item(x: Array, key: Any) -> Any:
     if _is_common(key):
         if len(parts) == x.ndim and parts and all(part.__class__ is int for part in parts):
             return _number(x, parts)
-        return as_arrays(item_of_tensor(x, key))
+        column = _column(x, parts)
+        return as_arrays(item_of_tensor(x, key) if column is None else column)
     if all(part.__class__ in _BASIC for part in parts):
         return as_arrays(view(x, "SliceBackward0", lambda array: array[key]))
     return as_arrays(item_of_tensor(x, _places(x, key)))  # whatever else NumPy takes (a range, a sequence) gives copies
+
+
+def _column(x: Array, parts: tuple[Any, ...]) -> Tensor | None:
+    """The copy that an index array of one place makes, as that of a slice, which no row in Python is needed for; else None."""
+    for k, (part, extent) in enumerate(zip(parts, x.shape, strict=False)):
+        if part.__class__ is np.ndarray:
+            if part.shape != (1,) or part.dtype.kind not in "iu" or not -extent <= part[0] < extent:
+                return None
+            place = int(part[0]) % extent
+            return clone(item_of_tensor(x, (*parts[:k], slice(place, place + 1), *parts[k + 1 :])))
+        if part.__class__ is not slice:
+            return None
+    return None
 
 
 def _number(x: Array, places: tuple[int, ...]) -> Array:
@@ -113,9 +127,9 @@ def iterate(x: Array) -> Iterator[Any]:
 
 
 def _plain(key: Any) -> Any:
-    """A key with Python's numbers for NumPy's, and arrays for ours and for lists."""
+    """A key with Python's numbers for NumPy's, and arrays for ours and for lists, which tuples in a tuple are too."""
     if isinstance(key, tuple):
-        return tuple(map(_plain, key))
+        return tuple([_plain(list(part) if part.__class__ is tuple else part) for part in key])
     if isinstance(key, Tensor):
         key = array_of(key)
     if isinstance(key, list):
@@ -124,13 +138,15 @@ def _plain(key: Any) -> Any:
         return int(key)
     if isinstance(key, np.integer):
         return int(key)
+    if isinstance(key, np.ndarray) and key.dtype.kind == "u":
+        return key.astype(np.intp)  # PyTorch takes bytes for a mask
     return bool(key) if isinstance(key, np.bool_) else key
 
 
 def _is_common(key: Any) -> bool:
-    """Whether NumPy and PyTorch read a key alike: no steps backwards, and an index array only by itself."""
+    """Whether NumPy and PyTorch read a key alike: no steps backwards, and one index array only, without numbers beside it."""
     parts = key if isinstance(key, tuple) else (key,)
-    arrays = 0
+    arrays = numbers = 0
     for part in parts:
         if isinstance(part, bool):
             return False
@@ -139,9 +155,11 @@ def _is_common(key: Any) -> bool:
                 return False
         elif isinstance(part, np.ndarray):
             arrays += 1
-        elif not isinstance(part, int) and part is not None and part is not Ellipsis:
+        elif isinstance(part, int):
+            numbers += 1
+        elif part is not None and part is not Ellipsis:
             return False
-    return arrays == 0 or (len(parts) == 1 and arrays == 1)
+    return arrays == 0 or (arrays == 1 and not numbers)
 
 
 def _places(x: Array, key: Any) -> tuple[np.ndarray, ...]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
 from tapegrad.ops.reductions import count
+from tapegrad.ops.subviews import between
 from tapegrad.ops.views import view
 from tapegrad.recording.axes import axes as axes_of
 from tapegrad.surface import functions as tg
@@ -287,7 +288,7 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
         x = _concatenate([part for part in (before, x, after) if part is not None], k)
     for _ in range(n):
         length = max(x.shape[k] - 1, 0)
-        x = tg.narrow(x, k, x.shape[k] - length, length) - tg.narrow(x, k, 0, length)
+        x = between(x, k, x.shape[k] - length, x.shape[k]) - between(x, k, 0, length)
     return x
 
 
