@@ -77,7 +77,7 @@ def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
-        elif not _is_for_types(child):
+        elif not isinstance(child, ast.expr) and not _is_for_types(child):
             yield from _statements(child)
 
 

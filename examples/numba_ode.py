@@ -20,7 +20,7 @@ from scipy.optimize import minimize
 
 import tapegrad as tg
 
-SPECIES, STEPS, DT = 40, 600, 0.02
+SPECIES, STEPS, DT = 40, 300, 0.04
 
 
 @numba.njit

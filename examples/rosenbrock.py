@@ -25,7 +25,7 @@ METHODS = {
     "TNC": "gradient", "SLSQP": "gradient", "Newton-CG": "and products", "trust-ncg": "and products",
     "trust-krylov": "and products", "trust-constr": "and products", "trust-exact": "and Hessian",
 }  # fmt: skip
-LIMITS = {"TNC": {"maxfun": 5000}, "Nelder-Mead": {"maxiter": 5000, "maxfev": 5000}, "COBYLA": {"maxiter": 1000}}
+LIMITS = {"TNC": {"maxfun": 5000}, "Nelder-Mead": {"maxiter": 5000, "maxfev": 5000}, "COBYLA": {"maxiter": 200}}
 
 
 def rosenbrock(x: Any) -> Any:

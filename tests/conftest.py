@@ -84,6 +84,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copied_package(built: Path, tmp_path: Path) -> Path:
     """A copy of the package and the library that the test may change."""
     place = tmp_path / "copied" / "tapegrad"
-    shutil.copytree(PACKAGE, place, ignore=shutil.ignore_patterns("__pycache__", "compiled"))
+    shutil.copytree(PACKAGE, place, ignore=shutil.ignore_patterns("*.nb?", "tapegrad_*.py", "compiled"))
     shutil.copytree(built, place / "compiled")
     return place

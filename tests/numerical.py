@@ -57,22 +57,25 @@ def _differences(f: Callable[..., Any], point: list[np.ndarray], level: int, whi
         for sign in (1.0, -1.0):
             moved = [array.copy() for array in point]
             moved[which][place] += sign * step
-            values.append(_projection(f, moved, level)[0].item())
+            values.append(_projection(f, moved, level, to_be_differentiated=False)[0].item())
         result[place] = (values[0] - values[1]) / (2.0 * step)
     return result
 
 
-def _projection(f: Callable[..., Any], point: list[np.ndarray], level: int) -> tuple[Any, list[Any]]:
+def _projection(
+    f: Callable[..., Any], point: list[np.ndarray], level: int, to_be_differentiated: bool = True
+) -> tuple[Any, list[Any]]:
     """A number whose gradient is the projected derivative of order `level`, and the leaves it was made from."""
     rng = np.random.default_rng(level)
     leaves = [tg.tensor(array, requires_grad=array.dtype.kind == "f") for array in point]
     tracked = [leaf for leaf in leaves if leaf.requires_grad]
     outputs = f(*leaves)
     total = _weighted(outputs if isinstance(outputs, tuple) else (outputs,), rng)
-    for _ in range(level - 1):
+    for order in range(1, level):
         if not total.requires_grad:
             return total * 0.0, leaves
-        gradients = tg.autograd.grad(total, tracked, create_graph=True, allow_unused=True)
+        recorded = to_be_differentiated or order < level - 1
+        gradients = tg.autograd.grad(total, tracked, create_graph=recorded, allow_unused=True)
         total = _weighted(gradients, rng)
     return total, leaves
 

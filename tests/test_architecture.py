@@ -18,6 +18,12 @@ def architecture() -> Any:
     return module
 
 
+@pytest.fixture(scope="module")
+def graph(architecture: Any) -> Any:
+    """The imports of the package itself."""
+    return architecture.imports()
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """Two modules in a circle, one of whose imports is hidden in a function, and an import that is for types only."""
@@ -38,8 +44,8 @@ def test_circles_are_found(architecture: Any, package: Path) -> None:
     assert architecture.circles(architecture.imports(package)) == [["ops.b", "tape.a"]]
 
 
-def test_no_modules_import_each_other_in_a_circle(architecture: Any) -> None:
-    assert architecture.circles(architecture.imports()) == []
+def test_no_modules_import_each_other_in_a_circle(architecture: Any, graph: Any) -> None:
+    assert architecture.circles(graph) == []
 
 
 def test_every_folder_is_a_room(architecture: Any) -> None:
@@ -47,9 +53,9 @@ def test_every_folder_is_a_room(architecture: Any) -> None:
     assert folders - set(architecture.ROOMS) == set()
 
 
-def test_rooms_import_lower_ones_only(architecture: Any) -> None:
+def test_rooms_import_lower_ones_only(architecture: Any, graph: Any) -> None:
     floor = architecture.ROOMS.index
-    found = architecture.arrows(architecture.imports())
+    found = architecture.arrows(graph)
     assert {pair: names for pair, names in found.items() if floor(pair[0]) < floor(pair[1])} == {}
 
 
@@ -57,9 +63,9 @@ def test_figure_shows_every_room(architecture: Any) -> None:
     assert sorted(name for floor in architecture.FLOORS for name in floor) == sorted(set(architecture.ROOMS) - {"roof"})
 
 
-def test_rooms_of_compiled_functions_import_lower_ones_only(architecture: Any) -> None:
+def test_rooms_of_compiled_functions_import_lower_ones_only(architecture: Any, graph: Any) -> None:
     floor = architecture.INNER_ROOMS.index
-    found = architecture.arrows(architecture.inside(architecture.imports()), architecture.inner_room)
+    found = architecture.arrows(architecture.inside(graph), architecture.inner_room)
     assert {pair: names for pair, names in found.items() if floor(pair[0]) < floor(pair[1])} == {}
 
 
@@ -68,6 +74,6 @@ def test_figure_shows_every_room_of_compiled_functions(architecture: Any) -> Non
     assert sorted(name for floor in architecture.INNER_FLOORS for name in floor) == sorted(folders | {"roof"})
 
 
-def test_figures_are_as_the_imports_are(architecture: Any) -> None:
-    for path, text in architecture.figures(architecture.imports()).items():
+def test_figures_are_as_the_imports_are(architecture: Any, graph: Any) -> None:
+    for path, text in architecture.figures(graph).items():
         assert path.read_text(encoding="utf-8") == text, "python docs/architecture.py draws it anew"

@@ -2,14 +2,14 @@
 
 import math
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import forked_processes
 import fresh_processes
 import pytest
-from fresh_processes import PACKAGE, run
+from forked_processes import Forked, run
+from fresh_processes import PACKAGE
 
 from tapegrad.kernels import library
 
@@ -37,9 +37,8 @@ def kernel_files(cache: Path) -> list[Path]:
     return sorted(cache.rglob("tapegrad_kernels_*.py"))
 
 
-def start(settings: dict[str, str], code: str = GRADIENT) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-c", code], env=settings, stdout=pipe, stderr=pipe, text=True)
+def start(settings: dict[str, str], code: str = GRADIENT) -> Forked:
+    return forked_processes.start(code, settings)
 
 
 # Entries of the engine that are compiled in a moment: to see whether a cache is used, it need not hold more.
@@ -102,8 +101,8 @@ def cache(filled: tuple[Path, str], tmp_path: Path) -> Iterator[Path]:
 
 def loaded_after(code: str) -> set[str]:
     heavy = ["numba", "llvmlite", "scipy", "torch", "jax", "pandas", "matplotlib", "tapegrad.nn"]
-    printed = run(f"{code}\nimport sys\nprint(*[name for name in {heavy!r} if name in sys.modules])", environment()).stdout
-    return set(printed.split())
+    text = f"{code}\nimport sys\nprint(*[name for name in {heavy!r} if name in sys.modules])"
+    return set(fresh_processes.run(text, environment()).stdout.split())
 
 
 def test_import_loads_nothing_heavy() -> None:
@@ -193,7 +192,7 @@ def test_compiled_code_that_cannot_be_kept_is_said_once_and_used(cache: Path) ->
     for path in indexes:
         path.unlink()
     limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))" + GRADIENT
-    done = run(limited, environment(cache))
+    done = fresh_processes.run(limited, environment(cache))  # it writes to pipes
     assert_gradient(done.stdout)
     assert done.stderr.count("cannot be kept in") == 1
     assert not any(path.exists() for path in indexes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import types as python_types
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +9,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from forked_processes import run
+from fresh_processes import environment
 from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
@@ -283,13 +283,8 @@ def test_code_from_numbas_cache_may_be_stale_and_derivatives_are_of_the_function
     script = tmp_path / "cached.py"
     script.write_text(CACHED)
 
-    def run(*values: float) -> str:
-        done = subprocess.run(
-            [sys.executable, str(script), *map(str, values)], capture_output=True, text=True, check=True, cwd=tmp_path
-        )
-        return done.stdout.strip()
-
-    found = [run(2.0, 1.0), run(2.0, 1.0), run(5.0, 1.0), run(2.0, 3.0)]
+    values = ("2.0", "1.0"), ("2.0", "1.0"), ("5.0", "1.0"), ("2.0", "3.0")
+    found = [run(str(script), environment(), *two, folder=tmp_path).stdout.strip() for two in values]
     assert found == ["2.0 4.0 4.0", "2.0 4.0 4.0", "2.0 10.0 10.0", "2.0 12.0 12.0"]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forked_processes import run
+from fresh_processes import environment
 from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
@@ -247,10 +247,10 @@ def test_what_packages_say_of_a_function_of_a_submodule(project: Project) -> Non
     text = "import numpy as np\nfrom numba.extending import overload\n@overload(np.linalg.matrix_norm)\ndef norm(x):\n"
     project.write("kept_overloads", text + "    return lambda x: 2.0\n")
     project.write("kept_product", "import numba, numpy as np\n@numba.njit\ndef f(x):\n    return x * np.linalg.matrix_norm(3)\n")
-    command = [sys.executable, "-B", "-c", OVERLOADED.format(folder=str(project.folder))]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "2.0\n"
+    code = OVERLOADED.format(folder=str(project.folder))
+    assert run(code, environment()).stdout == "2.0\n"
     project.edit("kept_overloads", "2.0", "5.0")
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "5.0\n"
+    assert run(code, environment()).stdout == "5.0\n"
 
 
 def test_another_value_of_a_closure(project: Project) -> None:
@@ -408,12 +408,8 @@ print(sum(sum(s.cache_hits.values()) for s in stats), sum(sum(s.cache_misses.val
 
 
 def test_processes_share_what_they_keep(project: Project) -> None:
-    def run() -> list[str]:
-        code = SCRIPT.format(folder=str(project.folder))
-        done = subprocess.run([sys.executable, "-c", code], env={**os.environ}, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
-
-    first, second = run(), run()
+    code = SCRIPT.format(folder=str(project.folder))
+    first, second = (run(code, environment()).stdout.splitlines() for _ in range(2))
     assert first[0] == second[0]
     assert (first[1], second[1]) == ("0 2", "2 0")
 
@@ -433,21 +429,18 @@ for name in {names!r}:
 def test_derivatives_that_several_processes_kept_are_linked_apart(project: Project) -> None:
     """Numba numbers functions anew in each process, so what two processes kept may have functions of one name."""
 
-    def run(*names: str) -> list[str]:
-        code = TWO_KEPT.format(folder=str(project.folder), names=names)
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    def found(*names: str) -> list[str]:
+        return run(TWO_KEPT.format(folder=str(project.folder), names=names), environment()).stdout.splitlines()
 
-    apart = [*run("first"), *run("second")]
+    apart = [*found("first"), *found("second")]
     assert apart[0] != apart[1]
-    assert run("first", "second") == apart
+    assert found("first", "second") == apart
 
 
 def test_functions_that_call_each_other_in_a_circle_are_kept_with_it(project: Project) -> None:
-    def run() -> str:
-        code = TWO_KEPT.format(folder=str(project.folder), names=("circle",))
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-
-    assert run() == run()
+    code = TWO_KEPT.format(folder=str(project.folder), names=("circle",))
+    first, second = (run(code, environment()).stdout for _ in range(2))
+    assert first == second
     assert len(project.files()) == 2
 
 
@@ -462,8 +455,4 @@ print(tg.grad(determinant)(np.array([2.0, 0.0])).tolist())
 from tapegrad.nopython.recorder import recorder
 print([sum(drive.stats.cache_hits.values()) for drive in recorder(determinant, 0)._drives.values()])
 """
-
-    def run() -> list[str]:
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
-
-    assert [run(), run()] == [["[0.0, 2.0]", "[0]"], ["[0.0, 2.0]", "[1]"]]
+    assert [run(code, environment()).stdout.splitlines() for _ in range(2)] == [["[0.0, 2.0]", "[0]"], ["[0.0, 2.0]", "[1]"]]

@@ -5,12 +5,11 @@ What is kept is an optimisation: a derivative is right whatever became of it, an
 
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked_processes import Forked, start
 from fresh_processes import environment
 
 Figure = Callable[[str, int, float, float], None]
@@ -91,13 +90,12 @@ def kept_in(derived: Path) -> Iterator[Path]:
         path.write_bytes(content)
 
 
-def begun(folder: Path, code: str = DERIVE, **settings: str) -> "subprocess.Popen[str]":
+def begun(folder: Path, code: str = DERIVE, **settings: str) -> Forked:
     """A process that computes derivatives of the module's functions."""
-    program = [sys.executable, "-c", START.format(folder=str(folder)) + code]
-    return subprocess.Popen(program, env={**environment(), **settings}, stdout=-1, stderr=-1, text=True)
+    return start(START.format(folder=str(folder)) + code, environment() | settings)
 
 
-def outcome(process: "subprocess.Popen[str]") -> tuple[str, str]:
+def outcome(process: Forked) -> tuple[str, str]:
     """What it printed, and what it complained of."""
     return process.communicate()
 
