@@ -112,6 +112,16 @@ np.concatenate([np.fft.fft(x), x]).real | np.abs(x @ np.exp(1j * np.outer(np.ara
 np.abs(np.exp(1j * np.outer(np.arange(6), np.arange(6))) @ x) | np.fft.fft(x).real.sum() | np.iscomplexobj(np.fft.fft(x)) * x
 np.abs(np.fft.fft(np.exp(1j * x))) | np.abs(np.stack([x + 1j, x])) | np.abs((x + 1j) @ (x - 2j)) | np.fft.ifft(x).real
 (x.astype(float) + 1j).real | np.dot(x + 1j, x).imag | np.fft.rfft(x).size * x | len(np.fft.rfft(x)) * x
+np.sin(x + 1j).real | np.tanh(1j * x + 0.2).imag | abs(np.arccosh(x + 2j)) | np.arctan(x + 2j).real | np.expm1(x * (1 + 1j)).imag
+np.log1p(x + 1j).imag | np.exp2(1j * x).real | abs(np.log2(x + 1j)) | sc.erf(x + 0.5j).imag | np.prod(x + 1j).real
+np.var(np.exp(1j * x)) | np.std(x + 1j * x[::-1]) | np.max(x + 1j * x[::-1]).imag | abs(np.min(np.exp(1j * x)))
+(np.fft.fft(x) * [x[0], 2, 3, x[1], 5, 6]).real | np.concatenate([np.fft.fft(x), [x[0] * x[1], 1j]]).real | np.dot(x, x + 1j).imag
+np.multiply([x[0], 1j], x[:2]).imag | np.where([True, False], [x[0] ** 2, 1j], x[:2]).real | np.multiply(x[:2], [1j, 2]).imag
+np.outer(np.fft.fft(x), 2j).real | np.kron(1j, x).imag
+np.stack([x[0] + 1j, 2j]).imag + x[:2] | np.hstack([x + 1j, 2j]).imag * x[0]
+np.einsum("i,i", x + 1j, x * 1j).imag | np.real_if_close(np.exp(0j * x)) * x | np.iscomplex(x + 1j) * x | np.isfinite(x + 1j) * x
+abs(x.astype(complex) * (1 + 1j)) | np.inner(x + 1j, np.arange(6) * 1j).real | np.linalg.norm(x + 1j, 3) | np.kron(x, [1j, 2]).imag
+np.tensordot(x + 1j, np.arange(6), axes=1).real | np.outer(x, [1j, 1]).imag | np.vdot(x, x + 1j).imag | np.atleast_2d(x + 1j).imag
 """
 _TRANSFORMS_OF_MATRICES = """
 np.abs(np.fft.fft2(x)) | np.fft.ifft2(np.fft.fft2(x)).real | np.abs(np.fft.rfft2(x)) | np.fft.irfft2(np.fft.rfft2(x))

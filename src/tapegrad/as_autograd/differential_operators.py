@@ -26,6 +26,7 @@ from tapegrad.drivers.derivatives import derivative_of
 from tapegrad.drivers.gradients import gradients
 from tapegrad.drivers.jacobian_products import split
 from tapegrad.drivers.leaves import Call, is_tracked
+from tapegrad.numpy_arrays.complex_arrays import is_complex
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = [
@@ -87,7 +88,7 @@ def elementwise_grad(fun: Callable[[Any], Any], x: Any) -> Any:
     output = made.output
     if isinstance(output, Tensor) and np.ndim(output._data):
         made.output = output.sum()
-    elif np.ndim(output):
+    elif np.ndim(output) and not is_complex(output):
         made.output = float(np.sum(output))
     return finished(made, _gradients(made, scalar_of(made, "elementwise_grad")))
 

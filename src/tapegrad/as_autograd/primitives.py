@@ -15,12 +15,13 @@ import numpy as np
 
 from tapegrad.as_autograd.given_derivatives import cotangents_of, defgrad, defvjp_is_zero, defvjp_of_old
 from tapegrad.as_autograd.remembered import remembered
-from tapegrad.as_autograd.tracing import getval
+from tapegrad.as_autograd.tracing import getval, isbox
 from tapegrad.as_autograd.vector_spaces import SparseObject, vspace
 from tapegrad.as_autograd.wrapping import get_name
 from tapegrad.autograd.function import Function
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.complex_arrays import ComplexArray
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import sum_to
@@ -57,6 +58,10 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
             kind = arg.__class__
             if kind is Array or kind is Tensor or kind is list or kind is tuple or kind is dict:
                 return f_raw(*_plain(args), **_plain(kwargs)) if constant else _traced(call, op, f_raw, args, kwargs)
+            if kind is ComplexArray:
+                if constant:
+                    return f_raw(*_plain(args), **_plain(kwargs))
+                raise _complex_numbers(f_raw, "argument")
         return f_raw(*args, **(_constants(f_raw, kwargs) if kwargs else kwargs))
 
     def without_derivative() -> None:
@@ -70,8 +75,15 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _complex_numbers(f: Any, what: str) -> TypeError:
+    return TypeError(
+        f"{get_name(f)}: an {what} of a primitive is complex and being differentiated; primitives are of real numbers: give real "
+        "and imaginary part (z.real, z.imag) as two"
+    )
+
+
 def _plain(values: Any) -> Any:
-    if isinstance(values, Tensor):
+    if isinstance(values, Tensor) or values.__class__ is ComplexArray:
         return getval(values)
     if type(values) in (list, tuple):
         return type(values)(map(_plain, values))
@@ -88,7 +100,7 @@ def _constants(f: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
     """
     leaves: list[Any] = []
     flatten(kwargs, leaves, [], "")
-    if is_recording() and any(isinstance(leaf, Tensor) and leaf._row for leaf in leaves):
+    if is_recording() and any(isbox(leaf) for leaf in leaves):
         raise TypeError(f"{get_name(f)}: keyword arguments of a primitive are constants; what is differentiated goes by position")
     plain: dict[str, Any] = _plain(kwargs)
     return plain
@@ -160,6 +172,8 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
         elif kind is list or kind is tuple or kind is dict:
             leaves: list[Any] = []
             structure = flatten(arg, leaves, [], "")
+            if any(leaf.__class__ is ComplexArray for leaf in leaves):
+                raise _complex_numbers(f_raw, "argument")
             if recording and any(isinstance(leaf, Tensor) and leaf._row for leaf in leaves):
                 call.argnums.append(argnum)
                 call.structures.append(structure)
@@ -169,10 +183,14 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
     if not tensors:
         return f_raw(*call.args, **kwargs)
     value = _at_depth_0(f_raw, *call.arguments(map(getval, tensors)), **kwargs)
+    if np.iscomplexobj(value):
+        raise _complex_numbers(f_raw, "value")
     if not isinstance(value, (list, tuple, dict)) and len(tensors) <= MOST_SAVED:
         return as_arrays(apply(op, tensors, _own(value), call)) if _is_real(value) else getval(value)
     leaves = []
     call.made = flatten(value, leaves, [], "")
+    if any(map(np.iscomplexobj, leaves)):
+        raise _complex_numbers(f_raw, "value")
     results = _Containers.apply(call, leaves, *tensors)
     return restore(call.made, iter([as_arrays(result) for result in results]))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.as_autograd.complex_numbers import apart, as_cotangent, as_gradient, as_tangent, on_parts, together
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import flatten, flatten_like, restore
 from tapegrad.drivers.derivatives import gradients_of
@@ -43,7 +44,14 @@ def as_numpy(value: Any) -> Any:
 
 def called(fun: Callable[..., Any], x: Any, name: str, has_aux: bool = False, second: bool = False) -> Call:
     """A call of a function on a leaf, or on a container of them, in the place of its argument."""
-    made = call(fun, (as_floats(x),), {}, 0, has_aux, name, second)
+    point = as_floats(x)
+    real = apart(point)
+    if real is not point:
+        if second:
+            raise TypeError(f"{name} takes real numbers, but the argument has complex ones; differentiate a function of both parts")
+        made = call(lambda x: fun(together(x)), (real,), {}, 0, has_aux, name, second)
+    else:
+        made = call(fun, (point,), {}, 0, has_aux, name, second)
     made.kinds = [np.float64 if kind is float else kind for kind in made.kinds]
     made.arrays = made.arrays or made.inside
     return made
@@ -51,7 +59,7 @@ def called(fun: Callable[..., Any], x: Any, name: str, has_aux: bool = False, se
 
 def finished(made: Call, results: Sequence[Any]) -> Any:
     """Gradients in the structure of the argument: arrays, and NumPy's numbers for numbers."""
-    return made.arranged([as_arrays(finish(result, kind)) for result, kind in zip(results, made.kinds, strict=True)])
+    return as_gradient(made.arranged([as_arrays(finish(result, kind)) for result, kind in zip(results, made.kinds, strict=True)]))
 
 
 def value_of(made: Call, output: Any) -> Any:
@@ -113,16 +121,17 @@ def make_vjp(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any
     """
     made = called(fun, x, "make_vjp")
     found: list[Any] = []
-    structure = flatten(made.output, found, [], "")
+    output = apart(made.output)
+    structure = flatten(output, found, [], "")
     tracked = [isinstance(leaf, Tensor) and leaf._row != 0 for leaf in found]
     warn_if_independent(any(tracked))
-    value = restore(structure, iter([value_of(made, leaf) for leaf in found]))
+    value = together(restore(structure, iter([value_of(made, leaf) for leaf in found])))
     if not any(tracked):
         return lambda g: zeros_of(made), value
 
     def vjp(g: Any) -> Any:
         given: list[Any] = []
-        flatten_like(structure, g, given, "the vector")
+        flatten_like(structure, as_cotangent(output, g), given, "the vector")
         pairs = [(t, v) for t, v, wanted in zip(found, given, tracked, strict=True) if wanted]
         vectors = [_fitting(v, np.shape(t._data), array_of(t).dtype, "the vector") for t, v in pairs]
         seeds = [v if isinstance(v, Tensor) else wrap(v) for v in vectors]
@@ -146,18 +155,18 @@ def make_jvp(fun: Callable[..., Any], x: Any) -> Callable[[Any], tuple[Any, Any]
     callable
         Gives ``(value, product)`` for a vector of the structure of `x`.
     """
-    x = as_floats(x)
+    x = apart(as_floats(x))
     ready: list[Any] = []
 
     def jvp(g: Any) -> tuple[Any, Any]:
         if not ready:
-            ready.extend(linearize(fun, x))
+            ready.extend(linearize(on_parts(fun), x))
         value, product = ready
         leaves, vectors = [], []  # type: ignore[var-annotated]
         structure = flatten(x, leaves, [], "")
-        flatten_like(structure, g, vectors, "the vector")
+        flatten_like(structure, as_tangent(x, g), vectors, "the vector")
         fitting = [_fitting(v, np.shape(leaf), np.float64, "the vector") for leaf, v in zip(leaves, vectors, strict=True)]
-        return as_numpy(value), as_numpy(product(restore(structure, iter(fitting))))
+        return as_numpy(together(value)), as_numpy(together(product(restore(structure, iter(fitting)))))
 
     return jvp
 

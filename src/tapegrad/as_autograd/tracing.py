@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.as_autograd.complex_numbers import complex_value
 from tapegrad.numpy_arrays.array import Array
+from tapegrad.numpy_arrays.complex_arrays import ComplexArray
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = [
@@ -30,13 +32,15 @@ ArrayBox = Array
 def getval(x: Any) -> Any:
     """The plain value of what is being differentiated; anything else as it is."""
     if not isinstance(x, Tensor):
-        return x
+        return complex_value(x) if x.__class__ is ComplexArray else x
     data = x._data
     return np.float64(data) if type(data) is float else data.view()
 
 
 def isbox(x: Any) -> bool:
     """Whether a value is being differentiated."""
+    if x.__class__ is ComplexArray:
+        return isbox(x.real) or isbox(x.imag)
     return isinstance(x, Tensor) and x._row != 0
 
 

@@ -151,6 +151,10 @@ class ComplexArrayVSpace(ArrayVSpace):
     def _units(self) -> tuple[Any, ...]:
         return 1.0, 1.0j
 
+    def flattened(self, x: Any) -> np.ndarray:
+        """The real parts, and then the imaginary ones."""
+        return joined([np.real(x), np.imag(x)])
+
     def _inner_prod(self, x: Any, y: Any) -> Any:
         return np.real(np.vdot(x, y))
 

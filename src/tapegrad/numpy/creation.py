@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_protocol.operands import holds_tensors
 from tapegrad.surface.conversions import to
 from tapegrad.tensors import untracked_values
@@ -33,9 +34,19 @@ def own(value: Any, given: Any = None) -> Any:
     return value
 
 
+def _holds_pairs(values: Any) -> bool:
+    return bool(PAIRS) and values.__class__ in (list, tuple) and any(x.__class__ in PAIRS or _holds_pairs(x) for x in values)
+
+
+def _in_complex_dtype(z: Any, dtype: Any) -> Any:
+    if dtype is not None and np.dtype(dtype) != z.dtype:
+        raise TypeError(f"complex numbers that are being differentiated stay {z.dtype}; write z.real for the real part")
+    return z
+
+
 def converted(value: Any) -> Any:
     """Nested lists and tuples in which there are tensors as arrays."""
-    if value.__class__ in (list, tuple) and holds_tensors(value):
+    if value.__class__ in (list, tuple) and (holds_tensors(value) or _holds_pairs(value)):
         return made_array(value)
     return value
 
@@ -58,7 +69,9 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
     if isinstance(object, Tensor):
         found = _in_dtype(object, dtype)
         found = np.copy(found) if copy and found is object else found
-    elif holds_tensors(object):
+    elif object.__class__ in PAIRS:
+        return _in_complex_dtype(np.copy(object), dtype)  # type: ignore[call-overload]
+    elif holds_tensors(object) or _holds_pairs(object):
         parts = [made_array(part, dtype) for part in object]
         shapes = {np.shape(part) for part in parts}
         if len(shapes) > 1:

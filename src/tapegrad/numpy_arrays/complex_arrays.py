@@ -16,10 +16,10 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_arrays.untracked import values_of, with_digits
-from tapegrad.numpy_protocol.operands import one
+from tapegrad.numpy_protocol.operands import one, stacked
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["ComplexArray", "complex_ufunc", "is_complex", "made", "parts"]
+__all__ = ["ComplexArray", "complex_ufunc", "complex_values", "is_complex", "made", "multiply", "parts"]
 
 _np: Any = np
 
@@ -112,9 +112,11 @@ PAIRS.add(ComplexArray)
 
 
 def is_complex(x: Any) -> bool:
-    """Whether an operand is complex."""
+    """Whether an operand, or a part of a list, is complex."""
     if isinstance(x, (ComplexArray, complex)):
         return True
+    if isinstance(x, (list, tuple)):
+        return any(map(is_complex, x))
     dtype = array_of(x).dtype if isinstance(x, Tensor) else getattr(x, "dtype", None)
     return getattr(dtype, "kind", "") == "c"
 
@@ -125,10 +127,18 @@ def parts(x: Any) -> tuple[Any, Any]:
         return x.real, x.imag
     if isinstance(x, Array) and not is_complex(x):
         return x, 0.0
+    if _holds_tracked(x):
+        pairs = list(map(parts, x))
+        return as_arrays(stacked([a for a, _ in pairs])), as_arrays(stacked([b for _, b in pairs]))
     values = np.asarray(values_of(x))
     if values.dtype.kind == "c":
         return (values.real, values.imag) if values.ndim else (float(values.real), float(values.imag))
     return (values, 0.0) if values.ndim else (float(values), 0.0)
+
+
+def _holds_tracked(values: Any) -> bool:
+    """Whether there is something in nested lists that may be differentiated by."""
+    return isinstance(values, (list, tuple)) and any(isinstance(x, (Tensor, ComplexArray)) or _holds_tracked(x) for x in values)
 
 
 def made(real: Any, imag: Any) -> ComplexArray:
@@ -153,7 +163,8 @@ def _subtract(x: Any, y: Any) -> ComplexArray:
     return made(a - c, b - d)
 
 
-def _multiply(x: Any, y: Any) -> ComplexArray:
+def multiply(x: Any, y: Any) -> ComplexArray:
+    """The product."""
     (a, b), (c, d) = parts(x), parts(y)
     if not is_complex(x):
         return made(a * c, a * d)
@@ -175,14 +186,14 @@ def _power(x: Any, y: Any) -> ComplexArray:
         shape, dtype = np.shape(parts(x)[0]), getattr(parts(x)[0], "dtype", np.float64)
         found: Any = made(np.ones(shape, dtype), np.zeros(shape, dtype))
         for bit in f"{int(y):b}":
-            found = _multiply(found, found)
-            found = _multiply(found, x) if bit == "1" else found
+            found = multiply(found, found)
+            found = multiply(found, x) if bit == "1" else found
         return found
-    return _exp(_multiply(y, _log(x)))
+    return _exp(multiply(y, _log(x)))
 
 
 def _square(x: Any) -> ComplexArray:
-    return _multiply(x, x)
+    return multiply(x, x)
 
 
 def _negative(x: Any) -> ComplexArray:
@@ -215,8 +226,9 @@ def _log(x: Any) -> ComplexArray:
     return made(np.log(absolute(x)), _np.arctan2(*parts(x)[::-1]))
 
 
-def _sqrt(x: Any) -> ComplexArray:
-    return _exp(_multiply(0.5, _log(x)))
+def _arccosh(x: Any) -> ComplexArray:
+    roots = (complex_ufunc(np.sqrt, _add(x, shift)) for shift in (1.0, -1.0))
+    return _log(_add(x, multiply(*roots)))
 
 
 def absolute(x: Any) -> Any:
@@ -228,14 +240,15 @@ def _matmul(x: Any, y: Any) -> ComplexArray:
     return look_up("numpy_arrays.complex_functions:bilinear")(_np.matmul)(x, y)
 
 
-def _compared(function: Any) -> Callable[[Any, Any], Any]:
-    def compare(x: Any, y: Any) -> Any:
-        return as_arrays(one(function(_values(x), _values(y))))
+def _of_values(function: Any) -> Callable[..., Any]:
+    def call(*operands: Any) -> Any:
+        return as_arrays(one(function(*map(complex_values, operands))))
 
-    return compare
+    return call
 
 
-def _values(x: Any) -> Any:
+def complex_values(x: Any) -> Any:
+    """The numbers as NumPy has them."""
     a, b = (np.asarray(values_of(part)) for part in parts(x))
     values = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
     values.real, values.imag = a, b  # a sum with 1j * b would make nan of infinity
@@ -243,14 +256,16 @@ def _values(x: Any) -> Any:
 
 
 UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: _add, np.subtract: _subtract, np.multiply: _multiply, np.divide: _divide, np.power: _power, np.square: _square,
+    np.add: _add, np.subtract: _subtract, np.multiply: multiply, np.divide: _divide, np.power: _power, np.square: _square,
     np.negative: _negative, np.positive: _positive, np.conjugate: conjugate, np.reciprocal: _reciprocal, np.exp: _exp, np.log: _log,
-    np.sqrt: _sqrt, np.absolute: absolute, np.matmul: _matmul, np.equal: _compared(np.equal), np.not_equal: _compared(np.not_equal),
+    np.arccosh: _arccosh, np.absolute: absolute, np.matmul: _matmul,
+    np.equal: _of_values(np.equal), np.not_equal: _of_values(np.not_equal), np.isfinite: _of_values(np.isfinite),
+    np.isinf: _of_values(np.isinf), np.isnan: _of_values(np.isnan),
 }  # fmt: skip
 
 
 # NumPy rounds less often than their composition of real operations.
-ROUNDED_ONCE = frozenset([np.divide, np.power, np.square, np.reciprocal, np.exp, np.log, np.sqrt, np.absolute])
+ROUNDED_ONCE = frozenset([np.divide, np.power, np.square, np.reciprocal, np.exp, np.log, np.absolute, np.arccosh])
 
 
 def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:
@@ -261,15 +276,19 @@ def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:
     TypeError
         If it is not covered.
     """
+    if ufunc not in UFUNCS and len(inputs) == 1 and look_up("numpy_arrays.holomorphic_functions:rule_of")(ufunc):
+        return look_up("numpy_arrays.holomorphic_functions:holomorphic")(ufunc, *inputs)
     if ufunc not in UFUNCS:
+        known = [*UFUNCS, *look_up("numpy_arrays.holomorphic_functions:HOLOMORPHIC")]
         raise TypeError(
-            f"numpy.{ufunc.__name__} is not covered for complex numbers that are differentiated; covered are "
-            f"{', '.join(sorted(known.__name__ for known in UFUNCS))}"
+            f"{ufunc.__name__} is not covered for complex numbers that are differentiated; covered are "
+            f"{', '.join(sorted(function.__name__ for function in known))}. "
+            "Write it with these, or with real and imaginary part (z.real, z.imag, np.abs(z))"
         )
     found = UFUNCS[ufunc](*inputs)
     if ufunc in ROUNDED_ONCE:
         with np.errstate(all="ignore"):
-            values = ufunc(*map(_values, inputs))
+            values = ufunc(*map(complex_values, inputs))
         for part, exact in (
             [(found, values)] if isinstance(found, Tensor) else [(found.real, values.real), (found.imag, values.imag)]
         ):

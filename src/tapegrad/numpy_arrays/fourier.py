@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import as_arrays
-from tapegrad.numpy_arrays.complex_arrays import ComplexArray, is_complex, parts
+from tapegrad.numpy_arrays.complex_arrays import is_complex
+from tapegrad.numpy_arrays.holomorphic_functions import from_pair, of_pair, pair_of, to_pair
 from tapegrad.numpy_protocol.operands import one
 from tapegrad.recording.structural import Structural, apply
 from tapegrad.surface import functions as tg
@@ -26,34 +27,26 @@ OTHER_SCALE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 Data = np.ndarray[Any, Any]
 
 
-def _packed(values: Data) -> Data:
-    return np.ascontiguousarray(values).view(values.real.dtype).reshape(*values.shape, 2)
-
-
-def _unpacked(pair: Data) -> Data:
-    return np.ascontiguousarray(pair).view(np.result_type(pair.dtype, np.complex64))[..., 0]
-
-
 # Attributes of the four: axis, scale, and whether it is the inverse; of the halves the length of the real side.
 
 
 def _transform(pair: Tensor, axis: int, norm: str, inverse: bool) -> Tensor:
     function: Any = np.fft.ifft if inverse else np.fft.fft
-    return apply(_FFT, (pair,), _packed(function(_unpacked(array_of(pair)), axis=axis, norm=norm)), (axis, norm, inverse))
+    return apply(_FFT, (pair,), of_pair(function(from_pair(array_of(pair)), axis=axis, norm=norm)), (axis, norm, inverse))
 
 
 def _transform_of_real(x: Tensor, axis: int, norm: str, inverse: bool) -> Tensor:
     function: Any = np.fft.ifft if inverse else np.fft.fft
-    return apply(_FFT_OF_REAL, (x,), _packed(function(array_of(x), axis=axis, norm=norm)), (axis, norm, inverse))
+    return apply(_FFT_OF_REAL, (x,), of_pair(function(array_of(x), axis=axis, norm=norm)), (axis, norm, inverse))
 
 
 def _half(x: Tensor, axis: int, norm: str) -> Tensor:
     data = array_of(x)
-    return apply(_HALF, (x,), _packed(np.fft.rfft(data, axis=axis, norm=norm)), (axis, norm, data.shape[axis]))  # type: ignore[arg-type]
+    return apply(_HALF, (x,), of_pair(np.fft.rfft(data, axis=axis, norm=norm)), (axis, norm, data.shape[axis]))  # type: ignore[arg-type]
 
 
 def _whole(pair: Tensor, axis: int, norm: str, length: int) -> Tensor:
-    values = np.fft.irfft(_unpacked(array_of(pair)), length, axis, norm)  # type: ignore[arg-type]
+    values = np.fft.irfft(from_pair(array_of(pair)), length, axis, norm)  # type: ignore[arg-type]
     return apply(_WHOLE, (pair,), values, (axis, norm, length))
 
 
@@ -98,18 +91,6 @@ _WHOLE = Structural("FftC2RBackward0", ((),), _vjp_of_whole)
 # NumPy's functions
 
 
-def _complex(pair: Tensor) -> ComplexArray:
-    pair = as_arrays(pair)
-    return ComplexArray(as_arrays(tg.select(pair, -1, 0)), as_arrays(tg.select(pair, -1, 1)))
-
-
-def _pair(z: Any) -> Tensor:
-    real, imag = parts(z)
-    shape = np.shape(real)
-    imag = imag if np.shape(imag) == shape else imag + np.zeros(shape, real.dtype)
-    return tg.stack([one(real), one(imag)], -1)
-
-
 def _axis(x: Any, axis: int) -> int:
     dims = np.ndim(x)
     if not -dims <= axis < dims:
@@ -143,8 +124,8 @@ def _one_axis(inverse: bool) -> Callable[..., Any]:
         k = _axis(a, axis)
         x = _fitted(a, n, k)
         if is_complex(x):
-            return _complex(_transform(_pair(x), k, _scale(norm), inverse))
-        return _complex(_transform_of_real(_float(x), k, _scale(norm), inverse))
+            return pair_of(_transform(to_pair(x), k, _scale(norm), inverse))
+        return pair_of(_transform_of_real(_float(x), k, _scale(norm), inverse))
 
     return transform
 
@@ -158,7 +139,7 @@ def _rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None,
     if is_complex(a):
         raise TypeError("rfft takes real numbers")
     k = _axis(a, axis)
-    return _complex(_half(_float(_fitted(a, n, k)), k, _scale(norm)))
+    return pair_of(_half(_float(_fitted(a, n, k)), k, _scale(norm)))
 
 
 def _irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:
@@ -166,7 +147,7 @@ def _irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
     length = 2 * (np.shape(a)[k] - 1) if n is None else int(n)
     if length < 1:
         raise ValueError(f"Invalid number of FFT data points ({length}) specified.")
-    return as_arrays(_whole(_pair(_fitted(a, length // 2 + 1, k)), k, _scale(norm), length))
+    return as_arrays(_whole(to_pair(_fitted(a, length // 2 + 1, k)), k, _scale(norm), length))
 
 
 def _hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None) -> Any:

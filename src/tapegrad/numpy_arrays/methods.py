@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
 from tapegrad.numpy_arrays.untracked import PAIRS, constant, is_tracked, plain, values_of, write_constants
@@ -92,7 +93,7 @@ def dividing(x: Array, y: Any) -> tuple[Any, Any]:
     return y // x, y % x
 
 
-def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Array:
+def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
     """The values in another dtype, as a copy unless ``copy=False`` and it is the same.
 
     Raises
@@ -107,9 +108,11 @@ def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subo
         return x
     if not is_tracked(x):
         return constant(array_of(x).astype(wanted, order))  # type: ignore[call-overload]
+    if wanted.kind == "c" and wanted.itemsize <= 16:
+        part = as_arrays(copy_in_order(x, order, np.dtype(f"f{wanted.itemsize // 2}")))
+        return look_up("numpy_arrays.complex_arrays:made")(part, np.zeros(np.shape(part), part.dtype))
     if wanted.kind in "fc" and wanted not in FLOATS:
-        instead = "keep real and imaginary parts apart" if wanted.kind == "c" else "take float32 or float64"
-        raise TypeError(f"astype({wanted.name!r}): numbers of this dtype are not differentiated; {instead}")
+        raise TypeError(f"astype({wanted.name!r}): numbers of this dtype are not differentiated; take float64 or complex128")
     return as_arrays(copy_in_order(x, order, wanted))
 
 

@@ -48,7 +48,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
         return NotImplemented  # which is asked next
     if not (x._row and is_recording()) and not is_tracked(inputs, kwargs):
         return computed(getattr(ufunc, method), inputs, kwargs)
-    if method == "__call__" and not kwargs and any(map(may_be_complex, inputs)):
+    if method == "__call__" and not kwargs and _holds_complex(inputs):
         return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *inputs)
     given = inputs
     if any(type(value) in (list, tuple) for value in inputs):
@@ -167,6 +167,8 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
             return written(out, array_function(x, function, types, apart(args, out), kwargs))
     if not (x._row and is_recording()) and not is_tracked(args, kwargs):
         return computed(function, args, kwargs)
+    if _holds_complex(args):
+        return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
     if function.__module__ == "numpy.fft":
         return look_up("numpy_arrays.fourier:FOURIER")[function](*args, **kwargs)
     result = protocols.array_function(x, function, types, args, kwargs)
@@ -175,6 +177,10 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     if _is_single(x):
         return _in_dtype(function, as_arrays(result), args, kwargs)
     return _in_digits(function, as_arrays(result), args, kwargs) if function in OF_NUMPY else as_arrays(result)
+
+
+def _holds_complex(values: Any) -> bool:
+    return any(may_be_complex(x) or (x.__class__ in (list, tuple) and _holds_complex(x)) for x in values)
 
 
 def _parts(values: Any) -> list[Any]:

@@ -1,0 +1,139 @@
+"""Complex numbers under autograd's operators: gradients are u_x - i u_y of a real function u, and cotangents are such gradients."""
+
+from typing import Any
+
+import autograd.numpy as np
+import numpy as onp
+import pytest
+from autograd import elementwise_grad, grad, hessian, holomorphic_grad, jacobian, make_hvp, make_jvp, make_vjp, value_and_grad
+from autograd.core import vspace
+from autograd.extend import defvjp, primitive
+from autograd.scipy.special import erf
+from autograd.test_util import check_grads
+from autograd.tracer import getval, isbox
+from many_cases import each
+
+RNG = onp.random.default_rng(3)
+Z = RNG.normal(size=4) + 1j * RNG.normal(size=4)
+W = RNG.normal(size=4) + 1j * RNG.normal(size=4)
+M = RNG.normal(size=(3, 4)) + 1j * RNG.normal(size=(3, 4))
+HOLOMORPHIC = """
+sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal
+"""
+REAL = {
+    "abs": lambda z: np.abs(z),
+    "angle": lambda z: np.angle(z),
+    "imaginary part of the conjugate": lambda z: np.imag(np.conj(z)),
+    "var": lambda z: np.var(z),
+    "std": lambda z: np.std(np.reshape(z, (2, 2)), axis=0, ddof=1),
+    "norm": lambda z: np.linalg.norm(z),
+    "norm of order 3": lambda z: np.linalg.norm(z, 3),
+    "inverse transform of a half": lambda z: np.fft.irfft(z),
+}
+COMPLEX = {
+    "powers": lambda z: z**3 + z**-1.5 + z ** (1 + 2j) + (2 - 1j) ** z,
+    "quotients": lambda z: W / z + z / W - 2.0 / z,
+    "prod": lambda z: np.prod(np.reshape(z, (2, 2)), axis=1, keepdims=True) * np.prod(z),
+    "largest and smallest": lambda z: np.max(z) * np.min(np.reshape(z, (2, 2)), axis=0),
+    "products": lambda z: np.dot(M, z) + M @ z**2 + np.tensordot(M, z, axes=([1], [0])),
+    "einsum": lambda z: np.einsum("ij,j,j->i", M, z, z * 1j) + np.einsum("j,j", z, onp.arange(4.0)),
+    "transform": lambda z: np.fft.ifft(np.fft.fft(z, 5)[1:]),
+    "pieces": lambda z: np.concatenate([z[::-1], z[1:2] * z, np.where(np.real(z) > 0, z, 2.0)]),
+    "conjugates": lambda z: np.conj(z) * z**2,
+    "erf": lambda z: erf(0.5 * z),
+}
+
+
+def by_differences(u: Any, z: Any) -> Any:
+    step = 1e-6
+    return onp.array(
+        [
+            (u(z + step * e) - u(z - step * e)) / (2 * step) - 1j * (u(z + 1j * step * e) - u(z - 1j * step * e)) / (2 * step)
+            for e in onp.eye(z.size)
+        ]
+    )
+
+
+@each("name", HOLOMORPHIC.split())
+def test_holomorphic_functions_have_their_derivative_on_every_branch(name: str) -> None:
+    ours, numpys = getattr(np, name), getattr(onp, name)
+    for z in (1.5 + 0.4j, -1.5 + 0.4j, -0.3 - 1.2j, 0.4 - 0.3j):
+        wanted = (numpys(z + 1e-6) - numpys(z - 1e-6)) / 2e-6
+        assert holomorphic_grad(ours)(z) == pytest.approx(wanted, rel=1e-7)
+        derivative = holomorphic_grad(ours)
+        assert holomorphic_grad(derivative)(z) == pytest.approx((derivative(z + 1e-6) - derivative(z - 1e-6)) / 2e-6, rel=1e-6)
+        assert ours(z) == numpys(z)
+
+
+@each("name", REAL | COMPLEX)
+def test_gradients_are_those_of_differences_in_both_orders_and_modes(name: str) -> None:
+    f = (REAL | COMPLEX)[name]
+    check_grads(f, order=2)(Z)
+    total = lambda z: np.sum(np.real(f(z)) ** 2) + np.sum(np.imag(f(z)) * 3.0)  # noqa: E731
+    value, gradient = value_and_grad(total)(Z)
+    assert value == pytest.approx(total(Z), rel=1e-14)
+    onp.testing.assert_allclose(gradient, by_differences(total, Z), rtol=1e-6, atol=1e-7)
+
+
+def test_real_arguments_beside_complex_ones_have_real_gradients() -> None:
+    def f(p: Any) -> Any:
+        return np.sum(np.abs(p["z"] * p["x"] + p["n"]))
+
+    found = grad(f)({"z": Z, "x": onp.arange(4.0), "n": 2.0 - 1.0j})
+    assert found["x"].dtype == float and found["z"].dtype == complex and type(found["n"]) is onp.complex128
+    check_grads(lambda z, x: z * x, (0, 1))(Z, onp.arange(4.0))
+
+
+def test_dtypes_are_those_of_the_argument() -> None:
+    single = Z.astype(onp.complex64)
+    assert grad(lambda z: np.sum(np.abs(z)))(single).dtype == onp.complex64
+    assert make_vjp(lambda z: z * 2)(single)[1].dtype == onp.complex64
+
+
+def test_products_take_and_give_complex_vectors() -> None:
+    vjp, value = make_vjp(lambda z: z**2)(Z)
+    onp.testing.assert_allclose(value, Z**2)
+    onp.testing.assert_allclose(vjp(W), W * 2 * Z)
+    onp.testing.assert_allclose(vjp(onp.ones(4)), 2 * Z)
+    onp.testing.assert_allclose(make_jvp(lambda z: z**2)(Z)(W)[1], W * 2 * Z)
+    onp.testing.assert_allclose(make_vjp(lambda x: x * W)(onp.ones(4))[0](Z), onp.real(Z * W))
+
+
+def test_elementwise_gradients_are_of_real_results() -> None:
+    onp.testing.assert_allclose(elementwise_grad(np.abs)(Z), onp.conj(Z) / onp.abs(Z))
+    with pytest.raises(TypeError, match="real scalar-output"):
+        elementwise_grad(np.sin)(Z)
+
+
+def test_complex_values_are_seen_as_such_on_the_way() -> None:
+    def f(z: Any) -> Any:
+        assert isbox(z) and vspace(z).iscomplex and np.iscomplexobj(z) and np.iscomplex(z).all() and not np.isreal(z).any()
+        assert getval(z).tolist() == Z.tolist()
+        return np.real(z[0])
+
+    assert grad(f)(Z).tolist() == [1, 0, 0, 0]
+
+
+def test_inner_gradients_are_differentiated() -> None:
+    f = lambda z: np.sum(np.abs(grad(lambda w: np.sum(np.real(w**3)))(z)))  # noqa: E731
+    onp.testing.assert_allclose(grad(f)(Z), 6 * onp.conj(Z), rtol=1e-12)
+
+
+@each("operator", [hessian, jacobian, make_hvp])
+def test_matrices_of_derivatives_are_of_real_arguments(operator: Any) -> None:
+    with pytest.raises(TypeError, match="real"):
+        operator(lambda z: np.sum(np.abs(z)))(Z)
+
+
+def test_complex_arguments_and_values_of_primitives_are_refused() -> None:
+    turned = primitive(lambda x: x * 1j)
+    defvjp(turned, lambda ans, x: lambda g: g * 1j)
+    for f, x in ((lambda z: np.real(turned(z)), 1j), (lambda x: np.imag(turned(x)), 1.0), (lambda z: np.real(turned([z])), 1j)):
+        with pytest.raises(TypeError, match="of a primitive is complex"):
+            grad(f)(x)
+
+
+def test_what_is_not_covered_is_refused_by_name() -> None:
+    for f in (np.floor, lambda z: np.linalg.svd(z[None]), lambda z: np.linalg.norm(z[None], "nuc")):
+        with pytest.raises(TypeError, match="not covered for complex"):
+            grad(lambda z, f=f: np.real(f(z)))(Z)
