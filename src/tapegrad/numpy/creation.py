@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_protocol.operands import holds_tensors
@@ -87,7 +88,9 @@ def as_made_array(a: Any, dtype: Any = None, order: Any = None, **others: Any) -
     """`numpy.asarray`, in the same way."""
     if isinstance(a, Tensor):
         return _in_dtype(a, dtype)
-    return made_array(a, dtype) if holds_tensors(a) else own(np.asarray(a, dtype, order, **others), a)
+    if a.__class__ in PAIRS:
+        return _in_complex_dtype(a, dtype)
+    return made_array(a, dtype) if holds_tensors(a) or _holds_pairs(a) else own(np.asarray(a, dtype, order, **others), a)
 
 
 def creating(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,6 +110,18 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
     if isinstance(fill_value, Tensor) or holds_tensors(fill_value):
         return np.copy(np.broadcast_to(as_made_array(fill_value, dtype), shape))
     return own(np.full(shape, fill_value, dtype, **others))
+
+
+@functools.wraps(np.lib.stride_tricks.as_strided)
+def strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
+    """`numpy.lib.stride_tricks.as_strided`, also of what is differentiated, with steps in bytes of its memory."""
+    if not isinstance(x, Tensor):
+        return np.lib.stride_tricks.as_strided(x, shape, strides, subok, writeable)
+    size = x.dtype.itemsize
+    steps = np.asarray(x.strides if strides is None else strides)
+    if (steps % size).any():
+        raise ValueError(f"as_strided: steps of {tuple(steps.tolist())} bytes are no multiples of an element's {size}")
+    return as_arrays(look_up("ops.subviews:as_strided")(x, np.shape(x) if shape is None else shape, tuple((steps // size).tolist())))
 
 
 class joined_rows:  # noqa: N801 - an instance is NumPy's `r_`

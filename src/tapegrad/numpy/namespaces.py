@@ -24,6 +24,7 @@ OF_SEQUENCES = (
     "broadcast_arrays choose column_stack concat concatenate dstack einsum einsum_path hstack ix_ lexsort meshgrid multi_dot "
     "piecewise row_stack select stack unstack vstack"
 )
+NAMESPACES = frozenset(["numpy.fft", "numpy.lib", "numpy.lib.stride_tricks", "numpy.linalg"])
 OWN: dict[str, Any] = {
     "array": made_array, "asarray": as_made_array, "asanyarray": as_made_array, "ascontiguousarray": as_made_array,
     "asarray_chkfinite": as_made_array, "full": full, "r_": joined_rows(), "c_": joined_columns(),
@@ -58,10 +59,14 @@ class Namespace:
             return OWN[name]
         if self._module is np and name in CREATING.split():
             return creating(found)
-        if found is np.random:
-            return look_up("numpy.random")
+        if found is np.random or found is np.polynomial:
+            return look_up(f"numpy.{name}")
         if isinstance(found, types.ModuleType):
-            return namespace(found.__name__) if found.__name__ in ("numpy.linalg", "numpy.fft") else found
+            return namespace(found.__name__) if found.__name__ in NAMESPACES else found
+        if found is np.vectorize:
+            return look_up("numpy.element_by_element:vectorize")
+        if found is np.lib.stride_tricks.as_strided:
+            return look_up("numpy.creation:strided")
         if isinstance(found, np.ufunc) or not callable(found) or isinstance(found, type):
             return _ufunc(found) if isinstance(found, np.ufunc) else found
         if name == "block":  # whose lists are no arrays

@@ -63,7 +63,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
 
 # Ufuncs of SciPy and functions of NumPy whose last digits are other ones than those of our own.
 OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "gammaln", "log1p", "logit", "psi"])
-OF_NUMPY = frozenset([np.sinc])
+OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
 
 
 def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.numpy_protocol.functions import real
 from tapegrad.numpy_protocol.operands import as_tensors, one
 from tapegrad.rules.table import RULES
@@ -70,6 +71,12 @@ def _iscomplex(x: Any) -> Any:
     return tg.zeros_like(one(x), dtype=np.dtype(bool))
 
 
+def _i0(x: Any) -> Any:
+    import scipy.special
+
+    return look_up("numpy_protocol.scipy_special:special")(scipy.special.i0)(real(x))
+
+
 def _real_if_close(a: Any, tol: float = 100) -> Any:
     return one(a)
 
@@ -79,6 +86,7 @@ _NAMES = [rule.name for rule in RULES if len(rule.args) == 1 and rule.name != "r
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
     name: _of_one(name) for name in _NAMES if not isinstance(getattr(np, name, np.sin), np.ufunc)
 } | {
-    "angle": _angle, "fix": _fix, "imag": _imag, "iscomplex": _iscomplex, "isreal": _isreal, "real_if_close": _real_if_close,
+    "angle": _angle, "fix": _fix, "i0": _i0, "imag": _imag, "iscomplex": _iscomplex, "isreal": _isreal,
+    "real_if_close": _real_if_close,
     "select": _select,
 }  # fmt: skip

@@ -72,8 +72,8 @@ OWN: dict[Any, str] = {
 
 # What depends on values only by steps, or not at all: NumPy computes it, and arrays in the result become untracked tensors.
 _NAMES_OF_VALUES = (
-    "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast count_nonzero digitize "
-    "empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj may_share_memory ndim nonzero ones_like "
+    "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast common_type count_nonzero "
+    "digitize empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj may_share_memory ndim nonzero ones_like "
     "lexsort linalg.matrix_rank nanargmax nanargmin result_type searchsorted shares_memory unravel_index zeros_like"
 )
 # What shows, stores or converts arrays: of untracked tensors only, as `numpy.asarray`. SciPy converts what the functions that it
@@ -135,6 +135,7 @@ TABLES = (
     "numpy_protocol.reductions:REDUCTIONS",
     "numpy_protocol.functions:COUNTERPARTS",
     "numpy_protocol.products:PRODUCTS",
+    "numpy_protocol.padding:PADDING",
     "numpy_protocol.rearranging:REARRANGING",
     "numpy_protocol.elementwise:ELEMENTWISE",
     "numpy_protocol.statistics:STATISTICS",

@@ -14,17 +14,17 @@ from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["AT_LEAST", "REARRANGING"]
+__all__ = ["AT_LEAST", "REARRANGING", "numbered", "taken"]
 
 Array = np.ndarray[Any, Any]
-COPYING_MODES = frozenset(["edge", "reflect", "symmetric", "wrap"])
 
 
-def _numbered(x: Tensor, first: int = 0) -> Array:
+def numbered(x: Tensor, first: int = 0) -> Array:
+    """The numbers of elements in their order, as an array of that shape."""
     return np.arange(first, first + x.numel()).reshape(x.shape)
 
 
-def _taken(parts: Sequence[Tensor], places: Array) -> Any:
+def taken(parts: Sequence[Tensor], places: Array) -> Any:
     """The elements of all parts, one after another, by their numbers."""
     flat = [x.reshape(-1) for x in parts]
     return (tg.cat(flat, 0) if len(flat) > 1 else flat[0])[tg.tensor(places)]
@@ -32,48 +32,37 @@ def _taken(parts: Sequence[Tensor], places: Array) -> Any:
 
 def _delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     x = one(arr)
-    return _taken([x], np.delete(_numbered(x), _places(obj), axis))
+    return taken([x], np.delete(numbered(x), _places(obj), axis))
 
 
 def _insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     x = one(arr)
     new = one(values).to(x.dtype)
-    return _taken([x, new], np.insert(_numbered(x), _places(obj), _numbered(new, x.numel()), axis))
+    return taken([x, new], np.insert(numbered(x), _places(obj), numbered(new, x.numel()), axis))
 
 
 def _places(obj: Any) -> Any:
     return np.asarray(obj) if isinstance(obj, Tensor) else obj
 
 
-def _pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0, reflect_type: str = "even") -> Any:
-    x = one(array)
-    numbers = _numbered(x)
-    if mode == "constant":
-        new = one(constant_values).to(x.dtype)
-        return _taken([x, new], np.pad(numbers, pad_width, constant_values=_numbered(new, x.numel())))
-    if mode not in COPYING_MODES or reflect_type != "even":
-        raise NotCovered(f"mode={mode!r}" if mode not in COPYING_MODES else f"reflect_type={reflect_type!r}")
-    return _taken([x], np.pad(numbers, pad_width, mode))  # type: ignore[call-overload]
-
-
 def _block(arrays: Any) -> Any:
     parts: list[Tensor] = []
 
-    def numbered(x: Any) -> Any:
+    def nested(x: Any) -> Any:
         if isinstance(x, list):
-            return [numbered(y) for y in x]
+            return [nested(y) for y in x]
         if isinstance(x, tuple):
             raise TypeError("np.block takes lists, not tuples")
         parts.append(one(x))
-        return _numbered(parts[-1], sum(y.numel() for y in parts[:-1]))
+        return numbered(parts[-1], sum(y.numel() for y in parts[:-1]))
 
-    numbers = numbered(arrays)
-    return _taken(parts, np.block(numbers))
+    numbers = nested(arrays)
+    return taken(parts, np.block(numbers))
 
 
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     x = one(x)
-    return _taken([x], np.lib.stride_tricks.sliding_window_view(_numbered(x), window_shape, axis))
+    return taken([x], np.lib.stride_tricks.sliding_window_view(numbered(x), window_shape, axis))
 
 
 def _unique(
@@ -97,12 +86,12 @@ def _unique(
 
 def _roll(a: Any, shift: Any, axis: Any = None) -> Any:
     x = one(a)
-    return _taken([x], np.roll(_numbered(x), _places(shift), axis))
+    return taken([x], np.roll(numbered(x), _places(shift), axis))
 
 
 def _resize(a: Any, new_shape: Any) -> Any:
     x = one(a)
-    return _taken([x], np.resize(_numbered(x), new_shape)) if x.numel() else one(np.resize(array_of(x), new_shape))
+    return taken([x], np.resize(numbered(x), new_shape)) if x.numel() else one(np.resize(array_of(x), new_shape))
 
 
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
@@ -133,9 +122,9 @@ def _choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     dtype = np.result_type(*(x.dtype for x in options))
     numbers, first = [], 0
     for x in options:
-        numbers.append(np.broadcast_to(_numbered(x, first), shape))
+        numbers.append(np.broadcast_to(numbered(x, first), shape))
         first += x.numel()
-    return _taken([x.to(dtype) for x in options], np.choose(_places(a), numbers, mode=mode))  # type: ignore[call-overload]
+    return taken([x.to(dtype) for x in options], np.choose(_places(a), numbers, mode=mode))  # type: ignore[call-overload]
 
 
 def _cut(axis: int) -> Callable[..., Any]:
@@ -197,7 +186,7 @@ def _with_dims(x: Tensor, dims: int) -> Any:
 
 
 _NAMES = (
-    "block choose delete extract insert intersect1d pad partition resize roll rollaxis setdiff1d trim_zeros union1d unique "
+    "block choose delete extract insert intersect1d partition resize roll rollaxis setdiff1d trim_zeros union1d unique "
     "unique_values unstack"
 )
 REARRANGING: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}

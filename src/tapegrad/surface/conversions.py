@@ -78,7 +78,8 @@ def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad: in an array of NumPy's it would have no derivative. To keep that, "
             "write np.stack([x[0], 2 * x[1]]) for np.array([x[0], 2 * x[1]]) and x for np.asarray(x), and fill np.zeros_like(x) of "
-            "the x that is differentiated by, not np.zeros(n)."
+            "the x that is differentiated by, not np.zeros(n). With import tapegrad.numpy as np all of these work as they stand, "
+            "and np.vectorize, np.polynomial and np.lib.stride_tricks, too."
             + look_up("surface.scipy_counterparts:counterpart")()
             + ("" if is_inside_driver() else " For the values alone, as constants, use tensor.detach().numpy().")
         )
