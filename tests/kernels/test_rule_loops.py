@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 from fresh_processes import environment, run
+from many_cases import each
 
 import tapegrad as tg
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.engine.layout import KERNEL_COUNT
 from tapegrad.kernels.opcodes import LOOPS, OPCODES, PRIMAL_LOOP, is_compilable
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import COMMON, RULES, Rule
 from tapegrad.tape.tape import TAPE
 
+HALVES = (slice(0, SMALL // 2), slice(SMALL // 2, None))
 COMPILED = [rule for rule in RULES[COMMON:] if is_compilable(rule)]
 LOADED = """
 import tapegrad as tg
@@ -58,5 +61,19 @@ def test_compiled_value_is_that_of_the_function(rule: Rule) -> None:
     TAPE.need(f"loops_of_{rule.name}")
     out = np.empty(50)
     addresses = [p.ctypes.data for p in (*points, *[out] * (3 - len(points)), out)]
-    TAPE.call_loop_of_rule(int(TAPE.kernel_table[LOOPS[f"loops_of_{rule.name}"]]), PRIMAL_LOOP, 50, *addresses)
+    TAPE.call_loop_of_rule(int(TAPE.kernel_table[LOOPS[f"loops_of_{rule.name}"]]), PRIMAL_LOOP, 50, *addresses, 0)
     np.testing.assert_allclose(out, forward[OPCODES[rule.name]](*points), rtol=1e-13, atol=1e-15)
+
+
+@each("rule", RULES, ids=lambda rule: rule.name)
+def test_values_of_a_large_array_have_the_bits_of_its_parts(rule: Rule) -> None:
+    """Beyond `SMALL` elements a value may be one compiled loop, and conditions choose without branches."""
+    edges = [0.0, -0.0, np.nan, np.inf, -np.inf]
+    rng = np.random.default_rng(0)
+    columns = [np.r_[rng.uniform(low - 1.0, high + 1.0, SMALL), edges, low, high, -low, -high] for low, high in rule.domain]
+    value = forward[OPCODES[rule.name]]
+    for operands in (columns, [columns[0], *(float(column[1]) for column in columns[1:])]):
+        with np.errstate(all="ignore"):
+            whole = value(*operands)
+            halves = [value(*(a if isinstance(a, float) else a[part] for a in operands)) for part in HALVES]
+        assert whole.tobytes() == np.concatenate(halves).tobytes()

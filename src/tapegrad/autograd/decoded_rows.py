@@ -162,9 +162,9 @@ def shape_of(slot: int) -> tuple[int, ...]:
 def dtype_of(slot: int) -> np.dtype[Any]:
     """Dtype of a row's result and adjoint, in the same way."""
     columns = TAPE.columns
-    if not columns["opcode"].item(slot) & at.WIDE:
+    if not columns["opcode"].item(slot) & WIDE:
         return _FLOAT64
-    return _FLOAT_TYPES[columns["side"].item(columns["first"].item(slot) + at.DTYPE) & 255]
+    return _FLOAT_TYPES[columns["side"].item(columns["first"].item(slot) + DTYPE) & 255]
 
 
 def name_of(slot: int) -> str:

@@ -26,6 +26,8 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_o
 __all__ = ["apply_node", "call_finished_recorded", "recorded_sweep", "replace_gradients"]
 
 _ADDRESS = TAPE.address
+_FLOAT64 = np.dtype(np.float64)
+TELLING = at.HOOKED | at.WATCHED
 
 
 def recorded_sweep(
@@ -60,9 +62,9 @@ def recorded_sweep(
     if requested is not None:
         state.request(requested, max(slots), ends)
     state.plan(slots)
-    low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
-    reached = np.flatnonzero(state.offsets[low : top + 1] != at.UNSEEN)[::-1] + low
-    present = set(reached.tolist())
+    low, top = state.words[at.LOW], state.words[at.TOP]
+    reached = ((state.offsets[low : top + 1] != at.UNSEEN).nonzero()[0][::-1] + low).tolist()
+    present = set(reached)
     TAPE.clear(_ADDRESS, state.address, low)
     if requested is not None and demand:
         check_used(requested, present.__contains__)
@@ -75,7 +77,7 @@ def recorded_sweep(
         for slot, seed in zip(slots, seeds, strict=True):
             if slot in present:
                 _add(adjoints, slot, seed)
-        for slot in reached.tolist():
+        for slot in reached:
             g = adjoints.pop(slot, None)
             if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
                 _step(state, slot, g, adjoints, found, shown)
@@ -114,16 +116,23 @@ def _step(
     if g is not None and type(g._data) is not float and not is_recording():
         g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
 
+    def wanted(argument: Argument) -> bool:
+        return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
+
+    runs = opcode != at.LEAF and (marks is None or bool(marks[slot] & at.ON_PATH))
+    if not (flags & TELLING or TAPE.anomalies):  # nobody is told
+        assert g is not None
+        if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
+            found[slot] = g
+        for argument, c in contributions(state, slot, (g,), wanted) if runs else ():
+            _add(adjoints, argument.slot, _fit(argument.slot, c))
+        return
+
     def show(g: Tensor) -> None:
         if flags & at.WATCHED and not state.ends_at(slot):
             shown.extend((t, g) for t in watchers_of(slot))
         if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
             found[slot] = g
-
-    def wanted(argument: Argument) -> bool:
-        return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
-
-    runs = opcode != at.LEAF and (marks is None or bool(marks[slot] & at.ON_PATH))
 
     def send() -> Contributions:
         if flags & at.HOOKED:
@@ -172,9 +181,5 @@ def own_copy(g: Tensor) -> Tensor:
 
 def _fit(slot: int, c: Tensor) -> Tensor:
     """A contribution in the dtype of its row."""
-    dtype = dtype_of(slot)
-    return (
-        c
-        if (type(c._data) is float and dtype == np.float64) or (type(c._data) is not float and c._data.dtype == dtype)
-        else cast(c, dtype)
-    )
+    dtype, data = dtype_of(slot), c._data
+    return c if (_FLOAT64 if type(data) is float else data.dtype) == dtype else cast(c, dtype)

@@ -50,6 +50,7 @@ class Sweep:
         self.leaf_words = words_of(np.empty(0, np.int64))
         self.trash = np.empty(0, np.int64)
         self.marks: np.ndarray | None = None
+        self.marking, self.marking_at = np.empty(0, np.uint8), 0  # its memory, which a further pass uses again
         self.targets: list[np.ndarray] = []
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
         self.accumulates = True  # whether leaves get what is contributed to them
@@ -101,14 +102,20 @@ class Sweep:
 
     def request(self, slots: Sequence[int], top: int, ends: bool = False) -> None:
         """Restrict the pass to the paths that lead to these rows, and on request let it end there."""
-        self.marks = np.zeros(max(top, *slots) + 1, np.uint8)
-        self.marks[list(slots)] = at.REQUESTED
-        self.header[at.MARKS] = self.marks.ctypes.data
-        self.header[at.PATH_LOW] = min(slots)
+        count, words = max(top, *slots) + 1, self.words
+        if len(self.marking) < count:
+            self.marking = np.empty(2 * count, np.uint8)
+            self.marking_at = self.marking.ctypes.data
+        self.marks = marks = self.marking[:count]
+        marks.fill(0)
+        for slot in slots:
+            marks[slot] = at.REQUESTED
+        words[at.MARKS], words[at.PATH_LOW] = self.marking_at, min(slots)
         TAPE.mark_paths(_ADDRESS, self.address, top)
         if ends:
             self.ends = True
-            self.marks[list(slots)] = at.REQUESTED
+            for slot in slots:
+                marks[slot] = at.REQUESTED
 
     def ends_at(self, slot: int) -> bool:
         """Whether what happens to the gradient of a row is the business of another pass, which this one is a part of."""

@@ -59,4 +59,5 @@ ARRAY_SOURCES = (
     "triangular_parts",
     "elimination",
     "grouped_elements",
+    "chosen_elements",
 )

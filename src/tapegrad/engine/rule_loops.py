@@ -47,8 +47,15 @@ def other_scalars(kernels, opcode, has_x, has_y, x, y, z, out):
         call8(loops, 1, 1, x_at, y_at, y_at, z_at, one, address_of(out, 1))
 
 
-@entry("int64(int64,int64,int64,int64,int64,int64,int64)")
-def call_loop_of_rule(loops, number, n, x_at, y_at, w_at, out_at):
-    """A loop by the address of a rule's own loops, for one that needs no result and no adjoint."""
-    call8(loops, number, n, x_at, y_at, w_at, out_at, out_at, out_at)
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)")
+def call_loop_of_rule(loops, number, n, x_at, y_at, w_at, out_at, numbers):
+    """A loop by the address of a rule's own loops, for one that needs no result and no adjoint.
+
+    Bit k of `numbers` says that operand k is one number: a block of it is used again and again.
+    """
+    x_step, y_step, w_step = 0 if numbers & 1 else 8, 0 if numbers & 2 else 8, 0 if numbers & 4 else 8
+    for start in range(0, n, BLOCK):
+        out = out_at + 8 * start
+        x, y, w = x_at + x_step * start, y_at + y_step * start, w_at + w_step * start
+        call8(loops, number, min(BLOCK, n - start), x, y, w, out, out, out)
     return 0

@@ -7,6 +7,7 @@ the package or where it is used, was compiled from exactly what the text says.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -97,9 +98,31 @@ def _scalar_partials() -> str:
     )
 
 
+class _Shared(ast.NodeTransformer):
+    """Calls that an expression has more than once are made once: the compiler cannot know that the C library's give the same."""
+
+    def __init__(self, whole: ast.expr) -> None:
+        self._counts = Counter(ast.unparse(node) for node in ast.walk(whole) if isinstance(node, ast.Call))
+        self._names: dict[str, str] = {}
+        self.lines: list[str] = []
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        text = ast.unparse(node)
+        self.generic_visit(node)
+        if self._counts[text] == 1:
+            return node
+        if text not in self._names:
+            self._names[text] = f"shared{len(self._names)}"
+            self.lines.append(f"{self._names[text]} = {ast.unparse(node)}")
+        return ast.Name(self._names[text])
+
+
 def _loop(names: set[str], value: str) -> list[str]:
     reads = [f"{name} = {name}s[j]" for name in ("x", "y", "w", "z") if name in names]
-    return ["for j in range(n):", *(f"    {line}" for line in reads), f"    out[j] = {value}"]
+    whole = ast.parse(value, mode="eval").body
+    shared = _Shared(whole)
+    value = ast.unparse(shared.visit(whole))
+    return ["for j in range(n):", *(f"    {line}" for line in (*reads, *shared.lines)), f"    out[j] = {value}"]
 
 
 def _partial_loop(text: str) -> list[str]:

@@ -12,6 +12,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.reductions import Dims, add_reduce, reduced, sum
 from tapegrad.recording.casting import cast
+from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -53,7 +54,7 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
     removed = reduced(dim, data.ndim)
     present = ~np.isnan(data)
     with quiet():
-        result = add_reduce(np.where(present, data, data.dtype.type(0)), removed, None, None, keepdim)
+        result = add_reduce(choose(present, data, data.dtype.type(0)), removed, None, None, keepdim)
     return apply(_NANSUM, (x,), result, (removed, keepdim), (wrap(present),))
 
 

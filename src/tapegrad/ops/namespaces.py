@@ -16,6 +16,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.deferred import look_up
+from tapegrad.recording.primal_values import choose
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["PLAIN", "TENSORS"]
@@ -163,7 +164,7 @@ class _Plain(_Tensors):
     @staticmethod
     def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:
         a, b = (v._data if isinstance(v, Tensor) else v for v in (x, y))
-        return _tensor(np.where(condition._data, a, b))
+        return _tensor(choose(condition._data, a, b))
 
 
 def _tall_of_nothing(data: Array) -> Array:

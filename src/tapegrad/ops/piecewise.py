@@ -16,6 +16,7 @@ from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.in_place import written_by
 from tapegrad.ops.shaping import reshape
+from tapegrad.recording.primal_values import choose
 from tapegrad.tensors.random import rand_like
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -227,5 +228,5 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     else:
         slopes = np.full((), 0.5 * (lower + upper))
     with quiet():
-        slopes = np.where(data > 0, 1.0, slopes).astype(data.dtype)
+        slopes = choose(data > 0, 1.0, slopes).astype(data.dtype)
     return elementwise._rrelu(input, wrap(slopes))

@@ -13,6 +13,7 @@ from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, add_at, along, blocks, take_at, taking
 from tapegrad.ops.shaping import expand, reshape
 from tapegrad.recording.axes import axis
+from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
 
@@ -258,7 +259,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
         )
     common = common_shape(data.shape, chosen.shape)
     with quiet():
-        result = np.where(chosen, array_of(number).astype(data.dtype), data)
+        result = choose(chosen, array_of(number).astype(data.dtype), data)
     tracked = x.requires_grad or number.requires_grad
     kept = wrap(np.array(stretched(chosen, common))) if tracked else None
     extra = () if kept is None else (kept,)

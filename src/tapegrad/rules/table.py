@@ -140,7 +140,7 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("lgamma", X, "lgamma(x)", ("digamma(x)",), (POS,), "LgammaBackward0", "Logarithm of the absolute value of the gamma function."),
     Rule("digamma", X, "digamma(x)", ("polygamma(1.0, x)",), (POS,), "DigammaBackward0", "Derivative of `lgamma`."),
     Rule("polygamma", XY, "polygamma(x, y)", (None, "polygamma(x + 1.0, y)"), ((1.0, 1.0), POS), "PolygammaBackward0", "Derivative of order ``x`` (a number) of `digamma` at ``y``."),
-    Rule("logit", X, "log(x / (1.0 - x))", ("where(x < 0.0, log(x), where(x > 1.0, log(1.0 - x), 1.0 / (x * (1.0 - x))))",), ((0.1, 0.9),), "LogitBackward0", "Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`."),
+    Rule("logit", X, "log(x / (1.0 - x))", ("where(x * (1.0 - x) < 0.0, sqrt(x * (1.0 - x)), 1.0 / (x * (1.0 - x)))",), ((0.1, 0.9),), "LogitBackward0", "Logarithm of the odds ``x / (1 - x)``, inverse of `sigmoid`."),
     Rule("gelu", X, "0.5 * x * (1.0 + erf(0.7071067811865476 * x))", ("0.5 * (1.0 + erf(0.7071067811865476 * x)) + 0.3989422804014327 * x * exp(-0.5 * (x * x))",), (ANY,), "GeluBackward0", "Gaussian error linear unit."),
     Rule("xlogy", XY, "where(x == 0.0, where(y == y, 0.0, y), x * log(y))", ("where(x == 0.0, where(y <= 0.0, 0.0, log(y)), log(y))", "x / y"), (ANY, POS), "XlogyBackward0", "``x * log(y)``, zero where ``x`` is zero."),
     Rule("lerp", XYW, "x + w * (y - x)", ("1.0 - w", "w", "y - x"), (ANY, ANY, BIT), "LerpBackward1 LerpBackward1 LerpBackward0", "Linear interpolation from ``x`` to ``y`` with weight ``w``."),

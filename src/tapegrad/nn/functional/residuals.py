@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.reducing import check_reduction, reduced, reduced_values
 from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -94,7 +95,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 
     def values(r: Array) -> Array:
         size = np.abs(r)
-        return np.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+        return choose(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
 
     return _loss(_SMOOTH_L1, values, input, target, beta, reduction, None)
 
@@ -129,7 +130,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
     def values(r: Array) -> Array:
         size = np.abs(r)
-        return np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+        return choose(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
 
     return _loss(_HUBER, values, input, target, delta, reduction, weight)
 

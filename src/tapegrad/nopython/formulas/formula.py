@@ -56,10 +56,11 @@ def call(context: Any, builder: Any, function: Any, *args: Any) -> Any:
 def _special(name: str) -> Any:
     """A function of `tapegrad.rules.special`, with those that it calls compiled."""
     function = getattr(special, name)
-    called = [other for other in function.__code__.co_names if other in special.__all__]
+    space = vars(special)
+    called = [other for other in function.__code__.co_names if getattr(space.get(other), "__module__", "") == special.__name__]
     if not called:
         return function
-    space = vars(special) | {other: part(error_model="numpy")(_special(other)) for other in called}
+    space = space | {other: part(error_model="numpy")(_special(other)) for other in called}
     return python_types.FunctionType(function.__code__, space, name)
 
 
