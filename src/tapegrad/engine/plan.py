@@ -59,7 +59,7 @@ def reach(tape, sweep, slot):
         leaf.payload = record.payload
         leaf.mode = IGNORE
         sweep.reached_count = count + 1
-        if record.size > BLOCK:
+        if record.size > LARGEST_BLOCK:
             sweep.aims_first = 1
         place = bump(sweep, adjoint_words(record))
     else:
