@@ -8,6 +8,7 @@ sees them.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -351,6 +352,9 @@ FUNCTIONS: dict[str, Form] = MadeOnDemand(_public)
 
 def __getattr__(name: str) -> Form:
     try:
-        return FUNCTIONS[name]
+        function = FUNCTIONS[name]
     except KeyError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    if not hasattr(builtins, name):  # which this file means by such a name
+        globals()[name] = function
+    return function

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.reductions import add_reduce, reduced
 from tapegrad.recording.axes import axis
@@ -112,9 +112,12 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     tensor([0.5000, 0.5000])
     """
     x, data, removed = _prepared(x, dim, dtype, "softmax")
-    with quiet():
+    token = enter(IGNORING)
+    try:
         result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
         result /= add_reduce(result, removed, None, None, True)
+    finally:
+        leave(token)
     return apply(_SOFTMAX, (x,), result, removed)
 
 
@@ -134,9 +137,12 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     tensor([    0., -1000.])
     """
     x, data, removed = _prepared(x, dim, dtype, "log_softmax")
-    with quiet():
+    token = enter(IGNORING)
+    try:
         shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)
         result = shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
+    finally:
+        leave(token)
     return apply(_LOG_SOFTMAX, (x,), result, removed)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction
 from tapegrad.ops import elementwise
@@ -25,6 +25,8 @@ __all__ = ["check_untracked", "cross_entropy", "nll_loss"]
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 contiguous: Any = np.ascontiguousarray
+
+_CLASSES = (np.dtype(np.int64), np.dtype(np.uint8))  # dtypes of targets
 
 
 def nll_loss(
@@ -72,7 +74,8 @@ def nll_loss(
     found = _chosen(input, target, weight, ignore_index)
     losses, factors = found.losses, found.factors
     result: Any = losses
-    with quiet():
+    token = enter(IGNORING)
+    try:
         if reduction == "mean":
             total = add_reduce(factors, None)
             result, factors = add_reduce(losses, None) / total, factors / total
@@ -80,9 +83,11 @@ def nll_loss(
             result = add_reduce(losses, None)
         elif found.single:
             result = losses[0]
-        kept = make(found.at, 0), make(np.negative(factors, factors), 0)
-        op = _NLL if array_of(input).ndim <= 2 else _NLL_2D
-        return apply(op, (input,), np.asarray(result, array_of(input).dtype), None, kept)
+    finally:
+        leave(token)
+    kept = make(found.at, 0), make(np.negative(factors, factors), 0)
+    op = _NLL if array_of(input).ndim <= 2 else _NLL_2D
+    return apply(op, (input,), np.asarray(result, array_of(input).dtype), None, kept)
 
 
 class _Chosen(NamedTuple):
@@ -149,7 +154,7 @@ def _check_sizes(shape: Shape, target: Shape, single: bool) -> None:
 
 
 def _check_target(data: Array, classes: Array, weight: Tensor | None, name: str) -> None:
-    if classes.dtype not in (np.int64, np.uint8):
+    if classes.dtype not in _CLASSES:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {type_name(classes.dtype)}")
     if data.dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(data.dtype)}'; convert to a floating point dtype")

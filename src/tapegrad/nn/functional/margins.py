@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction, reduced
 from tapegrad.nn.functional.similarity import cosine_similarity, pairwise_distance
@@ -194,8 +194,10 @@ def multi_margin_loss(
             f"multi_margin_loss: target out of range: the classes are 0 to {count - 1}, got {classes[:, 0].tolist()}"
         )
     check_reduction(reduction)
-    with quiet():
-        short = np.maximum(scores + (margin - scores.take(chosen.at)[:, None]), 0.0)
+    token = enter(IGNORING)
+    try:
+        short = scores + (margin - scores.take(chosen.at)[:, None])
+        np.maximum(short, 0.0, out=short)
         shares = (short > 0.0).astype(scores.dtype)
         shares.reshape(-1)[chosen.at] = 0.0
         shares /= count * (max(samples, 1) if reduction == "mean" else 1)
@@ -205,6 +207,8 @@ def multi_margin_loss(
         if p == 1:
             shares.reshape(-1)[chosen.at] = -add_reduce(shares, 1)
         result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
+    finally:
+        leave(token)
     kept = (make(shares, 0),) if p == 1 else (make(shares, 0), make(chosen.at, 0))
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
 
