@@ -121,7 +121,8 @@ def strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False,
     steps = np.asarray(x.strides if strides is None else strides)
     if (steps % size).any():
         raise ValueError(f"as_strided: steps of {tuple(steps.tolist())} bytes are no multiples of an element's {size}")
-    return as_arrays(look_up("ops.subviews:as_strided")(x, np.shape(x) if shape is None else shape, tuple((steps // size).tolist())))
+    view = look_up("ops.subviews:as_strided")(x, np.shape(x) if shape is None else shape, tuple((steps // size).tolist()))
+    return as_arrays(view)
 
 
 class joined_rows:  # noqa: N801 - an instance is NumPy's `r_`
