@@ -13,9 +13,11 @@ from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, decompose, matrix, square, tensor_operand
 from tapegrad.ops.shaping import squeeze, unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
 __all__ = ["Lstsq", "lstsq", "matrix_rank", "pinv", "pinverse"]
+
+_maximum: Any = np.maximum.reduce  # the method's wrapper takes twice as long
 
 Tolerance = Tensor | float | None
 
@@ -99,8 +101,10 @@ class _Tolerance:
         if relative is None:
             default = np.finfo(values.dtype).eps * max(shape[-2:])
             relative = default if self.absolute is None else np.where(np.asarray(absolute) > 0.0, 0.0, default)
-        largest = values.max(-1, initial=0.0)
+        largest = np.asarray(_maximum(values, -1, None, None, False, 0.0))
         for bound in (absolute, relative):
+            if isinstance(bound, float):
+                continue
             own = np.shape(bound)
             if len(own) > largest.ndim or any(n not in (1, m) for n, m in zip(own[::-1], largest.shape[::-1], strict=False)):
                 raise ShapeError(
@@ -126,15 +130,16 @@ def _spectrum(data: Array, hermitian: bool) -> tuple[Array, Array, Array]:
 def _pinv(A: Tensor, hermitian: bool, tolerance: _Tolerance) -> Tensor:
     data = array_of(A)
     U, S, Vh = _spectrum(data, hermitian)
-    return apply(_PINV, (A,), _inverted(S, tolerance.cutoff(S, data.shape), Vh, U.swapaxes(-1, -2)))
+    (inverse,) = _inverted(S, tolerance.cutoff(S, data.shape), Vh, U.swapaxes(-1, -2))
+    return apply(_PINV, (A,), inverse)
 
 
-def _inverted(S: Array, cutoff: Array, Vh: Array, rest: Array) -> Array:
-    """``V @ diag(1 / S) @ rest``, where what is not above the bound counts as zero."""
+def _inverted(S: Array, cutoff: Array, Vh: Array, *rest: Array) -> list[Array]:
+    """``V @ diag(1 / S) @ matrix`` for each matrix, where what is not above the bound counts as zero."""
     with quiet():
-        factors = np.where(cutoff >= S, 0.0, 1.0 / S).astype(S.dtype)
-        result: Array = np.matmul(Vh.swapaxes(-1, -2) * factors[..., None, :], rest)
-        return result
+        factors = np.where(cutoff >= S, 0.0, 1.0 / S).astype(S.dtype, copy=False)
+        scaled = Vh.swapaxes(-1, -2) * factors[..., None, :]
+        return [np.matmul(scaled, matrix) for matrix in rest]
 
 
 def _pinv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -227,8 +232,9 @@ def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance) -> tuple[Tensor,
     a, b = array_of(A), array_of(B)
     U, S, Vh = _spectrum(a, False)
     cutoff = tolerance.cutoff(S, a.shape)
-    solution = _inverted(S, cutoff, Vh, np.matmul(U.swapaxes(-1, -2), b))
-    kept = (wrap(_inverted(S, cutoff, Vh, U.swapaxes(-1, -2))),) if A._row or B._row else ()
+    turned = U.swapaxes(-1, -2)
+    solution, *inverse = _inverted(S, cutoff, Vh, np.matmul(turned, b), *((turned,) if A._row or B._row else ()))
+    kept = tuple([make(matrix, 0) for matrix in inverse])
     return apply(_LSTSQ, (A, B), solution, tolerance, kept), np.asarray((cutoff < S).sum(-1), np.int64), S
 
 

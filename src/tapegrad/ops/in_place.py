@@ -338,7 +338,10 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
     try:
         with quiet():
-            z = np.broadcast_to(values, shape).astype(own)
+            if values.ndim > len(shape):
+                raise ValueError  # an assignment would drop dimensions of size one
+            z = np.empty(shape, own)
+            z[...] = values
     except ValueError:
         check_broadcast(t._data, values)
         whole = list(np.broadcast_shapes(shape, values.shape))

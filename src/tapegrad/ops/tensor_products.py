@@ -17,7 +17,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.subscripts import Labels, joint_sizes, label_operands, parse_equation, parse_sublists
 from tapegrad.errors import ShapeError
-from tapegrad.ops.products import apart, merges
+from tapegrad.ops.products import apart, matmul, merges
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.shaping import reshape, squeeze
 from tapegrad.ops.transposing import permute
@@ -374,6 +374,8 @@ def inner(x: Tensor, other: Tensor) -> Tensor:
         )
     if a.dtype != b.dtype:
         raise RuntimeError("both inputs should have same dtype; convert one")
+    if a.ndim == b.ndim == 1 and a.dtype.kind == "f":
+        return matmul(x, other)
     return tensordot(x, other, dims=([-1], [-1]))
 
 

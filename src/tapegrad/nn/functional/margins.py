@@ -15,7 +15,7 @@ from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, take_at
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
 __all__ = [
     "cosine_embedding_loss",
@@ -196,8 +196,8 @@ def multi_margin_loss(
     check_reduction(reduction)
     token = enter(IGNORING)
     try:
-        short = scores + (margin - scores.take(chosen.at)[:, None])
-        np.maximum(short, 0.0, out=short)
+        differences = scores + (margin - scores.take(chosen.at)[:, None])
+        short = np.maximum(differences, 0.0)
         shares = (short > 0.0).astype(scores.dtype)
         shares.reshape(-1)[chosen.at] = 0.0
         shares /= count * (max(samples, 1) if reduction == "mean" else 1)
@@ -209,7 +209,7 @@ def multi_margin_loss(
         result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
     finally:
         leave(token)
-    kept = (make(shares, 0),) if p == 1 else (make(shares, 0), make(chosen.at, 0))
+    kept = (make(shares, 0),) if p == 1 else (make(shares, 0), make(chosen.at, 0), make(differences, 0))
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
 
 
@@ -221,8 +221,11 @@ def _multi_margin_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if ctx.inputs[0] is None:  # no squares: the target's share is known
         return (on.reshape(pulls, ctx.shapes[0]),)
     chosen = Places(ctx.extra[1]._data, 1, shape[:1])
-    x = on.reshape(ctx.inputs[0], shape)
-    pulls = elementwise._mul0(pulls, 2.0 * (x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))))
+    differences = ctx.extra[2]
+    if ctx.inputs[0]._row and is_recording():
+        x = on.reshape(ctx.inputs[0], shape)
+        differences = x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))
+    pulls = elementwise._mul0(pulls, 2.0 * differences)
     return (on.reshape(increased_at(pulls, chosen, -on.sum(pulls, (1,)), _PULLED_UP), ctx.shapes[0]),)
 
 

@@ -137,34 +137,35 @@ _GATHERED = Structural("UpsampleBackwardBackward0", ((),), _gathered_vjp, linear
 def _weights(taps: Taps, dtype: Any, behind: int) -> Array:
     """Of shape (n, k, 1, ...)."""
     assert taps.weights is not None
-    return taps.weights.astype(dtype).reshape(*taps.weights.shape, *(1,) * behind)
+    return taps.weights.astype(dtype, copy=False).reshape(*taps.weights.shape, *(1,) * behind)
 
 
 def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
-    for n, along in enumerate(taps):
-        axis = x.ndim - len(taps) + n
-        if along.weights is None:
-            x = np.take(x, along.places[:, 0], axis)
-            continue
-        weights = _weights(along, x.dtype, x.ndim - 1 - axis)
-        with quiet():
-            found = np.take(x, along.places[:, 0], axis)
-            found *= weights[:, 0]
+    with quiet():
+        for n, along in enumerate(taps):
+            axis = x.ndim - len(taps) + n
+            if along.weights is None:
+                x = x.take(along.places[:, 0], axis)
+                continue
+            behind = x.ndim - 1 - axis
+            every = (slice(None),) * behind
+            found = x.take(along.places, axis)
+            found *= _weights(along, x.dtype, behind)
+            x = found[(..., 0, *every)].copy()
             for k in range(1, along.places.shape[1]):
-                found += np.take(x, along.places[:, k], axis) * weights[:, k]
-        x = found
+                x += found[(..., k, *every)]
     return x
 
 
 def _transposed(g: Array, taps: tuple[Taps, ...], shape: tuple[int, ...]) -> Array:
-    for n in range(len(taps) - 1, -1, -1):
-        along, axis = taps[n], g.ndim - len(taps) + n
-        if along.weights is not None:
-            with quiet():
-                g = np.expand_dims(g, axis + 1) * _weights(along, g.dtype, g.ndim - 1 - axis)
-        else:
-            g = np.expand_dims(g, axis + 1)
-        whole = (*g.shape[:axis], shape[axis], *g.shape[axis + 2 :])
-        places, _ = blocks(along.places, whole, axis)
-        g = sums_at(g, places, whole)
+    with quiet():
+        for n in range(len(taps) - 1, -1, -1):
+            along, axis = taps[n], g.ndim - len(taps) + n
+            behind = g.ndim - 1 - axis
+            g = g[(..., None, *(slice(None),) * behind)]
+            if along.weights is not None:
+                g = g * _weights(along, g.dtype, behind)
+            whole = (*g.shape[:axis], shape[axis], *g.shape[axis + 2 :])
+            places, _ = blocks(along.places, whole, axis)
+            g = sums_at(g, places, whole)
     return g
