@@ -50,8 +50,17 @@ def wraps(fun: Any, namestr: str = "{fun}", docstr: str = "{doc}", **names: Any)
 
 def wrap_nary_f(fun: Any, op: Any, argnum: Any) -> Callable[[Any], Any]:
     """Decorator for what an operator makes of a function."""
-    text = "    {op} of function {fun} with respect to argument number {argnum}: takes its arguments, and returns the {op}."
-    return wraps(fun, "{op}_of_{fun}_wrt_argnum_{argnum}", text, op=get_name(op), argnum=argnum)
+    name, operator = get_name(fun), get_name(op)
+
+    def decorate(f: Any) -> Any:
+        f.__name__ = f"{operator}_of_{name}_wrt_argnum_{argnum}"
+        f.__doc__ = (
+            f"    {operator} of function {name} with respect to argument number {argnum}: takes its arguments, and returns the "
+            f"{operator}."
+        )
+        return f
+
+    return decorate
 
 
 def unary_to_nary(unary_operator: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ __all__ = ["PAIRS", "are_doubles", "may_be_complex", "promoted", "rule_operands"
 
 _WEAK = frozenset([bool, int, float])
 _FLOAT64 = np.dtype(np.float64)
+_NUMBERS = frozenset([float, int, np.float64])  # which widen no array of doubles
 
 
 def are_doubles(values: tuple[Any, ...]) -> bool:
@@ -26,7 +27,7 @@ def are_doubles(values: tuple[Any, ...]) -> bool:
         if isinstance(x, Tensor):
             x = x._data
         kind = x.__class__
-        if kind is not float and kind is not int and not (kind is np.ndarray and x.dtype is _FLOAT64):
+        if kind not in _NUMBERS and not (kind is np.ndarray and x.dtype is _FLOAT64):
             return False
     return True
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
 from tapegrad.numpy_protocol import protocols
@@ -179,8 +179,17 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     return _in_digits(function, as_arrays(result), args, kwargs) if function in OF_NUMPY else as_arrays(result)
 
 
+def _is_complex(x: Any) -> bool:
+    if x.__class__ is Array:
+        x = x._data
+    kind = x.__class__
+    if kind is np.ndarray or kind is float or kind is int:  # the common ones, in half of the time
+        return kind is np.ndarray and x.dtype.kind == "c"
+    return may_be_complex(x) or ((kind is list or kind is tuple) and any(map(_is_complex, x)))
+
+
 def _holds_complex(values: Any) -> bool:
-    return any(may_be_complex(x) or (x.__class__ in (list, tuple) and _holds_complex(x)) for x in values)
+    return any(map(_is_complex, values))
 
 
 def _parts(values: Any) -> list[Any]:
