@@ -148,12 +148,12 @@ def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
                 x = x.take(along.places[:, 0], axis)
                 continue
             behind = x.ndim - 1 - axis
-            every = (slice(None),) * behind
-            found = x.take(along.places, axis)
-            found *= _weights(along, x.dtype, behind)
-            x = found[(..., 0, *every)].copy()
-            for k in range(1, along.places.shape[1]):
-                x += found[(..., k, *every)]
+            products = x.take(along.places, axis)
+            products *= _weights(along, x.dtype, behind)
+            columns: list[Any] = [(..., k, *(slice(None),) * behind) for k in range(along.places.shape[1])]
+            x = products[columns[0]].copy()
+            for column in columns[1:]:
+                x += products[column]
     return x
 
 
