@@ -12,6 +12,7 @@ from many_cases import each
 from numerical import check_gradients, gradient
 
 import tapegrad as tg
+from tapegrad.linalg import blas, substitution
 
 L = tg.linalg
 RNG = np.random.default_rng(21)
@@ -636,3 +637,89 @@ def test_parts_of_a_factorisation_that_are_not_used_have_no_gradient() -> None:
     (upper,) = tg.autograd.grad(L.lu(x).U.sum(), x)
     (both,) = tg.autograd.grad(L.lu_factor(x).LU.triu().sum(), x)
     np.testing.assert_array_equal(upper.numpy(), both.numpy())
+
+
+def arranged(array: np.ndarray) -> list[np.ndarray]:
+    """The same values in other orders of memory."""
+    wide = np.repeat(array, 2, 1)
+    return [array, np.asfortranarray(array), wide[:, ::2], array[::-1].copy()[::-1]]
+
+
+@each("unit", [False, True])
+@each("left", [False, True])
+@each("upper", [False, True])
+def test_substitution_in_derivatives_solves_large_triangles(upper: bool, left: bool, unit: bool) -> None:
+    n = 70
+    whole = array(n, n) / n + 2.0 * np.eye(n)
+    triangle = np.triu(whole) if upper else np.tril(whole)
+    if unit:
+        np.fill_diagonal(triangle, 1.0)
+    for count in (1, 9, 130):
+        right = array(n, count) if left else array(count, n)
+        for a in arranged(whole):
+            for b in arranged(right):
+                x = substitution.substituted(a, b, upper, left, unit)
+                np.testing.assert_allclose(triangle @ x if left else x @ triangle, right, rtol=0, atol=1e-12)
+                if left and not unit:
+                    np.testing.assert_allclose(substitution.multiplied(a, b, upper), triangle @ right, rtol=0, atol=1e-12)
+
+
+def test_substitution_without_a_function_for_triangles_is_that_of_the_general_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = np.tril(array(70, 70)) / 70 + np.eye(70), array(70, 3)
+    found = substitution.substituted(a, b, False)
+    monkeypatch.setattr(blas, "_function", lambda name: None)
+    assert substitution.multiplied(a, b, False) is None
+    np.testing.assert_allclose(found, substitution.substituted(a, b, False), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(substitution.substituted(a, b, False), substitution.substitute(a, b, False, False))
+
+
+def test_what_is_not_a_large_triangle_is_not_taken_for_one() -> None:
+    lower = np.tril(array(150, 150))
+    assert substitution.large_triangle(lower) == "lower"
+    assert substitution.large_triangle(lower.T) == "upper"
+    assert substitution.large_triangle(lower[:64, :64]) is None
+    for place in ((0, 149), (0, 1), (63, 64), (64, 65), (3, 100), (148, 149)):
+        other = lower.copy()
+        other[place] = NAN
+        assert substitution.large_triangle(other) is None
+        assert substitution.large_triangle(other.T) is None
+
+
+def test_solutions_with_a_large_triangle_are_differentiated_as_with_any_matrix() -> None:
+    n = 66
+    a, b, weights = np.tril(array(n, n)) / n + np.eye(n), array(n), array(n)
+    places = [(0, 0), (5, 2), (2, 5), (0, n - 1), (n - 1, 0)]  # also where there are zeros
+
+    def gradient_at(shift: np.ndarray) -> list[tg.Tensor]:
+        A, B = leaf(a + shift), leaf(b)
+        return list(tg.autograd.grad((L.solve(A, B) * weights).sum(), (A, B), create_graph=True))
+
+    A, B = leaf(a), leaf(b)
+    by_a, by_b = tg.autograd.grad((L.solve(A, B) * weights).sum(), (A, B), create_graph=True)
+    turned = np.linalg.solve(a.T, weights)
+    np.testing.assert_allclose(by_b.detach().numpy(), turned, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(by_a.detach().numpy(), -np.outer(turned, np.linalg.solve(a, b)), rtol=1e-11, atol=1e-12)
+    (second,) = tg.autograd.grad((by_b * weights).sum() + (by_a * by_a).sum(), (A,))
+    for place in places:
+        values = []
+        for step in (1e-6, -1e-6):
+            shift = np.zeros((n, n))
+            shift[place] = step
+            moved_a, moved_b = gradient_at(shift)
+            values.append(((moved_b * weights).sum() + (moved_a * moved_a).sum()).item())
+        assert second[place].item() == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-6)
+
+
+def test_second_derivatives_through_a_large_cholesky_factor() -> None:
+    n = 66
+    base, weights = array(n, n) / 8, array(n, n)
+    directions = [d + d.T for d in (array(n, n), array(n, n))]
+
+    def f(p: Any) -> Any:
+        return (np.linalg.cholesky(base @ base.T + np.eye(n) + p[0] * directions[0] + p[1] ** 2 * directions[1]) * weights).sum()
+
+    point, gradient_of = np.array([0.01, 0.1]), tg.grad(f)
+    rows = [(gradient_of(point + h) - gradient_of(point - h)) / 2e-5 for h in 1e-5 * np.eye(2)]
+    np.testing.assert_allclose(tg.hessian(f)(point), rows, rtol=1e-6, atol=1e-5)
+    by_differences = [(f(point + h) - f(point - h)) / 2e-5 for h in 1e-5 * np.eye(2)]
+    np.testing.assert_allclose(gradient_of(point), by_differences, rtol=1e-7, atol=1e-6)

@@ -10,7 +10,8 @@ import numpy as np
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, triangle
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
-from tapegrad.linalg.solving import substitute, triangular_solution
+from tapegrad.linalg.solving import product_with_triangle, triangular_cotangent
+from tapegrad.linalg.substitution import substitute
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -61,10 +62,10 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     L, g = (on.mT(ctx.result), on.mT(g)) if ctx.attrs else (ctx.result, g)
-    inner = triangle(on.matmul(on.mT(L), g), upper=False)
+    inner = triangle(product_with_triangle(on.mT(L), g, True, on), upper=False)
     inner = inner + on.mT(triangle(inner, upper=False, strict=True))  # its symmetric part, twice
-    half = triangular_solution(on.mT(L), inner, upper=True)
-    return (0.5 * triangular_solution(L, half, upper=False, left=False),)
+    half = triangular_cotangent(on.mT(L), inner, upper=True)
+    return (0.5 * triangular_cotangent(L, half, upper=False, left=False),)
 
 
 _CHOLESKY = Structural("LinalgCholeskyExBackward0", (("z",),), _cholesky_vjp)
@@ -277,7 +278,7 @@ def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Te
     inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
     lower = triangle(inner, upper=False)
     symmetric = lower + on.mT(triangle(inner, upper=False, strict=True))
-    square_bar = triangular_solution(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
+    square_bar = triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
     return square_bar if rest_bar is None else on.cat([square_bar, rest_bar], -1)
 
 

@@ -5,22 +5,30 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.linalg import lapack
-from tapegrad.linalg.constant_matrices import upper_triangle
 from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
+from tapegrad.linalg.substitution import large_triangle, multiplied, substitute, substituted
+from tapegrad.ops.products import product_row
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["inv", "inverse_row", "solve", "solve_triangular", "tensorinv", "tensorsolve", "triangular_solution"]
-
-BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
+__all__ = [
+    "inv",
+    "inverse_row",
+    "product_with_triangle",
+    "solve",
+    "solve_triangular",
+    "tensorinv",
+    "tensorsolve",
+    "triangular_cotangent",
+    "triangular_solution",
+]
 
 
 def inv(A: Tensor) -> Tensor:
@@ -128,13 +136,28 @@ def _check_shapes(name: str, a: Array, b: Array, left: bool) -> None:
 
 def _solve(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
     a, b = array_of(A), array_of(B)
+    return apply(_SOLVE, (A, B), _solution(a, b, vector, left), (vector, left))
+
+
+def _solution(a: Array, b: Array, vector: bool, left: bool) -> Array:
     message = "linalg.solve: The solver failed because the input matrix is singular."
     if vector:
-        x = decompose(np.linalg.solve, message, a, b[..., None])[..., 0]
-    elif left:
-        x = decompose(np.linalg.solve, message, a, b)
+        return decompose(np.linalg.solve, message, a, b[..., None])[..., 0]
+    if left:
+        return decompose(np.linalg.solve, message, a, b)
+    return decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _cotangent(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
+    """`_solve` in a derivative: what is a large triangle takes substitution alone. It is differentiated as any matrix."""
+    a, b = array_of(A), array_of(B)
+    triangle = large_triangle(a)
+    if triangle is None:
+        x = _solution(a, b, vector, left)
+    elif vector:
+        x = substituted(a, b[..., None], triangle == "upper")[..., 0]
     else:
-        x = decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+        x = substituted(a, b, triangle == "upper", left)
     return apply(_SOLVE, (A, B), x, (vector, left))
 
 
@@ -143,7 +166,7 @@ def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     vector, left = ctx.attrs
     A, x = ctx.inputs[0], ctx.result
     shape = ctx.shapes[1]
-    b_bar = _solve(on.mT(A), g, vector, left)
+    b_bar = _cotangent(on.mT(A), g, vector, left)
     a_bar = None
     if ctx.needs[0]:
         if vector:
@@ -221,63 +244,22 @@ def triangular_solution(A: Tensor, B: Tensor, upper: bool, left: bool = True, un
     return apply(_TRIANGULAR, (A, B), x, (upper, left, unit))
 
 
-def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
-    """Solution of triangular equations.
-
-    The elimination of an upper triangle changes nothing and exchanges no rows, so the general solver does exactly the back
-    substitution. A lower triangle is an upper one when rows and columns are counted from the end. Large triangles are two
-    of half the size and a product.
-    """
-    if not upper:
-        a, b = a[..., ::-1, ::-1], b[..., ::-1, :]
-    if a.shape[-1] <= BLOCK:
-        x = _back_substitution(a, b, unit)
-    else:
-        x = np.empty(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:], b.dtype)
-        with quiet():
-            _by_halves(a, b, unit, x)
-    return x if upper else x[..., ::-1, :]
+def triangular_cotangent(A: Tensor, B: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
+    """The same in a derivative, which need not have the bits of the general solver."""
+    return apply(_TRIANGULAR, (A, B), substituted(array_of(A), array_of(B), upper, left, unit), (upper, left, unit))
 
 
-def _by_halves(a: Array, b: Array, unit: bool, x: Array) -> None:
-    n = a.shape[-1]
-    if n <= BLOCK:
-        x[...] = _back_substitution(a, b, unit)
-        return
-    half = (n // 2 + BLOCK - 1) // BLOCK * BLOCK
-    _by_halves(a[..., half:, half:], b[..., half:, :], unit, x[..., half:, :])
-    _by_halves(a[..., :half, :half], b[..., :half, :] - np.matmul(a[..., :half, half:], x[..., half:, :]), unit, x[..., :half, :])
-
-
-def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
-    a = upper_triangle(a)
-    if unit:
-        n = a.shape[-1]
-        a.reshape(-1, n * n)[:, :: n + 1] = 1.0
-    try:
-        with quiet():
-            found: Array = lapack.call(np.linalg.solve, (a, b), {})
-            return found
-    except np.linalg.LinAlgError:
-        return _row_by_row(a, b)
-
-
-def _row_by_row(a: Array, b: Array) -> Array:
-    """Back substitution where the diagonal has zeros."""
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    x = np.array(np.broadcast_to(b, batch + b.shape[-2:]))
-    with quiet():
-        for k in range(a.shape[-1] - 1, -1, -1):
-            x[..., k, :] /= a[..., k, k, None]
-            x[..., :k, :] -= a[..., :k, k, None] * x[..., k, None, :]
-    return x
+def product_with_triangle(A: Tensor, B: Tensor, upper: bool, on: Any) -> Tensor:
+    """``A @ B`` in a derivative, for matrices of which one triangle is zero. It is differentiated as any product."""
+    found = multiplied(array_of(A), array_of(B), upper)
+    return on.matmul(A, B) if found is None else product_row(A, B, found)
 
 
 def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     upper, left, unit = ctx.attrs
     A, x = ctx.inputs[0], ctx.result
-    b_bar = triangular_solution(on.mT(A), g, not upper, left, unit)
+    b_bar = triangular_cotangent(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
         whole = -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)

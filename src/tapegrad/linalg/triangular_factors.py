@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.linalg.constant_matrices import identity
 from tapegrad.linalg.matrices import Array, square, triangle
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
-from tapegrad.linalg.solving import solve_triangular, triangular_solution
+from tapegrad.linalg.solving import solve_triangular, triangular_cotangent, triangular_solution
 from tapegrad.ops.flat_places import Places, blocks, take_at
 from tapegrad.ops.selecting import take_along_dim
 from tapegrad.ops.triangles import tril, triu
@@ -68,8 +68,8 @@ def _matrix_cotangent(on: Any, g: Tensor, found: Tensor, back: Array) -> Tensor:
     lower = lower + wrap(identity(found._data.shape[-1], found._data.dtype))
     inner = triangle(on.matmul(on.mT(lower), triangle(g, False, True)), False, True)
     inner = inner + triangle(on.matmul(triangle(g, True), on.mT(upper)), True)
-    left = triangular_solution(on.mT(lower), inner, True, unit=True)
-    rows = triangular_solution(on.mT(upper), left, False, left=False)
+    left = triangular_cotangent(on.mT(lower), inner, True, unit=True)
+    rows = triangular_cotangent(on.mT(upper), left, False, left=False)
     shape = rows._data.shape
     return take_at(rows, Places(back, shape[-1], shape))
 

@@ -20,7 +20,7 @@ from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make, register_leaf
 
-__all__ = ["bmm", "dot", "ger", "matmul", "mm", "mv", "outer"]
+__all__ = ["bmm", "dot", "ger", "matmul", "mm", "mv", "outer", "product_row"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -218,6 +218,11 @@ _MM = _bilinear("MmBackward0", _mm_vjp)
 _BMM = _bilinear("BmmBackward0", _mm_vjp)
 _BATCHED = _bilinear("UnsafeViewBackward0", _batched_vjp)
 _BY_RANKS = ((_DOT, _DOT, _DOT), (_DOT, _DOT, _VM), (_DOT, _MV, _MM))
+
+
+def product_row(x: Tensor, y: Tensor, value: Array) -> Tensor:
+    """The product of two matrices, whose value is known."""
+    return apply(_MM, (x, y), value)
 
 
 def mm(x: Tensor, mat2: Tensor) -> Tensor:
