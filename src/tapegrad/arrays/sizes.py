@@ -7,7 +7,7 @@ from typing import Any
 
 from tapegrad.errors import ShapeError
 
-__all__ = ["Lengths", "Size", "by_name", "check_count", "parse_size"]
+__all__ = ["MOST", "Lengths", "Size", "by_name", "check_count", "parse_size"]
 
 MOST = 1 << 60  # elements of eight bytes that fill 63 bits
 

@@ -26,6 +26,7 @@ SOURCES = (
     "record_operation",
     "growth",
     "operator_results",
+    "items",
     "operators",
     "places",
     "plan",
@@ -60,4 +61,5 @@ ARRAY_SOURCES = (
     "elimination",
     "grouped_elements",
     "chosen_elements",
+    "log_sums",
 )

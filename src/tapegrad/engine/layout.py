@@ -41,9 +41,14 @@ SUM, SUM_FORM, SUM_LOOP, SUM_LOOP_DATA, SUM_START, SUM_NAME, SUMS_READY, SUM_THU
 # ever given data of another shape or dtype.
 BACKWARD, BACKWARD_FORM, GO_ON, CALL_VJP, LOCK, UNLOCK = 74, 75, 76, 77, 78, 79
 IDLE_SWEEP, IDLE_OWNER, CONTEXT_CLASS, RESHAPED = 80, 81, 82, 83
-LENGTHS = 84  # room for the lengths of a new array
+# ``x[key]`` of arrays: its compiled form, the Python form and the C function, whether its rows can be recorded, the numbers of its
+# nodes' names, the types of slices, of what takes an item, of what only some tensors have, of counters of versions and of chains of
+# views, what looks through a list of views, and the empty text.
+ITEM, ITEM_FORM, ITEM_THUNK, ITEMS_READY, SLICE_NAME, SELECT_NAME = 84, 85, 86, 87, 88, 89
+SLICE_TYPE, TAKE_CLASS, META_CLASS, VERSION_CLASS, REPLAY_CLASS, LOOK_THROUGH, NO_TEXT = 90, 91, 92, 93, 94, 95, 96
+LENGTHS = 97  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 19
+HEADER_WORDS = OFFSETS + 24
 # Attributes of what only some tensors have, of payloads, of what a vjp is given, and of operations.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
 PAYLOAD_OP, PAYLOAD_INPUTS, PAYLOAD_ATTRS, PAYLOAD_SHAPES, PAYLOAD_DTYPES = 3, 4, 5, 6, 7
@@ -51,6 +56,7 @@ GIVEN_OP, GIVEN_G, GIVEN_INPUTS, GIVEN_RESULT, GIVEN_EXTRA, GIVEN_ATTRS, GIVEN_N
     range(8, 17)
 )
 OPERATION_NUMBER, OPERATION_USES = 17, 18
+META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 19, 20, 21, 22, 23
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute

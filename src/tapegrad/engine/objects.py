@@ -26,6 +26,11 @@ new_tuple = types.ExternalFunction("PyTuple_New", types.int64(types.int64))
 set_item_of_tuple = types.ExternalFunction("PyTuple_SetItem", types.int32(types.int64, types.int64, types.int64))
 item_of_tuple = types.ExternalFunction("PyTuple_GetItem", types.int64(types.int64, types.int64))
 length_of_tuple = types.ExternalFunction("PyTuple_Size", types.int64(types.int64))
+item_of = types.ExternalFunction("PyObject_GetItem", types.int64(types.int64, types.int64))
+new_list = types.ExternalFunction("PyList_New", types.int64(types.int64))
+append_to_list = types.ExternalFunction("PyList_Append", types.int32(types.int64, types.int64))
+length_of_list = types.ExternalFunction("PyList_Size", types.int64(types.int64))
+new_weak_reference = types.ExternalFunction("PyWeakref_NewRef", types.int64(types.int64, types.int64))
 
 
 @intrinsic
@@ -180,6 +185,14 @@ def attribute(tape, obj, which):
 def set_attribute(tape, obj, which, value):
     """Set an attribute that has no value yet; the reference is taken over."""
     store_i64(obj + tape.offsets[which], value)
+
+
+@inline
+def change_attribute(tape, obj, which, value):
+    """Set an attribute that has a value; the reference is taken over."""
+    before = attribute(tape, obj, which)
+    set_attribute(tape, obj, which, value)
+    release(before)
 
 
 @inline

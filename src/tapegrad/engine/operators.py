@@ -228,7 +228,12 @@ def write_thunks(context, tape, table):
                 function = thunk(f"operator.{opcode}.{exchanged}", OPERATE, (opcode, count, exchanged))
                 place = builder.gep(table, [ir.Constant(word, 2 * opcode + exchanged)])
                 builder.store(builder.ptrtoint(function, word), place)
-        others = thunk("finalize", FINALIZE, ()), thunk("sum", SUM, (), 3), thunk("backward", BACKWARD, (), 3)
+        others = (
+            thunk("finalize", FINALIZE, ()),
+            thunk("sum", SUM, (), 3),
+            thunk("backward", BACKWARD, (), 3),
+            thunk("item", ITEM, ()),
+        )
         for k, function in enumerate(others):
             builder.store(builder.ptrtoint(function, word), builder.gep(table, [ir.Constant(word, 2 * RULE_COUNT + k)]))
         return context.get_dummy_value()
@@ -238,6 +243,8 @@ def write_thunks(context, tape, table):
 
 @entry("int64(Tape,int64)")
 def operators(tape, table):
-    """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum` and `backward`."""
+    """Fill a table with C functions: two words a rule (method, reflected form; 0: none), then destructor, `sum`,
+    `backward` and ``x[key]``.
+    """
     write_thunks(tape, table)
     return 0

@@ -16,6 +16,7 @@ from tapegrad.engine.memory import (
     item_bytes,
     retain,
 )
+from tapegrad.engine.objects import handle_of, item_of_tuple, length_of_tuple
 from tapegrad.engine.record_scalars import operand_row
 from tapegrad.engine.records import begin_record, primal_of, put_argument, save_array
 from tapegrad.engine.rows import refuse, write_row
@@ -51,12 +52,9 @@ def view_row(tape, name, handle, px, base, taken, pz):
     return take_handle(tape, write_row(tape, GATHER | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(Tape,int64,int64,int64,int64,Words,float64,int64)")
-def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
-    """Record a strided linear map given in words: rank, offset, dimensions, strides (elements).
-
-    Gather: ``z[i] = scale * x[offset + strides . i]``; scatter: ``z[offset + strides . i] += scale * x[i]``.
-    """
+@inline
+def write_map(tape, scatters, name, handle, px, geometry, scale, pz):
+    """Record a strided linear map given in words: rank, offset, dimensions, strides (elements)."""
     if handle < 0:
         return NEW_LEAF
     places = geometry[0]
@@ -73,6 +71,15 @@ def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
         record[at + word] = geometry[word]
     opcode = SCATTER if scatters != 0 else GATHER
     return take_handle(tape, write_row(tape, opcode | WIDE, start, -1, primal_of(tape, pz)))
+
+
+@entry("int64(Tape,int64,int64,int64,int64,Words,float64,int64)")
+def map_row(tape, scatters, name, handle, px, geometry, scale, pz):
+    """Record a strided linear map given in words: rank, offset, dimensions, strides (elements).
+
+    Gather: ``z[i] = scale * x[offset + strides . i]``; scatter: ``z[offset + strides . i] += scale * x[i]``.
+    """
+    return write_map(tape, scatters, name, handle, px, geometry, scale, pz)
 
 
 @inline
@@ -117,23 +124,34 @@ def reduce_row(tape, name, handle, px, axes, scale, pz):
     return write_sum(tape, name, handle, px, axes, scale, pz)
 
 
-@entry("int64(Tape,int64,int64,Words,Words,Words,int64)")
-def join_row(tape, name, count, handles, objects, inner, pz):
-    """Record a concatenation. Word k of `handles`, `objects`, `inner`: handle, array, and elements of input k per outer index."""
+@inline
+def elements_before(array, axis):
+    """How many indices the dimensions of an array before an axis have together."""
+    count = 1
+    for d in range(axis):
+        count *= array_dimensions(array)[d]
+    return count
+
+
+@entry("int64(Tape,int64,int64,int64,int64,int64)")
+def join_row(tape, name, tensors, data, axis, pz):
+    """Record a concatenation of tensors, whose data are arrays or floats, along an axis of the result; both are tuples."""
+    count = length_of_tuple(tensors)
     for k in range(count):
-        if handles[k] < 0:
+        if handle_of(tape, item_of_tuple(tensors, k)) < 0:
             return NEW_LEAF
     rank = array_rank(pz)
     if refuse(tape, 1 + count, ARGUMENTS + 3 * count + rank):
         return FULL
     for k in range(count):
-        operand_row(tape, handles[k], objects[k])
+        operand_row(tape, handle_of(tape, item_of_tuple(tensors, k)), item_of_tuple(data, k))
     start = begin_record(tape, name, count, pz, 0, count)
     record = tape.side[start]
-    at = ARGUMENTS + 2 * count + rank
+    at, outer = ARGUMENTS + 2 * count + rank, elements_before(pz, axis)
     for k in range(count):
-        put_argument(tape, record, k, slot_of(tape, handles[k]), NOTHING, 0)
-        record[at + k] = inner[k]
+        put_argument(tape, record, k, slot_of(tape, handle_of(tape, item_of_tuple(tensors, k))), NOTHING, 0)
+        part = item_of_tuple(data, k)
+        record[at + k] = 1 if is_float(tape, part) else (array_size(part) // outer if outer > 0 else 0)
     return take_handle(tape, write_row(tape, JOIN | WIDE, start, -1, 0.0))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
+from tapegrad.ops.compiled_items import method_item, use_form
 from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import KINDS, Tensor
@@ -179,11 +180,20 @@ def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     return look_up("numpy_arrays.promotion:rule_operands")(opcode, values)
 
 
+def _item(x: Array, key: Any) -> Any:
+    """The part of an array that a key names: a view for slices, a number for an element, else a copy."""
+    form = look_up("numpy_arrays.indexing:getitem")
+    use_form(form)  # by itself from now on
+    return form(x, key)
+
+
 def _attach_operators() -> None:
     """Operators of an engine that is compiled here are Python forms at first, which know nothing of arrays."""
     if isinstance(TAPE.kernels, ModuleType):
         for name in COMPILED.split():
             setattr(Array, name, _giving_arrays(name))
+    else:
+        Array.__getitem__ = method_item(_item)
 
 
 _PROTOCOLS = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}

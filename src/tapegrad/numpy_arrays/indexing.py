@@ -8,6 +8,7 @@ which move dimensions) are read off as NumPy reads them from an array of places,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,14 @@ def getitem(x: Array, key: Any) -> Any:
     kind = key.__class__
     # The commonest keys first.
     if kind is int:
-        if ((x._meta.__class__ is NumberEntries and data.ndim == 1) or _is_line(data)) and -data.shape[0] <= key < data.shape[0]:
+        if data.__class__ is float or data.ndim != 1:
+            found = item_of_tensor(x, key)
+        elif (x._meta.__class__ is NumberEntries or _is_doubles(data)) and -data.shape[0] <= key < data.shape[0]:
             found = entry(x, key)
         else:
-            found = _number(x, (key,)) if x.ndim == 1 else item_of_tensor(x, key)
-    elif kind is slice and key.step is None:
-        found = item_of_tensor(x, key)
+            found = _number(x, (key,))
+    elif kind is slice and key.step is None and data.__class__ is not float and data.ndim:
+        found = view(x, "SliceBackward0", itemgetter(key))
     else:
         return _general_item(x, key)
     if found.__class__ is Tensor:
@@ -81,15 +84,14 @@ def _column(x: Array, parts: tuple[Any, ...]) -> Tensor | None:
 
 
 def _number(x: Array, places: tuple[int, ...]) -> Array:
-    data = x._data
-    if data.dtype is _FLOAT64 and data.flags.c_contiguous:
+    if _is_doubles(x._data):
         return as_arrays(entry(x, places))
     return as_arrays(clone(item_of_tensor(x, places)))
 
 
-def _is_line(data: Any) -> bool:
+def _is_doubles(data: np.ndarray) -> bool:
     """Whether single elements can be read as numbers."""
-    return data.__class__ is not float and data.ndim == 1 and data.dtype is _FLOAT64 and data.flags.c_contiguous
+    return data.dtype is _FLOAT64 and data.flags.c_contiguous
 
 
 def setitem(x: Array, key: Any, value: Any) -> None:

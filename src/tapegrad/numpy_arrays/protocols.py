@@ -15,6 +15,7 @@ from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, 
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
+from tapegrad.ops.joining import cat_of_lists
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, is_recording
 
@@ -64,6 +65,8 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
 # Ufuncs of SciPy and functions of NumPy whose last digits are other ones than those of our own.
 OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "gammaln", "log1p", "logit", "psi"])
 OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
+# What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
+OF_LISTS: dict[Any, Callable[[Any], Any]] = {np.concatenate: cat_of_lists}
 
 
 def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
@@ -158,6 +161,10 @@ def _apart_from_output(function: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Functions that are no ufuncs."""
+    if not kwargs and len(args) == 1 and function in OF_LISTS and x._row and args[0].__class__ in (list, tuple):
+        found = OF_LISTS[function](args[0])
+        if found is not None:
+            return as_arrays(found)
     if function in OF_ARRAYS:
         return as_arrays(look_up(OF_ARRAYS[function])[function](*args, **kwargs))
     if kwargs or len(args) > _written_names(function)[0]:

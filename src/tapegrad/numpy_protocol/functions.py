@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
+from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import count
 from tapegrad.ops.subviews import between
 from tapegrad.ops.views import view
@@ -293,8 +294,8 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
 
 
 def _concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Any:
-    parts = [one(x).reshape(-1) if axis is None else one(x) for x in arrays]
-    joined = tg.cat(parts, axis or 0)
+    parts = [one(x).reshape(-1) for x in arrays] if axis is None else [one(x) for x in arrays]
+    joined = cat(parts, axis or 0)
     return joined if dtype is None else joined.to(dtype)
 
 

@@ -29,7 +29,7 @@ from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
 from tapegrad.tensors.tensor import Tensor, make
 
-__all__ = ["install", "keep", "method_sum"]
+__all__ = ["descriptor", "install", "keep", "method_sum"]
 
 METH_NOARGS, METH_O, METH_VARARGS_KEYWORDS = 0x0004, 0x0008, 0x0003
 
@@ -60,7 +60,7 @@ def _outlive_the_modules() -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
 
-def _descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
+def descriptor(name: str, function: int, flags: int, doc: str | None) -> Any:
     """A method of `Tensor` that calls a C function by address."""
     definition = _MethodDefinition(name.encode(), function, flags, doc.encode() if doc else None)
     _kept.append(definition)
@@ -92,7 +92,7 @@ def _operators(table: np.ndarray) -> Callable[..., Any]:
         _fallbacks[opcode, int(exchanged)] = id(form)
         if isinstance(array, np.ufunc):
             _loops[opcode] = numpy_api.inner_loop(array)
-        return _descriptor(rule.name, function, METH_NOARGS if len(rule.args) == 1 else METH_O, doc(rule))
+        return descriptor(rule.name, function, METH_NOARGS if len(rule.args) == 1 else METH_O, doc(rule))
 
     made = MadeOnDemand(make_operator)
 
@@ -113,6 +113,7 @@ def _use_operators(table: np.ndarray) -> None:
     use_compiled(compiled)
     _use_sum(int(table[2 * len(RULES) + 1]))
     _use_backward(int(table[2 * len(RULES) + 2]))
+    header[at.ITEM_THUNK], header[at.ITEM] = int(table[2 * len(RULES) + 3]), kernels.item_method.get()
     plain = {form: (opcode, exchanged) for exchanged, forms in enumerate((FORMS, REFLECTED)) for opcode, form in forms.items()}
     for name, attribute in list(vars(Tensor).items()):
         if callable(attribute) and attribute in plain:
@@ -129,7 +130,7 @@ def keep(thing: object) -> int:
 
 def _method(name: str, parameters: str, form: Callable[..., Any], thunk: int) -> Any:
     """A compiled method around its Python form."""
-    return _descriptor(name, thunk, METH_VARARGS_KEYWORDS, f"{name}({parameters})\n--\n\n{form.__doc__ or ''}")
+    return descriptor(name, thunk, METH_VARARGS_KEYWORDS, f"{name}({parameters})\n--\n\n{form.__doc__ or ''}")
 
 
 def method_sum(form: Callable[..., Any]) -> Any:
@@ -179,7 +180,7 @@ def _after_some_passes(table: np.ndarray) -> Callable[..., Any]:
 def install() -> None:
     """Let tensors have their compiled destructor and, where the engine was built or is used a good deal, operators."""
     _prepare_header()
-    table = np.zeros(2 * len(RULES) + 3, np.int64)
+    table = np.zeros(2 * len(RULES) + 4, np.int64)
     TAPE.operators(TAPE.address, table.ctypes.data)
     _kept.append(table)
     _outlive_the_modules()
@@ -187,7 +188,7 @@ def install() -> None:
         TAPE.start = _after_some_passes(table)  # type: ignore[method-assign]
     else:
         _use_operators(table)
-    Tensor.__del__ = _descriptor("__del__", int(table[2 * len(RULES)]), METH_NOARGS, None)  # type: ignore[method-assign]
+    Tensor.__del__ = descriptor("__del__", int(table[2 * len(RULES)]), METH_NOARGS, None)  # type: ignore[method-assign]
 
 
 TAPE.on_load.append(install)

@@ -22,7 +22,7 @@ from tapegrad.engine.layout import NEW_LEAF
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.recording.apply_rule import PROMOTION, apply_rule, check_broadcast
 from tapegrad.recording.parameter_names import names_of, with_names
-from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_forward
+from tapegrad.recording.primal_values import LARGE, float_at_the_edge, forward, scalar_forward
 from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor
@@ -100,7 +100,7 @@ def _again(opcode: int, *operands: Any) -> Tensor:
 def _binary(opcode: int, exchanged: bool = False) -> Form:
     """``op(x, y)`` for a tensor `x`; ``op(y, x)`` if exchanged."""
     scalar, array = scalar_forward[opcode], forward[opcode]
-    is_ufunc = isinstance(array, np.ufunc)
+    is_ufunc, large = isinstance(array, np.ufunc), LARGE.get(array, array)
     powers = {y: FORMS[OPCODES[name]] for y, name in POWERS.items()} if RULES[opcode].name == "pow" and not exchanged else {}
 
     def general(x: Any, y: Any) -> Tensor:
@@ -113,7 +113,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         shaped = b if type(a) is float else a
         shared = is_ufunc and shaped.size > SMALL and shaped.dtype is F64
         if shared and (type(a) is float or type(b) is float or a.shape == b.shape):
-            return array(a, b, out=large_empty(shaped.shape, F64))
+            return large(a, b, out=large_empty(shaped.shape, F64))
         # NumPy takes twice as long over a Python float as over a 0-d array.
         if type(b) is float and a.dtype is F64:
             return array(a, _array(b))
@@ -170,7 +170,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
                     x_handle, y_handle = y_handle, x_handle
                 row = _T.array2(_ADDRESS, opcode, x_handle, id(a), y_handle, id(b), id(z), 0)
             return make(z, row) if row >= 0 else general(x, y)
-        same = type(a) is ndarray and type(b) is ndarray and a.dtype is b.dtype and z.dtype is a.dtype
+        first = F64 if type(a) is float else a.dtype
+        same = first is (F64 if type(b) is float else b.dtype) and z.dtype is first
         return make(z, 0) if same else general(x, y)
 
     return form

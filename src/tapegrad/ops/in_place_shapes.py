@@ -129,7 +129,7 @@ def _turn(t: Tensor, name: str, take: Take, back: Take) -> Tensor:
     for link in (meta.views if meta is not None else None) or ():
         view = link()
         if view is not None and view._meta is not None and view._meta.base is t:
-            view._meta.replay = Replay(Replay(None, back), view._meta.replay)
+            view._meta.replay = Replay(back, view._meta.replay)
     if row:
         replace(t, row)
         return t

@@ -10,8 +10,8 @@ The second step is a list of places (`ops/flat_places.py`).
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -71,15 +71,15 @@ def getitem(x: Tensor, key: Any) -> Tensor:
             if -data.shape[0] <= key < data.shape[0]:
                 if data.ndim == 1 and x._meta.__class__ is NumberEntries:
                     return entry(x, key)
-                return view(x, "SelectBackward0", operator.itemgetter((key, Ellipsis)))
+                return view(x, "SelectBackward0", itemgetter((key, Ellipsis)))
         elif kind is slice and key.step is None:
-            return view(x, "SliceBackward0", operator.itemgetter(key))
+            return view(x, "SliceBackward0", itemgetter(key))
         elif kind is tuple and len(key) <= data.ndim:
             node = _plain_node(key, data.shape)
             if node:
                 if x._meta.__class__ is NumberEntries and len(key) == data.ndim and {*map(type, key)} == {int}:
                     return entry(x, key)
-                return view(x, node, operator.itemgetter((*key, Ellipsis)))
+                return view(x, node, itemgetter((*key, Ellipsis)))
     parsed = parse(key, () if data.__class__ is float else data.shape)
     return read(x, parsed.basic, parsed.node, parsed.advanced)
 
@@ -102,7 +102,7 @@ def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
 def read(x: Tensor, basic: Advanced | None, node: str, advanced: Advanced | None) -> Tensor:
     """A view by the first step of a key, and a selection from it by the second; None for a step that does nothing."""
     if basic is not None:
-        x = view(x, node, operator.itemgetter(basic))
+        x = view(x, node, itemgetter(basic))
     return x if advanced is None else select(x, advanced)
 
 

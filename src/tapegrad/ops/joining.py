@@ -7,9 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy import ndarray
 
 from tapegrad.arrays.dtypes import get_default_dtype
-from tapegrad.arrays.sizes import check_count
+from tapegrad.arrays.sizes import MOST, check_count
 from tapegrad.errors import ShapeError
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.shaping import reshape, unsqueeze
@@ -38,6 +39,8 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 EMPTY = (0,)
+_FLOAT64 = np.dtype(np.float64)
+_CONSTANT = make(0.0, 0)
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -68,6 +71,10 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     tensor([1., 2., 3.])
     """
     inputs = _tensors(tensors, "cat")
+    if dim.__class__ is int and dim == 0:
+        found = cat_of_lists(inputs)
+        if found is not None:
+            return found
     if not inputs:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     arrays = [array_of(x) for x in inputs]
@@ -86,7 +93,26 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     joined = [array for array in arrays if array.ndim == len(shape)]
     # NumPy does not notice when the sum of the sizes wraps round.
     check_count([sum([array.size for array in joined])], "cat()")
-    return join("CatBackward0", inputs, position, np.concatenate(joined, position))
+    return join("CatBackward0", tuple(inputs), tuple(arrays), position, np.concatenate(joined, position))
+
+
+def cat_of_lists(values: Sequence[Any]) -> Tensor | None:
+    """`cat` of lists of float64, tensors or arrays, which fit together whatever their lengths; None if there is anything else."""
+    inputs, parts, size = [], [], 0
+    for x in values:
+        if isinstance(x, Tensor):
+            part = x._data
+        else:  # neither copied nor kept: the derivative needs no values
+            part, x = x, _CONSTANT
+        if part.__class__ is not ndarray or part.dtype is not _FLOAT64 or part.ndim != 1:
+            return None
+        inputs.append(x)
+        parts.append(part)
+        size += part.size
+    if not parts or size >= MOST:
+        return None
+    data = tuple(parts)
+    return join("CatBackward0", tuple(inputs), data, 0, np.concatenate(data))
 
 
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -138,7 +164,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         raise ShapeError(f"stack of tensors with {len(shape)} dimensions: a tensor has at most {MAX_DIMENSIONS}")
     check_count((len(inputs), *shape), "stack()")
     result = np.array(arrays) if position == 0 else np.stack(arrays, position)
-    return join("StackBackward0", inputs, position, result)
+    return join("StackBackward0", tuple(inputs), tuple([x._data for x in inputs]), position, result)
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -334,7 +360,10 @@ def _check_sizes(first: tuple[int, ...], other: tuple[int, ...], position: int, 
 
 def _same_dtype(inputs: list[Tensor], arrays: list[Array]) -> tuple[list[Tensor], list[Array]]:
     dtype = arrays[0].dtype
-    if all(array.dtype == dtype for array in arrays):
+    for array in arrays:
+        if array.dtype is not dtype and array.dtype != dtype:
+            break
+    else:
         return inputs, arrays
     dtype = common_dtype(arrays)
     inputs = [cast(x, dtype) for x in inputs]

@@ -7,15 +7,15 @@ operand is still up to date.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
-from tapegrad.tensors.modes import is_inference_mode_enabled
+from tapegrad.tensors.modes import is_inference_mode_enabled, is_recording_on
 from tapegrad.tensors.tensor import Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "alias",
     "check_memory",
     "is_strided",
+    "look_through",
     "record_view",
     "separate",
     "split_views",
@@ -36,20 +37,21 @@ HUGE = 1 << 30  # elements
 
 
 class Replay:
-    """How a view is taken from its base: a chain, so that a view of a view costs no more than a view."""
+    """How a view of a view is taken from the base: a chain, so that it costs no more than a view."""
 
     __slots__ = ("before", "take")
 
-    def __init__(self, before: Replay | None, take: Take) -> None:
+    def __init__(self, before: Take, take: Take) -> None:
         self.before, self.take = before, take
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
         """The view of an array of the base's shape."""
         takes = []
-        step: Replay | None = self
-        while step is not None:
+        step: Take = self
+        while step.__class__ is Replay:
             takes.append(step.take)
             step = step.before
+        array = step(array)
         for take in reversed(takes):
             array = take(array)
         return array
@@ -101,18 +103,21 @@ def version_of(t: Tensor) -> VersionCounter:
 
 
 def record_view(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
-    """Row of the view `z` of `x`."""
-    a = promote(x)
+    """Row of the view `z` of `x`, whose data are an array."""
+    base = a = x._data
+    taken = z
     # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
-    base = a if a.flags.c_contiguous else _stand_in(a.shape, a.size)
-    taken = z if base is a else take(base)
+    if not a.flags.c_contiguous:
+        base = _stand_in(a.shape, a.size)
+        taken = take(base)
     number = TAPE.name_number(name)
+    row = TAPE.view_row(_ADDRESS, number, x._row, id(a), id(base), id(taken), id(z))
+    return row if row > 0 else _row_after_refusal(x, number, a, base, taken, z)
 
-    def attempt() -> Any:
-        return TAPE.view_row(_ADDRESS, number, x._row, id(a), id(base), id(taken), id(z))
 
-    row = int(attempt())
-    return row if row > 0 else retry(attempt, (x,))
+def _row_after_refusal(x: Tensor, number: int, a: np.ndarray, base: np.ndarray, taken: np.ndarray, z: np.ndarray) -> int:
+    """A function of its own, because variables of a closure would cost every view a fifth of a microsecond."""
+    return retry(lambda: TAPE.view_row(_ADDRESS, number, x._row, id(a), id(base), id(taken), id(z)), (x,))
 
 
 def _stand_in(shape: tuple[int, ...], size: int) -> np.ndarray:
@@ -136,43 +141,51 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
     take : callable
         Takes the NumPy view of an array of x's shape.
     """
-    z = take(promote(x))
-    recording = is_recording()
-    row = record_view(x, name, take, z) if x._row and recording else 0
-    t = make_like(x, z, row)
-    if type(t) is InferenceTensor:
-        return t
-    own = _adopt(t, x, take, recording)
-    if x._meta is not None and x._meta.one_of_many:
-        own.one_of_many = name.removesuffix("Backward0")
+    data = x._data
+    z = take(promote(x) if data.__class__ is float else data)
+    recording = not TAPE.recording_off or is_recording_on()
+    t = make_like(x, z, record_view(x, name, take, z) if x._row and recording else 0)
+    if t.__class__ is not InferenceTensor:
+        own = _adopt(t, x, take, recording)
+        if x._meta is not None and x._meta.one_of_many:
+            own.one_of_many = name.removesuffix("Backward0")
     return t
 
 
 def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:
-    """Make `t` known as a view of x (or of what x is a view of); its meta.
+    """Make `t`, which is new, known as a view of x (or of what x is a view of); its meta.
 
     A view may be written only where what it is a view of may be.
     """
-    own, theirs = meta_of(t), meta_of(x)
-    own.made_without_grad = theirs.made_without_grad or ("" if recording else _mode())
+    own = t._meta = Meta()
+    theirs = x._meta
+    if theirs is None:
+        theirs = x._meta = Meta()
+    if not recording or theirs.made_without_grad:
+        own.made_without_grad = theirs.made_without_grad or _mode()
     if theirs.version is None:
         theirs.version = VersionCounter()
     own.version = theirs.version
-    family, base = theirs, theirs.base
+    base = theirs.base
     if base is None:
-        own.base, own.replay = x, Replay(None, take)
+        own.base, own.replay = x, take
     else:
         own.base, own.replay = base, Replay(theirs.replay, take)
-        family = meta_of(base)
-    views = family.views
+        theirs = meta_of(base)
+    views = theirs.views
     if views is None:
-        family.views = [weakref.ref(t)]
+        theirs.views = [ref(t)]
         return own
-    views.append(weakref.ref(t))
+    views.append(ref(t))
     count = len(views)
     if count & (count - 1) == 0 and count >= 8:  # at powers of two, so that dead entries cost a constant each
-        family.views = [link for link in views if link() is not None]
+        look_through(theirs)
     return own
+
+
+def look_through(meta: Meta) -> None:
+    """Forget the views that are dead."""
+    meta.views = [link for link in meta.views or () if link() is not None]
 
 
 def _mode() -> str:

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _ADDRESS = TAPE.address
+FLOAT64 = np.dtype(np.float64)
 
 
 def reduce_sum(x: Tensor, name: str, over: tuple[int, ...], scale: float, result: Any) -> Tensor:
@@ -180,30 +181,32 @@ def _is_injective(dims: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def join(name: str, inputs: Sequence[Tensor], at: int, result: np.ndarray) -> Tensor:
+def join(name: str, inputs: tuple[Tensor, ...], data: tuple[Any, ...], at: int, result: np.ndarray) -> Tensor:
     """Record a concatenation of `inputs` along axis `at` of `result` (for a stack, along the new axis).
 
     Parameters
     ----------
-    inputs : sequence of Tensor
-        Their data have the result's dtype or one that was converted to it.
+    inputs : tuple of Tensor
+    data : tuple of ndarray or float
+        Theirs, of the result's dtype.
     """
-    if not (any(t._row for t in inputs) and is_recording()) or result.dtype not in FLOATS:
+    for t in inputs:
+        if t._row:
+            break
+    else:
         return make(result, 0)
-    count = len(inputs)
-    data = [t._data for t in inputs]
-    outer = math.prod(result.shape[:at])
-    widths = [1 if type(a) is float else a.size // outer if outer else 0 for a in data]
-    words = array("q", [t._row for t in inputs] + list(map(id, data)) + widths)
-    start, _ = words.buffer_info()
-    number = TAPE.name_number(name)
+    dtype = result.dtype
+    if (dtype is not FLOAT64 and dtype not in FLOATS) or not is_recording():
+        return make(result, 0)
+    row = TAPE.join_row(_ADDRESS, TAPE.name_number(name), id(inputs), id(data), at, id(result))
+    return make(result, row if row > 0 else _join_after_refusal(name, inputs, data, at, result))
 
-    def attempt() -> Any:
-        words[:count] = array("q", [t._row for t in inputs])
-        return TAPE.join_row(_ADDRESS, number, count, start, start + 8 * count, start + 16 * count, id(result))
 
-    row = TAPE.join_row(_ADDRESS, number, count, start, start + 8 * count, start + 16 * count, id(result))
-    return make(result, row if row > 0 else retry(attempt, tuple(inputs), 2 * count + 8, 4 * count + 512))
+def _join_after_refusal(name: str, inputs: tuple[Tensor, ...], data: tuple[Any, ...], at: int, result: np.ndarray) -> int:
+    count, number = len(inputs), TAPE.name_number(name)
+    return retry(
+        lambda: TAPE.join_row(_ADDRESS, number, id(inputs), id(data), at, id(result)), inputs, 2 * count + 8, 4 * count + 512
+    )
 
 
 def sum_to(t: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -10,6 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ndarray
 
 from tapegrad.arrays.dtypes import is_long
 from tapegrad.arrays.foreign_arrays import plain_array
@@ -43,7 +44,8 @@ __all__ = [
 if TYPE_CHECKING:
     from tapegrad.ops import in_place, indexing, operators, products
 
-FLOATS = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+_FLOAT64 = np.dtype(np.float64)
+FLOATS = frozenset({np.dtype(np.float32), _FLOAT64})
 
 
 MOST_TRACKED = 1 << 40  # elements
@@ -243,8 +245,13 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
     """
     if isinstance(value, Tensor):
         return value
-    if type(value) is float:
+    kind = type(value)
+    if kind is float:
         return make(value, 0)
+    if kind is ndarray and value.dtype is _FLOAT64:
+        if not value.ndim:
+            return make(value.item(), 0)
+        return make(value.copy("K") if is_recording() else value, 0)  # for the reason below
     if isinstance(value, float):
         return make(float(value), 0)
     if isinstance(value, int):

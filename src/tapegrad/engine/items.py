@@ -1,0 +1,265 @@
+"""``x[key]`` of arrays, compiled: views by slices and numbers along the first dimension, and single elements as numbers.
+
+Common are tracked arrays of contiguous float64 while nobody looks at each operation. Everything else, and every refusal of the
+tape, is left to the Python form. All objects are made first, since making them may let the collector run, and with it any code;
+what was read is looked at again after that.
+"""
+
+from tapegrad.compilation.jit import inline, kernel
+from tapegrad.engine.layout import *
+from tapegrad.engine.memory import (
+    OBJECT,
+    array_data,
+    array_dimensions,
+    array_is_contiguous,
+    array_rank,
+    array_strides,
+    array_type_number,
+    is_float,
+    load_f64,
+    load_i64,
+    release,
+    retain,
+    store_i64,
+)
+from tapegrad.engine.objects import (
+    allocate,
+    append_to_list,
+    attribute,
+    call_object,
+    call_object0,
+    change_attribute,
+    clear_error,
+    data_of,
+    handle_of,
+    has_error,
+    integer_value,
+    item_of,
+    length_of_list,
+    new_float,
+    new_list,
+    new_weak_reference,
+    prepared,
+    type_of,
+)
+from tapegrad.engine.operator_results import deliver_tensor
+from tapegrad.engine.record_structural import write_map
+
+MOST_DIMENSIONS = (MOST_LENGTHS - 2) // 2  # of a map that is written in the room for lengths
+
+
+@inline
+def release_any(obj):
+    """Give a reference back, if there is an object."""
+    if obj != 0:
+        release(obj)
+
+
+@inline
+def refused(t, data):
+    """Answer where an object could not be made or the row was refused: the Python form, unless code was interrupted."""
+    release_any(data)
+    release_any(t)
+    return -1 if has_error() != 0 else 0
+
+
+@inline
+def is_bound(tape, obj):
+    """Whether an end of a slice is None or an integer, which runs no code."""
+    return obj == tape.none or type_of(obj) == tape.int_type
+
+
+@inline
+def is_plain_slice(tape, key):
+    """Whether a key is a slice without a step."""
+    if type_of(key) != tape.slice_type or load_i64(key + OBJECT + 16) != tape.none:
+        return False
+    return is_bound(tape, load_i64(key + OBJECT)) and is_bound(tape, load_i64(key + OBJECT + 8))
+
+
+@inline
+def is_taken(tape, data):
+    """Whether data are an array from which parts are taken here."""
+    if data == 0 or is_float(tape, data) or type_of(data) != tape.array_type or array_type_number(data) != FLOAT64:
+        return False
+    return array_is_contiguous(data) and 0 < array_rank(data) <= MOST_DIMENSIONS
+
+
+@inline
+def element(tape, x, handle, data, place):
+    """A new array of no dimension: an element as a number."""
+    t = prepared(tape, allocate(tape.array_class, 0))
+    number = new_float(load_f64(array_data(data) + 8 * place))
+    if t == 0 or number == 0 or handle_of(tape, x) != handle or data_of(tape, x) != data:
+        return refused(t, number)
+    geometry = tape.lengths
+    geometry[0], geometry[1], geometry[2], geometry[3] = 1, place, 1, 1
+    return deliver_tensor(tape, t, number, write_map(tape, 0, tape.select_name, handle, data, geometry, 1.0, number))
+
+
+@inline
+def view_handle(tape, name, handle, data, part):
+    """Record that `part` is a view of `data`."""
+    geometry, rank = tape.lengths, array_rank(part)
+    geometry[0], geometry[1] = rank, (array_data(part) - array_data(data)) // 8
+    for d in range(rank):
+        geometry[2 + d] = array_dimensions(part)[d]
+        geometry[2 + rank + d] = array_strides(part)[d] // 8
+    return write_map(tape, 0, name, handle, data, geometry, 1.0, part)
+
+
+@inline
+def meta_of(tape, t):
+    """What only some tensors have, borrowed; made where there is none yet. 0 without memory."""
+    meta = load_i64(t + tape.meta_at)
+    if meta == tape.none:
+        made = call_object0(tape.meta_class)
+        if made == 0:
+            return 0
+        if load_i64(t + tape.meta_at) == tape.none:
+            store_i64(t + tape.meta_at, made)
+            release(tape.none)
+        else:  # code that ran meanwhile made one
+            release(made)
+        meta = load_i64(t + tape.meta_at)
+    return meta
+
+
+@inline
+def complete(tape, meta, which, made):
+    """Give what only some tensors have a new counter or list, unless it has one; whether it has one then."""
+    if made != 0 and attribute(tape, meta, which) == tape.none:
+        change_attribute(tape, meta, which, made)
+    elif made != 0:
+        release(made)
+    return attribute(tape, meta, which) != tape.none
+
+
+@inline
+def prepare_family(tape, theirs, family):
+    """Let tensors have what their views share."""
+    if attribute(tape, theirs, META_VERSION) == tape.none and not complete(
+        tape, theirs, META_VERSION, call_object0(tape.version_class)
+    ):
+        return False
+    return attribute(tape, family, META_VIEWS) != tape.none or complete(tape, family, META_VIEWS, new_list(0))
+
+
+@inline
+def way_to(tape, theirs, key):
+    """How the view is taken from what `theirs` is a view of, or from the array itself."""
+    take = call_object(tape.take_class, 1, key, key)
+    if take == 0 or attribute(tape, theirs, META_BASE) == tape.none:
+        return take
+    chain = call_object(tape.replay_class, 2, attribute(tape, theirs, META_REPLAY), take)
+    release(take)
+    return chain
+
+
+@inline
+def is_of_usual_family(tape, theirs):
+    """Whether views of the array are told nothing but what it is."""
+    return (
+        attribute(tape, theirs, META_MADE_WITHOUT_GRAD) == tape.no_text
+        and attribute(tape, theirs, META_ONE_OF_MANY) == tape.no_text
+    )
+
+
+@inline
+def adopt(tape, t, own, theirs, base, way):
+    """Tell a view what it is a view of; references to `own` and `way` are taken over."""
+    retain(base)
+    change_attribute(tape, own, META_BASE, base)
+    change_attribute(tape, own, META_REPLAY, way)
+    version = attribute(tape, theirs, META_VERSION)
+    retain(version)
+    change_attribute(tape, own, META_VERSION, version)
+    store_i64(t + tape.meta_at, own)
+    release(tape.none)
+
+
+@inline
+def announce(tape, t, link, family):
+    """Let a family know a new view; the answer of the whole."""
+    views = attribute(tape, family, META_VIEWS)
+    failed = append_to_list(views, link) != 0
+    release(link)
+    count = length_of_list(views)
+    if not failed and count >= 8 and count & (count - 1) == 0:
+        answer = call_object(tape.look_through, 1, family, family)
+        failed = answer == 0
+        release_any(answer)
+    if failed:
+        release(t)
+        return -1
+    return t
+
+
+@inline
+def view_of(tape, x, handle, data, key, name):
+    """A new view, and its place in the family of views of the same memory."""
+    theirs = meta_of(tape, x)
+    if theirs == 0:
+        return refused(0, 0)
+    base = attribute(tape, theirs, META_BASE)
+    base = x if base == tape.none else base
+    family = load_i64(base + tape.meta_at)
+    if family == tape.none or not is_of_usual_family(tape, theirs) or not prepare_family(tape, theirs, family):
+        return refused(0, 0)
+    part = item_of(data, key)
+    if part == 0:
+        clear_error()  # the Python form says what is wrong
+        return 0
+    t = prepared(tape, allocate(tape.array_class, 0))
+    own = call_object0(tape.meta_class) if t != 0 else 0
+    way = way_to(tape, theirs, key) if own != 0 else 0
+    link = new_weak_reference(t, 0) if way != 0 else 0
+    as_before = handle_of(tape, x) == handle and data_of(tape, x) == data and load_i64(x + tape.meta_at) == theirs
+    as_before = as_before and load_i64(base + tape.meta_at) == family and attribute(tape, family, META_VIEWS) != tape.none
+    recorded = 0
+    if own != 0 and way != 0 and link != 0 and as_before:
+        recorded = view_handle(tape, name, handle, data, part)
+    if recorded <= 0:
+        release_any(own)
+        release_any(way)
+        release_any(link)
+        return refused(t, part)
+    t = deliver_tensor(tape, t, part, recorded)
+    if t == 0:
+        release(own)
+        release(way)
+        release(link)
+        return 0
+    adopt(tape, t, own, theirs, base, way)
+    return announce(tape, t, link, family)
+
+
+@inline
+def item(tape, x, key):
+    """``x[key]``; 0 if this is not a common case, -1 if an exception is set."""
+    watched = type_of(x) != tape.array_class or tape.tensor_type != tape.tensor_class
+    if watched or tape.recording_off != 0 or tape.items_ready == 0:
+        return 0
+    data, handle = data_of(tape, x), handle_of(tape, x)
+    if handle <= 0 or not is_taken(tape, data):
+        return 0
+    if type_of(key) != tape.int_type:
+        return view_of(tape, x, handle, data, key, tape.slice_name) if is_plain_slice(tape, key) else 0
+    place, extent = integer_value(key), array_dimensions(data)[0]
+    if place == -1 and has_error() != 0:
+        clear_error()
+        return 0
+    if place < -extent or place >= extent:
+        return 0
+    if array_rank(data) > 1:
+        return view_of(tape, x, handle, data, key, tape.select_name)
+    return element(tape, x, handle, data, place + extent if place < 0 else place)
+
+
+@kernel("int64(Tape,int64,int64)")
+def item_method(tape, x, key):
+    """The method ``__getitem__`` of arrays: a new reference, 0 if the Python form raised."""
+    t = item(tape, x, key)
+    if t != 0:
+        return 0 if t == -1 else t
+    return call_object(tape.item_form, 2, x, key)

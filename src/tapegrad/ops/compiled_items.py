@@ -1,0 +1,45 @@
+"""``x[key]`` of arrays as a compiled method around its Python form, which has all cases that are not common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
+
+from tapegrad.arrays.slots import offset_of
+from tapegrad.engine import layout as at
+from tapegrad.ops.compiled_operators import METH_O, descriptor, keep
+from tapegrad.ops.views import Replay, look_through
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Meta, VersionCounter
+
+__all__ = ["method_item"]
+
+_SLOTS = ("base", "replay", "views", "made_without_grad", "one_of_many")
+
+
+def method_item(form: Callable[..., Any]) -> Any:
+    """The compiled method around its Python form, which is that itself where there is no compiled one."""
+    header = TAPE.header
+    if not header[at.ITEM]:
+        return form
+    for which, slot in enumerate(_SLOTS, at.META_BASE):
+        header[at.OFFSETS + which] = offset_of(Meta(), slot)
+    header[at.META_VERSION + at.OFFSETS] = offset_of(Meta(), "version")
+    header[at.SLICE_TYPE], header[at.NO_TEXT] = id(slice), id(Meta().one_of_many)
+    for word, thing in (
+        (at.TAKE_CLASS, itemgetter),
+        (at.META_CLASS, Meta),
+        (at.VERSION_CLASS, VersionCounter),
+        (at.REPLAY_CLASS, Replay),
+        (at.LOOK_THROUGH, look_through),
+    ):
+        header[word] = keep(thing)
+    header[at.SLICE_NAME], header[at.SELECT_NAME] = TAPE.name_number("SliceBackward0"), TAPE.name_number("SelectBackward0")
+    use_form(form)
+    return descriptor("__getitem__", int(header[at.ITEM_THUNK]), METH_O, form.__doc__)
+
+
+def use_form(form: Callable[..., Any]) -> None:
+    """Let this be the Python form from now on."""
+    TAPE.header[at.ITEM_FORM] = keep(form)
