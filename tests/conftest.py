@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import compileall
 import gc
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ settings.load_profile("tapegrad")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):  # once, whatever the settings: two hundred processes import the package
+        compileall.compile_dir(PACKAGE, quiet=2)
     only(config.getoption("--case"))
     apart(config.getoption("--each"))
 

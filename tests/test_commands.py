@@ -59,10 +59,11 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
             yield from ((alias.name.split(".")[0], later) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             yield node.module.split(".")[0], later
-        later = later or isinstance(node, (ast.FunctionDef, ast.Lambda))
+        later = later or isinstance(node, ast.FunctionDef)
         caught = isinstance(node, ast.Try) and any("ImportError" in ast.unparse(h.type or node) for h in node.handlers)
         for child in ast.iter_child_nodes(node):
-            yield from walk(child, later or caught)
+            if not isinstance(child, ast.expr):
+                yield from walk(child, later or caught)
 
     yield from walk(tree, False)
 
@@ -88,12 +89,17 @@ def own_modules() -> set[str]:
     return {path.stem for path in paths} | {path.parent.name for path in paths}
 
 
-def missing(path: Path, extra: str | None) -> set[str]:
-    """What a file imports and an environment with this extra does not have."""
+@functools.cache
+def needed(path: Path) -> set[str]:
+    """What a file imports, but for peers in functions."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found = {name for name, later in imports(tree) if not (later and (name in PEERS or name == "_testcapi"))}
-    found |= {"scipy"} if uses_optimize(tree) else set()
-    found -= own_modules() | set(sys.stdlib_module_names) | {"_testcapi"}
+    return found | ({"scipy"} if uses_optimize(tree) else set())
+
+
+def missing(path: Path, extra: str | None) -> set[str]:
+    """What a file imports and an environment with this extra does not have."""
+    found = needed(path) - (own_modules() | set(sys.stdlib_module_names) | {"_testcapi"})
     return {DISTRIBUTIONS.get(name, name) for name in found} - installed(extra)
 
 
