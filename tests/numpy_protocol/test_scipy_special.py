@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -82,3 +83,9 @@ def test_a_masked_branch_does_not_make_the_gradient_nan() -> None:
 def test_a_ufunc_without_a_row_is_refused() -> None:
     with pytest.raises(TypeError, match="agm is not covered"):
         tg.grad(lambda x: scipy.special.agm(x, 1.0).sum())(X)
+
+
+def test_a_bessel_function_of_numpys_without_scipy_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    with pytest.raises(ModuleNotFoundError, match=r"np.i0 of a tensor needs SciPy: pip install 'tapegrad\[scipy\]'"):
+        np.i0(tg.tensor(1.0, requires_grad=True))

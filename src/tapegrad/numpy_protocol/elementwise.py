@@ -72,7 +72,10 @@ def _iscomplex(x: Any) -> Any:
 
 
 def _i0(x: Any) -> Any:
-    import scipy.special
+    try:
+        import scipy.special
+    except ImportError as missing:
+        raise ModuleNotFoundError("np.i0 of a tensor needs SciPy: pip install 'tapegrad[scipy]'", name="scipy") from missing
 
     return look_up("numpy_protocol.scipy_special:special")(scipy.special.i0)(real(x))
 
