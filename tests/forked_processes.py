@@ -24,13 +24,14 @@ __all__ = ["Forked", "Origin", "run", "start"]
 # A process that forks as it is told, one line an order. A child leaves the loop and runs its program as Python does, to the
 # interpreter's end; Numba reads its settings anew.
 SERVER = """
-import importlib, json, os, sys, types
+import gc, importlib, json, os, sys, types
 for name in sys.argv[1].split():
     importlib.import_module(name)
 if "numba" in sys.modules:
     from numba.core.registry import cpu_target
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
+gc.freeze()
 for line in sys.stdin:
     order = json.loads(line)
     if "wait" in order:

@@ -1,14 +1,14 @@
 """Loops of every kind in constant memory: resident bytes of the process and rows of the tape."""
 
 import gc
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from forked_processes import run
+from fresh_processes import environment
 from scenarios import LOOPS
 
 import tapegrad as tg
@@ -26,8 +26,7 @@ MOST_BYTES, MOST_ROWS = 4_000_000, 10_000  # growth after the warm-up
 def test_loop_runs_in_constant_memory(name: str, long: bool, figure: Figure) -> None:
     iterations = 100_000 if long else 3000  # of fewer, the first third does not hold the warm-up
     script = str(Path(__file__).with_name("scenarios.py"))
-    done = subprocess.run([sys.executable, script, name, str(iterations)], capture_output=True, text=True, check=True)
-    grown, rows = map(int, done.stdout.split())
+    grown, rows = map(int, run(script, environment(), name, str(iterations)).stdout.split())
     figure(f"{name}: rows", iterations, rows, MOST_ROWS)
     figure(f"{name}: resident bytes", iterations, grown, MOST_BYTES)
 
