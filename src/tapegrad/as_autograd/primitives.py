@@ -77,7 +77,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
 
 def _complex_numbers(f: Any, what: str) -> TypeError:
     return TypeError(
-        f"{get_name(f)}: an {what} of a primitive is complex and being differentiated; primitives are of real numbers: give real "
+        f"{get_name(f)}: the {what} of a primitive is complex and being differentiated; primitives are of real numbers: give real "
         "and imaginary part (z.real, z.imag) as two"
     )
 
