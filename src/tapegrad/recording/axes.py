@@ -17,6 +17,8 @@ def axis(dim: Any, ndim: int) -> int:
     TypeError
         If it is not an integer.
     """
+    if type(dim) is int and -ndim <= dim < ndim:  # a third of the time
+        return dim if dim >= 0 else dim + ndim
     if isinstance(dim, bool) or not hasattr(dim, "__index__"):
         raise TypeError(f"dim must be an int, but got {type(dim).__name__} {dim!r}")
     number = dim.__index__()
