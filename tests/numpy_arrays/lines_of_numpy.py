@@ -116,6 +116,7 @@ np.concatenate([np.fft.fft(x), x]).real | np.abs(x @ np.exp(1j * np.outer(np.ara
 np.abs(np.exp(1j * np.outer(np.arange(6), np.arange(6))) @ x) | np.fft.fft(x).real.sum() | np.iscomplexobj(np.fft.fft(x)) * x
 np.abs(np.fft.fft(np.exp(1j * x))) | np.abs(np.stack([x + 1j, x])) | np.abs((x + 1j) @ (x - 2j)) | np.fft.ifft(x).real
 (x.astype(float) + 1j).real | np.dot(x + 1j, x).imag | np.fft.rfft(x).size * x | len(np.fft.rfft(x)) * x
+np.sqrt(x * (1 + 0j)).imag | np.angle((2 + 0j) * x) * x | np.log(np.multiply(x, [1, 1j, 2, 3, 1j, 4])).imag * x
 np.sin(x + 1j).real | np.tanh(1j * x + 0.2).imag | abs(np.arccosh(x + 2j)) | np.arctan(x + 2j).real | np.expm1(x * (1 + 1j)).imag
 np.log1p(x + 1j).imag | np.exp2(1j * x).real | abs(np.log2(x + 1j)) | sc.erf(x + 0.5j).imag | np.prod(x + 1j).real
 np.var(np.exp(1j * x)) | np.std(x + 1j * x[::-1]) | np.max(x + 1j * x[::-1]).imag | abs(np.min(np.exp(1j * x)))

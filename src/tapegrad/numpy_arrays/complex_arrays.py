@@ -264,8 +264,9 @@ UFUNCS: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-# NumPy rounds less often than their composition of real operations.
-ROUNDED_ONCE = frozenset([np.divide, np.power, np.square, np.reciprocal, np.exp, np.log, np.absolute, np.arccosh])
+# NumPy rounds less often than their composition of real operations. A product with a real number has zeros of other signs there: on
+# which side of a cut it stands depends on them.
+ROUNDED_ONCE = frozenset([np.multiply, np.divide, np.power, np.square, np.reciprocal, np.exp, np.log, np.absolute, np.arccosh])
 
 
 def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:

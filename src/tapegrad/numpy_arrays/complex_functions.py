@@ -129,7 +129,11 @@ def _prod(z: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims
         product = rows[:half] * rows[half : 2 * half]
         rows = np.concatenate([product, rows[2 * half :]]) if count % 2 else product
         count = half + count % 2
-    return np.reshape(rows[0], shape) if keepdims else rows[0]
+    return _in_digits(np.reshape(rows[0], shape) if keepdims else rows[0], np.prod(complex_values(z), axis=axis, keepdims=keepdims))
+
+
+def _in_digits(z: Any, exact: Any) -> Any:
+    return made(with_digits(z.real, exact.real), with_digits(z.imag, exact.imag))
 
 
 def _plain_arguments(name: str, z: Any, dtype: Any, out: Any) -> Any:
@@ -159,8 +163,7 @@ def _extreme(function: Any) -> Callable[..., Any]:
         chosen = values == function(values, axis=axis, keepdims=True)
         share = np.asarray(chosen / chosen.sum(axis=axis, keepdims=True), values.real.dtype)
         found = np.sum(z * share, axis=axis, keepdims=keepdims)
-        exact = function(values, axis=axis, keepdims=keepdims)
-        return made(with_digits(found.real, exact.real), with_digits(found.imag, exact.imag))
+        return _in_digits(found, function(values, axis=axis, keepdims=keepdims))
 
     return extreme
 
