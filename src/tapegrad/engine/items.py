@@ -89,9 +89,11 @@ def is_taken(tape, data):
 def element(tape, x, handle, data, place):
     """A new array of no dimension: an element as a number."""
     t = prepared(tape, allocate(tape.array_class, 0))
+    if t == 0 or handle_of(tape, x) != handle or data_of(tape, x) != data:
+        return refused(t, 0)
     number = new_float(load_f64(array_data(data) + 8 * place))
-    if t == 0 or number == 0 or handle_of(tape, x) != handle or data_of(tape, x) != data:
-        return refused(t, number)
+    if number == 0:
+        return refused(t, 0)
     geometry = tape.lengths
     geometry[0], geometry[1], geometry[2], geometry[3] = 1, place, 1, 1
     return deliver_tensor(tape, t, number, write_map(tape, 0, tape.select_name, handle, data, geometry, 1.0, number))
@@ -196,15 +198,22 @@ def announce(tape, t, link, family):
 
 
 @inline
-def view_of(tape, x, handle, data, key, name):
-    """A new view, and its place in the family of views of the same memory."""
-    theirs = meta_of(tape, x)
-    if theirs == 0:
-        return refused(0, 0)
-    base = attribute(tape, theirs, META_BASE)
-    base = x if base == tape.none else base
-    family = load_i64(base + tape.meta_at)
-    if family == tape.none or not is_of_usual_family(tape, theirs) or not prepare_family(tape, theirs, family):
+def is_unchanged_family(tape, x, handle, data, theirs, base, family):
+    """Whether code that ran meanwhile has left an array and its family as they were."""
+    own_base = attribute(tape, theirs, META_BASE)
+    return (
+        handle_of(tape, x) == handle
+        and data_of(tape, x) == data
+        and (own_base == base or (own_base == tape.none and base == x))
+        and attribute(tape, theirs, META_VERSION) != tape.none
+        and attribute(tape, family, META_VIEWS) != tape.none
+    )
+
+
+@inline
+def view_in_family(tape, x, handle, data, key, name, theirs, base, family):
+    """A new view, and its place among the views of `base`, which the caller holds."""
+    if not prepare_family(tape, theirs, family) or data_of(tape, x) != data:
         return refused(0, 0)
     part = item_of(data, key)
     if part == 0:
@@ -214,10 +223,8 @@ def view_of(tape, x, handle, data, key, name):
     own = call_object0(tape.meta_class) if t != 0 else 0
     way = way_to(tape, theirs, key) if own != 0 else 0
     link = new_weak_reference(t, 0) if way != 0 else 0
-    as_before = handle_of(tape, x) == handle and data_of(tape, x) == data and load_i64(x + tape.meta_at) == theirs
-    as_before = as_before and load_i64(base + tape.meta_at) == family and attribute(tape, family, META_VIEWS) != tape.none
     recorded = 0
-    if own != 0 and way != 0 and link != 0 and as_before:
+    if link != 0 and is_unchanged_family(tape, x, handle, data, theirs, base, family):
         recorded = view_handle(tape, name, handle, data, part)
     if recorded <= 0:
         release_any(own)
@@ -232,6 +239,23 @@ def view_of(tape, x, handle, data, key, name):
         return 0
     adopt(tape, t, own, theirs, base, way)
     return announce(tape, t, link, family)
+
+
+@inline
+def view_of(tape, x, handle, data, key, name):
+    """A new view; as `item` answers."""
+    theirs = meta_of(tape, x)
+    if theirs == 0:
+        return refused(0, 0)
+    base = attribute(tape, theirs, META_BASE)
+    base = x if base == tape.none else base
+    family = load_i64(base + tape.meta_at)
+    if family == tape.none or not is_of_usual_family(tape, theirs):
+        return 0
+    retain(base)
+    t = view_in_family(tape, x, handle, data, key, name, theirs, base, family)
+    release(base)
+    return t
 
 
 @inline
