@@ -16,7 +16,7 @@ from tapegrad.arrays.dtypes import *
 from tapegrad.autograd import forking as _forking
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places
-from tapegrad.errors import CompileError, ShapeError, TapeFullError
+from tapegrad.errors import CompileError, ProgramError, ShapeError, TapeFullError
 from tapegrad.ops import compiled_operators as _compiled_operators
 from tapegrad.surface import tensor_methods as _tensor_methods
 from tapegrad.surface.public_names import FAMILIES as _FAMILIES

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 __all__ = [
-    "CompileError", "DerivativeOrderError", "GradcheckError", "LinAlgError", "OverwrittenError", "ShapeError", "TapeFullError",
+    "CompileError", "DerivativeOrderError", "GradcheckError", "LinAlgError", "OverwrittenError", "ProgramError",
+    "ShapeError", "TapeFullError",
 ]  # fmt: skip
 
 
@@ -19,6 +20,10 @@ class DerivativeOrderError(RuntimeError):
 
 class OverwrittenError(RuntimeError):
     """A value that a derivative needs was overwritten after it was saved."""
+
+
+class ProgramError(RuntimeError):
+    """A function cannot be run again from what one call of it recorded."""
 
 
 class ShapeError(RuntimeError):

@@ -87,6 +87,7 @@ IMPORTED = [
     "tensors.retained_gradients",
     "tensors.saved_value_packing",
     "tensors.tensor",
+    "tensors.tracers",
     "tensors.untracked_values",
 ]
 

@@ -73,7 +73,7 @@ def _noting(entry: Any) -> Any:
 
 def keep_traces(wanted: bool) -> None:
     """Note for each row where it is recorded, or stop it; rows keep what is noted."""
-    surround("anomalies", RECORDING, _noting if wanted else None)
+    surround("anomalies", dict.fromkeys(RECORDING, _noting) if wanted else None)
 
 
 def trace_at(slot: int) -> Trace | None:

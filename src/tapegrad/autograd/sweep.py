@@ -120,7 +120,7 @@ for _word, _function in (
     TAPE.header[_word] = keep(_function)
 
 
-def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | None] | None:
+def sweep_towards(handle: int, leaves: Sequence[Tensor], releases: int = 1) -> list[np.ndarray | None] | None:
     """The same towards leaves of the caller's own, whose gradients are returned and not accumulated.
 
     Parameters
@@ -128,6 +128,8 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | No
     handle : int
         Of a tracked tensor of one element.
     leaves : sequence of Tensor
+    releases : int
+        0 for a graph that is kept for other passes; all leaves that it reaches are the caller's own then.
 
     Returns
     -------
@@ -149,25 +151,25 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor]) -> list[np.ndarray | No
         while count < 0:
             _make_room(state, handle)
             count = TAPE.start(_ADDRESS, state.address, handle, 1.0)
-        aimed = None if TAPE.reshaped or _tells_others(state) else _aim_own(state, count, leaves)
+        aimed = None if TAPE.reshaped or _tells_others(state) else _aim_own(state, count, leaves, not releases)
         finished = None
         if aimed is None:
             TAPE.clear(_ADDRESS, state.address, 0)
             TAPE.give_up(_ADDRESS, state.address)
         else:
-            status = TAPE.run(_ADDRESS, state.address, 1, 0, 0)
+            status = TAPE.run(_ADDRESS, state.address, releases, 0, 0)
             if status != at.DONE:
                 state.accumulates = False
-                finished = resume(state, status, True, {})
+                finished = resume(state, status, bool(releases), {})
                 state.accumulates = True
-            commit(state, state.shown, 1)
+            commit(state, state.shown, releases)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
         raise
     found: list[np.ndarray | None] | None = None
     if aimed is not None:
         found = [None] * len(leaves)
-        for k, (number, array) in enumerate(aimed):
+        for k, number, array in aimed:
             if state.leaf_words[at.LEAF_WORDS * k + at.LEAF_MODE] != at.IGNORE:  # else every contribution was undefined
                 found[number] = array
     state.finish()
@@ -184,8 +186,8 @@ def _tells_others(state: Sweep) -> bool:
     return bool(np.bitwise_and(flags, TELLING).any())
 
 
-def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[int, np.ndarray]] | None:
-    """Direct the adjoints of all leaves that are reached to fresh arrays; None if one is not among the given ones."""
+def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor], ignores: bool) -> list[tuple[int, int, np.ndarray]] | None:
+    """Direct the adjoints of all leaves that are reached to fresh arrays; None if one is another, unless those are ignored."""
     aimed = []
     words = state.leaf_words
     # By the link of its row: a leaf that has left a row may be reached by more than one, and these are left to the general pass.
@@ -193,11 +195,13 @@ def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor]) -> list[tuple[i
     for k in range(count):
         number = numbers.get(words[at.LEAF_WORDS * k + at.LEAF_PAYLOAD])
         if number is None:
-            return None
+            if not ignores:
+                return None
+            continue
         data = leaves[number]._data
         array = np.empty(()) if type(data) is float else large_empty(data.shape, data.dtype)
         state.aim(k, array, at.WRITE)
-        aimed.append((number, array))
+        aimed.append((k, number, array))
     return aimed
 
 

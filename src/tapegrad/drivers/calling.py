@@ -16,7 +16,7 @@ from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
 
-__all__ = ["NEEDING_COPIES", "call", "refuse_written", "written_as"]
+__all__ = ["NEEDING_COPIES", "call", "refuse_written", "take_apart", "written_as"]
 
 ndarray = np.ndarray
 # Functions that overwrite what their derivative needs (`overwritten_values.py`).
@@ -70,7 +70,6 @@ def call(
     if not is_recording():
         return with_recording(call, callee, args, kwargs, argnums, has_aux, name, False, True)
     made = Call()
-    made.recording = None
     made.inside = not cut and untracked_values.depth() > 0
     made.many = not isinstance(argnums, (int, np.integer))
     arguments = list(args)
@@ -80,7 +79,7 @@ def call(
         made.leaves, made.kinds, made.structure, made.places = [leaf], [kind], None, ["argument 0"]
         arguments[0] = leaf
     else:
-        _take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
+        take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
     for leaf in made.leaves:
         leaf.__class__ = callee.kind
         if leaf._row < 0:  # here for all, since an operation that meets a new leaf has to be begun twice
@@ -127,7 +126,8 @@ def _named(value: Any) -> str:
     return f"a tuple of {len(value)}" if isinstance(value, tuple) else type(value).__name__
 
 
-def _take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str, cut: bool) -> None:
+def take_apart(made: Call, arguments: list[Any], numbers: tuple[int, ...], name: str, cut: bool) -> None:
+    """Put fresh leaves in the places of what is differentiated by."""
     values: list[Any] = []
     made.places = []
     structures = [flatten(arguments[n], values, made.places, f"argument {n}") for n in numbers]

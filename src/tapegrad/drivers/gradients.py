@@ -88,13 +88,17 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     """
     callee = Callee(f)
 
-    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        made = call(callee, args, kwargs, argnums, has_aux, "grad")
+    def finish(made: Call) -> Any:
         output = scalar_output(made, "grad")
         found = made.finished(gradients(made, output))
         value = plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        if callee.replay is not None and (replayed := callee.replay(args, kwargs, argnums, has_aux, finish)) is not None:
+            return replayed[1]
+        return finish(call(callee, args, kwargs, argnums, has_aux, "grad"))
 
     if callee.compiled and not has_aux:
         from tapegrad.drivers.compiled import compiled_gradient
@@ -243,13 +247,16 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
     found = None
     if output._row > 0 and not TAPE.anomalies:
-        if _words[at.LEAVES] == 1 and (gradient := _of_the_only_leaf(output, leaves[0])) is not None:
+        if made.kept:
+            found = sweep_towards(output._row, leaves, 0)
+        elif _words[at.LEAVES] == 1 and (gradient := _of_the_only_leaf(output, leaves[0])) is not None:
             return [gradient]
-        found = sweep_towards(output._row, leaves)
+        else:
+            found = sweep_towards(output._row, leaves)
     if found is None:
         from tapegrad.autograd.entry_points import grad as tensor_grad
 
-        return list(tensor_grad(output, leaves, materialize_grads=True))
+        return list(tensor_grad(output, leaves, retain_graph=made.kept, materialize_grads=True))
     return [_zeros(leaf) if g is None else g for leaf, g in zip(leaves, found, strict=True)]
 
 

@@ -60,9 +60,12 @@ class Call:
         tracked tensor to differentiate by. Results stay tracked tensors then.
     recording : Recording or None
         The tape of a compiled function; leaves and output are plain values then.
+    kept : bool
+        Whether the graph is used again, so that a pass releases nothing.
     """
 
-    __slots__ = ("arrays", "aux", "inside", "kinds", "leaves", "many", "output", "places", "recording", "structure")
+    __slots__ = ("arrays", "aux", "inside", "kept", "kinds", "leaves", "many", "output", "places", "recording", "structure")
+    kept: bool
     leaves: list[Tensor]
     kinds: list[Any]
     structure: Structure
@@ -73,6 +76,9 @@ class Call:
     inside: bool
     places: list[str]
     recording: Any
+
+    def __init__(self) -> None:
+        self.recording, self.kept = None, False
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""
@@ -143,6 +149,9 @@ class Callee:
         What records its operations; not of a compiled one, whose own recording is asked for with `recorder_of` where it is needed.
     kind : type
         Of what it is given: tensors for modules of layers, else arrays.
+    replay : callable or None
+        ``replay(args, kwargs, argnums, has_aux, finish)`` of a program: a pair of what it recorded once and ``finish(made)`` of its
+        present `Call`, or None if the function has to be called.
 
     Raises
     ------
@@ -150,12 +159,13 @@ class Callee:
         As `recorder_of`.
     """
 
-    __slots__ = ("compiled", "function", "kind", "record")
+    __slots__ = ("compiled", "function", "kind", "record", "replay")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.compiled = function, is_compiled(function)
         self.record = function if self.compiled else recorder_of(function)
         self.kind: type[Tensor] = Tensor if takes_tensors(function) else Array
+        self.replay = getattr(function, "__replay__", None)
 
 
 def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:

@@ -38,6 +38,7 @@ SOURCES = (
     "delivery",
     "backward",
     "recurrence",
+    "replay",
 )
 
 # The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.

@@ -139,5 +139,12 @@ DONE, HOST_ROW, WATCHED_ROW, FREED_ROW, STALE_ROW, MORE_ROOM = 0, 1, 2, 3, 4, 5
 VJP_DUE, ODD_COTANGENT = 6, 7  # a host row whose vjp has all that it needs; cotangents of one that are left to Python
 DELIVERED = 8  # all is done, but working memory and released objects are left to Python
 
+# A step of a program: what is done, by which rule, loop or comparison, with how many elements, and where operands and result stand.
+STEP_KIND, STEP_FUNCTION, STEP_DATA, STEP_COUNT, STEP_X, STEP_X_STRIDE, STEP_Y, STEP_Y_STRIDE, STEP_Z, STEP_Z_STRIDE, STEP_EXTRA = (
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+)  # fmt: skip
+STEP_WORDS = 11
+PYTHON_STEP, NUMBER_STEP, LOOP_STEP, COPY_STEP, SUM_STEP, COMPARE_STEP, GUARD_STEP = 0, 1, 2, 3, 4, 5, 6
+
 # NumPy type numbers that occur.
 BOOL, INT8, UINT8, INT16, INT32, INT64, UINT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 10, 11, 12

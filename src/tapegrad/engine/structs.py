@@ -63,5 +63,8 @@ Sweep = struct(
     kernels=WORDS,
 )
 
+ProgramStep = struct("ProgramStep", fields(globals(), "STEP_KIND", "STEP_WORDS", "STEP_"), STEP_WORDS)
+
 words_at, ints_at, bytes_at, doubles_at = at_address(WORDS), at_address(INTS), at_address(BYTES), at_address(DOUBLES)
 written_at, sweep_at = at_address(Column(Written)), at_address(Sweep)
+program_steps_at = at_address(Column(ProgramStep))

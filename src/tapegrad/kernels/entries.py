@@ -53,6 +53,7 @@ ENTRIES = [
     "start",
     "call_loop_of_rule",
     "solve_recurrence",
+    "replay",
 ]
 
 KERNEL_WORDS = {

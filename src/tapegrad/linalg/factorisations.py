@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,9 +54,12 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     tensor([[2., 0.],
             [1., 1.]])
     """
-    data = square(A, "linalg.cholesky")
+    return apply(_CHOLESKY, (A,), _factor((square(A, "linalg.cholesky"),), bool(upper)), bool(upper))
+
+
+def _factor(arrays: Sequence[Any], upper: bool) -> Any:
     message = "linalg.cholesky: The factorization could not be completed because the input is not positive-definite."
-    return apply(_CHOLESKY, (A,), decompose(np.linalg.cholesky, message, data, upper=bool(upper)), bool(upper))
+    return decompose(np.linalg.cholesky, message, arrays[0], upper=upper)
 
 
 def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -68,7 +71,7 @@ def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (0.5 * triangular_cotangent(L, half, upper=False, left=False),)
 
 
-_CHOLESKY = Structural("LinalgCholeskyExBackward0", (("z",),), _cholesky_vjp)
+_CHOLESKY = Structural("LinalgCholeskyExBackward0", (("z",),), _cholesky_vjp, forward=_factor)
 
 
 def legacy_cholesky(x: Tensor, upper: bool = False) -> Tensor:

@@ -57,9 +57,12 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    data = square(A, "linalg.inv")
+    return inverse_row(A, _inverse((square(A, "linalg.inv"),)))
+
+
+def _inverse(arrays: Sequence[Any], attrs: None = None) -> Any:
     message = "linalg.inv: The inversion could not be completed because the input matrix is singular."
-    return inverse_row(A, decompose(np.linalg.inv, message, data))
+    return decompose(np.linalg.inv, message, arrays[0])
 
 
 def inverse_row(A: Tensor, value: Array) -> Tensor:
@@ -73,7 +76,7 @@ def _inv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (-on.matmul(on.matmul(turned, g), turned),)
 
 
-_INV = Structural("LinalgInvExBackward0", (("z",),), _inv_vjp)
+_INV = Structural("LinalgInvExBackward0", (("z",),), _inv_vjp, forward=_inverse)
 
 
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
@@ -135,11 +138,11 @@ def _check_shapes(name: str, a: Array, b: Array, left: bool) -> None:
 
 
 def _solve(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
-    a, b = array_of(A), array_of(B)
-    return apply(_SOLVE, (A, B), _solution(a, b, vector, left), (vector, left))
+    return apply(_SOLVE, (A, B), _solution((array_of(A), array_of(B)), (vector, left)), (vector, left))
 
 
-def _solution(a: Array, b: Array, vector: bool, left: bool) -> Array:
+def _solution(arrays: Sequence[Any], attrs: tuple[bool, bool]) -> Any:
+    (a, b), (vector, left) = arrays, attrs
     message = "linalg.solve: The solver failed because the input matrix is singular."
     if vector:
         return decompose(np.linalg.solve, message, a, b[..., None])[..., 0]
@@ -153,7 +156,7 @@ def _cotangent(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
     a, b = array_of(A), array_of(B)
     triangle = large_triangle(a)
     if triangle is None:
-        x = _solution(a, b, vector, left)
+        x = _solution((a, b), (vector, left))
     elif vector:
         x = substituted(a, b[..., None], triangle == "upper")[..., 0]
     else:
@@ -192,7 +195,7 @@ def _solutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> A
     return np.linalg.solve(a, b_dot) if vector else _solutions(np.linalg.solve, a, b_dot, left)
 
 
-_SOLVE = Structural("LinalgSolveExBackward0", ((0, "z"), (0,)), _solve_vjp, linear=(None, _solutions_for_many))
+_SOLVE = Structural("LinalgSolveExBackward0", ((0, "z"), (0,)), _solve_vjp, linear=(None, _solutions_for_many), forward=_solution)
 
 
 def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:

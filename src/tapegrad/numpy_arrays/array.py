@@ -19,6 +19,7 @@ from tapegrad.engine import layout as at
 from tapegrad.ops.compiled_items import method_item, use_form
 from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors import tracers
 from tapegrad.tensors.tensor import KINDS, Tensor
 
 __all__ = ["Array", "as_arrays"]
@@ -59,7 +60,8 @@ def _comparison(name: str) -> Callable[[Array, Any], Any]:
     of_tensors = getattr(Tensor, f"__{name}__")
 
     def compare(x: Array, y: Any) -> Any:
-        if x._data.__class__ is float and (y.__class__ is float or (y.__class__ is Array and y._data.__class__ is float)):
+        numbers = x._data.__class__ is float and (y.__class__ is float or (y.__class__ is Array and y._data.__class__ is float))
+        if numbers and not TAPE.tracers:
             return as_arrays(of_tensors(x, y))
         return look_up(f"numpy_arrays.operators:{name}")(x, y)
 
@@ -167,13 +169,15 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
         unary = _UNARY[ufunc]
         if unary is not None:
             return as_arrays(unary(inputs[0]))
-    return look_up("numpy_arrays.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs)
+    result = look_up("numpy_arrays.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs)
+    return tracers.computed(getattr(ufunc, method), inputs, kwargs, result) if TAPE.tracers else result
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     if not kwargs and len(args) == 1 and function in _REDUCTIONS and args[0].__class__ is Array and args[0]._row:
         return getattr(args[0], function.__name__)()
-    return look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
+    result = look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
+    return tracers.computed(function, args, kwargs, result) if TAPE.tracers else result
 
 
 def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:

@@ -9,9 +9,15 @@ from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_arrays.untracked import constant as given_by_numpy
 from tapegrad.numpy_arrays.untracked import values_of
 from tapegrad.surface.attributes import detach
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tracers import computed
 
 __all__ = ["stop_gradient"]
+
+
+def _itself(x: Any) -> Any:
+    return x
 
 
 def stop_gradient(x: Any) -> Any:
@@ -38,7 +44,9 @@ def stop_gradient(x: Any) -> Any:
     """
     if isinstance(x, Tensor):
         constant = detach(x)
-        return as_arrays(constant) if type(x) is not Tensor else constant
+        if type(x) is not Tensor:
+            as_arrays(constant)
+        return computed(_itself, (x,), {}, constant) if TAPE.tracers else constant
     if x.__class__ in PAIRS:
         pair: Any = x
         return given_by_numpy(values_of(pair.real) + 1j * values_of(pair.imag))

@@ -21,8 +21,10 @@ from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor
 from tapegrad.ops.views import view
 from tapegrad.surface.conversions import to as converted
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import left
 
 __all__: list[str] = []
 
@@ -133,6 +135,8 @@ def _plain(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple([_plain(list(part) if part.__class__ is tuple else part) for part in key])
     if isinstance(key, Tensor):
+        if TAPE.tracers:
+            left(key)
         key = array_of(key)
     if isinstance(key, list):
         key = np.asarray(key) if key else np.asarray(key, np.intp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,14 +11,16 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
-from tapegrad.numpy_arrays.untracked import PAIRS, constant, is_tracked, plain, values_of, write_constants
+from tapegrad.numpy_arrays.untracked import PAIRS, is_tracked, of_values, values_of, write_constants
 from tapegrad.numpy_protocol.functions import COUNTERPARTS, copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import as_float
 from tapegrad.surface.conversions import item as number_of
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording
+from tapegrad.tensors.tracers import left
 from tapegrad.tensors.untracked_values import is_stored
 
 __all__: list[str] = []
@@ -33,6 +36,8 @@ def _refuse(what: str, t: Tensor) -> None:
     TypeError
         Says what to write.
     """
+    if TAPE.tracers:
+        left(t)
     if t._row and is_recording():
         raise TypeError(
             f"{what} takes a number out of an array that is being differentiated, so what is made of it would have no derivative. "
@@ -79,6 +84,8 @@ def tobytes(x: Array, order: str = "C") -> bytes:
 def rounded(x: Array, ndigits: int | None = None) -> Any:
     """Python's ``round``: to an integer without digits, as NumPy's numbers have it."""
     if ndigits is None:
+        if TAPE.tracers:
+            left(x)
         return int(np.rint(array_of(x)).item())
     return np.round(x, ndigits)
 
@@ -107,7 +114,7 @@ def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subo
     if wanted == x.dtype and not copy:
         return x
     if not is_tracked(x):
-        return constant(array_of(x).astype(wanted, order))  # type: ignore[call-overload]
+        return of_values(operator.methodcaller("astype", wanted, order), x)
     if wanted.kind == "c" and wanted.itemsize <= 16:
         part = as_arrays(copy_in_order(x, order, np.dtype(f"f{wanted.itemsize // 2}")))
         return look_up("numpy_arrays.complex_arrays:made")(part, np.zeros(np.shape(part), part.dtype))
@@ -154,12 +161,12 @@ def conjugate(x: Array) -> Array:
 
 def floor_divided(x: Array, y: Any) -> Any:
     """Whole quotients, which are constants between their steps."""
-    return constant(plain(x) // plain(stop_gradient(y)))
+    return of_values(operator.floordiv, x, stop_gradient(y))
 
 
 def floor_dividing(x: Array, y: Any) -> Any:
     """The same of another value by an array."""
-    return constant(plain(stop_gradient(y)) // plain(x))
+    return of_values(operator.floordiv, stop_gradient(y), x)
 
 
 def fill(x: Array, value: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
-from tapegrad.numpy_arrays.untracked import constant, is_tracked, plain, values_of
+from tapegrad.numpy_arrays.untracked import is_tracked, of_values, values_of
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, as_operand
@@ -31,13 +31,13 @@ def _of_values(name: str) -> Callable[[Array, Any], Any]:
             untracked_values.compared(x, y)
         if holds_tensors(y):
             y = values_of(stacked(y))
-        return constant(operate(plain(x), plain(y)))
+        return of_values(operate, x, y)
 
     return function
 
 
 def _exchanged(function: Callable[[Any, Any], Any]) -> Callable[[Array, Any], Any]:
-    return lambda x, y: constant(function(plain(y), plain(x)))
+    return lambda x, y: of_values(function, y, x)
 
 
 COMPARED = "eq ge gt le lt ne"
@@ -48,7 +48,7 @@ globals().update({f"r{name.strip('_')}": _exchanged(getattr(operator, name)) for
 
 def invert(x: Array) -> Any:
     """Each bit the other."""
-    return constant(~plain(x))
+    return of_values(operator.invert, x)
 
 
 def rmatmul(x: Array, y: Any) -> Any:
@@ -65,7 +65,7 @@ def matmul(x: Any, y: Any) -> Any:
     if (may_be_complex(x) or may_be_complex(y)) and (tracked or x.__class__ in PAIRS or y.__class__ in PAIRS):
         return look_up("numpy_arrays.complex_arrays:complex_ufunc")(np.matmul, x, y)
     if not tracked:
-        return constant(plain(x) @ plain(y))
+        return of_values(operator.matmul, x, y)
     if any(not isinstance(t, (Tensor, np.ndarray, np.generic)) for t in (x, y)) or 0 in (np.ndim(x), np.ndim(y)):
         raise ValueError("matmul: an operand has no dimensions; write x * y for the product with a number")
     x, y = promoted(x, y)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.numpy_arrays.untracked import PAIRS, constant, is_tracked, plain
+from tapegrad.numpy_arrays.untracked import PAIRS, is_tracked, of_values, plain
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import forward
@@ -73,7 +73,7 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     if any(map(may_be_complex, values)) and (tracked or any(x.__class__ in PAIRS for x in values)):
         return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *values)
     if isinstance(ufunc, np.ufunc) and not tracked:
-        return constant(ufunc(*map(plain, values)))
+        return of_values(ufunc, *values)
     if len(values) == 1:
         return values
     if RULES[opcode].name == "where":

@@ -13,9 +13,11 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.ops.views import view
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors import tracers
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
-__all__ = ["PAIRS", "computed", "constant", "is_tracked", "plain", "values_of", "with_digits", "write_constants"]
+__all__ = ["PAIRS", "computed", "constant", "is_tracked", "of_values", "plain", "values_of", "with_digits", "write_constants"]
 
 KINDS = "fiubc"  # of dtypes that arrays of ours have
 MOST = 16  # bytes of an element
@@ -74,11 +76,18 @@ def constant(value: Any) -> Any:
     return kind(*map(constant, value)) if isinstance(value, tuple) else value
 
 
+def of_values(operate: Callable[..., Any], *operands: Any) -> Any:
+    """What an operator gives for values alone."""
+    result = constant(operate(*map(plain, operands)))
+    return tracers.computed(operate, operands, {}, result) if TAPE.tracers else result
+
+
 def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What NumPy's function gives for arrays that are not tracked; views of them where it gives views."""
     result = function(*values_of(args), **values_of(kwargs))
     operands = [x for x in _arrays(args) + _arrays(tuple(kwargs.values())) if x.size]
-    return _with_views(result, operands, lambda *arrays: function(*_replaced(args, arrays), **_replaced(kwargs, arrays)))
+    found = _with_views(result, operands, lambda *arrays: function(*_replaced(args, arrays), **_replaced(kwargs, arrays)))
+    return tracers.computed(function, args, kwargs, found) if TAPE.tracers else found
 
 
 def with_digits(result: Tensor, values: Any) -> Tensor:

@@ -25,6 +25,7 @@ from tapegrad.ops.elementwise import deliver_to
 from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.surface.tensor_methods import OnTheClass
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make
 
 __all__ = ["array_function", "array_ufunc"]
@@ -266,7 +267,7 @@ def _is_foreign(x: Any) -> bool:
 def _plain(x: Any) -> Any:
     """An operand that is no tensor as one that Python's operators hand on to the tensor and not back to NumPy."""
     kind = type(x)
-    if kind is np.ndarray and x.dtype is _float64 and x.ndim:
+    if kind is np.ndarray and x.dtype is _float64 and x.ndim and not TAPE.tracers:
         return make(x.copy(), 0)  # the caller may write into it before the derivative is taken
     if kind is _Float64:
         return float(x)

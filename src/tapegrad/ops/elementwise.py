@@ -51,7 +51,7 @@ def _unary(opcode: int) -> Form:
         if type(a) is float:
             if handle and (not _T.recording_off or is_recording()):
                 return _again(opcode, x) if handle < 0 else apply_rule(opcode, x)
-            return make(_value(scalar, opcode, a), 0)
+            return make(_value(scalar, opcode, a), 0) if not _T.tracers else apply_rule(opcode, x)
         token = enter(IGNORING)
         try:
             z = array(a, out=large_empty(a.shape, F64)) if is_ufunc and a.size > SMALL and a.dtype is F64 else array(a)
@@ -60,7 +60,7 @@ def _unary(opcode: int) -> Form:
         if type(z) is not ndarray or z.dtype is not a.dtype:
             return apply_rule(opcode, x)
         if not handle or (_T.recording_off and not is_recording()):
-            return make(z, 0)
+            return make(z, 0) if not _T.tracers else apply_rule(opcode, x)
         if type(x) is InferenceTensor:
             return apply_rule(opcode, x)
         row = _T.array1(_ADDRESS, opcode, handle, id(a), id(z), 0)
@@ -143,7 +143,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         if type(a) is float and type(b) is float:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
-            return make(_value(scalar, opcode, a, b), 0)
+            return make(_value(scalar, opcode, a, b), 0) if not _T.tracers else general(x, y)
         if (
             type(a) is not type(b)
             and (kind in PROMOTION or (x.__class__ in PROMOTION and kind in KINDS))
@@ -172,7 +172,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             return make(z, row) if row >= 0 else general(x, y)
         first = F64 if type(a) is float else a.dtype
         same = first is (F64 if type(b) is float else b.dtype) and z.dtype is first
-        return make(z, 0) if same else general(x, y)
+        return make(z, 0) if same and not _T.tracers else general(x, y)
 
     return form
 
@@ -220,7 +220,7 @@ def _ternary(opcode: int) -> Form:
         if z.__class__ is not ndarray or z.dtype is not F64:
             return apply_rule(opcode, x, y, w)
         if not tracked or (_T.recording_off and not is_recording()):
-            return make(z, 0)
+            return make(z, 0) if not _T.tracers else apply_rule(opcode, x, y, w)
         words += id(z), 0
         row = _T.array3(_ADDRESS, opcode, *words)
         if row == NEW_LEAF:

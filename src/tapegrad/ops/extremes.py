@@ -225,6 +225,10 @@ def _extreme(op: Structural, choose: Any, name: str, x: Tensor, dim: Dims, keepd
     return apply(op, (x,), choose.reduce(data, removed, None, None, keepdim), (removed, keepdim))
 
 
+def _chosen_by(choose: Any) -> Any:
+    return lambda arrays, attrs: choose.reduce(arrays[0], attrs[0], None, None, attrs[1])
+
+
 def share_evenly(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of a reduction to one of the elements: all that equal it get the same share of the cotangent."""
     on = ctx.on
@@ -285,10 +289,10 @@ def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (g,) if ctx.attrs is None else take_vjp(g, ctx)
 
 
-_MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly)
-_MIN = Structural("MinBackward1", ((0, "z"),), share_evenly)
-_AMAX = Structural("AmaxBackward0", ((0, "z"),), share_evenly)
-_AMIN = Structural("AminBackward0", ((0, "z"),), share_evenly)
+_MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly, forward=_chosen_by(np.maximum))
+_MIN = Structural("MinBackward1", ((0, "z"),), share_evenly, forward=_chosen_by(np.minimum))
+_AMAX = Structural("AmaxBackward0", ((0, "z"),), share_evenly, forward=_chosen_by(np.maximum))
+_AMIN = Structural("AminBackward0", ((0, "z"),), share_evenly, forward=_chosen_by(np.minimum))
 _MAX_ALONG = Structural("MaxBackward0", ((),), to_the_picked)
 _MIN_ALONG = Structural("MinBackward0", ((),), to_the_picked)
 _LEAST = Structural("AminmaxBackward0", ((0, "z"),), share_evenly)

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple  # which would compile annotations that are t
 import numpy as np
 
 from tapegrad.frames import frames_of_package
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import left
 
 __all__ = ["FULL", "Key", "explain", "parse"]
 
@@ -104,6 +106,8 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
 def _index(part: Any) -> Any:
     """One part of a key as a number, a mask or an ``int64`` array."""
     if isinstance(part, Tensor):
+        if TAPE.tracers:
+            left(part)
         array = array_of(part)
         if array.dtype.kind == "f" or array.dtype in (np.int8, np.int16):
             raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {array.dtype}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -162,12 +163,19 @@ def _spread(
             "(input numel divided by output numel).",
             stacklevel=3,
         )
+    attrs = (removed, keepdim, freedom)
     with quiet():
-        centred = data - add_reduce(data, removed, None, None, True) / np.float64(size).astype(data.dtype)
-        result = add_reduce(centred * centred, removed, None, None, keepdim) / np.asarray(freedom, data.dtype)
-        if op in (_STD, _STD_OF_TWO):
-            result = np.sqrt(result)
-    return apply(op, (x,), result, (removed, keepdim, freedom))
+        return apply(op, (x,), (_deviation if op in (_STD, _STD_OF_TWO) else _variance)((data,), attrs), attrs)
+
+
+def _variance(arrays: Sequence[Any], attrs: Any) -> Any:
+    (data,), (removed, keepdim, freedom) = arrays, attrs
+    centred = data - add_reduce(data, removed, None, None, True) / np.float64(count(data.shape, removed)).astype(data.dtype)
+    return add_reduce(centred * centred, removed, None, None, keepdim) / np.asarray(freedom, data.dtype)
+
+
+def _deviation(arrays: Sequence[Any], attrs: Any) -> Any:
+    return np.sqrt(_variance(arrays, attrs))
 
 
 def _var_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -199,7 +207,7 @@ def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
 
 
-_VAR = Structural("VarBackward0", ((0,),), _var_vjp)
-_STD = Structural("StdBackward0", ((0, "z"),), _std_vjp)
-_VAR_OF_TWO = Structural("VarMeanBackward0", ((0,),), _var_vjp)
-_STD_OF_TWO = Structural("StdMeanBackward0", ((0, "z"),), _std_vjp)
+_VAR = Structural("VarBackward0", ((0,),), _var_vjp, forward=_variance)
+_STD = Structural("StdBackward0", ((0, "z"),), _std_vjp, forward=_deviation)
+_VAR_OF_TWO = Structural("VarMeanBackward0", ((0,),), _var_vjp, forward=_variance)
+_STD_OF_TWO = Structural("StdMeanBackward0", ((0, "z"),), _std_vjp, forward=_deviation)

@@ -54,12 +54,16 @@ def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Ten
         data = array_of(x)
     removed = reduced(dim, data.ndim)
     with quiet():
-        top = _finite_maximum(data, removed)
-        total = add_reduce(np.exp(data - top), removed, None, None, True)
-        result = np.log(total) + top
-    if not keepdim:
-        result = result.reshape([extent for k, extent in enumerate(data.shape) if k not in removed])
+        result = _logsumexp((data,), (removed, keepdim))
     return apply(_LOGSUMEXP, (x,), result, (removed, keepdim))
+
+
+def _logsumexp(arrays: Sequence[Any], attrs: Any) -> Any:
+    (data,), (removed, keepdim) = arrays, attrs
+    top = _finite_maximum(data, removed)
+    total = add_reduce(np.exp(data - top), removed, None, None, True)
+    result = np.log(total) + top
+    return result if keepdim else result.reshape([extent for k, extent in enumerate(data.shape) if k not in removed])
 
 
 def _finite_maximum(data: Array, removed: tuple[int, ...]) -> Array:
@@ -114,11 +118,17 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     x, data, removed = _prepared(x, dim, dtype, "softmax")
     token = enter(IGNORING)
     try:
-        result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
-        result /= add_reduce(result, removed, None, None, True)
+        result = _softmax((data,), removed)
     finally:
         leave(token)
     return apply(_SOFTMAX, (x,), result, removed)
+
+
+def _softmax(arrays: Sequence[Any], removed: Any) -> Any:
+    (data,) = arrays
+    result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
+    result /= add_reduce(result, removed, None, None, True)
+    return result
 
 
 def _softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -139,11 +149,16 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     x, data, removed = _prepared(x, dim, dtype, "log_softmax")
     token = enter(IGNORING)
     try:
-        shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)
-        result = shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
+        result = _log_softmax((data,), removed)
     finally:
         leave(token)
     return apply(_LOG_SOFTMAX, (x,), result, removed)
+
+
+def _log_softmax(arrays: Sequence[Any], removed: Any) -> Any:
+    (data,) = arrays
+    shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)
+    return shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
 
 
 def _log_softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -165,6 +180,6 @@ def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[
     return x, data, (position,) if data.ndim else ()
 
 
-_LOGSUMEXP = Structural("LogsumexpBackward0", ((0, "z"),), _logsumexp_vjp)
-_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp)
-_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp)
+_LOGSUMEXP = Structural("LogsumexpBackward0", ((0, "z"),), _logsumexp_vjp, forward=_logsumexp)
+_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp, forward=_softmax)
+_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp, forward=_log_softmax)

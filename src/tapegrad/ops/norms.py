@@ -86,6 +86,10 @@ def _norm(op: Structural, x: Tensor, order: float, dim: Dims, keepdim: bool) -> 
     return apply(op, (x,), result, (order, removed, keepdim))
 
 
+def _value_again(arrays: Sequence[Any], attrs: Any) -> Any:
+    return _value(arrays[0], *attrs)
+
+
 def _order(p: Any) -> float:
     if p is None or p == "fro":
         return 2.0
@@ -169,5 +173,5 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (elementwise._mul0(g, _slope(x, order, z)),)
 
 
-_NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp)
-_DIST = Structural("DistBackward0", ((0, "z"),), _norm_vjp)
+_NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp, forward=_value_again)
+_DIST = Structural("DistBackward0", ((0, "z"),), _norm_vjp, forward=_value_again)

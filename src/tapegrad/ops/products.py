@@ -20,7 +20,7 @@ from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make, register_leaf
 
-__all__ = ["bmm", "dot", "ger", "matmul", "mm", "mv", "outer", "product_row"]
+__all__ = ["bmm", "dot", "ger", "matmul", "mm", "mv", "outer"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -208,7 +208,11 @@ def _products_with_many(y_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 
 def _bilinear(name: str, vjp: Any) -> Structural:
-    return Structural(name, ((1,), (0,)), vjp, linear=(_products_of_many, _products_with_many))
+    return Structural(name, ((1,), (0,)), vjp, linear=(_products_of_many, _products_with_many), forward=_product_again)
+
+
+def _product_again(arrays: Sequence[Any], attrs: Any) -> Array:
+    return product(*arrays)
 
 
 _DOT = _bilinear("DotBackward0", _dot_vjp)

@@ -219,8 +219,13 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DTy
     if data.ndim == 0:
         position = None
     with quiet():
-        result = np.prod(data, position, keepdims=keepdim)
+        result = _product((data,), (position, keepdim))
     return apply(_PROD if dim is None else _PROD_ALONG, (x,), result, (position, keepdim))
+
+
+def _product(arrays: Sequence[Any], attrs: tuple[int | None, bool]) -> Any:
+    position, keepdim = attrs
+    return np.prod(arrays[0], position, keepdims=keepdim)
 
 
 def _prod_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -251,8 +256,8 @@ def is_normal(value: Any) -> bool:
     return bool(((size >= limits.tiny) & (size <= limits.max)).all())
 
 
-_PROD = Structural("ProdBackward0", ((0, "z"),), _prod_vjp)
-_PROD_ALONG = Structural("ProdBackward1", ((0, "z"),), _prod_vjp)
+_PROD = Structural("ProdBackward0", ((0, "z"),), _prod_vjp, forward=_product)
+_PROD_ALONG = Structural("ProdBackward1", ((0, "z"),), _prod_vjp, forward=_product)
 
 
 def any(x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:

@@ -24,6 +24,7 @@ from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
 from tapegrad.tensors.operator_dispatch import usual_entry
 from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, as_operand, is_recording, make, retry
+from tapegrad.tensors.tracers import current_tracer
 
 __all__ = ["PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype"]
 
@@ -138,7 +139,10 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
     tracked = any(t._row for t in operands) and is_recording()
     numbers = [not isinstance(value, Tensor) for value in values] if TAPE.packers else None
     row = record(opcode, operands, data, z, 0, numbers) if tracked else 0
-    return make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
+    result = make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        tracer.rule(opcode, operands, data, result)
+    return result
 
 
 def record(

@@ -22,6 +22,8 @@ __all__ = [
     "pieces",
     "reduce_sum",
     "reshape_copy",
+    "scattered",
+    "strided",
     "strided_copy",
     "strided_gather",
     "strided_place",
@@ -108,7 +110,7 @@ def _dense(x: Tensor) -> np.ndarray:
     return np.ascontiguousarray(x._data).reshape(-1)
 
 
-def _strided(flat: np.ndarray, dims: Any, strides: Any, offset: int) -> np.ndarray:
+def strided(flat: np.ndarray, dims: Any, strides: Any, offset: int) -> np.ndarray:
     """The view that a strided map reads or writes; NumPy checks that it stays inside."""
     size = flat.itemsize
     return np.ndarray(dims, flat.dtype, flat, offset * size, [s * size for s in strides])
@@ -127,7 +129,7 @@ def strided_gather(
         Shape of the result, which has ``prod(dims)`` elements.
     """
     flat = _dense(x)
-    taken = _strided(flat, dims, strides, offset)
+    taken = strided(flat, dims, strides, offset)
     result = taken * flat.dtype.type(scale) if scale != 1.0 else taken.copy()
     return _map(x, name, False, dims, strides, offset, scale, result.reshape(shape))
 
@@ -151,7 +153,12 @@ def strided_scatter(
     x: Tensor, dims: Any, strides: Any, offset: int, scale: float, shape: Any, name: str = "ScatterBackward0"
 ) -> Tensor:
     """Transpose of `strided_gather`: ``z[offset + strides . i] += scale * x[i]`` into zeros of `shape`."""
-    values = _dense(x).reshape(dims)
+    return _map(x, name, True, dims, strides, offset, scale, scattered(_dense(x), dims, strides, offset, scale, shape))
+
+
+def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float, shape: Any) -> np.ndarray:
+    """The value of `strided_scatter` for the elements of an array."""
+    values = x.reshape(dims)
     if scale != 1.0:
         values = values * values.dtype.type(scale)
     out = np.zeros(shape, values.dtype)
@@ -161,14 +168,14 @@ def strided_scatter(
         values = values.sum(axis=repeated, keepdims=True)
     if values.size:
         if _is_injective(values.shape, strides):
-            places = _strided(flat, values.shape, strides, offset)
+            places = strided(flat, values.shape, strides, offset)
             places += values
         else:
             index = np.full(values.shape, offset)
             for d, s in enumerate(strides):
                 index += s * np.arange(values.shape[d]).reshape((-1,) + (1,) * (values.ndim - d - 1))
             np.add.at(flat, index.reshape(-1), values.reshape(-1))
-    return _map(x, name, True, dims, strides, offset, scale, out)
+    return out
 
 
 def _is_injective(dims: Sequence[int], strides: Sequence[int]) -> bool:

@@ -83,9 +83,12 @@ class Structural:
         For each input in which it is linear, the operation itself on many arrays at once, so that vectors go through its rows in
         blocks: ``linear[k](x_dot, context, shape)`` is given tangents of input k, of that input's shape with one more dimension
         behind, and gives those of the result, which is of `shape`. None for other inputs. Inputs that are not named have none.
+    forward : callable or None
+        ``forward(arrays, attrs)`` gives the value again for other values of the inputs, of the same shapes. Only of operations
+        whose attributes do not depend on values.
     """
 
-    __slots__ = ("_saved", "_uses", "joins", "linear", "name", "number", "uses", "uses_at", "vjp")
+    __slots__ = ("_saved", "_uses", "forward", "joins", "linear", "name", "number", "uses", "uses_at", "vjp")
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
     def __init__(
@@ -95,8 +98,9 @@ class Structural:
         vjp: Callable[[Tensor, Context], Sequence[Tensor | None]],
         joins: bool = False,
         linear: Sequence[InBlocks | None] = (),
+        forward: Callable[[Sequence[Any], Any], Any] | None = None,
     ) -> None:
-        self.name, self.uses, self.vjp, self.joins, self.linear = name, uses, vjp, joins, linear
+        self.name, self.uses, self.vjp, self.joins, self.linear, self.forward = name, uses, vjp, joins, linear, forward
         self.number = TAPE.name_number(name)
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}
         # For compiled code: how many entries there are, and each as bits.

@@ -14,10 +14,12 @@ from tapegrad.ops.cloning import clone
 from tapegrad.recording.casting import cast
 from tapegrad.surface.attributes import dtype as dtype_of
 from tapegrad.surface.attributes import ndim, numel
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.constant_warnings import warn_of_number
 from tapegrad.tensors.devices import CPU, check_device
 from tapegrad.tensors.tensor import KINDS, Tensor, promote
+from tapegrad.tensors.tracers import left
 
 __all__: list[str] = []
 
@@ -30,6 +32,12 @@ def item(t: Tensor) -> Any:
     RuntimeError
         If it has another number of elements.
     """
+    if TAPE.tracers:
+        left(t)
+    return _number(t)
+
+
+def _number(t: Tensor) -> Any:
     data = t._data
     if untracked_values.in_use and t._row:
         untracked_values.note(t)
@@ -42,6 +50,8 @@ def item(t: Tensor) -> Any:
 
 def tolist(t: Tensor) -> Any:
     """The values as nested lists of Python numbers."""
+    if TAPE.tracers:
+        left(t)
     if untracked_values.in_use and t._row:
         untracked_values.note(t)
     return t._data if type(t._data) is float else t._data.tolist()
@@ -57,6 +67,8 @@ def numpy(t: Tensor) -> np.ndarray:
     """
     if t._row:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if TAPE.tracers:
+        left(t)
     return promote(t).view()
 
 
@@ -155,6 +167,8 @@ def as_bool(t: Tensor) -> bool:
         If it has another number of elements.
     """
     data = t._data
+    if TAPE.tracers:
+        left(t, True)
     if untracked_values.decisions_in_use:
         untracked_values.compared(t)
     if type(data) is float:
@@ -186,5 +200,5 @@ def as_index(t: Tensor) -> int:
 def as_format(t: Tensor, specification: str) -> str:
     """A tensor without dimensions is formatted as its number, others as text, which takes no specification."""
     if ndim(t) == 0 and type(t) in KINDS:
-        return format(item(t), specification)
+        return format(_number(t), specification)
     return object.__format__(t, specification)

@@ -147,4 +147,5 @@ FAMILIES = {
     "numpy": ".",
     "optim": ".",
     "optimize": ".",
+    "programs.program": "program",
 }

@@ -93,7 +93,7 @@ class Tape(Columns):
     # slower.
     __slots__ = (
         "_name_numbers", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
-        "off_word", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "waiting",
+        "off_word", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers", "waiting",
         *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
@@ -119,6 +119,7 @@ class Tape(Columns):
         self.tables: Any = weakref.WeakSet()  # of objects that belong to rows
         self.versions: dict[int, Any] = {}  # owner of written memory: its version counter, for messages
         self.packers = 0  # how many pairs of hooks are to pack saved values now, in all threads
+        self.tracers = 0  # how many calls are followed now, in all threads
         for name in (*ENTRIES, *OTHER_NAMES):
             setattr(self, name, _loading(name))
         self.columns: dict[str, np.ndarray] = {}

@@ -9,8 +9,10 @@ from tapegrad.arrays.dtypes import DType, as_dtype, float_or_default
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.arrays.sizes import Lengths, parse_size
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.nested_sequences import array_from_nested
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tracers import current_tracer
 
 __all__ = [
     "DoubleTensor",
@@ -52,6 +54,8 @@ def finish(array: np.ndarray, requires_grad: bool = False, device: object = None
         )
     # A fresh 0-d result goes on as a scalar, which is what lets `wrap` keep float64 as a plain float.
     result = wrap(array[()] if array.ndim == 0 else array)
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        tracer.made(result)
     return result.requires_grad_() if requires_grad else result
 
 

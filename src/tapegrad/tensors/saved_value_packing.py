@@ -98,7 +98,7 @@ def enter(packer: Packer) -> None:
     TAPE.load()
     with _lock:
         if not TAPE.packers:
-            surround("packers", _ENTRIES, _guarded)
+            surround("packers", dict.fromkeys(_ENTRIES, _guarded))
         count("packers", 1)
         _thread.packers.append(packer)
 
@@ -108,7 +108,7 @@ def leave() -> None:
     with _lock:
         _thread.packers.pop()
         if not count("packers", -1):
-            surround("packers", _ENTRIES, None)
+            surround("packers", None)
 
 
 def forget_other_threads() -> None:

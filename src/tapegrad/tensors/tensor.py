@@ -19,6 +19,7 @@ from tapegrad.tape.locks import leaves as _leaf_lock
 from tapegrad.tape.row_objects import RowObjects
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
+from tapegrad.tensors.tracers import current_tracer
 
 __all__ = [
     "KINDS",
@@ -245,6 +246,13 @@ def as_operand(value: Any, like: Tensor | None = None) -> Tensor:
     """
     if isinstance(value, Tensor):
         return value
+    operand = _as_constant(value)
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        tracer.constant(operand, value)
+    return operand
+
+
+def _as_constant(value: Any) -> Tensor:
     kind = type(value)
     if kind is float:
         return make(value, 0)

@@ -1,0 +1,554 @@
+"""`program`: a function that is called once for each of its paths, and from then on replaced by what the call recorded."""
+
+from __future__ import annotations
+
+import functools
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import get_default_dtype
+from tapegrad.drivers.calling import refuse_written, take_apart
+from tapegrad.drivers.containers import Node, flatten
+from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree, tensor_like
+from tapegrad.errors import ProgramError
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.programs.recorder import Recorder
+from tapegrad.programs.steps import Value
+from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, Surroundings, Unseen
+from tapegrad.programs.traces import Trace
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of, register_new_leaf
+from tapegrad.tensors.tracing import settle
+
+__all__ = ["Program", "program"]
+
+FLOAT64 = np.dtype(np.float64)
+MOST_RAISED = 16  # recordings that end in an exception until the function is called without any
+MOST_KEYS = 4  # so many times `max_traces`
+Finish = Callable[[Call], Any]
+
+
+class _Paths:
+    """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
+
+    __slots__ = ("contents", "count", "first", "objects", "raised", "refused", "warned")
+
+    def __init__(self, objects: list[Any], arrays: Arrays) -> None:
+        self.first: Trace | None = None
+        self.objects = objects  # whose identity is in the key
+        self.contents = [array.copy() for _, array in arrays]
+        self.count, self.raised, self.refused, self.warned = 0, 0, "", False
+
+    def sees(self, arrays: Arrays) -> bool:
+        """Whether arrays have these contents."""
+        return all(same_bits(array, kept) for (_, array), kept in zip(arrays, self.contents, strict=True))
+
+
+class _Usual:
+    """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
+
+    __slots__ = ("dtype", "kinds", "paths", "snapshot")
+
+    def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: _Paths) -> None:
+        self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
+
+    def holds(self, args: tuple[Any, ...]) -> bool:
+        """Whether a call with these arguments has the same key."""
+        if len(args) != len(self.kinds) or get_default_dtype() is not self.dtype:
+            return False
+        for value, (kind, shape, dtype) in zip(args, self.kinds, strict=True):
+            if type(value) is not kind:
+                return False
+            if shape is not None and (value.shape != shape or value.dtype is not dtype or not value.flags.c_contiguous):
+                return False
+        return self.snapshot.holds()
+
+
+class Program:
+    """A function whose recorded calls are run again; made by `program`."""
+
+    def __init__(self, function: Callable[..., Any], check: int, max_traces: int) -> None:
+        self.function, self.check, self.max_traces = function, check, max_traces
+        functools.update_wrapper(self, function, updated=())
+        self._surroundings = Surroundings(function)
+        self._paths: dict[Any, list[_Paths]] = {}
+        self._argnums: dict[Any, Any] = {}  # by the rest of a key, what was differentiated by first
+        self._unseen = ""  # what programs cannot look into
+        self._calls = 0
+        self._usual: dict[Any, _Usual] = {}
+        self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
+
+    # Calls.
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's value."""
+        done = self.__replay__(args, kwargs, None, False, _value)
+        return self.function(*args, **kwargs) if done is None else done[1]
+
+    def __replay__(self, args: Any, kwargs: Any, argnums: Argnums | None, has_aux: bool, finish: Finish) -> tuple[bool, Any] | None:
+        """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function."""
+        if TAPE.tracers:
+            settle()
+        if TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth() or not is_recording():
+            return None
+        many = argnums is not None and not isinstance(argnums, (int, np.integer))
+        usual = self._usual.get((argnums, has_aux)) if not kwargs and not (many and type(argnums) is list) else None
+        if usual is not None and usual.holds(args):
+            trace = usual.paths.first
+            if trace is not None and not trace.busy:
+                trace.busy = True
+                try:
+                    if _runs(trace, args):
+                        return self._checked(trace, args, kwargs, _as_asked(trace.made, many), finish)
+                finally:
+                    trace.busy = False
+        asked = argnums
+        if argnums is not None:
+            argnums = check_argnums(argnums, len(args), "grad")
+        key, values, objects, arrays = self._key(args, kwargs, argnums, has_aux)
+        if key is None:
+            return None
+        paths = self._paths_of(key, objects, arrays)
+        if paths is None:
+            return None
+        if paths.first is not None and not kwargs and type(asked) is not list:
+            self._note_usual((asked, has_aux), args, paths)
+        if paths.refused:
+            return None
+        trace, before = paths.first, None
+        while trace is not None:
+            if trace.busy:
+                return None
+            trace.busy = True
+            try:
+                try:
+                    failed = trace.run(values)
+                except Exception:  # such as that of a singular matrix, which the function itself raises with its own words
+                    return None
+                if failed is None:
+                    return self._checked(trace, args, kwargs, _as_asked(trace.made, many), finish)
+            finally:
+                trace.busy = False
+            before, trace = (trace, failed), trace.following.get(failed)
+        return self._record(paths, before, args, kwargs, key, many, arrays, finish)
+
+    def _checked(self, trace: Trace, args: Any, kwargs: Any, made: Call, finish: Finish) -> tuple[bool, Any]:
+        self._calls += 1
+        if self.check and self._calls % self.check == 0:
+            found, expected = plain_tree(trace.made.output), self.function(*args, **kwargs)
+            if not _are_alike(found, expected):
+                raise ProgramError(
+                    f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs do "
+                    "not see. Pass that as an argument."
+                )
+        return True, finish(made)
+
+    def _keeps_changing(self, key: tuple[Any, ...]) -> bool:
+        """Whether what the function sees besides its arguments was another one too often; it is said once."""
+        argnums, (parts, _, dtype, has_aux) = key
+        same = (argnums, parts, dtype, has_aux)
+        self._seen[same] = count = self._seen.get(same, 0) + 1
+        if len(self._seen) > MOST_KEYS * self.max_traces:
+            return True  # arguments of so many kinds, such as an integer that counts the calls
+        if count == self.max_traces + 1:
+            warnings.warn(
+                f"{self._name()} sees something besides its arguments that was another {count} times (an array in its closure, "
+                "a global, an attribute). It is called from now on; pass what keeps changing as an argument, or raise max_traces.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return count > self.max_traces
+
+    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: _Paths) -> None:
+        kinds: list[tuple[Any, ...]] = []
+        for value in args:
+            kind = type(value)
+            if kind is float:
+                kinds.append((kind, None, None))
+            elif kind is np.ndarray:
+                if not value.flags.c_contiguous:
+                    return
+                kinds.append((kind, value.shape, value.dtype))
+            else:
+                return
+        snapshot = self._surroundings.snapshot()
+        if snapshot is not None:
+            self._usual[how] = _Usual(kinds, snapshot, paths)
+
+    def _name(self) -> str:
+        return str(getattr(self.function, "__qualname__", self.function))
+
+    # Keys.
+
+    def _key(self, args: Any, kwargs: Any, argnums: Any, has_aux: bool) -> tuple[Any, list[Any], list[Any], Arrays]:
+        """Key of a call, values of its inputs, objects whose identity is in the key, and arrays from outside; no key to call."""
+        parts: list[Any] = []
+        values: list[Any] = []
+        others: list[Any] = []
+        if not (_describe(args, parts, values, others) and (not kwargs or _describe(kwargs, parts, values, others))):
+            return None, [], [], []
+        try:
+            around, objects, arrays = self._surroundings.look(*others)
+        except Unseen as error:
+            self._unseen = str(error)
+            return None, [], [], []
+        rest = (tuple(parts), around, get_default_dtype(), has_aux)
+        try:
+            if argnums is None:
+                argnums = self._argnums.get(rest)
+                if argnums is None:
+                    argnums = next(((k,) for k, value in enumerate(args) if _is_differentiable(value)), None)
+                    if argnums is None:
+                        return None, [], [], []
+            self._argnums.setdefault(rest, argnums)
+        except TypeError:  # something that has no hash
+            return None, [], [], []
+        return (argnums, rest), values, objects, arrays
+
+    def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> _Paths | None:
+        """The paths of a key; None if there were too many keys."""
+        known = self._paths.setdefault(key, [])
+        for paths in known:
+            if paths.sees(arrays):
+                return paths
+        if self._keeps_changing(key):
+            return None
+        known.insert(0, _Paths(objects, arrays))
+        return known[0]
+
+    # Recording.
+
+    def _record(
+        self, paths: _Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish
+    ) -> tuple[bool, Any] | None:
+        if paths.count >= self.max_traces:
+            if not paths.warned and before is not None:
+                paths.warned = True
+                trace, (step, _) = before
+                warnings.warn(
+                    f"{self._name()} took more than {self.max_traces} paths: what is asked at {trace.steps[step].line} is another "
+                    "each time. It is called from now on; pass what keeps changing as an argument, or raise max_traces.",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
+            return None
+        states, recorder = _random_states(), Recorder()
+        try:
+            made, inputs = self._called(recorder, args, kwargs, key[0], key[1][3])
+        except Exception as error:  # its own, when the function itself is called
+            paths.raised += 1
+            if paths.raised >= MOST_RAISED:
+                paths.refused = f"it raised {type(error).__name__} while it was recorded: {error}"
+            return None
+        if recorder.draws or _random_states() != states:
+            raise ProgramError(
+                f"{self._name()} draws random numbers, which would be the same in every run of a program. Draw them outside and "
+                "pass them as an argument."
+            )
+        for (name, array), kept in zip(arrays, paths.contents, strict=True):
+            if not same_bits(array, kept):
+                raise ProgramError(
+                    f"{self._name()} writes into the array {name}, which is not its own: a program would not do that again. "
+                    "Write into a copy of it."
+                )
+        outputs = _outputs(recorder, made)
+        paths.count += 1
+        if not recorder.refused and not self._gives(made, args, kwargs):
+            recorder.refused = "with the arguments themselves it gives another value than with arrays in their places"
+        if recorder.refused:
+            paths.refused = recorder.refused
+            return None
+        try:
+            trace = Trace(recorder, inputs, made, outputs)
+        except (ValueError, AttributeError) as error:  # memory that is not as it was taken to be
+            paths.refused = f"its steps cannot be written down: {error}"
+            return None
+        made.kept = True
+        if before is not None:
+            before[0].following[before[1]] = trace
+        else:
+            paths.first = trace
+        return False, finish(_as_asked(made, many))
+
+    def _gives(self, made: Call, args: Any, kwargs: Any) -> bool:
+        """Whether the function itself gives what was recorded: it may ask whether an argument is a float."""
+        try:
+            with np.errstate(all="ignore"):
+                expected = self.function(*args, **kwargs)
+        except Exception:
+            return False
+        return _are_alike(plain_tree(made.output), expected)
+
+    def _called(
+        self, recorder: Recorder, args: Any, kwargs: Any, argnums: tuple[int, ...], has_aux: bool
+    ) -> tuple[Call, list[Value]]:
+        """One call of the function, followed: the call as drivers know it, and where its inputs stand."""
+        made = Call()
+        made.inside = made.arrays = False
+        made.many = True
+        arguments = list(args)
+        take_apart(made, arguments, argnums, "program", True)
+        known: dict[int, Tensor] = {}
+        for leaf in made.leaves:
+            leaf.__class__ = Array
+            register_new_leaf(leaf, meta_of(leaf)).of_call = True
+        wrapped = [value if k in argnums else _wrapped(value) for k, value in enumerate(arguments)]
+        named = {name: _wrapped(value) for name, value in kwargs.items()}
+        inputs: list[Value] = []
+        found: list[Any] = []
+        flatten((tuple(wrapped), named), found, [], "")
+        for t in found:
+            if isinstance(t, Tensor) and id(t) not in known:
+                known[id(t)] = t
+                value = recorder.number() if type(t._data) is float else Value(t._data)
+                recorder.know(t._data, value, TAPE.slot(t._row) if t._row > 0 else -1)
+                inputs.append(value)
+        given = _containers((wrapped, named))
+        output, places = recorder.call(untracked_values.watched, self.function, wrapped, named)
+        if given != _containers((wrapped, named)):
+            recorder.refuse("it changes a list or dict among its arguments")
+        if has_aux:
+            if not isinstance(output, tuple) or len(output) != 2:
+                raise TypeError("with has_aux=True the function must return a pair")
+            output, made.aux = output
+            recorder.refuse("it returns something besides its value")
+        else:
+            made.aux = None
+        made.output = output
+        if places:
+            refuse_written(places.written, "program")
+            recorder.refuse("a value left it as a number")
+        return made, inputs
+
+    # As functions are used.
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        """In a class, the program of the method of an object."""
+        return self if owner is None else _Bound(self, owner)
+
+    def __reduce__(self) -> Any:
+        return _made_anew, (self.function, self.check, self.max_traces)
+
+    # What was recorded.
+
+    @property
+    def traces(self) -> list[dict[str, Any]]:
+        """The recorded paths as plain data: for each its number of steps, its guards with their lines, and its inputs."""
+        found = []
+        for paths in (one for known in self._paths.values() for one in known):
+            pending = [paths.first] if paths.first is not None else []
+            while pending:
+                trace = pending.pop()
+                found.append(trace.described())
+                pending += trace.following.values()
+        return found
+
+    def explain(self) -> str:
+        """The program as text: of each path its inputs and steps, and why there is none where the function is called."""
+        lines = [f"program of {self._name()}"]
+        for k, trace in enumerate(self.traces):
+            lines.append(f"path {k}: inputs of shapes {trace['inputs']}")
+            lines += [f"  {step}" for step in trace["steps"]]
+        refused = [paths.refused for known in self._paths.values() for paths in known if paths.refused]
+        lines += [f"called each time: {reason}" for reason in [*refused, *([self._unseen] if self._unseen else [])]]
+        return "\n".join(lines)
+
+
+class _Bound:
+    """A program as the method of an object."""
+
+    __slots__ = ("_owner", "_program")
+
+    def __init__(self, program: Program, owner: Any) -> None:
+        self._program, self._owner = program, owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._program(self._owner, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._program, name)
+
+    def __replay__(self, args: Any, kwargs: Any, argnums: Any, has_aux: bool, finish: Finish) -> tuple[bool, Any] | None:
+        if argnums is not None:
+            numbers = check_argnums(argnums, len(args), "grad")
+            argnums = [n + 1 for n in numbers] if not isinstance(argnums, (int, np.integer)) else numbers[0] + 1
+        return self._program.__replay__((self._owner, *args), kwargs, argnums, has_aux, finish)
+
+
+def _made_anew(function: Callable[..., Any], check: int, max_traces: int) -> Program:
+    return Program(function, check, max_traces)
+
+
+def program(function: Callable[..., Any] | None = None, *, check: int = 0, max_traces: int = 64) -> Any:
+    """A function that is called once for each path through it, and from then on replaced by what the call recorded.
+
+    Parameters
+    ----------
+    function : callable
+        Any function that drivers take. Without it, a decorator with these options.
+    check : int
+        Call the function beside every so many runs, and raise if they differ; 0 never does.
+    max_traces : int
+        Paths that are recorded for arguments of the same types and shapes, until the function is called each time.
+
+    Returns
+    -------
+    Program
+        To be called as the function, and to be given to `value_and_grad` and `grad`, which run it again too; other drivers call the
+        function.
+
+    Raises
+    ------
+    ProgramError
+        By a call: if the function draws random numbers or writes into arrays that are not its own.
+
+    Notes
+    -----
+    Numbers and arrays among the arguments are inputs. Everything else that the function sees is part of a key, under which paths
+    are kept: shapes and dtypes, integers, text, objects by identity, what its closure and globals hold, contents of arrays there.
+    Where the function asks for a value (``if x[0] > 0``), the answer must be the same in a run, else another path is recorded. What
+    cannot be run again, such as operations that write in place, is called each time, and `explain` says why.
+
+    Examples
+    --------
+    >>> @tg.program
+    ... def f(x, scale):
+    ...     return scale * (x * x).sum()
+    >>> f(np.array([1.0, 2.0]), 3.0)
+    15.0
+    >>> tg.value_and_grad(f)(np.array([1.0, 3.0]), 2.0)
+    (20.0, array([ 4., 12.]))
+    >>> len(f.traces)
+    1
+    """
+    if function is None:
+        return functools.partial(program, check=check, max_traces=max_traces)
+    if not callable(function):
+        raise TypeError(f"program() takes a function, but got {type(function).__name__}")
+    if isinstance(function, Program):
+        return function
+    return Program(function, check, max_traces)
+
+
+def _value(made: Call) -> Any:
+    return plain_tree(made.output)
+
+
+def _runs(trace: Trace, values: Any) -> bool:
+    """Whether a path can be taken for other values of the inputs, and was."""
+    try:
+        return trace.run(values) is None
+    except Exception:  # which the function itself raises with its own words
+        return False
+
+
+def _as_asked(made: Call, many: bool) -> Call:
+    """A call with its gradients in a tuple, or without it for a single argument."""
+    if made.many != many:
+        node = made.structure
+        assert node is not None or many
+        made.structure = Node((), (0,), (node,)) if many else node.children[0]  # type: ignore[union-attr]
+        made.many = many
+    return made
+
+
+def _is_differentiable(value: Any) -> bool:
+    found: list[Any] = []
+    flatten(value, found, [], "")
+    return bool(found) and all(type(x) is float or (isinstance(x, (np.ndarray, np.floating)) and x.dtype == FLOAT64) for x in found)
+
+
+def _describe(value: Any, parts: list[Any], values: list[Any], others: list[Any]) -> bool:
+    """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it."""
+    kind = type(value)
+    parts.append(kind)
+    if kind is np.ndarray:
+        if value.dtype.kind not in "fiub":
+            return False
+        parts.append((value.shape, value.dtype, value.flags.c_contiguous, value.flags.f_contiguous))
+        values.append(value)
+    elif kind is float or kind is np.float64:
+        values.append(value)
+    elif kind in PLAIN or isinstance(value, np.generic):
+        parts.append(repr(value))
+    elif kind in (tuple, list):
+        parts.append(len(value))
+        return all(_describe(part, parts, values, others) for part in value)
+    elif kind is dict:
+        parts.append(tuple(value))
+        return all(_describe(part, parts, values, others) for part in value.values())
+    elif isinstance(value, (Tensor, np.ndarray)):
+        return False
+    else:
+        others.append(value)
+    return True
+
+
+def _wrapped(value: Any) -> Any:
+    """An argument that is not differentiated by, as it is followed: numbers as leaves, arrays as arrays of ours."""
+    kind = type(value)
+    if kind is float or kind is np.float64:
+        leaf, _ = tensor_like(float(value), "program", "an argument", False)
+        leaf.__class__ = Array
+        register_new_leaf(leaf, meta_of(leaf)).of_call = True
+        return leaf
+    if kind is np.ndarray and value.dtype.kind in "fiub":
+        return as_arrays(make(value.copy("K"), 0))
+    if kind in (tuple, list):
+        return kind(map(_wrapped, value))
+    return {name: _wrapped(part) for name, part in value.items()} if kind is dict else value
+
+
+def _containers(value: Any) -> list[Any]:
+    """What lists and dicts among arguments hold, by identity."""
+    if isinstance(value, dict):
+        return [(name, id(part), _containers(part)) for name, part in value.items()]
+    return [(id(part), _containers(part)) for part in value] if isinstance(value, (list, tuple)) else []
+
+
+def _outputs(recorder: Recorder, made: Call) -> list[tuple[Tensor, Value]]:
+    found: list[Any] = []
+    flatten(made.output, found, [], "")
+    outputs = []
+    for t in found:
+        if isinstance(t, Tensor):
+            value = recorder.value_of(t)
+            if value is not None:
+                outputs.append((t, value))
+        elif t is not None:
+            recorder.refuse(f"it returns {type(t).__name__}")
+    return outputs
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same contents."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.flags.c_contiguous and b.flags.c_contiguous and a.dtype.kind != "O":
+        return memoryview(a.reshape(-1).view(np.uint8)) == memoryview(b.reshape(-1).view(np.uint8))
+    return bool(a.tobytes() == b.tobytes())
+
+
+def _random_states() -> Any:
+    state: Any = np.random.get_state()  # noqa: NPY002 - the function may draw from it
+    return state[1].tobytes(), state[2:], random.getstate()
+
+
+def _are_alike(found: Any, expected: Any) -> bool:
+    """Whether results agree but for the order of sums."""
+    own: list[Any] = []
+    other: list[Any] = []
+    flatten(found, own, [], "")
+    flatten(expected, other, [], "")
+    return len(own) == len(other) and all(map(_alike, own, other))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, (float, np.ndarray, np.floating)):
+        return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=1e-12, atol=1e-14, equal_nan=True))
+    return bool(np.array_equal(a, b))

@@ -1,0 +1,87 @@
+"""One path through a function, as it was recorded: its inputs, its steps, and the rows of the tape that they keep up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.drivers.leaves import Call
+from tapegrad.engine.layout import MOVES
+from tapegrad.programs.instructions import Instructions
+from tapegrad.programs.recorder import Recorder
+from tapegrad.programs.steps import Guard, Value
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["Trace"]
+
+
+class Trace:
+    """A recorded path.
+
+    Attributes
+    ----------
+    inputs : list of Value
+        Where the values of the arguments' leaves go, in their order.
+    made : Call
+        What the driver knows of the recorded call: leaves and output stay the same tensors in all runs.
+    busy : bool
+        Whether a run is under way, of another thread or of a function that calls itself.
+    """
+
+    __slots__ = (
+        "_columns", "_floats", "_instructions", "_moves", "_numbers", "_slots",
+        "busy", "following", "inputs", "made", "recorder", "steps",
+    )  # fmt: skip
+
+    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, outputs: list[tuple[Tensor, Value]]) -> None:
+        self.recorder, self.inputs, self.made = recorder, inputs, made
+        self.steps = recorder.steps
+        self.busy = False
+        self.following: dict[tuple[int, Any], Trace] = {}  # by the guard that failed and what it observed
+        self._numbers = np.zeros(len(recorder.values))
+        for k, value in enumerate(recorder.values):
+            value.array = self._numbers[k : k + 1].reshape(())
+        self._instructions = Instructions(self.steps)
+        self._floats = [(t, value) for t, value in outputs if type(t._data) is float]
+        numbers = sorted(dict(recorder.handles).items())
+        self._columns = np.array([number for number, _ in numbers], np.intp), [t for _, t in numbers]
+        self._slots, self._moves = np.zeros(0, np.intp), -1
+
+    def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
+        """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
+        for value, given in zip(self.inputs, values, strict=True):
+            value.array[...] = given
+        token = enter(IGNORING)
+        try:
+            k = self._instructions.run()
+        finally:
+            leave(token)
+        if k >= 0:
+            step = self.steps[k]
+            return k, step.observed() if isinstance(step, Guard) else None
+        self._update_rows()
+        return None
+
+    def _update_rows(self) -> None:
+        """Let the rows of numbers, and the tensors that hold one, have their present values."""
+        numbers, tensors = self._columns
+        if len(tensors):
+            moves = int(TAPE.header[MOVES])
+            if moves != self._moves:
+                self._slots = np.array([TAPE.slot(t._row) for t in tensors], np.intp)
+                self._moves = moves
+            TAPE.columns["value"][self._slots] = self._numbers[numbers]
+        for t, value in self._floats:
+            t._data = float(value.array)
+
+    def described(self) -> dict[str, Any]:
+        """Plain data about the path."""
+        return {
+            "inputs": [value.array.shape for value in self.inputs],
+            "steps": [f"{step.describe()}  # {step.line}" for step in self.steps],
+            "guards": [step.line for step in self.steps if isinstance(step, Guard)],
+        }

@@ -1,0 +1,66 @@
+"""Who is told of what a thread computes, if anybody is (`tapegrad.tensors.tracing`)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["Tracer", "computed", "current_tracer", "left", "of_thread"]
+
+T = TypeVar("T")
+
+
+class Tracer:
+    """What is told of everything that is computed while a thread is followed."""
+
+    __slots__ = ("__weakref__",)
+
+    def constant(self, t: Any, value: Any) -> None:
+        """A number or an array of NumPy's became the untracked tensor `t`."""
+        raise NotImplementedError
+
+    def made(self, t: Any) -> None:
+        """A factory made the untracked tensor `t`."""
+        raise NotImplementedError
+
+    def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any) -> None:
+        """An elementwise rule gave a tensor; `data` are its operands as it read them."""
+        raise NotImplementedError
+
+    def row(self, entry: str, arguments: tuple[Any, ...], handle: int) -> None:
+        """An entry wrote a row."""
+        raise NotImplementedError
+
+    def computed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """NumPy's function gave a result without a derivative for the values of its arguments."""
+        raise NotImplementedError
+
+    def left(self, t: Any, as_truth: bool) -> None:
+        """The value of a tensor left it, as a number or an array of NumPy's; or only whether it is zero."""
+        raise NotImplementedError
+
+
+class _Thread(threading.local):
+    tracer: Tracer | None = None
+
+
+of_thread = _Thread()
+
+
+def current_tracer() -> Tracer | None:
+    """Who follows this thread; callers look at ``TAPE.tracers`` first."""
+    return of_thread.tracer
+
+
+def left(t: Any, as_truth: bool = False) -> None:
+    """Tell this thread's tracer, if it has one, that the value of a tensor left it; callers look at ``TAPE.tracers`` first."""
+    if of_thread.tracer is not None:
+        of_thread.tracer.left(t, as_truth)
+
+
+def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: T) -> T:
+    """The result of a function of values, of which this thread's tracer is told if it has one."""
+    if of_thread.tracer is not None:
+        of_thread.tracer.computed(function, args, kwargs, result)
+    return result

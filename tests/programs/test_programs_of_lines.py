@@ -1,0 +1,61 @@
+"""Every function of the collection of lines as a program, at points where another way is taken: the function's own, or called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from many_cases import each
+
+import tapegrad as tg
+
+sys.path.append(str(Path(__file__).parents[1] / "numpy_arrays"))
+
+from idioms_of_numpy import IDIOMS, STATEMENTS
+from lines_of_numpy import LINES, WRITES
+from test_functions_under_drivers import POINTS, V, expression, parts_of, statements, weighted
+
+CASES = [*LINES, *(("v", line) for line in IDIOMS)]
+
+
+def points(x: Any) -> list[Any]:
+    """A point, one at which everything has another sign and order, and one with ties."""
+    return [x, -x.reshape(-1)[::-1].reshape(x.shape), np.round(x)]
+
+
+def outcome(run: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return run(x.copy())
+    except Exception as error:
+        return type(error)
+
+
+def check(function: Callable[[Any], Any], x: Any) -> None:
+    def loss(x: Any) -> Any:
+        return weighted(parts_of(function(x)))
+
+    own, run = tg.value_and_grad(loss), tg.value_and_grad(tg.program(loss))
+    for point in points(x):
+        expected, found = outcome(own, point), outcome(run, point)
+        if isinstance(expected, type) or isinstance(found, type):
+            assert expected is found
+            continue
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-13 * max(1.0, np.abs(expected[1]).max(initial=0.0)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@each(("kind", "line"), CASES)
+def test_lines_are_the_functions_own(kind: str, line: str) -> None:
+    check(expression(line)(np), POINTS[kind])
+
+
+@pytest.mark.filterwarnings("ignore")
+@each("text", [text for text in WRITES + STATEMENTS if "while" not in text])
+def test_writes_are_the_functions_own(text: str) -> None:
+    check(statements(text)(np), V)
