@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import pickle
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,7 @@ class Place:
         spec = importlib.util.spec_from_file_location("kept_functions", self.file)
         assert spec is not None
         assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
+        module = sys.modules["kept_functions"] = importlib.util.module_from_spec(spec)  # as that of the engine is
         spec.loader.exec_module(module)
         assert module.total.get()(2, 3) == 5
         assert module.twice.get() > 2**12
@@ -55,6 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """A folder that two functions were compiled into."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(jit, "_damaged", set())
+    monkeypatch.setitem(sys.modules, "kept_functions", None)  # and away afterwards
     found = Place(tmp_path)
     found.loaded()
     return found

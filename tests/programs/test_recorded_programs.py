@@ -153,7 +153,7 @@ def test_branches_are_paths() -> None:
     for x in [*POINTS, *POINTS]:
         assert own(x)[0] == run(x)[0]
         np.testing.assert_array_equal(own(x)[1], run(x)[1])
-    assert len(p.traces) == 2
+    assert len(p.traces) == 2, p.explain()
 
 
 def test_a_loop_runs_as_often_as_values_ask_for(capsys: Any) -> None:

@@ -167,7 +167,7 @@ class Sweep:
 
     def aim(self, k: int, array: np.ndarray, mode: int) -> None:
         """Let the adjoint of the k-th leaf go to an array; a big one is computed there at once."""
-        if mode == at.WRITE and array.size > at.BLOCK:
+        if mode == at.WRITE and array.size > at.LARGEST_BLOCK:
             TAPE.place_leaf(self.address, k, id(array))
         else:
             words = self.leaf_words

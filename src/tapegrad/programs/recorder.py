@@ -8,6 +8,7 @@ crosses from the package into the user's code and is none of these. A function w
 from __future__ import annotations
 
 import ctypes
+import gc
 import math
 import os
 import random
@@ -117,12 +118,15 @@ class Recorder(Tracer):
         """Call a function and follow it; its result."""
         writes = untracked_values.writes
         with TAPE.claim():
-            before = sys.getprofile()
+            before, collects = sys.getprofile(), gc.isenabled()
             try:
+                gc.disable()  # destructors of others are none of the function's calls
                 sys.setprofile(self._crossing)
                 result = followed(self, function, *arguments)
             finally:
                 _profile_again(before)
+                if collects:
+                    gc.enable()
         if untracked_values.writes != writes:
             self.refuse("it writes into an array")
         return result
