@@ -18,7 +18,7 @@ from tapegrad.errors import ProgramError
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Value
-from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, Surroundings, Unseen
+from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, Surroundings, Unseen, same_bits
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -29,7 +29,6 @@ __all__ = ["Program", "program"]
 
 FLOAT64 = np.dtype(np.float64)
 MOST_RAISED = 16  # recordings that end in an exception until the function is called without any
-WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
 MOST_KEYS = 4  # so many times `max_traces`
 Finish = Callable[[Call], Any]
 
@@ -524,16 +523,6 @@ def _outputs(recorder: Recorder, made: Call) -> list[tuple[Tensor, Value]]:
         elif t is not None:
             recorder.refuse(f"it returns {type(t).__name__}")
     return outputs
-
-
-def same_bits(a: Any, b: Any) -> bool:
-    """Whether two arrays have the same contents."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.flags.c_contiguous and b.flags.c_contiguous and a.itemsize in WORDS and a.dtype.kind != "O":
-        word = WORDS[a.itemsize]
-        return bool(np.array_equal(a.reshape(-1).view(word), b.reshape(-1).view(word)))
-    return bool(a.tobytes() == b.tobytes())
 
 
 def _random_states() -> Any:

@@ -27,7 +27,7 @@ import numpy as np
 from tapegrad.frames import PACKAGE
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["PLAIN", "Surroundings", "Unseen"]
+__all__ = ["PLAIN", "Arrays", "Snapshot", "Surroundings", "Unseen", "same_bits"]
 
 DEPTH = 3
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -50,6 +50,8 @@ _INSTALLED = tuple(
     | {PACKAGE}
 )
 _MISSING = object()
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
+SMALL = 4096  # bytes up to which a copy costs less than two views
 HEAP_TYPE = 1 << 9  # flag of classes that are written in Python
 HOLDING = (object, dict, list, tuple, set, frozenset)  # those in C that can be looked into
 
@@ -80,12 +82,23 @@ def names_of(code: types.CodeType) -> set[str]:
     return found
 
 
-class Snapshot:
-    """What functions saw at one time, by identity."""
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same contents."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.nbytes > SMALL and a.flags.c_contiguous and b.flags.c_contiguous and a.itemsize in WORDS and a.dtype.kind != "O":
+        word = WORDS[a.itemsize]
+        return bool(np.array_equal(a.reshape(-1).view(word), b.reshape(-1).view(word)))
+    return bool(a.tobytes() == b.tobytes())
 
-    __slots__ = ("cells", "functions", "names")
+
+class Snapshot:
+    """What functions saw at one time, by identity, and the contents of arrays."""
+
+    __slots__ = ("arrays", "cells", "functions", "names")
 
     def __init__(self) -> None:
+        self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.cells: list[tuple[Any, Any]] = []
         self.functions: list[tuple[Any, Any, Any, Any]] = []
@@ -101,7 +114,7 @@ class Snapshot:
         for function, code, defaults, named in self.functions:
             if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not named:
                 return False
-        return True
+        return all(same_bits(array, kept) for array, kept in self.arrays)
 
 
 class _View:
@@ -152,6 +165,9 @@ class Surroundings:
         if type(value) in PLAIN or id(value) in seen:
             return True
         seen.add(id(value))
+        if type(value) is np.ndarray:
+            found.arrays.append((value, value.copy()))
+            return value.dtype.kind != "O"
         if isinstance(value, types.ModuleType):
             return is_installed_module(value.__name__)
         if isinstance(value, types.BuiltinFunctionType):
