@@ -11,62 +11,24 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
-from tapegrad.drivers.calling import refuse_written, take_apart
-from tapegrad.drivers.containers import Node, flatten
-from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree, tensor_like
+from tapegrad.drivers.containers import Node
+from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.errors import ProgramError
-from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable
+from tapegrad.programs.recorded_calls import are_alike, outputs_of, recorded_call
 from tapegrad.programs.recorder import Recorder
-from tapegrad.programs.steps import Value
-from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, Surroundings, Unseen, same_bits
+from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen, same_bits
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import Tensor, is_recording, make, meta_of, register_new_leaf
+from tapegrad.tensors.tensor import is_recording
 from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
 
-FLOAT64 = np.dtype(np.float64)
 MOST_RAISED = 16  # recordings that end in an exception until the function is called without any
 MOST_KEYS = 4  # so many times `max_traces`
 Finish = Callable[[Call], Any]
-
-
-class _Paths:
-    """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
-
-    __slots__ = ("contents", "count", "first", "objects", "raised", "refused", "warned")
-
-    def __init__(self, objects: list[Any], arrays: Arrays) -> None:
-        self.first: Trace | None = None
-        self.objects = objects  # whose identity is in the key
-        self.contents = [array.copy() for _, array in arrays]
-        self.count, self.raised, self.refused, self.warned = 0, 0, "", False
-
-    def sees(self, arrays: Arrays) -> bool:
-        """Whether arrays have these contents."""
-        return all(same_bits(array, kept) for (_, array), kept in zip(arrays, self.contents, strict=True))
-
-
-class _Usual:
-    """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
-
-    __slots__ = ("dtype", "kinds", "paths", "snapshot")
-
-    def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: _Paths) -> None:
-        self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
-
-    def holds(self, args: tuple[Any, ...]) -> bool:
-        """Whether a call with these arguments has the same key."""
-        if len(args) != len(self.kinds) or get_default_dtype() is not self.dtype:
-            return False
-        for value, (kind, shape, dtype) in zip(args, self.kinds, strict=True):
-            if type(value) is not kind:
-                return False
-            if shape is not None and (value.shape != shape or value.dtype is not dtype or not value.flags.c_contiguous):
-                return False
-        return self.snapshot.holds()
 
 
 class Program:
@@ -76,11 +38,11 @@ class Program:
         self.function, self.check, self.max_traces = function, check, max_traces
         functools.update_wrapper(self, function, updated=())
         self._surroundings = Surroundings(function)
-        self._paths: dict[Any, list[_Paths]] = {}
+        self._paths: dict[Any, list[Paths]] = {}
         self._argnums: dict[Any, Any] = {}  # by the rest of a key, what was differentiated by first
         self._unseen = ""  # what programs cannot look into
         self._calls = 0
-        self._usual: dict[Any, _Usual] = {}
+        self._usual: dict[Any, Usual] = {}
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
 
     # Calls.
@@ -141,7 +103,7 @@ class Program:
         self._calls += 1
         if self.check and self._calls % self.check == 0:
             found, expected = plain_tree(trace.made.output), self.function(*args, **kwargs)
-            if not _are_alike(found, expected):
+            if not are_alike(found, expected):
                 raise ProgramError(
                     f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs do "
                     "not see. Pass that as an argument."
@@ -164,7 +126,7 @@ class Program:
             )
         return count > self.max_traces
 
-    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: _Paths) -> None:
+    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths) -> None:
         kinds: list[tuple[Any, ...]] = []
         for value in args:
             kind = type(value)
@@ -178,7 +140,7 @@ class Program:
                 return
         snapshot = self._surroundings.snapshot()
         if snapshot is not None:
-            self._usual[how] = _Usual(kinds, snapshot, paths)
+            self._usual[how] = Usual(kinds, snapshot, paths)
 
     def _name(self) -> str:
         return str(getattr(self.function, "__qualname__", self.function))
@@ -190,7 +152,7 @@ class Program:
         parts: list[Any] = []
         values: list[Any] = []
         others: list[Any] = []
-        if not (_describe(args, parts, values, others) and (not kwargs or _describe(kwargs, parts, values, others))):
+        if not (describe(args, parts, values, others) and (not kwargs or describe(kwargs, parts, values, others))):
             return None, [], [], []
         try:
             around, objects, arrays = self._surroundings.look(*others)
@@ -202,7 +164,7 @@ class Program:
             if argnums is None:
                 argnums = self._argnums.get(rest)
                 if argnums is None:
-                    argnums = next(((k,) for k, value in enumerate(args) if _is_differentiable(value)), None)
+                    argnums = next(((k,) for k, value in enumerate(args) if is_differentiable(value)), None)
                     if argnums is None:
                         return None, [], [], []
             self._argnums.setdefault(rest, argnums)
@@ -210,7 +172,7 @@ class Program:
             return None, [], [], []
         return (argnums, rest), values, objects, arrays
 
-    def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> _Paths | None:
+    def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
         """The paths of a key; None if there were too many keys."""
         known = self._paths.setdefault(key, [])
         for paths in known:
@@ -218,13 +180,13 @@ class Program:
                 return paths
         if self._keeps_changing(key):
             return None
-        known.insert(0, _Paths(objects, arrays))
+        known.insert(0, Paths(objects, arrays))
         return known[0]
 
     # Recording.
 
     def _record(
-        self, paths: _Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish
+        self, paths: Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish
     ) -> tuple[bool, Any] | None:
         if paths.count >= self.max_traces:
             if not paths.warned and before is not None:
@@ -239,7 +201,7 @@ class Program:
             return None
         states, recorder = _random_states(), Recorder()
         try:
-            made, inputs = self._called(recorder, args, kwargs, key[0], key[1][3])
+            made, inputs = recorded_call(recorder, self.function, args, kwargs, key[0], key[1][3])
         except Exception as error:  # its own, when the function itself is called
             paths.raised += 1
             if paths.raised >= MOST_RAISED:
@@ -256,7 +218,7 @@ class Program:
                     f"{self._name()} writes into the array {name}, which is not its own: a program would not do that again. "
                     "Write into a copy of it."
                 )
-        outputs = _outputs(recorder, made)
+        outputs = outputs_of(recorder, made)
         paths.count += 1
         if not recorder.refused and not self._gives(made, args, kwargs):
             recorder.refused = "with the arguments themselves it gives another value than with arrays in their places"
@@ -282,48 +244,7 @@ class Program:
                 expected = self.function(*args, **kwargs)
         except Exception:
             return False
-        return _are_alike(plain_tree(made.output), expected)
-
-    def _called(
-        self, recorder: Recorder, args: Any, kwargs: Any, argnums: tuple[int, ...], has_aux: bool
-    ) -> tuple[Call, list[Value]]:
-        """One call of the function, followed: the call as drivers know it, and where its inputs stand."""
-        made = Call()
-        made.inside = made.arrays = False
-        made.many = True
-        arguments = list(args)
-        take_apart(made, arguments, argnums, "program", True)
-        known: dict[int, Tensor] = {}
-        for leaf in made.leaves:
-            leaf.__class__ = Array
-            register_new_leaf(leaf, meta_of(leaf)).of_call = True
-        wrapped = [value if k in argnums else _wrapped(value) for k, value in enumerate(arguments)]
-        named = {name: _wrapped(value) for name, value in kwargs.items()}
-        inputs: list[Value] = []
-        found: list[Any] = []
-        flatten((tuple(wrapped), named), found, [], "")
-        for t in found:
-            if isinstance(t, Tensor) and id(t) not in known:
-                known[id(t)] = t
-                value = recorder.number() if type(t._data) is float else Value(t._data)
-                recorder.know(t._data, value, TAPE.slot(t._row) if t._row > 0 else -1)
-                inputs.append(value)
-        given = _containers((wrapped, named))
-        output, places = recorder.call(untracked_values.watched, self.function, wrapped, named)
-        if given != _containers((wrapped, named)):
-            recorder.refuse("it changes a list or dict among its arguments")
-        if has_aux:
-            if not isinstance(output, tuple) or len(output) != 2:
-                raise TypeError("with has_aux=True the function must return a pair")
-            output, made.aux = output
-            recorder.refuse("it returns something besides its value")
-        else:
-            made.aux = None
-        made.output = output
-        if places:
-            refuse_written(places.written, "program")
-            recorder.refuse("a value left it as a number")
-        return made, inputs
+        return are_alike(plain_tree(made.output), expected)
 
     # As functions are used.
 
@@ -457,89 +378,6 @@ def _as_asked(made: Call, many: bool) -> Call:
     return made
 
 
-def _is_differentiable(value: Any) -> bool:
-    found: list[Any] = []
-    flatten(value, found, [], "")
-    return bool(found) and all(type(x) is float or (isinstance(x, (np.ndarray, np.floating)) and x.dtype == FLOAT64) for x in found)
-
-
-def _describe(value: Any, parts: list[Any], values: list[Any], others: list[Any]) -> bool:
-    """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it."""
-    kind = type(value)
-    parts.append(kind)
-    if kind is np.ndarray:
-        if value.dtype.kind not in "fiub":
-            return False
-        parts.append((value.shape, value.dtype, value.flags.c_contiguous, value.flags.f_contiguous))
-        values.append(value)
-    elif kind is float or kind is np.float64:
-        values.append(value)
-    elif kind in PLAIN or isinstance(value, np.generic):
-        parts.append(repr(value))
-    elif kind in (tuple, list):
-        parts.append(len(value))
-        return all(_describe(part, parts, values, others) for part in value)
-    elif kind is dict:
-        parts.append(tuple(value))
-        return all(_describe(part, parts, values, others) for part in value.values())
-    elif isinstance(value, (Tensor, np.ndarray)):
-        return False
-    else:
-        others.append(value)
-    return True
-
-
-def _wrapped(value: Any) -> Any:
-    """An argument that is not differentiated by, as it is followed: numbers as leaves, arrays as arrays of ours."""
-    kind = type(value)
-    if kind is float or kind is np.float64:
-        leaf, _ = tensor_like(float(value), "program", "an argument", False)
-        leaf.__class__ = Array
-        register_new_leaf(leaf, meta_of(leaf)).of_call = True
-        return leaf
-    if kind is np.ndarray and value.dtype.kind in "fiub":
-        return as_arrays(make(value.copy("K"), 0))
-    if kind in (tuple, list):
-        return kind(map(_wrapped, value))
-    return {name: _wrapped(part) for name, part in value.items()} if kind is dict else value
-
-
-def _containers(value: Any) -> list[Any]:
-    """What lists and dicts among arguments hold, by identity."""
-    if isinstance(value, dict):
-        return [(name, id(part), _containers(part)) for name, part in value.items()]
-    return [(id(part), _containers(part)) for part in value] if isinstance(value, (list, tuple)) else []
-
-
-def _outputs(recorder: Recorder, made: Call) -> list[tuple[Tensor, Value]]:
-    found: list[Any] = []
-    flatten(made.output, found, [], "")
-    outputs = []
-    for t in found:
-        if isinstance(t, Tensor):
-            value = recorder.value_of(t)
-            if value is not None:
-                outputs.append((t, value))
-        elif t is not None:
-            recorder.refuse(f"it returns {type(t).__name__}")
-    return outputs
-
-
 def _random_states() -> Any:
     state: Any = np.random.get_state()  # noqa: NPY002 - the function may draw from it
     return state[1].tobytes(), state[2:], random.getstate()
-
-
-def _are_alike(found: Any, expected: Any) -> bool:
-    """Whether results agree but for the order of sums."""
-    own: list[Any] = []
-    other: list[Any] = []
-    flatten(found, own, [], "")
-    flatten(expected, other, [], "")
-    return len(own) == len(other) and all(map(_alike, own, other))
-
-
-def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, (float, np.ndarray, np.floating)):
-        return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=1e-12, atol=1e-14, equal_nan=True))
-    return bool(np.array_equal(a, b))

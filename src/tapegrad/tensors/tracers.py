@@ -14,7 +14,7 @@ T = TypeVar("T")
 class Tracer:
     """What is told of everything that is computed while a thread is followed."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
 
     def constant(self, t: Any, value: Any) -> None:
         """A number or an array of NumPy's became the untracked tensor `t`."""

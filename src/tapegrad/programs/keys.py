@@ -1,0 +1,86 @@
+"""What is the same in each run: a key of the arguments, and under it the recorded paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import get_default_dtype
+from tapegrad.drivers.containers import flatten
+from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, same_bits
+from tapegrad.programs.traces import Trace
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["Paths", "Usual", "describe", "is_differentiable"]
+
+FLOAT64 = np.dtype(np.float64)
+
+
+class Paths:
+    """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
+
+    __slots__ = ("contents", "count", "first", "objects", "raised", "refused", "warned")
+
+    def __init__(self, objects: list[Any], arrays: Arrays) -> None:
+        self.first: Trace | None = None
+        self.objects = objects  # whose identity is in the key
+        self.contents = [array.copy() for _, array in arrays]
+        self.count, self.raised, self.refused, self.warned = 0, 0, "", False
+
+    def sees(self, arrays: Arrays) -> bool:
+        """Whether arrays have these contents."""
+        return all(same_bits(array, kept) for (_, array), kept in zip(arrays, self.contents, strict=True))
+
+
+class Usual:
+    """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
+
+    __slots__ = ("dtype", "kinds", "paths", "snapshot")
+
+    def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: Paths) -> None:
+        self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
+
+    def holds(self, args: tuple[Any, ...]) -> bool:
+        """Whether a call with these arguments has the same key."""
+        if len(args) != len(self.kinds) or get_default_dtype() is not self.dtype:
+            return False
+        for value, (kind, shape, dtype) in zip(args, self.kinds, strict=True):
+            if type(value) is not kind:
+                return False
+            if shape is not None and (value.shape != shape or value.dtype is not dtype or not value.flags.c_contiguous):
+                return False
+        return self.snapshot.holds()
+
+
+def is_differentiable(value: Any) -> bool:
+    """Whether a value consists of numbers and arrays of float64."""
+    found: list[Any] = []
+    flatten(value, found, [], "")
+    return bool(found) and all(type(x) is float or (isinstance(x, (np.ndarray, np.floating)) and x.dtype == FLOAT64) for x in found)
+
+
+def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any]) -> bool:
+    """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it."""
+    kind = type(value)
+    parts.append(kind)
+    if kind is np.ndarray:
+        if value.dtype.kind not in "fiub":
+            return False
+        parts.append((value.shape, value.dtype, value.flags.c_contiguous, value.flags.f_contiguous))
+        values.append(value)
+    elif kind is float or kind is np.float64:
+        values.append(value)
+    elif kind in PLAIN or isinstance(value, np.generic):
+        parts.append(repr(value))
+    elif kind in (tuple, list):
+        parts.append(len(value))
+        return all(describe(part, parts, values, others) for part in value)
+    elif kind is dict:
+        parts.append(tuple(value))
+        return all(describe(part, parts, values, others) for part in value.values())
+    elif isinstance(value, (Tensor, np.ndarray)):
+        return False
+    else:
+        others.append(value)
+    return True

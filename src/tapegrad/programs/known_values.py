@@ -1,0 +1,122 @@
+"""What a recording knows of values: where each stands, by the rows and the memory of tensors, and the steps that put it there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.frames import calling_frame
+from tapegrad.programs.steps import Copied, Step, Value
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["FLOAT64", "KnownValues"]
+
+Array = np.ndarray[Any, Any]
+FLOAT64 = np.dtype(np.float64)
+
+
+class KnownValues:
+    """Steps, and where the values stand that they read and write.
+
+    Attributes
+    ----------
+    steps : list of Step
+    values : list of Value
+        Those that are numbers.
+    handles : list of (int, Tensor)
+        Numbers that rows have, each with a handle on its row.
+    refused : str
+        Why the call cannot be run again from its steps; empty if it can.
+    kept : list
+        What must live as long as the steps.
+    places_are_given : bool
+        Whether the operation that the user asked for takes elements at places that its arguments name.
+    """
+
+    __slots__ = ("__weakref__", "_by_data", "_by_slot", "handles", "kept", "places_are_given", "refused", "steps", "values")
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.values: list[Value] = []
+        self.handles: list[tuple[int, Tensor]] = []
+        self.kept: list[Any] = []
+        self.refused, self.places_are_given = "", False
+        self._by_slot: dict[int, Value] = {}
+        self._by_data: dict[int, Value] = {}
+
+    def refuse(self, why: str) -> None:
+        """Say why the call cannot be run again; the first reason is kept."""
+        if not self.refused:
+            self.refused = f"{why}, at {self._line()}"
+
+    def _line(self) -> str:
+        frame = calling_frame()
+        return f"{frame.f_code.co_filename}, line {frame.f_lineno}"
+
+    def number(self) -> Value:
+        """A new number."""
+        value = Value(number=len(self.values))
+        self.values.append(value)
+        return value
+
+    def know(self, data: Any, value: Value, slot: int = -1) -> Value:
+        """Note what stands in a tensor's data, and in its row if it has one."""
+        self.kept.append(data)
+        self._by_data[id(data)] = value
+        if slot >= 0:
+            self._by_slot[slot] = value
+            number = value
+            if value.number < 0 and type(data) is np.ndarray and not data.ndim and data.dtype == FLOAT64:
+                number = self.number()  # rows of numbers read it in the column of values
+                self.note(Copied(value, number))
+            if number.number >= 0:
+                self.handles.append((number.number, make(0.0, TAPE.new_handle(slot))))
+        return value
+
+    def value_of(self, t: Any) -> Value | None:
+        """What is known of a tensor; None, with the trace refused, if nothing is."""
+        data = t._data
+        if t._row > 0:
+            value = self._by_slot.get(TAPE.slot(t._row))
+        else:
+            value = self._by_data.get(id(data))
+        if value is None:
+            self.refuse("a tensor comes from an operation that programs do not follow, or was tracked before the call")
+            return None
+        if value.number >= 0 and type(data) is np.ndarray:  # a number that somebody looks at as an array
+            return self.also_in(data, value)
+        if value.array is not None and type(data) is np.ndarray and not is_same_memory(data, value.array):
+            if data.shape != value.array.shape:
+                self.refuse("an operation keeps its operand in another form")
+                return None
+            return self.also_in(data, value)
+        return value
+
+    def also_in(self, data: Array, value: Value) -> Value:
+        """A value that also stands in other memory, which a row may have saved."""
+        other = Value(data, constant=value.constant)
+        self.kept.append(data)
+        self.note(Copied(value, other))
+        return other
+
+    def knows(self, t: Any) -> bool:
+        """Whether anything is known of a tensor."""
+        return TAPE.slot(t._row) in self._by_slot if t._row > 0 else id(t._data) in self._by_data
+
+    def note(self, step: Step) -> None:
+        """Write a step down."""
+        step.line = self._line()
+        self.steps.append(step)
+
+    def place_of(self, z: Any) -> Value:
+        """Where a new result is to stand."""
+        return self.number() if type(z) is float else Value(z)
+
+
+def is_same_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays are one to whoever writes into them."""
+    return a is b or (
+        a.__array_interface__["data"] == b.__array_interface__["data"] and a.strides == b.strides and a.shape == b.shape
+    )

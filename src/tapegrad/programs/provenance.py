@@ -1,0 +1,144 @@
+"""Where values come from: which functions of the package hand operands on, make constants of shapes, or look at values.
+
+A recording believes what is listed here, and nothing else (`tapegrad.programs.recorder`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from tapegrad.frames import PACKAGE
+from tapegrad.numpy_arrays import attributes as attributes_of_arrays
+from tapegrad.surface import attributes
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = [
+    "AT_GIVEN_PLACES",
+    "CONVERTING",
+    "FACTORIES",
+    "FACTORY_DATA",
+    "HANDING_ON",
+    "LOOKING",
+    "MAKERS",
+    "NUMBERS",
+    "STATIC_CODE",
+    "THREADS",
+    "given_in",
+    "is_elementwise",
+    "named",
+    "parts_of",
+    "profile_again",
+    "tensors_in",
+]
+
+# What is asked of an array without looking at its values.
+STATIC = "shape ndim size itemsize nbytes strides dtype device length numel stride is_contiguous get_requires_grad is_leaf"
+STATIC_CODE = frozenset(
+    getattr(module, name).__code__
+    for module in (attributes, attributes_of_arrays)
+    for name in STATIC.split()
+    if hasattr(getattr(module, name, None), "__code__")
+)
+NUMBERS = (bool, int, float, complex, str, bytes)
+
+
+# Files that hand operands on as they are, and functions that make constants of shapes alone.
+_HANDING_ON = """
+tensors/tensor recording/apply_rule ops/elementwise ops/operators numpy_arrays/array numpy_arrays/operators numpy_arrays/promotion
+numpy_arrays/protocols numpy_protocol/protocols numpy_protocol/operands
+"""
+HANDING_ON = (PACKAGE + "programs", *(PACKAGE + file.replace("/", os.sep) + ".py" for file in _HANDING_ON.split()))
+FACTORY_DATA = ("data", "fill_value", "value", "size")  # arguments of factories of which values are made
+FACTORIES = PACKAGE + os.path.join("tensors", "factories.py")
+# Where lists and numbers become arrays, and arrays ones of another dtype.
+CONVERTING = tuple(PACKAGE + os.path.join(*file) for file in (("numpy_protocol", "operands.py"), ("numpy_arrays", "promotion.py")))
+_MAKERS = """
+numpy_protocol.functions:_round numpy_protocol.functions:_take numpy_protocol.functions:_inside
+numpy_protocol.sampled_functions:_trapezoid numpy_protocol.statistics:_cov numpy_protocol.reductions:_average
+numpy_protocol.rearranging:_pad numpy_protocol.rearranging:_taken numpy_protocol.ranges:_linspace
+numpy_protocol.polynomials:_polyder ops.arithmetic:clamp numpy_arrays.operators:matmul
+"""
+MAKERS = frozenset(_MAKERS.split())
+
+
+# Functions that take elements at places which their arguments name.
+_AT_GIVEN_PLACES = """
+append block compress delete diag diagonal extract flip fliplr flipud insert pad repeat resize roll rot90 take take_along_axis tile
+trace tril triu
+"""
+AT_GIVEN_PLACES = frozenset(getattr(np, name) for name in _AT_GIVEN_PLACES.split())
+
+
+# Functions whose results have a shape or places that values decide, without a word to anybody.
+_LOOKING = """
+nanmax nanmin trim_zeros unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d
+"""
+LOOKING = frozenset(getattr(np, name) for name in _LOOKING.split() if hasattr(np, name))
+
+
+def named(frame: FrameType) -> str:
+    """Which function of the package a frame is of."""
+    file = frame.f_code.co_filename[len(PACKAGE) :].removesuffix(".py").replace(os.sep, ".")
+    return f"{file}:{frame.f_code.co_qualname}"
+
+
+def tensors_in(values: Any) -> list[Any]:
+    """Tensors in the arguments of a call."""
+    found: list[Any] = []
+    pending = list(values.values())
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            pending += value
+        elif isinstance(value, dict):
+            pending += value.values()
+    return found
+
+
+def given_in(values: Any) -> list[Any]:
+    """Numbers, arrays and lists in the arguments of a call."""
+    found: list[Any] = []
+    pending = list(values.values())
+    while pending:
+        value = pending.pop()
+        if isinstance(value, (tuple, list)):
+            pending += value
+            found.append(value)
+        elif isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, (int, float, np.ndarray, np.generic)):
+            found.append(value)
+    return found
+
+
+THREADS = ("threading.py", os.path.join("concurrent", "futures", "thread.py"))
+
+
+def profile_again(before: Any) -> None:
+    """Let whatever profiled this thread go on; profilers in C are objects to be switched on."""
+    if before is None or callable(before):
+        sys.setprofile(before)
+    else:
+        sys.setprofile(None)
+        before.enable()
+
+
+def parts_of(value: Any, place: tuple[int, ...], found: list[tuple[tuple[int, ...], Any]]) -> None:
+    """Append what nested tuples and lists hold to a list, each with its place."""
+    if isinstance(value, (tuple, list)):
+        for k, part in enumerate(value):
+            parts_of(part, (*place, k), found)
+    else:
+        found.append((place, value))
+
+
+def is_elementwise(function: Any) -> bool:
+    """Whether all arguments of a function are operands of elementwise operations."""
+    return isinstance(function, np.ufunc) or function is np.where or getattr(function, "__module__", "") == "_operator"

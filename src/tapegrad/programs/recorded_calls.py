@@ -1,0 +1,114 @@
+"""One call of a function on leaves and arrays in the places of its arguments, followed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.calling import refuse_written, take_apart
+from tapegrad.drivers.containers import flatten
+from tapegrad.drivers.leaves import Call, tensor_like
+from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.programs.recorder import Recorder
+from tapegrad.programs.steps import Value
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors import untracked_values
+from tapegrad.tensors.tensor import Tensor, make, meta_of, register_new_leaf
+
+__all__ = ["are_alike", "outputs_of", "recorded_call"]
+
+
+def recorded_call(
+    recorder: Recorder, function: Callable[..., Any], args: Any, kwargs: Any, argnums: tuple[int, ...], has_aux: bool
+) -> tuple[Call, list[Value]]:
+    """One call of the function, followed: the call as drivers know it, and where its inputs stand."""
+    made = Call()
+    made.inside = made.arrays = False
+    made.many = True
+    arguments = list(args)
+    take_apart(made, arguments, argnums, "program", True)
+    known: dict[int, Tensor] = {}
+    for leaf in made.leaves:
+        leaf.__class__ = Array
+        register_new_leaf(leaf, meta_of(leaf)).of_call = True
+    given_args = [value if k in argnums else wrapped(value) for k, value in enumerate(arguments)]
+    named = {name: wrapped(value) for name, value in kwargs.items()}
+    inputs: list[Value] = []
+    found: list[Any] = []
+    flatten((tuple(given_args), named), found, [], "")
+    for t in found:
+        if isinstance(t, Tensor) and id(t) not in known:
+            known[id(t)] = t
+            value = recorder.number() if type(t._data) is float else Value(t._data)
+            recorder.know(t._data, value, TAPE.slot(t._row) if t._row > 0 else -1)
+            inputs.append(value)
+    given = containers_in((given_args, named))
+    output, places = recorder.call(untracked_values.watched, function, given_args, named)
+    if given != containers_in((given_args, named)):
+        recorder.refuse("it changes a list or dict among its arguments")
+    if has_aux:
+        if not isinstance(output, tuple) or len(output) != 2:
+            raise TypeError("with has_aux=True the function must return a pair")
+        output, made.aux = output
+        recorder.refuse("it returns something besides its value")
+    else:
+        made.aux = None
+    made.output = output
+    if places:
+        refuse_written(places.written, "program")
+        recorder.refuse("a value left it as a number")
+    return made, inputs
+
+
+def wrapped(value: Any) -> Any:
+    """An argument that is not differentiated by, as it is followed: numbers as leaves, arrays as arrays of ours."""
+    kind = type(value)
+    if kind is float or kind is np.float64:
+        leaf, _ = tensor_like(float(value), "program", "an argument", False)
+        leaf.__class__ = Array
+        register_new_leaf(leaf, meta_of(leaf)).of_call = True
+        return leaf
+    if kind is np.ndarray and value.dtype.kind in "fiub":
+        return as_arrays(make(value.copy("K"), 0))
+    if kind in (tuple, list):
+        return kind(map(wrapped, value))
+    return {name: wrapped(part) for name, part in value.items()} if kind is dict else value
+
+
+def containers_in(value: Any) -> list[Any]:
+    """What lists and dicts among arguments hold, by identity."""
+    if isinstance(value, dict):
+        return [(name, id(part), containers_in(part)) for name, part in value.items()]
+    return [(id(part), containers_in(part)) for part in value] if isinstance(value, (list, tuple)) else []
+
+
+def outputs_of(recorder: Recorder, made: Call) -> list[tuple[Tensor, Value]]:
+    """Tensors that a call returned, and where their values stand."""
+    found: list[Any] = []
+    flatten(made.output, found, [], "")
+    outputs = []
+    for t in found:
+        if isinstance(t, Tensor):
+            value = recorder.value_of(t)
+            if value is not None:
+                outputs.append((t, value))
+        elif t is not None:
+            recorder.refuse(f"it returns {type(t).__name__}")
+    return outputs
+
+
+def are_alike(found: Any, expected: Any) -> bool:
+    """Whether results agree but for the order of sums."""
+    own: list[Any] = []
+    other: list[Any] = []
+    flatten(found, own, [], "")
+    flatten(expected, other, [], "")
+    return len(own) == len(other) and all(map(_alike, own, other))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, (float, np.ndarray, np.floating)):
+        return np.shape(a) == np.shape(b) and bool(np.allclose(a, b, rtol=1e-12, atol=1e-14, equal_nan=True))
+    return bool(np.array_equal(a, b))

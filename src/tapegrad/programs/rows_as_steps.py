@@ -1,0 +1,163 @@
+"""Rows as steps: what each entry that writes rows was given says how its value came about."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.programs.forward_values import forward_of
+from tapegrad.programs.known_values import FLOAT64, KnownValues
+from tapegrad.programs.steps import Copied, Gathered, Joined, Scattered, Structured, Summed, Value
+from tapegrad.recording.strided_maps import scattered, strided
+from tapegrad.recording.structural import Payload
+from tapegrad.tape.tape import TAPE
+
+__all__ = ["AS_STEPS"]
+
+# Names of scatters into constants that are made of shapes alone.
+PLACING = frozenset(["ConstantPadNdBackward0"])
+
+
+def object_at(address: int) -> Any:
+    """The object of an address."""
+    return ctypes.cast(address, ctypes.py_object).value
+
+
+def words_at(address: int, count: int) -> list[int]:
+    """So many words from an address on."""
+    return list((ctypes.c_int64 * count).from_address(address))
+
+
+class _Operand:
+    """Handle and data, as entries that write rows are given them."""
+
+    __slots__ = ("_data", "_row")
+
+    def __init__(self, row: int, data: Any) -> None:
+        self._row, self._data = row, data
+
+
+def source_of(known: KnownValues, handle: int, data: Any) -> Value | None:
+    """What is known of an operand."""
+    return known.value_of(_Operand(handle, data))
+
+
+def view_row(known: KnownValues, slot: int, name: int, x_row: int, px: int, base: int, taken: int, pz: int) -> None:
+    """A view, or an element of an array."""
+    a, view, z = object_at(px), object_at(taken), object_at(pz)
+    source = source_of(known, x_row, a)
+    if source is None:
+        return
+    if type(z) is float:
+        found = known.number()
+        if view.base is None or not np.may_share_memory(view, a):
+            known.refuse("an element of a strided array")
+        known.note(Copied(Value(view), found))
+    elif np.may_share_memory(z, a) or not z.size:
+        found = Value(z)
+    else:
+        known.refuse("a view of other memory")
+        return
+    known.know(z, found, slot)
+
+
+def map_row(
+    known: KnownValues, slot: int, scatters: int, name: int, x_row: int, px: int, geometry: int, scale: float, pz: int
+) -> None:
+    """A strided map."""
+    a, z = object_at(px), object_at(pz)
+    source = source_of(known, x_row, a)
+    rank, offset = words_at(geometry, 2)
+    words = words_at(geometry + 16, 2 * rank)
+    dims, strides = words[:rank], words[rank:]
+    if source is None:
+        return
+    if np.asarray(z).dtype != FLOAT64 or not np.asarray(z).flags.c_contiguous:
+        known.refuse("a map of another dtype or order of elements")
+        return
+    found = known.place_of(z)
+    if scatters:
+        shape = np.shape(z)
+        if TAPE.names[name] in PLACING:
+            known.note(Copied(source, Value(strided(z.reshape(-1), dims, strides, offset)), dims))
+        elif np.any(np.asarray(z) != scattered(np.asarray(a), dims, strides, offset, scale, shape)):
+            known.refuse("values among constants")
+            return
+        else:
+            known.note(Scattered(source, lambda x: scattered(x, dims, strides, offset, scale, shape), found))
+    else:
+        known.note(Gathered(source, dims, strides, offset, scale, found))
+    known.know(z, found, slot)
+
+
+def reduce_row(known: KnownValues, slot: int, name: int, x_row: int, px: int, bits: int, scale: float, pz: int) -> None:
+    """A sum over axes."""
+    a, z = object_at(px), object_at(pz)
+    source = source_of(known, x_row, a)
+    if source is None:
+        return
+    rank = np.ndim(a)
+    axes = tuple(d for d in range(rank) if bits == -1 or bits >> min(d, 63) & 1)
+    count = math.prod(np.shape(a)[d] for d in axes)
+    found = known.place_of(z)
+    divisor = 1 if scale == 1.0 else count if count and scale == 1.0 / count else 0
+    known.note(Summed(source, None if bits == -1 else axes, divisor, scale, found))
+    known.know(z, found, slot)
+
+
+def join_row(known: KnownValues, slot: int, name: int, inputs: int, data: int, at: int, pz: int) -> None:
+    """A concatenation."""
+    z, arrays = object_at(pz), object_at(data)
+    sources = [source_of(known, t._row, a) for t, a in zip(object_at(inputs), arrays, strict=True)]
+    if None in sources or z.dtype != FLOAT64 or not z.flags.c_contiguous or not z.size:
+        known.refuse("a concatenation of another dtype or order of elements, or of nothing")
+        return
+    found, outer = Value(z), math.prod(z.shape[:at])
+    widths = [1 if type(a) is float else a.size // outer for a in arrays]
+    known.note(Joined([value for value in sources if value is not None], widths, found))
+    known.know(z, found, slot)
+
+
+def host_row(
+    known: KnownValues,
+    slot: int,
+    name: int,
+    count: int,
+    handles: int,
+    objects: int,
+    save: int,
+    payload_at: int,
+    saves: int,
+    pz: int,
+) -> None:
+    """An operation whose derivative is Python."""
+    payload, z = object_at(payload_at), object_at(pz)
+    data = [object_at(o) for o in words_at(objects, count)]
+    forward = forward_of(payload, data[payload.inputs :], np.shape(z)) if type(payload) is Payload else None
+    if len(data) > payload.inputs and not known.places_are_given:
+        known.refuse(f"{TAPE.names[name]} at places that may depend on values")
+        return
+    if forward is None or any(type(a) is float for a in data) or np.asarray(z).dtype != FLOAT64:
+        known.refuse(f"{TAPE.names[name]} is not run again by programs yet")
+        return
+    operands = [source_of(known, h, a) for h, a in zip(words_at(handles, payload.inputs), data, strict=False)]
+    if None in operands:
+        return
+    found = known.place_of(z)
+    step = Structured(TAPE.names[name], forward, [value for value in operands if value is not None], found)
+    known.note(step)
+    known.kept.append(data)
+    known.know(z, found, slot)
+
+
+AS_STEPS: dict[str, Callable[..., None]] = {
+    "view_row": view_row,
+    "map_row": map_row,
+    "reduce_row": reduce_row,
+    "join_row": join_row,
+    "host_row": host_row,
+}
