@@ -166,6 +166,11 @@ def test_first_gradient_through_a_driver_imports_only_the_drivers_files() -> Non
     assert not {name for name in found if name.partition(".")[0] in ("nn", "optim", "optimize", "nopython", "linalg")}
 
 
+def test_gradient_of_an_array_imports_none_of_numpys_families() -> None:
+    code = "x = numpy.arange(3.0); tg.value_and_grad(lambda y: (y * x)[numpy.array([0, 2])].sum())(x); tg.tensor(x)"
+    assert not {name for name in imported_by(code, "import numpy, tapegrad as tg") if name.startswith("numpy.")}
+
+
 def test_numpys_functions_in_a_driver_import_nothing_that_writes_or_rearranges() -> None:
     code = "tg.value_and_grad(lambda w: numpy.logaddexp(0.0, x @ w).sum())(numpy.zeros(2))"
     found = own(imported_by(code, "import numpy, tapegrad as tg; x = numpy.ones((3, 2))"))

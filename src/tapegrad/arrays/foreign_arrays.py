@@ -8,7 +8,14 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import as_dtype
 
-__all__ = ["plain_array"]
+__all__ = ["masked_elements", "plain_array"]
+
+
+def masked_elements(array: np.ndarray[Any, Any] | np.generic) -> int:
+    """How many elements are masked. NumPy imports its masked arrays when they are first asked for, which takes 8 ms."""
+    if type(array) is np.ndarray or isinstance(array, np.generic) or not isinstance(array, np.ma.MaskedArray):
+        return 0
+    return int(np.count_nonzero(np.ma.getmaskarray(array)))
 
 
 def plain_array(array: np.ndarray[Any, Any] | np.generic) -> np.ndarray[Any, Any]:
@@ -20,13 +27,12 @@ def plain_array(array: np.ndarray[Any, Any] | np.generic) -> np.ndarray[Any, Any
         If tensors cannot have its dtype, or elements of it are masked: a tensor has no place for a mask, and what lies under one
         is not a value.
     """
-    if isinstance(array, np.ma.MaskedArray):
-        masked = int(np.count_nonzero(np.ma.getmaskarray(array)))
-        if masked:
-            raise TypeError(
-                f"can't convert a masked array with {masked} masked elements of {array.size}: a tensor has no mask; "
-                "give them values first, for example with .filled(0.0)"
-            )
+    masked = masked_elements(array)
+    if masked:
+        raise TypeError(
+            f"can't convert a masked array with {masked} masked elements of {array.size}: a tensor has no mask; "
+            "give them values first, for example with .filled(0.0)"
+        )
     try:
         as_dtype(array.dtype)
     except TypeError as unsupported:

@@ -74,7 +74,7 @@ def _older(start: int, top: int) -> set[int]:
     opcodes = columns["opcode"][start : top + 1]
     wide = opcodes & at.WIDE != 0
     references = np.concatenate([columns[name][start : top + 1][~wide] for name in ("first", "second")])
-    found = set(np.unique(references[(references >= 0) & (references < start)]).tolist())
+    found = set(references[(references >= 0) & (references < start)].tolist())
     there = columns["held"][start : top + 1] != at.VACANT  # of rows that are gone only the places stand there
     for slot in (np.flatnonzero(wide & there) + start).tolist():
         if opcode_of(slot)[0] == at.LEAF:

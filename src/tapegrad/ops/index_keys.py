@@ -6,6 +6,7 @@ from typing import Any, NamedTuple  # which would compile annotations that are t
 
 import numpy as np
 
+from tapegrad.arrays.foreign_arrays import masked_elements
 from tapegrad.frames import frames_of_package
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -144,7 +145,7 @@ def _index(part: Any) -> Any:
 
 def _plain(part: Array) -> Array:
     """An index array of a subclass as a plain one."""
-    if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
+    if masked_elements(part):
         raise IndexError("a masked array with masked elements cannot index: what lies under a mask is no index; .filled(...) it")
     return part.view(np.ndarray)
 

@@ -1,0 +1,69 @@
+"""What the import of SciPy's solvers leaves out, and that nobody misses it."""
+
+import json
+
+import fresh_processes
+import pytest
+from scipy._lib.array_api_compat import _internal
+
+clones = pytest.mark.skipif(not hasattr(_internal, "clone_module"), reason="this SciPy copies NumPy in another way")
+
+USE = "import tapegrad as tg, numpy as np\ntg.optimize.minimize(lambda x: (x * x).sum(), np.ones(2))\n"
+COPY = "from scipy._lib.array_api_compat import numpy as copy\n"
+DESCRIBED = """
+import json
+def described(name):
+    value = getattr(copy, name)
+    return [type(value).__name__, getattr(value, "__name__", ""), getattr(value, "__module__", "")]
+print(json.dumps({name: described(name) for name in sorted(copy.__all__) if name != "__builtins__"}))
+"""
+
+
+def printed(code: str) -> str:
+    return fresh_processes.run(code, fresh_processes.environment()).stdout
+
+
+@clones
+def test_first_solution_imports_nothing_of_numpy_that_scipy_only_lists() -> None:
+    listed = printed(USE + "import sys; print(*{'numpy.f2py', 'numpy.testing', 'numpy.ma', 'unittest'} & set(sys.modules))")
+    assert not listed.split()
+
+
+def test_scipys_copy_of_numpy_has_the_names_that_it_has_without_us() -> None:
+    ours, theirs = (json.loads(printed(first + COPY + DESCRIBED)) for first in (USE, "import scipy.optimize\n"))
+    assert ours == theirs
+    assert len(ours) > 400
+
+
+def test_unknown_name_of_scipys_copy_is_said_to_be_no_attribute() -> None:
+    code = USE + COPY + "try:\n    copy.nothing\nexcept AttributeError as error:\n    print(error)"
+    assert printed(code) == "module 'scipy._lib.array_api_compat.numpy' has no attribute 'nothing'\n"
+
+
+def test_solvers_are_imported_where_scipy_copies_in_another_way() -> None:
+    code = "from tapegrad.optimize import scipy_solvers\nscipy_solvers.COPYING = 'scipy._lib.of_another_version'\n"
+    assert printed(code + "print(scipy_solvers.solvers().minimize.__module__)") == "scipy.optimize._minimize\n"
+
+
+@pytest.mark.parametrize("before", ["gc.enable()", "gc.disable()", "gc.freeze()"])
+def test_collections_go_on_as_before(before: str) -> None:
+    code = f"import gc, tapegrad as tg\n{before}\nfrom tapegrad.optimize.scipy_solvers import solvers\n"
+    code += "was = gc.isenabled(), gc.get_freeze_count() > 0\nsolvers()\nprint((gc.isenabled(), gc.get_freeze_count() > 0) == was)"
+    assert printed(code) == "True\n"
+
+
+def test_threads_that_ask_at_once_get_the_same_module_and_leave_scipy_as_it_is() -> None:
+    code = """
+import threading
+from tapegrad.optimize.scipy_solvers import solvers
+barrier, found = threading.Barrier(4), []
+def ask():
+    barrier.wait()
+    found.append(solvers().minimize)
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+from scipy._lib.array_api_compat import _internal
+print(len(set(found)), _internal.clone_module.__module__)
+"""
+    assert printed(code) == "1 scipy._lib.array_api_compat._internal\n"
