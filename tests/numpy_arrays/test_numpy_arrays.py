@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import enum
 import functools
 import math
 import pickle
 import weakref
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -334,3 +336,26 @@ def test_resizing_is_refused() -> None:
 def test_arrays_are_not_subclassed() -> None:
     with pytest.raises(TypeError, match="cannot be subclassed"):
         type("Mine", (Array,), {})
+
+
+class Half(float):
+    pass
+
+
+class Two(enum.IntEnum):
+    TWO = 2
+
+
+@pytest.mark.parametrize("number", [Half(0.5), Two.TWO], ids=["of float", "of int"])
+@pytest.mark.parametrize(
+    "f", [lambda x, k: x * k, lambda x, k: k / x[0], lambda x, k: x**k, np.maximum, lambda x, k: np.where(x > 1, k, x)]
+)
+def test_numbers_of_derived_classes_are_numbers(f: Any, number: Any) -> None:
+    x = np.array([1.5, 0.7])
+    plain = number * 1
+    np.testing.assert_allclose(tg.jacobian(lambda x: f(x, number))(x), tg.jacobian(lambda x: f(x, plain))(x), rtol=4e-16)
+
+
+def test_objects_that_are_no_numbers_are_named() -> None:
+    with pytest.raises(TypeError, match="meets Fraction"):
+        tg.grad(lambda x: (x * Fraction(1, 2)).sum())(np.ones(2))

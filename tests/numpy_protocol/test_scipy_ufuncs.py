@@ -24,3 +24,8 @@ def test_values_and_derivatives_are_scipys(name: str) -> None:
 def test_xlogy_takes_numbers_and_arrays() -> None:
     derivative = tg.grad(lambda x: (special.xlogy(x, 0.3) + special.xlogy(2.0, x) + special.xlogy(P, x)).sum())(P)
     np.testing.assert_allclose(derivative, np.log(0.3) + 2.0 / P + 1.0, rtol=1e-15)
+
+
+def test_derivatives_of_exprel_have_limits() -> None:
+    found = tg.grad(lambda x: special.exprel(x).sum())(np.array([-np.inf, -1.0, 0.0, 2000.0, np.inf]))
+    np.testing.assert_allclose(found, [0.0, 1.0 - 2.0 / np.e, 0.5, np.inf, np.inf], rtol=1e-14)

@@ -23,8 +23,10 @@ CASES = [*LINES, *(("v", line) for line in IDIOMS)]
 
 
 def points(x: Any) -> list[Any]:
-    """A point, one at which everything has another sign and order, and one with ties."""
-    return [x, -x.reshape(-1)[::-1].reshape(x.shape), np.round(x)]
+    """A point, one at which everything has another sign and order, one with ties, and one with special values."""
+    special = x.copy()
+    special.reshape(-1)[:3] = [0.0, np.inf, np.nan][: x.size]
+    return [x, -x.reshape(-1)[::-1].reshape(x.shape), np.round(x), special]
 
 
 def outcome(run: Callable[[Any], Any], x: Any) -> Any:
@@ -45,8 +47,8 @@ def check(function: Callable[[Any], Any], x: Any) -> None:
         if isinstance(expected, type) or isinstance(found, type):
             assert expected is found
             continue
-        np.testing.assert_allclose(found[0], expected[0], rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-13 * max(1.0, np.abs(expected[1]).max(initial=0.0)))
+        np.testing.assert_allclose(found[0], expected[0], rtol=4e-15, atol=1e-15)
+        np.testing.assert_allclose(found[1], expected[1], rtol=4e-15, atol=1e-15 * max(1.0, np.abs(expected[1]).max(initial=0.0)))
 
 
 @pytest.mark.filterwarnings("ignore")

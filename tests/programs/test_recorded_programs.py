@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import copy
 import cProfile
 import dataclasses
@@ -14,12 +15,16 @@ import types
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy import special
+from scipy.interpolate import CubicSpline
 
 import tapegrad as tg
+from tapegrad.programs.provenance import CONVERTING, HANDING_ON
 
 X = np.array([0.7, -1.3, 2.1, 0.4])
 POINTS = [X, X[::-1].copy(), 2.0 * X, -X]
@@ -406,6 +411,78 @@ def test_signs_of_zeros_are_looked_at() -> None:
     assert (first > 0, p(X) < 0) == (True, True)
 
 
+def test_functions_that_take_only_what_drivers_give_are_run_again() -> None:
+    p = tg.program(lambda x: x.__class__.__mul__(x, x).sum() if isinstance(x, tg.Tensor) else x.missing, check=1)
+    for x in POINTS:
+        np.testing.assert_array_equal(tg.grad(p)(x), 2.0 * x)
+    assert len(p.traces) == 1
+    with pytest.raises(AttributeError, match="missing"):
+        p(X)
+
+
+def test_tensors_are_returned_as_tensors() -> None:
+    p = tg.program(lambda x: tg.sin(tg.as_tensor(x)))
+    for x in POINTS:
+        assert isinstance(p(x), tg.Tensor)
+        np.testing.assert_array_equal(p(x).numpy(), np.sin(x))
+
+
+@dataclasses.dataclass
+class Settings:
+    scale: float = 2.0
+
+
+class Pair(NamedTuple):
+    scale: float = 2.0
+
+
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self) -> float: ...
+
+
+class Square(Shape):
+    scale = 2.0
+
+    def area(self) -> float:
+        return self.scale
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(), Pair(), Square(), types.SimpleNamespace(scale=2.0)], ids=lambda s: type(s).__name__
+)
+def test_classes_as_people_write_them_are_looked_into(settings: Any) -> None:
+    p = tg.program(lambda x: (settings.scale * x).sum())
+    q = tg.program(lambda x, settings: (settings.scale * x).sum())
+    for x in POINTS:
+        np.testing.assert_array_equal(tg.grad(p)(x), np.full(4, 2.0))
+        np.testing.assert_array_equal(tg.grad(q)(x, settings), np.full(4, 2.0))
+    assert len(p.traces) == len(q.traces) == 1
+
+
+def test_attributes_of_such_classes_are_compared() -> None:
+    settings = Settings()
+    p = tg.program(lambda x: (settings.scale * x).sum())
+    np.testing.assert_array_equal(tg.grad(p)(X), np.full(4, 2.0))
+    settings.scale = 3.0
+    np.testing.assert_array_equal(tg.grad(p)(X), np.full(4, 3.0))
+
+
+def test_objects_of_installed_packages_are_looked_into() -> None:
+    spline = CubicSpline([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 4.0, 9.0])
+    p = tg.program(lambda x: (x * spline(0.5)).sum())
+    for factor in (1.0, 3.0):
+        spline.c *= factor
+        np.testing.assert_array_equal(tg.grad(p)(X), np.full(4, spline(0.5)))
+
+
+def test_classes_with_memory_of_their_own_are_not_looked_into() -> None:
+    generator = np.random.default_rng(0)
+    p = tg.program(lambda x: x.sum() if generator else x)
+    p(X)
+    assert "cannot look into" in p.explain()
+
+
 def test_functions_may_ask_what_an_argument_is() -> None:
     p = tg.program(lambda x, scale: x.sum() * (2.0 if isinstance(scale, float) else 5.0))
     np.testing.assert_allclose([p(X, 2.0), p(X, 3.0)], [2.0 * X.sum()] * 2)
@@ -542,6 +619,15 @@ def test_programs_can_be_copied() -> None:
     assert pickle.loads(pickle.dumps(copy.deepcopy(p)))(X) == p(X)
 
 
+@tg.program
+def decorated(x: Any) -> Any:
+    return (x * x).sum()
+
+
+def test_decorated_functions_are_found_by_their_names() -> None:
+    assert pickle.loads(pickle.dumps(decorated)) is decorated
+
+
 def test_integers_that_count_are_not_recorded_for_ever() -> None:
     p = tg.program(lambda x, n: x.sum() * n, max_traces=2)
     for n in range(30):
@@ -573,6 +659,37 @@ def test_gradients_are_arrays_of_their_own() -> None:
     np.testing.assert_array_equal(first, kept)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.sum(),
+        lambda x: 3.0 * x[0],
+        lambda x: x * 2.0,
+        lambda x: (x[1:], {"a": x.mean()}),
+        lambda x: np.sum(x, keepdims=True),
+    ],
+)
+def test_values_have_the_types_of_the_function(f: Callable[[Any], Any]) -> None:
+    p = tg.program(f)
+    p(X)
+    assert repr(p(2.0 * X)) == repr(f(2.0 * X))
+
+
+def test_values_of_numbers_are_numbers() -> None:
+    p = tg.program(lambda x: x * x)
+    assert [type(p(2.0)), type(p(3.0)), type(p(np.float64(3.0)))] == [float, float, np.float64]
+
+
+def test_a_path_that_is_in_use_is_left_alone() -> None:
+    p = tg.program(rosenbrock)
+    p(X)
+    (paths,) = (paths for known in p._paths.values() for paths in known)
+    with paths.first.lock:
+        assert p(2.0 * X) == rosenbrock(2.0 * X)
+        np.testing.assert_array_equal(tg.grad(p)(2.0 * X), tg.grad(rosenbrock)(2.0 * X))
+    np.testing.assert_array_equal(paths.first.value(), rosenbrock(X))
+
+
 def test_optimisers_take_programs(capsys: Any) -> None:
     result = tg.optimize.minimize(tg.program(counted(rosenbrock)), np.zeros(4), method="BFGS")
     np.testing.assert_allclose(result.x, np.ones(4), rtol=1e-4)
@@ -585,3 +702,17 @@ def test_explain_names_steps_and_lines() -> None:
     text = p.explain()
     assert "exp" in text
     assert "test_recorded_programs.py, line" in text
+
+
+def test_files_that_hand_operands_on_are_there() -> None:
+    assert not [path for path in (*HANDING_ON, *CONVERTING) if not Path(path).exists()]
+
+
+def test_last_digits_are_those_of_the_function() -> None:
+    def f(x: Any) -> Any:
+        return (special.expm1(x) * special.erf(x) + special.logit(0.3 + 0.01 * x[0])).sum()
+
+    p = tg.program(f)
+    for x in POINTS:
+        np.testing.assert_array_equal(tg.value_and_grad(p)(x)[0], f(x))
+        np.testing.assert_array_equal(tg.grad(p)(x), tg.grad(f)(x))

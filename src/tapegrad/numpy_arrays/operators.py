@@ -15,6 +15,7 @@ from tapegrad.numpy_arrays.untracked import is_tracked, of_values, values_of
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, as_operand
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__: list[str] = []
 
@@ -56,6 +57,7 @@ def rmatmul(x: Array, y: Any) -> Any:
     return matmul(y, x)
 
 
+@makes_constants_of_shapes
 def matmul(x: Any, y: Any) -> Any:
     """``x @ y``."""
     if isinstance(x, Tensor) and y.__class__ in _KINDS and (x._row or (y.__class__ is Array and y._row)) and are_doubles((x, y)):

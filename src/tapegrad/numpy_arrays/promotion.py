@@ -36,7 +36,7 @@ def may_be_complex(x: Any) -> bool:
     """Whether an operand is complex: a number, an array, or a pair of arrays."""
     if isinstance(x, Tensor):
         x = x._data
-    return x.__class__ is complex or x.__class__ in PAIRS or getattr(getattr(x, "dtype", None), "kind", "f") == "c"
+    return isinstance(x, complex) or x.__class__ in PAIRS or getattr(getattr(x, "dtype", None), "kind", "f") == "c"
 
 
 def promoted(*values: Any) -> tuple[Any, ...]:
@@ -45,12 +45,18 @@ def promoted(*values: Any) -> tuple[Any, ...]:
     Raises
     ------
     TypeError
-        If that is complex.
+        If that is complex, or NumPy has none for them.
     """
     if are_doubles(values):
         return values
-    kinds: list[Any] = [x if x.__class__ in _WEAK else plain(x).dtype for x in values]
-    dtype = np.result_type(*kinds)
+    kinds: list[Any] = [x if x.__class__ in _WEAK else getattr(plain(x), "dtype", x) for x in values]
+    try:
+        dtype = np.result_type(*kinds)
+    except TypeError:
+        strange = next(type(x).__name__ for x in kinds if not isinstance(x, (np.dtype, int, float, complex)))
+        raise TypeError(
+            f"what is being differentiated meets {strange}, which is no number of floating point; use float(...)"
+        ) from None
     if dtype.kind == "c":
         raise TypeError("what is being differentiated meets complex numbers; write it with real and imaginary parts")
     return tuple(_in(dtype, x) for x in values) if dtype.kind == "f" else values

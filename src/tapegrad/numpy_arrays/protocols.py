@@ -17,7 +17,9 @@ from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.joining import cat_of_lists
 from tapegrad.recording.casting import cast
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, is_recording
+from tapegrad.tensors.tracers import current_tracer
 
 __all__ = ["array_function", "array_ufunc"]
 
@@ -63,7 +65,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
 
 
 # Ufuncs of SciPy and functions of NumPy whose last digits are other ones than those of our own.
-OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "gammaln", "log1p", "logit", "psi"])
+OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "log1p", "logit", "psi"])
 OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
 # What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
 OF_LISTS: dict[Any, Callable[[Any], Any]] = {np.concatenate: cat_of_lists}
@@ -73,7 +75,10 @@ def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(function, np.ufunc) and hasattr(np, function.__name__) and getattr(np, function.__name__) is function:
         return result  # NumPy's of the same name are computed by NumPy
     with np.errstate(all="ignore"):
-        return with_digits(result, function(*values_of(args), **values_of(kwargs)))
+        with_digits(result, function(*values_of(args), **values_of(kwargs)))
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        tracer.written(result, function, args, kwargs)
+    return result
 
 
 def _written_into() -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.ops.views import view
+from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import tracers
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
@@ -95,6 +96,9 @@ def with_digits(result: Tensor, values: Any) -> Tensor:
     data = result._data
     if data.__class__ is float:
         result._data = float(values)
+        if result._row > 0:  # whose derivative is to have the same value
+            with changing:
+                TAPE.columns["value"][TAPE.slot(result._row)] = values
     elif data.base is None and data.shape == np.shape(values):
         np.copyto(data, values, casting="same_kind")
     return result

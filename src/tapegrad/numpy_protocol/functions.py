@@ -19,6 +19,7 @@ from tapegrad.ops.views import view
 from tapegrad.recording.axes import axes as axes_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["COUNTERPARTS", "every", "real"]
 
@@ -48,6 +49,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max:
     return one(a).clone() if low is None and high is None else tg.clamp(one(a), low, high)
 
 
+@makes_constants_of_shapes
 def _round(a: Any, decimals: int = 0) -> Any:
     x = one(a)
     return tg.round(x) if decimals == 0 else tg.round(x * 10.0**decimals) / 10.0**decimals
@@ -247,6 +249,7 @@ def _repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
     return tg.repeat_interleave(one(a), repeats if isinstance(repeats, (int, Tensor)) else one(repeats), axis)
 
 
+@makes_constants_of_shapes
 def _take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     if out is not None:
         raise NotCovered("give out by its name")
@@ -258,6 +261,7 @@ def _take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: 
     return x[(*[slice(None)] * (axis % max(1, x.ndim)), index)]
 
 
+@makes_constants_of_shapes
 def _inside(index: Any, length: int, mode: str) -> Tensor:
     """Places out of bounds as NumPy brings them back."""
     if mode not in ("wrap", "clip"):

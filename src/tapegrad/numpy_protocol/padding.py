@@ -11,6 +11,7 @@ from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.numpy_protocol.rearranging import numbered, taken
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["PADDING"]
 
@@ -19,6 +20,7 @@ COPYING_MODES = frozenset(["edge", "reflect", "symmetric", "wrap"])
 STATISTICS: dict[str, Callable[..., Any]] = {"maximum": np.max, "mean": np.mean, "median": np.median, "minimum": np.min}
 
 
+@makes_constants_of_shapes
 def _pad(
     array: Any,
     pad_width: Any,

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["POLYNOMIALS"]
 
@@ -90,6 +91,7 @@ def _polymul(a1: Any, a2: Any) -> Any:
     return _convolve(a1, a2)
 
 
+@makes_constants_of_shapes
 def _polyder(p: Any, m: int = 1) -> Any:
     if m < 0:
         raise ValueError("Order of derivative must be positive (see polyint)")

@@ -11,12 +11,14 @@ from tapegrad.numpy_protocol.functions import real
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import array_of
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["RANGES"]
 
 _np: Any = np
 
 
+@makes_constants_of_shapes
 def _linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
 ) -> Any:

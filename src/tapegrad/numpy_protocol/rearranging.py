@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import looks_at_values, makes_constants_of_shapes
 
 __all__ = ["AT_LEAST", "REARRANGING", "numbered", "taken"]
 
@@ -24,6 +25,7 @@ def numbered(x: Tensor, first: int = 0) -> Array:
     return np.arange(first, first + x.numel()).reshape(x.shape)
 
 
+@makes_constants_of_shapes
 def taken(parts: Sequence[Tensor], places: Array) -> Any:
     """The elements of all parts, one after another, by their numbers."""
     flat = [x.reshape(-1) for x in parts]
@@ -65,6 +67,7 @@ def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     return taken([x], np.lib.stride_tricks.sliding_window_view(numbered(x), window_shape, axis))
 
 
+@looks_at_values
 def _unique(
     ar: Any,
     return_index: bool = False,
@@ -94,6 +97,7 @@ def _resize(a: Any, new_shape: Any) -> Any:
     return taken([x], np.resize(numbered(x), new_shape)) if x.numel() else one(np.resize(array_of(x), new_shape))
 
 
+@looks_at_values
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = one(filt)
     if x.ndim != 1:
@@ -103,6 +107,7 @@ def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     return x[first if "f" in trim.lower() else 0 : last if "b" in trim.lower() else x.shape[0]]
 
 
+@looks_at_values
 def _partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Any:
     x = one(a)
     x, k = (x.reshape(-1), 0) if axis is None else (x, axis)

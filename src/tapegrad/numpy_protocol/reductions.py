@@ -16,6 +16,7 @@ from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.ops.reductions import count
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["REDUCTIONS"]
 
@@ -233,6 +234,7 @@ def _sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *,
     return along(tg.sort, a, axis, stable=True)[0]
 
 
+@makes_constants_of_shapes
 def _average(
     a: Any, axis: int | Sequence[int] | None = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:

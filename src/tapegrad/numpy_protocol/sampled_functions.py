@@ -14,6 +14,7 @@ from tapegrad.recording.axes import axes as axes_of
 from tapegrad.recording.axes import axis as axis_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["SAMPLED"]
 
@@ -72,6 +73,7 @@ def _unrolled(x: Tensor, knots: Tensor, values: Tensor, period: float) -> tuple[
     return x, tg.cat([knots[-1:] - period, knots, knots[:1] + period]), tg.cat([values[-1:], values, values[:1]])
 
 
+@makes_constants_of_shapes
 def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     y = one(y)
     k = axis_of(axis, y.ndim)

@@ -52,7 +52,7 @@ exp1 x | -exp(-x) / x
 exp10 x | z * log(10.0)
 expi x | exp(x) / x
 expn a x | - | where(a < 0.5, -(1.0 + 1.0 / x) * exp(-x) / x, -expn(maximum(a - 1.0, 0.0), x))
-exprel x | hyp1f1(2.0, 3.0, x) / 2.0
+exprel x | hyp1f1(2.0, 3.0, clip(x, -1e300, 1e3)) / 2.0
 gamma x | z * digamma(x)
 gammainc a x | - | exp(xlogy(a - 1.0, x) - x - gammaln(a))
 gammaincc a x | - | -exp(xlogy(a - 1.0, x) - x - gammaln(a))

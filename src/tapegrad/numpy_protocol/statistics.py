@@ -13,6 +13,7 @@ from tapegrad.numpy_protocol.reductions import REDUCTIONS
 from tapegrad.ops.reductions import count
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import looks_at_values, makes_constants_of_shapes
 
 __all__ = ["STATISTICS"]
 
@@ -95,6 +96,7 @@ def _quantiles(a: Any, q: Any, axis: Axis, method: str, keepdims: bool, leaves_n
     return found.movedim(-1, 0).reshape((*np.shape(q), *kept))
 
 
+@looks_at_values
 def _ordered(x: Tensor, axes: tuple[int, ...], leaves_nan_out: bool) -> tuple[Tensor, Array]:
     """The reduced axes as one, which is last and in ascending order, and how many of its elements count.
 
@@ -135,6 +137,7 @@ def _nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Any:
     return _present(a, axis, keepdims, "min", np.inf)
 
 
+@looks_at_values
 def _present(a: Any, axis: Axis, keepdims: bool, name: str, least: float) -> Any:
     x = one(a)
     function = REDUCTIONS[name]
@@ -186,6 +189,7 @@ def _spread(a: Any, axis: Axis, dtype: Any, correction: Any, keepdims: bool) -> 
 # Several variables
 
 
+@makes_constants_of_shapes
 def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, *, dtype: Any = None) -> Any:
     if isinstance(ddof, Tensor):
         raise NotCovered("its argument 'ddof' is a number")

@@ -16,6 +16,7 @@ from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = [
     "add",
@@ -357,6 +358,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     return _plain["where"](mask, input, other)
 
 
+@makes_constants_of_shapes
 def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Limit values to an interval; the derivative is 1 at its bounds.
 

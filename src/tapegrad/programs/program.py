@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
+from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import Node
-from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
+from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, plain_tree
 from tapegrad.errors import ProgramError
 from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable
-from tapegrad.programs.recorded_calls import are_alike, outputs_of, recorded_call
+from tapegrad.programs.methods import ProgramOfObject
+from tapegrad.programs.recorded_calls import Results, are_alike, recorded_call
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen, same_bits
 from tapegrad.programs.traces import Trace
@@ -49,11 +52,16 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value."""
-        done = self.__replay__(args, kwargs, None, False, _value)
+        done = self.__replay__(args, kwargs)
         return self.function(*args, **kwargs) if done is None else done[1]
 
-    def __replay__(self, args: Any, kwargs: Any, argnums: Argnums | None, has_aux: bool, finish: Finish) -> tuple[bool, Any] | None:
-        """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function."""
+    def __replay__(
+        self, args: Any, kwargs: Any, argnums: Argnums | None = None, has_aux: bool = False, finish: Finish | None = None
+    ) -> tuple[bool, Any] | None:
+        """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function.
+
+        Without `finish` it is the function's value.
+        """
         if TAPE.tracers:
             settle()
         if TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth() or not is_recording():
@@ -62,13 +70,12 @@ class Program:
         usual = self._usual.get((argnums, has_aux)) if not kwargs and not (many and type(argnums) is list) else None
         if usual is not None and usual.holds(args):
             trace = usual.paths.first
-            if trace is not None and not trace.busy:
-                trace.busy = True
+            if trace is not None and (trace.has_value or finish is not None) and trace.lock.acquire(False):
                 try:
                     if _runs(trace, args):
-                        return self._checked(trace, args, kwargs, _as_asked(trace.made, many), finish)
+                        return self._checked(trace, args, kwargs, argnums, many, finish)
                 finally:
-                    trace.busy = False
+                    trace.lock.release()
         asked = argnums
         if argnums is not None:
             argnums = check_argnums(argnums, len(args), "grad")
@@ -84,39 +91,40 @@ class Program:
             return None
         trace, before = paths.first, None
         while trace is not None:
-            if trace.busy:
+            if not (trace.has_value or finish is not None) or not trace.lock.acquire(False):
                 return None
-            trace.busy = True
             try:
                 try:
                     failed = trace.run(values)
                 except Exception:  # such as that of a singular matrix, which the function itself raises with its own words
                     return None
                 if failed is None:
-                    return self._checked(trace, args, kwargs, _as_asked(trace.made, many), finish)
+                    return self._checked(trace, args, kwargs, argnums, many, finish)
             finally:
-                trace.busy = False
+                trace.lock.release()
             before, trace = (trace, failed), trace.following.get(failed)
         return self._record(paths, before, args, kwargs, key, many, arrays, finish)
 
-    def _checked(self, trace: Trace, args: Any, kwargs: Any, made: Call, finish: Finish) -> tuple[bool, Any]:
+    def _checked(self, trace: Trace, args: Any, kwargs: Any, argnums: Any, many: bool, finish: Finish | None) -> tuple[bool, Any]:
         self._calls += 1
         if self.check and self._calls % self.check == 0:
-            found, expected = plain_tree(trace.made.output), self.function(*args, **kwargs)
-            if not are_alike(found, expected):
+            found = plain_tree(trace.made.output)
+            expected = self.function(*args, **kwargs) if trace.has_value else self._under_driver(args, kwargs, argnums)
+            if not are_alike(found, plain_tree(expected)):
                 raise ProgramError(
                     f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs do "
                     "not see. Pass that as an argument."
                 )
-        return True, finish(made)
+        return True, trace.value() if finish is None else finish(_as_asked(trace.made, many))
 
     def _keeps_changing(self, key: tuple[Any, ...]) -> bool:
         """Whether what the function sees besides its arguments was another one too often; it is said once."""
         argnums, (parts, _, dtype, has_aux) = key
         same = (argnums, parts, dtype, has_aux)
-        self._seen[same] = count = self._seen.get(same, 0) + 1
-        if len(self._seen) > MOST_KEYS * self.max_traces:
+        count = self._seen.get(same, 0) + 1
+        if count == 1 and len(self._seen) >= MOST_KEYS * self.max_traces:
             return True  # arguments of so many kinds, such as an integer that counts the calls
+        self._seen[same] = count
         if count == self.max_traces + 1:
             warnings.warn(
                 f"{self._name()} sees something besides its arguments that was another {count} times (an array in its closure, "
@@ -167,26 +175,28 @@ class Program:
                     argnums = next(((k,) for k, value in enumerate(args) if is_differentiable(value)), None)
                     if argnums is None:
                         return None, [], [], []
-            self._argnums.setdefault(rest, argnums)
+            hash(argnums)
         except TypeError:  # something that has no hash
             return None, [], [], []
         return (argnums, rest), values, objects, arrays
 
     def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
         """The paths of a key; None if there were too many keys."""
-        known = self._paths.setdefault(key, [])
-        for paths in known:
+        for paths in self._paths.get(key, ()):
             if paths.sees(arrays):
                 return paths
         if self._keeps_changing(key):
             return None
-        known.insert(0, Paths(objects, arrays))
-        return known[0]
+        argnums, rest = key
+        self._argnums.setdefault(rest, argnums)
+        found = Paths(objects, arrays)
+        self._paths.setdefault(key, []).insert(0, found)
+        return found
 
     # Recording.
 
     def _record(
-        self, paths: Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish
+        self, paths: Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish | None
     ) -> tuple[bool, Any] | None:
         if paths.count >= self.max_traces:
             if not paths.warned and before is not None:
@@ -218,41 +228,59 @@ class Program:
                     f"{self._name()} writes into the array {name}, which is not its own: a program would not do that again. "
                     "Write into a copy of it."
                 )
-        outputs = outputs_of(recorder, made)
         paths.count += 1
-        if not recorder.refused and not self._gives(made, args, kwargs):
-            recorder.refused = "with the arguments themselves it gives another value than with arrays in their places"
-        if recorder.refused:
+        results = None if recorder.refused else self._results(recorder, made, args, kwargs, key)
+        if recorder.refused or results is None:
             paths.refused = recorder.refused
             return None
         try:
-            trace = Trace(recorder, inputs, made, outputs)
+            trace = Trace(recorder, inputs, made, results)
         except (ValueError, AttributeError) as error:  # memory that is not as it was taken to be
             paths.refused = f"its steps cannot be written down: {error}"
             return None
         made.kept = True
-        if before is not None:
-            before[0].following[before[1]] = trace
-        else:
-            paths.first = trace
-        return False, finish(_as_asked(made, many))
+        with trace.lock:  # another thread may find it at once
+            if before is not None:
+                before[0].following[before[1]] = trace
+            else:
+                paths.first = trace
+            if finish is not None:
+                return False, finish(_as_asked(made, many))
+            return (False, trace.value()) if trace.has_value else None
 
-    def _gives(self, made: Call, args: Any, kwargs: Any) -> bool:
-        """Whether the function itself gives what was recorded: it may ask whether an argument is a float."""
-        try:
-            with np.errstate(all="ignore"):
+    def _results(self, recorder: Recorder, made: Call, args: Any, kwargs: Any, key: Any) -> Results | None:
+        """What was returned, if it is what the function itself gives: it may ask whether an argument is a float."""
+        own_types = True
+        with np.errstate(all="ignore"):
+            try:
                 expected = self.function(*args, **kwargs)
-        except Exception:
-            return False
-        return are_alike(plain_tree(made.output), expected)
+            except (TypeError, AttributeError):  # arrays may not have what it asks of those that drivers give it
+                own_types = False
+                expected = self._under_driver(args, kwargs, key[0])
+            except Exception:
+                expected = None
+        if are_alike(plain_tree(made.output), plain_tree(expected)):
+            return Results(recorder, made, expected, own_types)
+        recorder.refuse("with the arguments themselves it gives another value than with arrays in their places")
+        return None
+
+    def _under_driver(self, args: Any, kwargs: Any, argnums: Any) -> Any:
+        """What the function gives where drivers call it."""
+        return plain_tree(call(Callee(self.function), args, kwargs, argnums, False, "program").output)
 
     # As functions are used.
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         """In a class, the program of the method of an object."""
-        return self if owner is None else _Bound(self, owner)
+        return self if owner is None else ProgramOfObject(self, owner)
 
     def __reduce__(self) -> Any:
+        name = str(getattr(self.function, "__qualname__", ""))
+        found: Any = sys.modules.get(getattr(self.function, "__module__", None) or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:  # a decorated function: pickle has no other way to it
+            return name
         return _made_anew, (self.function, self.check, self.max_traces)
 
     # What was recorded.
@@ -278,27 +306,6 @@ class Program:
         refused = [paths.refused for known in self._paths.values() for paths in known if paths.refused]
         lines += [f"called each time: {reason}" for reason in [*refused, *([self._unseen] if self._unseen else [])]]
         return "\n".join(lines)
-
-
-class _Bound:
-    """A program as the method of an object."""
-
-    __slots__ = ("_owner", "_program")
-
-    def __init__(self, program: Program, owner: Any) -> None:
-        self._program, self._owner = program, owner
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._program(self._owner, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._program, name)
-
-    def __replay__(self, args: Any, kwargs: Any, argnums: Any, has_aux: bool, finish: Finish) -> tuple[bool, Any] | None:
-        if argnums is not None:
-            numbers = check_argnums(argnums, len(args), "grad")
-            argnums = [n + 1 for n in numbers] if not isinstance(argnums, (int, np.integer)) else numbers[0] + 1
-        return self._program.__replay__((self._owner, *args), kwargs, argnums, has_aux, finish)
 
 
 def _made_anew(function: Callable[..., Any], check: int, max_traces: int) -> Program:
@@ -341,7 +348,7 @@ def program(function: Callable[..., Any] | None = None, *, check: int = 0, max_t
     ... def f(x, scale):
     ...     return scale * (x * x).sum()
     >>> f(np.array([1.0, 2.0]), 3.0)
-    15.0
+    np.float64(15.0)
     >>> tg.value_and_grad(f)(np.array([1.0, 3.0]), 2.0)
     (20.0, array([ 4., 12.]))
     >>> len(f.traces)
@@ -354,10 +361,6 @@ def program(function: Callable[..., Any] | None = None, *, check: int = 0, max_t
     if isinstance(function, Program):
         return function
     return Program(function, check, max_traces)
-
-
-def _value(made: Call) -> Any:
-    return plain_tree(made.output)
 
 
 def _runs(trace: Trace, values: Any) -> bool:

@@ -1,6 +1,6 @@
-"""Where values come from: which functions of the package hand operands on, make constants of shapes, or look at values.
+"""Where values come from: which code of the package hands operands on, takes elements at given places, or asks for shapes only.
 
-A recording believes what is listed here, and nothing else (`tapegrad.programs.recorder`).
+A recording believes what is listed here and what functions say of themselves (`tapegrad.tensors.tracers`), and nothing else.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ __all__ = [
     "FACTORIES",
     "FACTORY_DATA",
     "HANDING_ON",
-    "LOOKING",
-    "MAKERS",
     "NUMBERS",
     "STATIC_CODE",
     "THREADS",
@@ -47,7 +45,7 @@ STATIC_CODE = frozenset(
 NUMBERS = (bool, int, float, complex, str, bytes)
 
 
-# Files that hand operands on as they are, and functions that make constants of shapes alone.
+# Files that hand operands on as they are.
 _HANDING_ON = """
 tensors/tensor recording/apply_rule ops/elementwise ops/operators numpy_arrays/array numpy_arrays/operators numpy_arrays/promotion
 numpy_arrays/protocols numpy_protocol/protocols numpy_protocol/operands
@@ -57,13 +55,6 @@ FACTORY_DATA = ("data", "fill_value", "value", "size")  # arguments of factories
 FACTORIES = PACKAGE + os.path.join("tensors", "factories.py")
 # Where lists and numbers become arrays, and arrays ones of another dtype.
 CONVERTING = tuple(PACKAGE + os.path.join(*file) for file in (("numpy_protocol", "operands.py"), ("numpy_arrays", "promotion.py")))
-_MAKERS = """
-numpy_protocol.functions:_round numpy_protocol.functions:_take numpy_protocol.functions:_inside
-numpy_protocol.sampled_functions:_trapezoid numpy_protocol.statistics:_cov numpy_protocol.reductions:_average
-numpy_protocol.rearranging:_pad numpy_protocol.rearranging:_taken numpy_protocol.ranges:_linspace
-numpy_protocol.polynomials:_polyder ops.arithmetic:clamp numpy_arrays.operators:matmul
-"""
-MAKERS = frozenset(_MAKERS.split())
 
 
 # Functions that take elements at places which their arguments name.
@@ -72,13 +63,6 @@ append block compress delete diag diagonal extract flip fliplr flipud insert pad
 trace tril triu
 """
 AT_GIVEN_PLACES = frozenset(getattr(np, name) for name in _AT_GIVEN_PLACES.split())
-
-
-# Functions whose results have a shape or places that values decide, without a word to anybody.
-_LOOKING = """
-nanmax nanmin trim_zeros unique unique_all unique_counts unique_inverse unique_values union1d intersect1d setdiff1d setxor1d
-"""
-LOOKING = frozenset(getattr(np, name) for name in _LOOKING.split() if hasattr(np, name))
 
 
 def named(frame: FrameType) -> str:

@@ -11,13 +11,14 @@ from tapegrad.drivers.calling import refuse_written, take_apart
 from tapegrad.drivers.containers import flatten
 from tapegrad.drivers.leaves import Call, tensor_like
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.programs.known_values import FLOAT64
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Value
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, make, meta_of, register_new_leaf
 
-__all__ = ["are_alike", "outputs_of", "recorded_call"]
+__all__ = ["Results", "are_alike", "recorded_call"]
 
 
 def recorded_call(
@@ -84,19 +85,34 @@ def containers_in(value: Any) -> list[Any]:
     return [(id(part), containers_in(part)) for part in value] if isinstance(value, (list, tuple)) else []
 
 
-def outputs_of(recorder: Recorder, made: Call) -> list[tuple[Tensor, Value]]:
-    """Tensors that a call returned, and where their values stand."""
-    found: list[Any] = []
-    flatten(made.output, found, [], "")
-    outputs = []
-    for t in found:
-        if isinstance(t, Tensor):
-            value = recorder.value_of(t)
-            if value is not None:
-                outputs.append((t, value))
-        elif t is not None:
-            recorder.refuse(f"it returns {type(t).__name__}")
-    return outputs
+class Results:
+    """What a call returned.
+
+    Attributes
+    ----------
+    structure : Structure
+    leaves : list of (Tensor, Value, type)
+        Tensors, where their values stand, and of what type the function's own results in their places are.
+    own : bool
+        Whether that is known: a function may take nothing but what drivers give it.
+    """
+
+    __slots__ = ("leaves", "own", "structure")
+
+    def __init__(self, recorder: Recorder, made: Call, expected: Any, own_types: bool) -> None:
+        self.own = own_types
+        found: list[Any] = []
+        own: list[Any] = []
+        flatten(made.output, found, [], "")
+        self.structure = flatten(expected, own, [], "")
+        self.leaves: list[tuple[Tensor, Value, type]] = []
+        for t, result in zip(found, own, strict=True):
+            value = recorder.value_of(t) if isinstance(t, Tensor) else None
+            known = type(result) in (float, np.float64, Tensor) or (type(result) is np.ndarray and result.dtype == FLOAT64)
+            if value is None or not known:
+                recorder.refuse(f"it returns {type(result).__name__}")
+                return
+            self.leaves.append((t, value, type(result)))
 
 
 def are_alike(found: Any, expected: Any) -> bool:

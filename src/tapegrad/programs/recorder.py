@@ -25,8 +25,6 @@ from tapegrad.programs.provenance import (
     FACTORIES,
     FACTORY_DATA,
     HANDING_ON,
-    LOOKING,
-    MAKERS,
     NUMBERS,
     STATIC_CODE,
     THREADS,
@@ -43,7 +41,7 @@ from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor
-from tapegrad.tensors.tracers import Tracer
+from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, Tracer
 from tapegrad.tensors.tracing import followed
 
 __all__ = ["Recorder"]
@@ -89,9 +87,9 @@ class Recorder(KnownValues, Tracer):
 
     def constant(self, t: Any, value: Any) -> None:
         """Note an operand that the user gave; one that the package made refuses the trace, unless it is made of shapes alone."""
-        made_by = self._maker(value)
-        if made_by and made_by not in MAKERS:
-            self.refuse(f"{made_by} makes a constant, perhaps of values")
+        maker = self._maker(value)
+        if maker is not None and maker.f_code not in OF_SHAPES:
+            self.refuse(f"{named(maker)} makes a constant, perhaps of values")
         if type(t._data) is float:
             t._data = t._data * 1.0  # an object of its own
             self.know(t._data, Value(np.array(t._data), constant=True))
@@ -105,7 +103,7 @@ class Recorder(KnownValues, Tracer):
             if any(x is not t for x in tensors_in({name: x for name, x in frame.f_locals.items() if name in FACTORY_DATA})):
                 return  # nobody knows what it is then
             frame = frame.f_back
-        if frame is None or not frame.f_code.co_filename.startswith(PACKAGE) or named(frame) in MAKERS:
+        if frame is None or not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code in OF_SHAPES:
             self.know(t._data, Value(np.asarray(t._data), constant=True))
 
     def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any) -> None:
@@ -181,17 +179,22 @@ class Recorder(KnownValues, Tracer):
             if isinstance(part, Tensor):
                 self.know(part._data, value)
 
-    def _maker(self, value: Any) -> str:
-        """Which function of the package made an operand; empty if it is an argument of the operation that the user asked for."""
-        frame: FrameType | None = sys._getframe(2)
+    def written(self, t: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Note the function that has the last word on a value."""
+        value = self.value_of(t)
+        template = self._template(args), self._template(kwargs)
+        if value is not None and not self.refused:
+            self.note(Computed(function, *template, [((), value)], False))
+
+    def _maker(self, value: Any) -> FrameType | None:
+        """Which code made an operand; None if it is an argument of the operation that the user asked for."""
+        frame: FrameType = sys._getframe(2)
         candidates = [value]
-        while frame is not None and frame.f_code.co_filename.startswith(HANDING_ON):
+        while frame.f_code.co_filename.startswith(HANDING_ON) and frame.f_back is not None:
             if frame.f_code.co_filename.startswith(CONVERTING):
                 candidates += frame.f_locals.values()
             frame = frame.f_back
-        if any(own is given for own in candidates for given in self._given):
-            return ""
-        return "the package" if frame is None else named(frame)
+        return None if any(own is given for own in candidates for given in self._given) else frame
 
     def _fix(self, values: Any) -> None:
         """Values of arguments that went into an operation in another way than as its operands must be the same again."""
@@ -231,6 +234,8 @@ class Recorder(KnownValues, Tracer):
         elif event == "call":
             if frame.f_code.co_filename.endswith(THREADS):
                 self.refuse("it starts threads")
+            elif frame.f_code in LOOKING:
+                self.refuse(f"{named(frame)} looks at values")
             if self._entry is None and frame.f_code.co_filename.startswith(PACKAGE):
                 around = frame.f_back
                 if around is not None and not around.f_code.co_filename.startswith(PACKAGE):
@@ -238,8 +243,6 @@ class Recorder(KnownValues, Tracer):
                     self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
                     asked = frame.f_locals.get("function")
                     asked = asked if callable(asked) else None
-                    if asked is not None and asked in LOOKING:
-                        self.refuse(f"{asked.__name__} looks at values")
                     self.places_are_given = frame.f_code.co_name == "getitem" or asked in AT_GIVEN_PLACES
         elif event == "return" and frame is self._entry:
             self._entry = None

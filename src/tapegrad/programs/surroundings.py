@@ -8,16 +8,20 @@ look into, such as iterators, refuses the program.
 
 from __future__ import annotations
 
+import collections
 import datetime
 import decimal
 import enum
 import fractions
 import functools
+import logging
 import os
+import pathlib
 import re
 import site
 import sys
 import sysconfig
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -33,8 +37,11 @@ DEPTH = 3
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 # Objects that cannot change.
 FIXED = (
-    np.ufunc, np.dtype, range, slice, type(Ellipsis), type(NotImplemented), re.Pattern, decimal.Decimal, fractions.Fraction,
-    datetime.date, datetime.time, datetime.timedelta, enum.Enum, np.generic, types.CodeType,
+    np.ufunc, np.dtype, range, slice, type(Ellipsis), type(NotImplemented), type(np.sum), re.Pattern,
+    decimal.Decimal, fractions.Fraction,
+    datetime.date, datetime.time, datetime.timedelta, enum.Enum, np.generic, types.CodeType, types.GenericAlias, pathlib.PurePath,
+    # and those that only act on others
+    logging.Logger, type(threading.Lock()), type(threading.RLock()),
 )  # fmt: skip
 Arrays = list[tuple[str, np.ndarray[Any, Any]]]
 _INSTALLED = tuple(
@@ -52,8 +59,18 @@ _INSTALLED = tuple(
 _MISSING = object()
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
 SMALL = 4096  # bytes up to which a copy costs less than two views
-HEAP_TYPE = 1 << 9  # flag of classes that are written in Python
-HOLDING = (object, dict, list, tuple, set, frozenset)  # those in C that can be looked into
+HEAP_TYPE = 1 << 9  # flag of classes that are made while a program runs
+SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+MAPPINGS = (dict, types.MappingProxyType)
+HOLDING = (
+    object,
+    *SEQUENCES,
+    *MAPPINGS,
+    collections.defaultdict,
+    collections.OrderedDict,
+    types.SimpleNamespace,
+)  # all of them in C
+WORD = tuple.__itemsize__
 
 
 class Unseen(Exception):  # noqa: N818 - it never reaches a user
@@ -243,6 +260,8 @@ class Surroundings:
             yield "__func__", value.__func__
         elif isinstance(value, property):
             yield "fget", value.fget
+        elif isinstance(value, functools.cached_property):
+            yield "func", value.func
         elif isinstance(value, type):
             if not is_installed_module(value.__module__):
                 yield from (
@@ -254,19 +273,14 @@ class Surroundings:
 
     def _held(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
         """What a container or an instance holds."""
-        if isinstance(value, dict):
+        if isinstance(value, MAPPINGS):
             for name, part in list(value.items()):
                 yield f"[{name!r}]", name
                 yield f"[{name!r}]", part
-        elif isinstance(value, (list, tuple, set, frozenset)):
+        elif isinstance(value, SEQUENCES):
             yield from ((f"[{k}]", part) for k, part in enumerate(value))
-        elif is_installed_module(type(value).__module__):
+        if not all(base in HOLDING or _is_of_words(base) for base in type(value).__mro__) or type(value) is object:
             raise Unseen(f"{path or 'it'} is {type(value).__name__}, which programs cannot look into")
-        if is_installed_module(type(value).__module__):
-            return
-        for base in type(value).__mro__:
-            if not base.__flags__ & HEAP_TYPE and base not in HOLDING:
-                raise Unseen(f"{path or 'it'} is {type(value).__name__}, which holds what programs cannot look into")
         yield "class", type(value)
         yield from list(getattr(value, "__dict__", {}).items())
         for kind in type(value).__mro__:
@@ -303,9 +317,27 @@ class Surroundings:
         yield from function.__dict__.items()
 
 
-_OF_PYTHON = frozenset(["__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__slots__", "__firstlineno__"])
+# What Python, its dataclasses, abstract classes and generic ones write into classes.
+_MADE_BY_PYTHON = """
+__dict__ __weakref__ __doc__ __module__ __annotations__ __annotate__ __annotate_func__ __annotations_cache__ __slots__
+__firstlineno__ __static_attributes__ __dataclass_params__ __dataclass_fields__ __match_args__ __abstractmethods__ _abc_impl
+__orig_bases__ __parameters__ __type_params__ __protocol_attrs__ __non_callable_proto_members__
+"""
+_OF_PYTHON = frozenset(_MADE_BY_PYTHON.split())
+_TUPLE_GETTER = type(vars(collections.namedtuple("_Pair", "first"))["first"])
 
 
 def _is_of_python(name: str, part: Any) -> bool:
     """Whether an attribute of a class is one that Python made."""
-    return name in _OF_PYTHON or isinstance(part, (types.MemberDescriptorType, types.GetSetDescriptorType))
+    return name in _OF_PYTHON or isinstance(part, (types.MemberDescriptorType, types.GetSetDescriptorType, _TUPLE_GETTER))
+
+
+def _is_of_words(kind: type) -> bool:
+    """Whether instances hold attributes only: classes made by C code have memory of their own beside them."""
+    base = kind.__base__
+    if not kind.__flags__ & HEAP_TYPE or base is None:
+        return False
+    slots = sum(type(part) is types.MemberDescriptorType for part in vars(kind).values())
+    dicts = (kind.__dictoffset__ > 0) - (base.__dictoffset__ > 0)
+    references = (kind.__weakrefoffset__ > 0) - (base.__weakrefoffset__ > 0)
+    return kind.__basicsize__ == base.__basicsize__ + WORD * (slots + dicts + references)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.drivers.containers import restore
 from tapegrad.drivers.leaves import Call
 from tapegrad.engine.layout import MOVES
 from tapegrad.programs.instructions import Instructions
+from tapegrad.programs.recorded_calls import Results
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Guard, Value
+from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor, wrap
 
 __all__ = ["Trace"]
 
@@ -28,25 +32,31 @@ class Trace:
         Where the values of the arguments' leaves go, in their order.
     made : Call
         What the driver knows of the recorded call: leaves and output stay the same tensors in all runs.
-    busy : bool
-        Whether a run is under way, of another thread or of a function that calls itself.
+    has_value : bool
+        Whether `value` is what the function itself returns.
+    lock : threading.Lock
+        Held by whoever runs the path and reads what it gave: another thread, or a function that calls itself, does not wait for it.
     """
 
     __slots__ = (
-        "_columns", "_floats", "_instructions", "_moves", "_numbers", "_slots",
-        "busy", "following", "inputs", "made", "recorder", "steps",
+        "_columns", "_floats", "_instructions", "_moves", "_numbers", "_results", "_slots", "_structure",
+        "following", "has_value", "inputs", "lock", "made", "recorder", "steps",
     )  # fmt: skip
 
-    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, outputs: list[tuple[Tensor, Value]]) -> None:
+    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results) -> None:
         self.recorder, self.inputs, self.made = recorder, inputs, made
         self.steps = recorder.steps
-        self.busy = False
+        self.lock = Lock()
         self.following: dict[tuple[int, Any], Trace] = {}  # by the guard that failed and what it observed
         self._numbers = np.zeros(len(recorder.values))
         for k, value in enumerate(recorder.values):
             value.array = self._numbers[k : k + 1].reshape(())
         self._instructions = Instructions(self.steps)
-        self._floats = [(t, value) for t, value in outputs if type(t._data) is float]
+        self._structure, self._results = results.structure, results.leaves
+        self.has_value = results.own
+        for t, value, _ in self._results:
+            value.array[...] = t._data
+        self._floats = [(t, value) for t, value, _ in results.leaves if type(t._data) is float]
         numbers = sorted(dict(recorder.handles).items())
         self._columns = np.array([number for number, _ in numbers], np.intp), [t for _, t in numbers]
         self._slots, self._moves = np.zeros(0, np.intp), -1
@@ -70,13 +80,18 @@ class Trace:
         """Let the rows of numbers, and the tensors that hold one, have their present values."""
         numbers, tensors = self._columns
         if len(tensors):
-            moves = int(TAPE.header[MOVES])
-            if moves != self._moves:
-                self._slots = np.array([TAPE.slot(t._row) for t in tensors], np.intp)
-                self._moves = moves
-            TAPE.columns["value"][self._slots] = self._numbers[numbers]
+            with changing:  # no other thread moves rows or columns meanwhile
+                moves = int(TAPE.header[MOVES])
+                if moves != self._moves:
+                    self._slots = np.array([TAPE.slot(t._row) for t in tensors], np.intp)
+                    self._moves = moves
+                TAPE.columns["value"][self._slots] = self._numbers[numbers]
         for t, value in self._floats:
             t._data = float(value.array)
+
+    def value(self) -> Any:
+        """What the function itself returns, in types of its own, after a run."""
+        return restore(self._structure, (_plain(value, kind) for _, value, kind in self._results))
 
     def described(self) -> dict[str, Any]:
         """Plain data about the path."""
@@ -85,3 +100,11 @@ class Trace:
             "steps": [f"{step.describe()}  # {step.line}" for step in self.steps],
             "guards": [step.line for step in self.steps if isinstance(step, Guard)],
         }
+
+
+def _plain(value: Value, kind: type) -> Any:
+    """A value of one of the types that functions return."""
+    array = value.array
+    if kind is Tensor:
+        return wrap(array.copy("K") if array.ndim or array.dtype != np.float64 else array.item())
+    return array.copy("K") if kind is np.ndarray else array.item() if kind is float else array[()]

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import CodeType
 from typing import Any, TypeVar
 
-__all__ = ["Tracer", "computed", "current_tracer", "left", "of_thread"]
+__all__ = [
+    "LOOKING",
+    "OF_SHAPES",
+    "Tracer",
+    "computed",
+    "current_tracer",
+    "left",
+    "looks_at_values",
+    "makes_constants_of_shapes",
+    "of_thread",
+]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+OF_SHAPES: set[CodeType] = set()
+LOOKING: set[CodeType] = set()
+
+
+def makes_constants_of_shapes(function: F) -> F:
+    """Say of a function that constants which it makes for its operations depend on shapes and settings, never on values."""
+    OF_SHAPES.add(function.__code__)
+    return function
+
+
+def looks_at_values(function: F) -> F:
+    """Say of a function that it decides by values, which no operation and no call of `left` tells."""
+    LOOKING.add(function.__code__)
+    return function
 
 
 class Tracer:
@@ -34,6 +60,10 @@ class Tracer:
 
     def computed(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """NumPy's function gave a result without a derivative for the values of its arguments."""
+        raise NotImplementedError
+
+    def written(self, t: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The value of a new tensor was replaced by that of a function, of which it differs in its last digits."""
         raise NotImplementedError
 
     def left(self, t: Any, as_truth: bool) -> None:

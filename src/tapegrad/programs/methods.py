@@ -1,0 +1,35 @@
+"""Programs of methods: the object is their first argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.leaves import check_argnums
+
+__all__ = ["ProgramOfObject"]
+
+
+class ProgramOfObject:
+    """A program as the method of an object."""
+
+    __slots__ = ("_owner", "_program")
+
+    def __init__(self, program: Any, owner: Any) -> None:
+        self._program, self._owner = program, owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Its value for that object."""
+        return self._program(self._owner, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._program, name)
+
+    def __replay__(
+        self, args: Any, kwargs: Any, argnums: Any = None, has_aux: bool = False, finish: Any = None
+    ) -> tuple[bool, Any] | None:
+        if argnums is not None:
+            numbers = check_argnums(argnums, len(args), "grad")
+            argnums = [n + 1 for n in numbers] if not isinstance(argnums, (int, np.integer)) else numbers[0] + 1
+        return self._program.__replay__((self._owner, *args), kwargs, argnums, has_aux, finish)

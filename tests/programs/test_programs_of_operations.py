@@ -1,0 +1,79 @@
+"""Every operation that has a case as a program, at three points: values and gradients are the function's own, or it is called."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from many_cases import each
+from operation_case import Case, as_tuple
+from rule_cases import as_case
+from rule_samples import PUBLIC, columns
+
+import tapegrad as tg
+
+TABLES = [importlib.import_module(path.stem).CASES for path in sorted(Path(__file__).parents[1].glob("cases_*.py"))]
+CASES: list[Case] = [*(as_case(tg, rule, columns(rule)) for rule in PUBLIC), *(case for table in TABLES for case in table)]
+# Those that draw random numbers, and methods that arrays have with other arguments.
+LEFT_OUT = ("dropout", "gumbel", "repeat", "view", "sort-descending")
+CASES = [case for case in CASES if case.order and not any(word in str(case) for word in LEFT_OUT)]
+
+
+def loss_of(case: Case) -> Callable[..., Any]:
+    def loss(*arrays: Any) -> Any:
+        total = 0.0
+        for t in as_tuple(case.call(*map(tg.as_tensor, arrays))):
+            if isinstance(t, tg.Tensor) and t.dtype == np.float64:
+                total = total + np.sum(t * np.cos(np.arange(math.prod(t.shape))).reshape(tuple(t.shape)))
+        return total
+
+    return loss
+
+
+def points(arrays: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:
+    """The case's own, one close by, and one whose floats are in another order."""
+
+    def other(a: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return change(a) if a.dtype == np.float64 else a.copy()
+
+    return [
+        arrays,
+        tuple(other(a, lambda a: a * 0.96875) for a in arrays),
+        tuple(other(a, lambda a: np.ascontiguousarray(a.reshape(-1)[::-1].reshape(a.shape))) for a in arrays),
+    ]
+
+
+def outcome(run: Callable[..., Any], arrays: tuple[np.ndarray, ...]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return run(*arrays)
+    except (ValueError, RuntimeError) as error:
+        return type(error)
+
+
+@each("case", CASES, ids=str)
+def test_operations_are_the_functions_own(case: Case) -> None:
+    loss = loss_of(case)
+    argnums = [k for k, a in enumerate(case.arrays) if a.dtype == np.float64]
+    own, run = tg.value_and_grad(loss, argnums), tg.value_and_grad(tg.program(loss), argnums)
+    for arrays in points(case.arrays):
+        expected, found = outcome(own, arrays), outcome(run, arrays)
+        if isinstance(expected, type) or isinstance(found, type):
+            assert expected is found
+            continue
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-14, atol=1e-14)
+        for g, e in zip(found[1], expected[1], strict=True):
+            np.testing.assert_allclose(g, e, rtol=1e-13, atol=1e-14 * max(1.0, np.abs(e).max(initial=0.0)))
+
+
+def test_more_than_half_of_the_operations_are_run_again() -> None:
+    again = 0
+    for case in CASES:
+        p = tg.program(loss_of(case))
+        outcome(tg.grad(p, [k for k, a in enumerate(case.arrays) if a.dtype == np.float64]), case.arrays)
+        again += bool(p.traces)
+    assert again > 0.5 * len(CASES)
