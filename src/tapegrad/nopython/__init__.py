@@ -8,13 +8,20 @@ from tapegrad.deferred import places as _places
 
 if _TYPE_CHECKING:
     from tapegrad.nopython.compiled_operation import njit_op
+    from tapegrad.nopython.registered_derivatives import register_derivative
     from tapegrad.nopython.tape.held_memory import free_tape_memory, tape_memory
 
-__all__ = ["free_tape_memory", "njit_op", "tape_memory"]
+__all__ = ["free_tape_memory", "njit_op", "register_derivative", "tape_memory"]
 
 _names = _NamesOnDemand(
     globals(),
-    _places({"nopython.tape.held_memory": "free_tape_memory tape_memory", "nopython.compiled_operation": "njit_op"}),
+    _places(
+        {
+            "nopython.tape.held_memory": "free_tape_memory tape_memory",
+            "nopython.compiled_operation": "njit_op",
+            "nopython.registered_derivatives": "register_derivative",
+        }
+    ),
 )
 
 

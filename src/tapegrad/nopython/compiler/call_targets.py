@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import literal_unroll, literally, prange
 from numba.core import ir
+from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher, LiftedCode
 from numba.core.errors import TypingError
 from numba.core.ir_utils import get_definition, guard
@@ -21,6 +22,7 @@ from tapegrad.nopython.formulas.rule_names import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
 from tapegrad.nopython.functions.number_attributes import seen, shown
 from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS
+from tapegrad.nopython.functions.registered_calls import compiled_callback, unregistered_call
 from tapegrad.nopython.functions.representation import (
     FORGETFUL,
     MEMORY,
@@ -36,6 +38,7 @@ from tapegrad.nopython.functions.representation import (
 from tapegrad.nopython.functions.tuples import alike, as_variable
 from tapegrad.nopython.functions.typed_containers import CONTAINERS, EMPTY
 from tapegrad.nopython.twins.recording_twin import twin
+from tapegrad.nopython.twins.registrations import is_pointer, registration_of
 
 __all__ = ["TAPE", "Retargeting", "static_value", "uses"]
 
@@ -142,8 +145,15 @@ class Retargeting:
             value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
         if function is isinstance:
             value.args = [self.converted(value.args[0], value.loc, seen), *value.args[1:]]
+        registered = registration_of(function)
         if isinstance(function, Dispatcher):
             self.replace(statement, function, tape=True)
+        elif registered is not None:
+            self.replace(statement, registered.call, tape=True)
+        elif isinstance(function, CFunc):
+            self.replace(statement, compiled_callback(function), tape=True)
+        elif is_pointer(function):
+            self.replace(statement, unregistered_call(function), tape=True)
         elif _in(function, ALLOCATORS):
             self.replace(statement, ALLOCATORS[function], tape=False)
         elif _in(function, CONTAINERS):

@@ -28,6 +28,7 @@ from numba.core.registry import cpu_target
 from tapegrad.frames import PACKAGE
 from tapegrad.nopython.twins.compiled_versions import constants_of
 from tapegrad.nopython.twins.constants import constants_now, is_distributed, names_of, same
+from tapegrad.nopython.twins.registrations import registration_of
 
 __all__ = ["Fingerprint", "UnknownError", "fingerprint", "is_versioned", "own_sources", "type_text"]
 
@@ -149,6 +150,10 @@ class _Walk:
         self.compound(x, attributes)
 
     def compound(self, x: Any, attributes: frozenset[str]) -> None:
+        registered = registration_of(x)
+        if registered is not None:
+            self.add("registered")
+            self.value(registered.partials)
         if isinstance(x, (tuple, frozenset)):
             self.items(x, attributes)
         elif isinstance(x, np.ndarray):

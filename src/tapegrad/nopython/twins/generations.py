@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,7 +24,7 @@ from tapegrad.nopython.twins.constants import (
     same,
 )
 
-__all__ = ["COMPILATIONS", "COMPILING", "Freeze", "FreezeInlined", "Node", "reached", "watch"]
+__all__ = ["COMPILATIONS", "COMPILING", "NODES", "Freeze", "FreezeInlined", "Node", "outdate", "reached", "watch"]
 
 
 class Compilations(event.Listener):  # type: ignore[misc]
@@ -96,6 +97,14 @@ class Node:
 
 
 COMPILING: list[Node] = []  # the innermost last; only one thread compiles at a time
+NODES: weakref.WeakSet[Node] = weakref.WeakSet()  # of all recordings
+
+
+def outdate() -> None:
+    """Make all recordings anew where they are asked for again."""
+    for node in list(NODES):
+        node.constants = None
+    COMPILATIONS.count += 1
 
 
 def _set(func_ir: Any, code: Any, constants: Constants) -> None:

@@ -13,7 +13,8 @@ from numba.core.errors import TypingError
 
 from tapegrad.nopython.numba_interface.error_reports import Failures
 from tapegrad.nopython.twins.compiled_versions import plain_type
-from tapegrad.nopython.twins.generations import COMPILING, Node
+from tapegrad.nopython.twins.generations import COMPILING, NODES, Node
+from tapegrad.nopython.twins.registrations import registration_of
 from tapegrad.nopython.types.variable import has_variables, primal_type, variable
 
 __all__ = ["PIPELINES", "forget", "twin"]
@@ -38,6 +39,7 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
     def _node(self, args: Any) -> Node:
         if args not in self.nodes:
             self.nodes[args] = Node(self.primal, tuple(map(plain_type, args[1:])))
+            NODES.add(self.nodes[args])
         found: Node = self.nodes[args]
         return found
 
@@ -127,12 +129,13 @@ def twin(dispatcher: Any, level: int = 0) -> Any:
     made = table.get(level)
     if made is None:
         options = {name: dispatcher.targetoptions[name] for name in KEPT if name in dispatcher.targetoptions}
+        registered = registration_of(dispatcher)
         function = numba.njit(
             pipeline_class=PIPELINES[level],
-            locals=_locals(dispatcher.py_func, dispatcher.locals),
+            locals=_locals(dispatcher.py_func, dispatcher.locals) if registered is None else {},
             **options,
         )
-        made = function(dispatcher.py_func)
+        made = function(dispatcher.py_func if registered is None else registered.stand_in)
         plain = made._compiler.pysig
         tape = inspect.Parameter("tapegrad_tape", inspect.Parameter.POSITIONAL_ONLY)
         made._compiler.__class__ = RecordingFunctionCompiler

@@ -11,7 +11,7 @@ from typing import Any
 from numba.core import types
 from numba.core.extending import intrinsic, models, register_model
 
-__all__ = ["CurvedTape", "DirectedTape", "as_curved", "as_directed"]
+__all__ = ["CurvedTape", "DirectedTape", "StraightTape", "as_curved", "as_directed", "straight"]
 
 
 class CurvedTape(types.Type):
@@ -25,8 +25,13 @@ class DirectedTape(CurvedTape):
     """The same for second derivatives along one direction, which is known before."""
 
 
+class StraightTape(DirectedTape):
+    """The same for rows whose second derivatives nobody asks for, as they are those of partials."""
+
+
 @register_model(CurvedTape)
 @register_model(DirectedTape)
+@register_model(StraightTape)
 class CurvedTapeModel(models.PrimitiveModel):
     """An address, as for the other kind."""
 
@@ -48,3 +53,13 @@ def _seen_as(kind: CurvedTape) -> Any:
 
 
 as_curved, as_directed = _seen_as(CurvedTape()), _seen_as(DirectedTape())
+
+
+@intrinsic
+def straight(typingctx: Any, tape: Any) -> Any:
+    """The tape, for rows whose second derivatives nobody asks for."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return args[0]
+
+    return (StraightTape() if isinstance(tape, DirectedTape) else types.int64)(tape), write

@@ -1,0 +1,243 @@
+"""Calls of functions whose derivative a user has said: one row, with a pair for each number that they depend on.
+
+Second partials come from recording the partials. They are taken at arguments that move half as far as the real ones do: what a
+function changes by is, up to the third order, its slope half way times the step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+
+from tapegrad.nopython.numba_interface.linking import overload
+from tapegrad.nopython.tape.row_writing import end_row, primal, primals, put, put_second, row, start_row, with_row
+from tapegrad.nopython.twins.recording_twin import twin
+from tapegrad.nopython.types.curved_tape import CurvedTape, StraightTape, straight
+from tapegrad.nopython.types.variable import REAL, Variable, has_variables, variable
+
+__all__ = ["compiled_callback", "name_of", "recorded_call", "unregistered_call"]
+
+
+def half_way(tape, x):
+    """The same number or array, which moves half as far."""
+    raise NotImplementedError
+
+
+@overload(half_way)
+def _half_way(tape, x):
+    def number(tape, x):
+        start = start_row(tape, 1, 0)
+        end = start
+        if row(x) != 0:
+            put(tape, start, row(x), 0.5)
+            end += 1
+        return with_row(primal(x), end_row(tape, start, end))
+
+    def array(tape, x):
+        out = np.empty(x.shape, variable)
+        fill_half_way(tape, out, x)
+        return out
+
+    if not has_variables(x):
+        return lambda tape, x: x
+    return number if isinstance(x, Variable) else array
+
+
+def fill_half_way(tape, out, x):
+    """The same in an array."""
+    raise NotImplementedError
+
+
+@overload(fill_half_way)
+def _fill_half_way(tape, out, x):
+    def numbers(tape, out, x):
+        for k in range(len(x)):
+            out[k] = half_way(tape, x[k])
+
+    def arrays(tape, out, x):
+        for k in range(len(x)):
+            fill_half_way(tape, out[k], x[k])
+
+    return numbers if x.ndim == 1 else arrays
+
+
+def size(x):
+    """How many numbers there are in a number or an array."""
+    raise NotImplementedError
+
+
+@overload(size)
+def _size(x):
+    return (lambda x: x.size) if isinstance(x, types.Array) else (lambda x: 1)
+
+
+def pairs(tape, end, x, slope):
+    """Pairs of an argument and its partial; where they end."""
+    raise NotImplementedError
+
+
+@overload(pairs)
+def _pairs(tape, end, x, slope):
+    def number(tape, end, x, slope):
+        if row(x) != 0:
+            put(tape, end, row(x), primal(slope))
+            end += 1
+        return end
+
+    def array(tape, end, x, slope):
+        if x.shape != slope.shape:
+            raise ValueError("a partial by an array, in tg.register_derivative, must return an array of its shape")
+        for k in range(len(x)):
+            end = pairs(tape, end, x[k], slope[k])
+        return end
+
+    return _of_kind(x, slope, number, array)
+
+
+def second_pairs(tape, end, x, slope):
+    """Second partials of an argument; where the row ends."""
+    raise NotImplementedError
+
+
+@overload(second_pairs)
+def _second_pairs(tape, end, x, slope):
+    def number(tape, end, x, slope):
+        if row(x) != 0 and row(slope) != 0:
+            end = put_second(tape, end, row(x), row(slope), 1.0)
+        return end
+
+    def array(tape, end, x, slope):
+        for k in range(len(x)):
+            end = second_pairs(tape, end, x[k], slope[k])
+        return end
+
+    if not has_variables(slope):
+        return lambda tape, end, x, slope: end
+    return _of_kind(x, slope, number, array)
+
+
+def _of_kind(x: Any, slope: Any, number: Any, array: Any) -> Any:
+    if isinstance(x, Variable) and isinstance(slope, (Variable, *REAL)):
+        return number
+    if isinstance(x, types.Array) and isinstance(slope, types.Array) and x.ndim == slope.ndim:
+        return array
+    raise TypingError(
+        "[tapegrad] a partial in tg.register_derivative must return a number for an argument that is one, and an array of its "
+        f"shape for an array; this one returns {slope} for {x}"
+    )
+
+
+def checked(z):
+    """The result, which is a number."""
+    raise NotImplementedError
+
+
+@overload(checked)
+def _checked(z):
+    if isinstance(z, (types.Float, types.Integer)):
+        return lambda z: float(z)
+    raise TypingError(f"[tapegrad] tg.register_derivative is for functions whose result is a number, not {z}")
+
+
+def recorded_call(name: str, function: Any, partials: Sequence[Any], names: Sequence[str]) -> Callable[..., Any]:
+    """A function of the tape and the arguments that calls `function` and records one row.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    function : object
+        What compiled code can call.
+    partials : sequence
+        A compiled function of the same arguments for each of them, or None.
+    names : sequence of str
+        Of the arguments.
+    """
+    arguments = ", ".join(names)
+    space: dict[str, Any] = {"__name__": __name__}
+    exec(_text(name, f"def call(tape, {arguments}):\n    raise NotImplementedError"), space)
+    call: Callable[..., Any] = space["call"]
+    space = {"implementation": lambda tape, *kinds: _implementation(name, function, partials, names, tape, kinds)}
+    exec(_text(name, f"def define(tape, {arguments}):\n    return implementation(tape, {arguments})"), space)
+    overload(call)(space["define"])
+    return call
+
+
+USED = checked, end_row, half_way, pairs, primals, second_pairs, size, start_row, straight, with_row
+
+
+@functools.cache
+def _refusing(address: int) -> Callable[..., Any]:
+    function, count = _pointers[address]
+    return recorded_call(f"{name_of(function)} of C", function, (None,) * count, [f"x{k}" for k in range(count)])
+
+
+_pointers: dict[int, tuple[Any, int]] = {}
+
+
+def unregistered_call(function: Any) -> Callable[..., Any]:
+    """What is called in the place of a C function without a derivative: it takes constants."""
+    address = ctypes.cast(function, ctypes.c_void_p).value or 0
+    _pointers[address] = function, len(function.argtypes or ())
+    return _refusing(address)
+
+
+def name_of(function: Any) -> str:
+    """A function's name for messages."""
+    named = getattr(function, "_pyfunc", function)  # of what `numba.cfunc` made
+    return str(getattr(named, "__name__", "the function at an address"))
+
+
+@functools.cache
+def compiled_callback(function: Any) -> Any:
+    """The text of what `numba.cfunc` made, compiled as a function that can be recorded."""
+    return numba.njit(function._sig)(function._pyfunc)
+
+
+def _text(name: str, text: str) -> Any:
+    return compile(text, f"<tapegrad registered {name}>", "exec")
+
+
+def _implementation(name: str, function: Any, partials: Any, names: Sequence[str], tape: Any, kinds: Any) -> Any:
+    tracked = [k for k, kind in enumerate(kinds) if has_variables(kind)]
+    for k in tracked:
+        kind = types.unliteral(kinds[k])
+        if not isinstance(kind, (Variable, types.Array)):
+            raise TypingError(
+                f"[tapegrad] {name}, whose derivative is registered, takes numbers and arrays of variables, not {kind}"
+            )
+        if partials[k] is None:
+            raise TypingError(
+                f"[tapegrad] {name} is called with a variable as its argument {names[k]}, of which no derivative is known; "
+                "say what it is by tg.register_derivative"
+            )
+    arguments = ", ".join(names)
+    plain = ", ".join(f"primals({x})" if k in tracked else x for k, x in enumerate(names))
+    space: dict[str, Any] = {"__name__": __name__, "function": function}
+    lines = [f"def impl(tape, {arguments}):"]
+    if not tracked:
+        lines.append(f"    return function({arguments})")
+    else:
+        space |= {f"partial{k}": twin(partials[k]) for k in tracked}
+        space |= {made.__name__: made for made in USED}
+        curved = isinstance(tape, CurvedTape) and not isinstance(tape, StraightTape)
+        if curved:
+            lines += [f"    middle{k} = half_way(tape, {names[k]})" for k in tracked]
+        given = ", ".join(f"middle{k}" if k in tracked else x for k, x in enumerate(names)) if curved else plain
+        count = " + ".join(f"size({names[k]})" for k in tracked)
+        lines.append(f"    z = checked(function({plain}))")
+        lines += [f"    slope{k} = partial{k}(straight(tape), {given})" for k in tracked]
+        lines += [f"    start = start_row(tape, {count}, {count if curved else 0})", "    end = start"]
+        lines += [f"    end = pairs(tape, end, {names[k]}, slope{k})" for k in tracked]
+        if curved:
+            lines += [f"    end = second_pairs(tape, end, {names[k]}, slope{k})" for k in tracked]
+        lines.append("    return with_row(z, end_row(tape, start, end))")
+    exec(_text(name, "\n".join(lines)), space)
+    return space["impl"]
