@@ -352,15 +352,8 @@ def test_what_was_refused_does_not_keep_the_caller_alive() -> None:
 A = np.array([[2.0, 1.0], [1.0, 3.0]])
 
 WITHOUT_DERIVATIVE = [
-    ("np.linalg.eig", "np.linalg.eig(a)[0].sum()", "tg.linalg.eigh"),
-    ("np.linalg.eigvals", "np.linalg.eigvals(a).sum()", "tg.linalg.eigvalsh"),
-    ("np.linalg.eigh", "np.linalg.eigh(a)[0].sum()", "tg.linalg.eigh"),
-    ("np.linalg.eigvalsh", "np.linalg.eigvalsh(a).sum()", "tg.linalg.eigvalsh"),
-    ("np.linalg.svd", "np.linalg.svd(a)[1].sum()", "tg.linalg.svd"),
-    ("np.linalg.qr", "np.linalg.qr(a)[1].sum()", "np.linalg.cholesky"),
-    ("np.linalg.lstsq", "np.linalg.lstsq(a, a[0])[0].sum()", "np.linalg.solve"),
-    ("np.linalg.pinv", "np.linalg.pinv(a).sum()", "np.linalg.inv"),
-    ("np.linalg.cond", "np.linalg.cond(a)", "np.linalg.norm"),
+    ("np.linalg.eig", "np.linalg.eig(a)[0].sum()", "write np.linalg.eigh"),
+    ("np.linalg.eigvals", "np.linalg.eigvals(a).sum()", "write np.linalg.eigvalsh"),
     ("np.roots", "np.roots(a[0]).sum()", "Newton"),
 ]
 

@@ -15,7 +15,7 @@ from tapegrad.linalg.substitution import substitute
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["QR", "cholesky", "cholesky_inverse", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr"]
+__all__ = ["QR", "cholesky", "cholesky_inverse", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr", "qr_cotangent"]
 
 
 class QR(NamedTuple):
@@ -278,11 +278,16 @@ def _qr_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Te
         rest_bar = on.matmul(Q, g)
         Q_bar = Q_bar + on.matmul(on.matmul(Q, rest), on.mT(g))
         R, R_bar = on.getitem(R, first), on.getitem(R_bar, first)
-    inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
-    lower = triangle(inner, upper=False)
-    symmetric = lower + on.mT(triangle(inner, upper=False, strict=True))
-    square_bar = triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
+    square_bar = qr_cotangent(on, Q_bar, R_bar, Q, R)
     return square_bar if rest_bar is None else on.cat([square_bar, rest_bar], -1)
+
+
+def qr_cotangent(on: Any, Q_bar: Tensor, R_bar: Tensor, Q: Tensor, R: Tensor) -> Tensor:
+    """The cotangent of a matrix with no more columns than rows by those of its factors."""
+    inner = on.matmul(R, on.mT(R_bar)) - on.matmul(on.mT(Q_bar), Q)
+    lower = on.triangle(inner, upper=False)
+    symmetric = lower + on.mT(on.triangle(inner, upper=False, strict=True))
+    return on.triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
 
 
 _QR = ManyOutputs("LinalgQrBackward0", _qr_vjp)

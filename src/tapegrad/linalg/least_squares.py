@@ -15,7 +15,7 @@ from tapegrad.ops.shaping import squeeze, unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
-__all__ = ["Lstsq", "lstsq", "matrix_rank", "pinv", "pinverse"]
+__all__ = ["Lstsq", "lstsq", "matrix_rank", "pinv", "pinv_cotangent", "pinverse"]
 
 _maximum: Any = np.maximum.reduce  # the method's wrapper takes twice as long
 
@@ -143,15 +143,18 @@ def _inverted(S: Array, cutoff: Array, Vh: Array, *rest: Array) -> list[Array]:
 
 
 def _pinv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    return (pinv_cotangent(ctx.on, g, ctx.inputs[0], ctx.result),)
+
+
+def pinv_cotangent(on: Any, g: Tensor, A: Tensor | None, P: Tensor | None) -> Tensor:
+    """The cotangent of a matrix by that of its pseudo-inverse `P`."""
     # From the differential of the pseudo-inverse at constant rank (Golub and Pereyra, 1973).
-    on = ctx.on
-    A, P = ctx.inputs[0], ctx.result
     Pt, gt = on.mT(P), on.mT(g)
     total = -on.matmul(on.matmul(Pt, g), Pt)
     towards = on.matmul(on.matmul(gt, P), Pt)
     total = total + towards - on.matmul(A, on.matmul(P, towards))
     backwards = on.matmul(on.matmul(Pt, P), gt)
-    return (total + backwards - on.matmul(on.matmul(backwards, P), A),)
+    return total + backwards - on.matmul(on.matmul(backwards, P), A)
 
 
 _PINV = Structural("LinalgPinvBackward0", ((0, "z"),), _pinv_vjp)

@@ -13,7 +13,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import LinAlgError, ShapeError
 from tapegrad.linalg import lapack
-from tapegrad.linalg.constant_matrices import ones_of_triangle
+from tapegrad.linalg.constant_matrices import identity, ones_of_triangle
 from tapegrad.ops import elementwise
 from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.strided_maps import strided_scatter
@@ -24,7 +24,9 @@ __all__ = [
     "broadcast_batches",
     "decompose",
     "diagonal_matrix",
+    "identity_beside",
     "matrix",
+    "off_diagonal",
     "square",
     "tensor_operand",
     "triangle",
@@ -146,6 +148,16 @@ def triangle(x: Tensor, upper: bool, strict: bool = False) -> Tensor:
     if data.size > SMALL:
         return triu(x, int(strict)) if upper else tril(x, -int(strict))
     return elementwise._mul0(x, wrap(ones_of_triangle(*data.shape[-2:], upper, strict, data.dtype)))
+
+
+def off_diagonal(x: Tensor) -> Tensor:
+    """`x` with zeros on its diagonal, whatever stands there."""
+    return elementwise._mul0(x, wrap(1.0 - identity(x._data.shape[-1], x._data.dtype)))
+
+
+def identity_beside(x: Tensor) -> Tensor:
+    """The identity matrix with as many rows as a vector has elements."""
+    return wrap(identity(x._data.shape[-1], x._data.dtype))
 
 
 def diagonal_matrix(x: Tensor) -> Tensor:

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.linalg.constant_matrices import identity
-from tapegrad.linalg.matrices import Array, decompose, diagonal_matrix, matrix, square
+from tapegrad.linalg.matrices import Array, decompose, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
-from tapegrad.ops import elementwise
 from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, is_recording, wrap
 
-__all__ = ["SVD", "Eigh", "LegacySVD", "eigh", "eigvalsh", "legacy_svd", "svd", "svdvals"]
+__all__ = ["SVD", "Eigh", "LegacySVD", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd", "svd_cotangent", "svdvals"]
 
 
 class Eigh(NamedTuple):
@@ -151,21 +149,20 @@ def _eigenvalues_alone_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]
 
 
 def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
-    on = ctx.on
-    (g_values, g_vectors), (L, V) = cotangents, outputs
-    turned = _off_diagonal(on.matmul(on.mT(V), g_vectors) / _differences(on, L))
+    return eigh_cotangent(ctx.on, *cotangents, *outputs)
+
+
+def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: Tensor) -> Tensor:
+    """The cotangent of a symmetric matrix by those of its eigenvalues `L` and its eigenvectors."""
+    turned = on.off_diagonal(on.matmul(on.mT(V), g_vectors) / _differences(on, L))
     # Not before the division: equal eigenvalues must give nan, not the zero that a difference of equal numbers would.
     symmetric = 0.5 * (turned + on.mT(turned))
-    return on.matmul(on.matmul(V, symmetric + diagonal_matrix(g_values)), on.mT(V))
+    return on.matmul(on.matmul(V, symmetric + on.diagonal_matrix(g_values)), on.mT(V))
 
 
 def _differences(on: Any, L: Tensor) -> Tensor:
     """``L[j] - L[i]`` off the diagonal, ones on it."""
-    return on.unsqueeze(L, -2) - on.unsqueeze(L, -1) + wrap(identity(L._data.shape[-1], L._data.dtype))
-
-
-def _off_diagonal(x: Tensor) -> Tensor:
-    return elementwise._mul0(x, wrap(1.0 - identity(x._data.shape[-1], x._data.dtype)))
+    return on.unsqueeze(L, -2) - on.unsqueeze(L, -1) + on.identity_beside(L)
 
 
 _NOT_CONVERGED = "The algorithm failed to converge because the input matrix contained non-finite values or is ill-conditioned."
@@ -283,14 +280,21 @@ def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> T
     S, U, Vh = outputs
     U, g_left = _columns(on, U, k), _columns(on, g_left, k)
     V, g_right = on.mT(_rows(on, Vh, k)), on.mT(_rows(on, g_right, k))
+    rows, columns = ctx.shapes[0][-2:]
+    return svd_cotangent(on, g_values, g_left, g_right, S, U, V, rows > k, columns > k)
+
+
+def svd_cotangent(
+    on: Any, g_values: Tensor, g_left: Tensor, g_right: Tensor, S: Tensor, U: Tensor, V: Tensor, tall: bool, wide: bool
+) -> Tensor:
+    """The cotangent of a matrix by those of its singular values `S` and vectors, which are the columns of `U` and `V`."""
     left, right = on.matmul(on.mT(U), g_left), on.matmul(on.mT(V), g_right)
     turned = _skew(on, left) * on.unsqueeze(S, -2) + _skew(on, right) * on.unsqueeze(S, -1)
-    inner = _off_diagonal(turned / _differences(on, S * S)) + diagonal_matrix(g_values)
+    inner = on.off_diagonal(turned / _differences(on, S * S)) + on.diagonal_matrix(g_values)
     total = on.matmul(on.matmul(U, inner), on.mT(V))
-    rows, columns = ctx.shapes[0][-2:]
-    if rows > k:
+    if tall:
         total = total + on.matmul((g_left - on.matmul(U, left)) / on.unsqueeze(S, -2), on.mT(V))
-    if columns > k:
+    if wide:
         total = total + on.matmul(U / on.unsqueeze(S, -2), on.mT(g_right - on.matmul(V, right)))
     return total
 

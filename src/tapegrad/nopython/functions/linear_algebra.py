@@ -1,8 +1,6 @@
 """Linear algebra on matrices of variables: recorded by the equations that define it, as loops, or refused by name.
 
-Values are those of Numba's own functions. What a solution depends on stands in the equation that it solves, so there is no
-derivative here: a residual is recorded, whose value is zero, and the known inverse takes it back to the solution. A row is a
-product, with as many pairs as a line of the matrix has elements.
+Values are those of Numba's own functions.
 """
 
 from __future__ import annotations
@@ -12,35 +10,17 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from tapegrad.nopython.functions.decompositions import DECOMPOSITIONS
 from tapegrad.nopython.functions.determinants import det, slogdet
+from tapegrad.nopython.functions.linear_systems import solution
 from tapegrad.nopython.numba_interface.linking import overload, part, register_jitable
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
-from tapegrad.nopython.tape.array_rows import product_rows, residual_rows, with_rows
+from tapegrad.nopython.tape.array_rows import with_rows
 from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.curved_tape import CurvedTape
 from tapegrad.nopython.types.variable import has_variables, variable
 
 __all__ = ["LINEAR_ALGEBRA", "WITHOUT_DERIVATIVE"]
-
-
-def solution(tape, a, b, values, inverse):
-    """The solution of a linear system, which is this one."""
-    raise NotImplementedError
-
-
-@overload(solution)
-def _solution(tape, a, b, values, inverse):
-    def first(tape, a, b, values, inverse):
-        return product_rows(tape, inverse, residual_rows(tape, a, values, b), values)
-
-    def second(tape, a, b, values, inverse):
-        # The inverse moves too: by the first term of Neumann's series, whose value is zero.
-        series = with_rows(np.eye(values.shape[0]), residual_rows(tape, a, inverse, 0.0))
-        rest = product_rows(tape, series, residual_rows(tape, a, values, b), np.zeros(values.shape))
-        return product_rows(tape, inverse, rest, values)
-
-    return second if isinstance(tape, CurvedTape) else first
 
 
 def inv(tape, a):
@@ -159,22 +139,11 @@ def _matrix_rank(tape, A, tol=None):
 LINEAR_ALGEBRA: dict[Any, Any] = {
     np.linalg.inv: inv, np.linalg.det: det, np.linalg.solve: solve, np.linalg.slogdet: slogdet, np.linalg.cholesky: cholesky,
     np.linalg.matrix_power: matrix_power, np.linalg.matrix_rank: matrix_rank,
-}  # fmt: skip
-
-ON_TENSORS = "call {} on tensors, in a Python function that is not compiled"
+} | DECOMPOSITIONS  # fmt: skip
 
 # What Numba hands over to LAPACK as memory, and what to write in its place.
 WITHOUT_DERIVATIVE: dict[Any, str] = {
-    np.linalg.eig: "for a symmetric matrix " + ON_TENSORS.format("tg.linalg.eigh"),
-    np.linalg.eigvals: "for a symmetric matrix " + ON_TENSORS.format("tg.linalg.eigvalsh"),
-    np.linalg.eigh: ON_TENSORS.format("tg.linalg.eigh"),
-    np.linalg.eigvalsh: ON_TENSORS.format("tg.linalg.eigvalsh"),
-    np.linalg.svd: ON_TENSORS.format("tg.linalg.svd"),
-    np.linalg.qr: "use np.linalg.cholesky(a.T @ a).T, which is the second factor but for signs, or "
-    + ON_TENSORS.format("tg.linalg.qr"),
-    np.linalg.lstsq: "solve the normal equations: np.linalg.solve(a.T @ a, a.T @ b)",
-    np.linalg.pinv: "where the columns are independent, write np.linalg.inv(a.T @ a) @ a.T, or, for its product with b, "
-    "np.linalg.solve(a.T @ a, a.T @ b)",
-    np.linalg.cond: "write np.linalg.norm(a, p) * np.linalg.norm(np.linalg.inv(a), p), which is the same for p = 1 and np.inf",
+    np.linalg.eig: "for a symmetric matrix write np.linalg.eigh",
+    np.linalg.eigvals: "for a symmetric matrix write np.linalg.eigvalsh",
     np.roots: "find a root by Newton's method in a loop, which follows the coefficients",
 }

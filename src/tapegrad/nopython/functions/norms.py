@@ -6,10 +6,11 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
+from tapegrad.nopython.functions.decompositions import singular_values
 from tapegrad.nopython.functions.norm_rows import line_row, magnitude_row, power_row, spectral_row
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
-from tapegrad.nopython.tape.array_rows import combined
+from tapegrad.nopython.tape.array_rows import combined, extreme_row
 from tapegrad.nopython.tape.row_writing import primals, with_row
 from tapegrad.nopython.types.curved_tape import CurvedTape
 from tapegrad.nopython.types.variable import has_variables
@@ -94,12 +95,9 @@ def _matrix_row(tape, a, values, ord, z):
 
     def curved(tape, a, values, ord, z):
         if abs(ord) == 2:
-            raise ValueError(
-                "np.linalg.norm of order 2 of a matrix has no second derivative in compiled functions; that of order 1 or np.inf "
-                "has one, and so has np.linalg.norm without an order"
-            )
+            return extreme_row(tape, singular_values(tape, a), z)
         return line_row(tape, a, abs(ord) == 1, ord > 0)
 
     if isinstance(tape, CurvedTape):
-        return curved
+        return by_lines if known == 1 else curved
     return by_either if known is None else by_singular_values if known == 2 else by_lines

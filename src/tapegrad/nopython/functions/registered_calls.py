@@ -1,7 +1,6 @@
 """Calls of functions whose derivative a user has said: one row, with a pair for each number that they depend on.
 
-Second partials come from recording the partials. They are taken at arguments that move half as far as the real ones do: what a
-function changes by is, up to the third order, its slope half way times the step.
+Second partials come from recording the partials, half way.
 """
 
 from __future__ import annotations
@@ -12,60 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
-import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
+from tapegrad.nopython.functions.half_way import half_way
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.row_writing import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.curved_tape import CurvedTape, StraightTape, straight
-from tapegrad.nopython.types.variable import REAL, Variable, has_variables, variable
+from tapegrad.nopython.types.variable import REAL, Variable, has_variables
 
 __all__ = ["compiled_callback", "name_of", "recorded_call", "unregistered_call"]
-
-
-def half_way(tape, x):
-    """The same number or array, which moves half as far."""
-    raise NotImplementedError
-
-
-@overload(half_way)
-def _half_way(tape, x):
-    def number(tape, x):
-        start = start_row(tape, 1, 0)
-        end = start
-        if row(x) != 0:
-            put(tape, start, row(x), 0.5)
-            end += 1
-        return with_row(primal(x), end_row(tape, start, end))
-
-    def array(tape, x):
-        out = np.empty(x.shape, variable)
-        fill_half_way(tape, out, x)
-        return out
-
-    if not has_variables(x):
-        return lambda tape, x: x
-    return number if isinstance(x, Variable) else array
-
-
-def fill_half_way(tape, out, x):
-    """The same in an array."""
-    raise NotImplementedError
-
-
-@overload(fill_half_way)
-def _fill_half_way(tape, out, x):
-    def numbers(tape, out, x):
-        for k in range(len(x)):
-            out[k] = half_way(tape, x[k])
-
-    def arrays(tape, out, x):
-        for k in range(len(x)):
-            fill_half_way(tape, out[k], x[k])
-
-    return numbers if x.ndim == 1 else arrays
 
 
 def size(x):

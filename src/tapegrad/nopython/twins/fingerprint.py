@@ -32,7 +32,8 @@ from tapegrad.nopython.twins.registrations import registration_of
 
 __all__ = ["Fingerprint", "UnknownError", "fingerprint", "is_versioned", "own_sources", "type_text"]
 
-OWN = "nopython/**/*.py", "rules/*.py", "kernels/second_partials.py", "compilation/jit.py"  # what goes into recordings
+# What goes into recordings.
+OWN = "nopython/**/*.py", "rules/*.py", "kernels/second_partials.py", "compilation/jit.py", "linalg/*.py"
 LARGEST = 1 << 20  # bytes of an array that is read
 
 
