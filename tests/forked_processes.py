@@ -2,6 +2,7 @@
 
 Importing takes a second of a process, most of what many of them do. Nothing of tapegrad is imported before the fork. Processes that
 follow each other are forked from different ones, so that they differ in the seed of hashes and in their addresses as any two do.
+Most of them compile something, where collections find nothing and take an eighth of the time: there are fewer than usual.
 For what a process imports, `fresh_processes` is the place.
 """
 
@@ -32,6 +33,7 @@ if "numba" in sys.modules:
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
 gc.freeze()
+gc.set_threshold(50_000, 20, 20)
 for line in sys.stdin:
     order = json.loads(line)
     if "wait" in order:

@@ -1,6 +1,7 @@
 """What the import of SciPy's solvers leaves out, and that nobody misses it."""
 
 import json
+from typing import Any
 
 import fresh_processes
 import pytest
@@ -9,13 +10,18 @@ from scipy._lib.array_api_compat import _internal
 clones = pytest.mark.skipif(not hasattr(_internal, "clone_module"), reason="this SciPy copies NumPy in another way")
 
 USE = "import tapegrad as tg, numpy as np\ntg.optimize.minimize(lambda x: (x * x).sum(), np.ones(2))\n"
-COPY = "from scipy._lib.array_api_compat import numpy as copy\n"
 DESCRIBED = """
-import json
+import json, sys
+imported = list(sys.modules)
+from scipy._lib.array_api_compat import numpy as copy
 def described(name):
     value = getattr(copy, name)
     return [type(value).__name__, getattr(value, "__name__", ""), getattr(value, "__module__", "")]
-print(json.dumps({name: described(name) for name in sorted(copy.__all__) if name != "__builtins__"}))
+names = {name: described(name) for name in sorted(copy.__all__) if name != "__builtins__"}
+try:
+    copy.nothing
+except AttributeError as error:
+    print(json.dumps([imported, names, str(error)]))
 """
 
 
@@ -23,21 +29,25 @@ def printed(code: str) -> str:
     return fresh_processes.run(code, fresh_processes.environment()).stdout
 
 
+@pytest.fixture(scope="module")
+def after_a_solution() -> Any:
+    """What was imported, names of SciPy's copy of NumPy with what they stand for, and what is said of an unknown one."""
+    return json.loads(printed(USE + DESCRIBED))
+
+
 @clones
-def test_first_solution_imports_nothing_of_numpy_that_scipy_only_lists() -> None:
-    listed = printed(USE + "import sys; print(*{'numpy.f2py', 'numpy.testing', 'numpy.ma', 'unittest'} & set(sys.modules))")
-    assert not listed.split()
+def test_first_solution_imports_nothing_of_numpy_that_scipy_only_lists(after_a_solution: Any) -> None:
+    assert not {"numpy.f2py", "numpy.testing", "numpy.ma", "unittest"}.intersection(after_a_solution[0])
 
 
-def test_scipys_copy_of_numpy_has_the_names_that_it_has_without_us() -> None:
-    ours, theirs = (json.loads(printed(first + COPY + DESCRIBED)) for first in (USE, "import scipy.optimize\n"))
-    assert ours == theirs
-    assert len(ours) > 400
+def test_scipys_copy_of_numpy_has_the_names_that_it_has_without_us(after_a_solution: Any) -> None:
+    names = json.loads(printed("import scipy.optimize\n" + DESCRIBED))[1]
+    assert after_a_solution[1] == names
+    assert len(names) > 400
 
 
-def test_unknown_name_of_scipys_copy_is_said_to_be_no_attribute() -> None:
-    code = USE + COPY + "try:\n    copy.nothing\nexcept AttributeError as error:\n    print(error)"
-    assert printed(code) == "module 'scipy._lib.array_api_compat.numpy' has no attribute 'nothing'\n"
+def test_unknown_name_of_scipys_copy_is_said_to_be_no_attribute(after_a_solution: Any) -> None:
+    assert after_a_solution[2] == "module 'scipy._lib.array_api_compat.numpy' has no attribute 'nothing'"
 
 
 def test_solvers_are_imported_where_scipy_copies_in_another_way() -> None:
