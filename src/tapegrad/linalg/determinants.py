@@ -7,7 +7,7 @@ cofactors, which is not zero where one singular value is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,15 +65,19 @@ def det(A: Tensor) -> Tensor:
            [-2.,  1.]])
     """
     data = square(A, "linalg.det")
+    return apply(_DET, (A,), _determinant((data,)))
+
+
+def _determinant(arrays: Sequence[Array], attrs: Any = None) -> Any:
     with quiet():
-        return apply(_DET, (A,), lapack.call(np.linalg.det, (data,), {}))
+        return lapack.call(np.linalg.det, (arrays[0],), {})
 
 
 def _det_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (elementwise._mul0(ctx.on.unsqueeze(ctx.on.unsqueeze(g, -1), -1), cofactors(ctx.inputs[0], ctx.result)),)
 
 
-_DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp)
+_DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp, forward=_determinant)
 
 
 def cofactors(A: Tensor, value: Tensor) -> Tensor:
@@ -251,9 +255,13 @@ def slogdet(A: Tensor) -> SlogDet:
     tensor(-1.)
     """
     data = square(A, "linalg.slogdet")
+    return SlogDet(*joint_outputs(_SLOGDET, A, _sign_and_logarithm(data)))
+
+
+def _sign_and_logarithm(data: Array, options: Any = None, shapes: Any = None) -> tuple[Array, Array]:
     with quiet():
         sign, logarithm = lapack.call(np.linalg.slogdet, (data,), {})
-    return SlogDet(*joint_outputs(_SLOGDET, A, (sign, logarithm)))
+    return sign, logarithm
 
 
 def _slogdet_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
@@ -273,7 +281,7 @@ def _inverse_or_infinite(A: Tensor, singular: Array) -> Tensor:
     return where(wrap(marks), np.inf, inv(regular))
 
 
-_SLOGDET = ManyOutputs("LinalgSlogdetBackward0", _slogdet_vjp, ((0, "z"),))
+_SLOGDET = ManyOutputs("LinalgSlogdetBackward0", _slogdet_vjp, ((0, "z"),), _sign_and_logarithm)
 
 
 def logdet(x: Tensor) -> Tensor:

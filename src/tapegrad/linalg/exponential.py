@@ -131,4 +131,4 @@ def _exp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (matrix_exp(whole)[..., :n, n:],)
 
 
-_EXP = Structural("LinalgMatrixExpBackward0", ((0,),), _exp_vjp)
+_EXP = Structural("LinalgMatrixExpBackward0", ((0,),), _exp_vjp, forward=lambda arrays, attrs: _exponential(arrays[0]))

@@ -158,7 +158,13 @@ def _solutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> A
     return _substituted_twice(array_of(ctx.inputs[1]), wide, ctx.attrs)
 
 
-_CHOLESKY_SOLVE = Structural("CholeskySolveBackward0", ((1,), (1, "z")), _cholesky_solve_vjp, linear=(_solutions_for_many, None))
+def _solved_again(arrays: Sequence[Array], upper: bool) -> Array:
+    return _substituted_twice(arrays[1], arrays[0], upper)
+
+
+_CHOLESKY_SOLVE = Structural(
+    "CholeskySolveBackward0", ((1,), (1, "z")), _cholesky_solve_vjp, linear=(_solutions_for_many, None), forward=_solved_again
+)
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
@@ -234,9 +240,12 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     data = matrix(A, "linalg.qr")
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
-    found = decompose(np.linalg.qr, "linalg.qr: The algorithm failed.", data, mode=mode)
-    Q, R = (np.zeros(0, data.dtype), found) if mode == "r" else found
-    return QR(*joint_outputs(_QR, A, (Q, R), mode))
+    return QR(*joint_outputs(_QR, A, _orthogonal_and_triangular(data, mode), mode))
+
+
+def _orthogonal_and_triangular(data: Array, mode: str, shapes: Any = None) -> tuple[Array, Array]:
+    found: Any = decompose(np.linalg.qr, "linalg.qr: The algorithm failed.", data, mode=mode)
+    return (np.zeros(0, data.dtype), found) if mode == "r" else tuple(found)
 
 
 def legacy_qr(x: Tensor, some: bool = True) -> QR:
@@ -290,4 +299,4 @@ def qr_cotangent(on: Any, Q_bar: Tensor, R_bar: Tensor, Q: Tensor, R: Tensor) ->
     return on.triangular_cotangent(on.mT(R), Q_bar + on.matmul(Q, symmetric), upper=False, left=False)
 
 
-_QR = ManyOutputs("LinalgQrBackward0", _qr_vjp)
+_QR = ManyOutputs("LinalgQrBackward0", _qr_vjp, again=_orthogonal_and_triangular)

@@ -33,18 +33,31 @@ class ManyOutputs(Structural):
         ``vjp(cotangents, outputs, context)`` gives the operand's cotangent; both are lists of tensors.
     uses : tuple of tuple
         As for `Structural`.
+    again : callable or None
+        ``again(array, options, shapes)`` gives the outputs again for another value of the operand.
     """
 
     __slots__ = ()
     packs: ClassVar[bool] = True
 
-    def __init__(self, name: str, vjp: Callable[[list[Tensor], list[Tensor], Context], Tensor], uses: Any = (("z",),)) -> None:
+    def __init__(
+        self,
+        name: str,
+        vjp: Callable[[list[Tensor], list[Tensor], Context], Tensor],
+        uses: Any = (("z",),),
+        again: Callable[[Array, Any, Any], Sequence[Array]] | None = None,
+    ) -> None:
         def unpacked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
             shapes, _ = ctx.attrs
             outputs = ctx.on.pieces(ctx.result, shapes) if ctx.result is not None else []
             return (vjp(ctx.on.pieces(g, shapes), outputs, ctx),)
 
-        super().__init__(name, uses, unpacked)
+        def packed(arrays: Sequence[Array], attrs: Any) -> Array:
+            assert again is not None
+            shapes, options = attrs
+            return np.concatenate([value.reshape(-1) for value in again(arrays[0], options, shapes)])
+
+        super().__init__(name, uses, unpacked, forward=None if again is None else packed)
 
 
 def joint_outputs(

@@ -239,12 +239,15 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 
 def triangular_solution(A: Tensor, B: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
     """`solve_triangular` of operands that fit."""
-    a, b = array_of(A), array_of(B)
+    attrs = (upper, left, unit)
+    return apply(_TRIANGULAR, (A, B), _substituted((array_of(A), array_of(B)), attrs), attrs)
+
+
+def _substituted(arrays: Sequence[Array], attrs: tuple[bool, bool, bool]) -> Array:
+    (a, b), (upper, left, unit) = arrays, attrs
     if left:
-        x = substitute(a, b, upper, unit)
-    else:
-        x = substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)
-    return apply(_TRIANGULAR, (A, B), x, (upper, left, unit))
+        return substitute(a, b, upper, unit)
+    return substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)
 
 
 def triangular_cotangent(A: Tensor, B: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
@@ -277,7 +280,11 @@ def _substitutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) 
 
 
 _TRIANGULAR = Structural(
-    "LinalgSolveTriangularBackward0", ((0, "z"), (0,)), _triangular_vjp, linear=(None, _substitutions_for_many)
+    "LinalgSolveTriangularBackward0",
+    ((0, "z"), (0,)),
+    _triangular_vjp,
+    linear=(None, _substitutions_for_many),
+    forward=_substituted,
 )
 
 

@@ -7,6 +7,7 @@ only to be differentiated again; where they are asked for alone, the vectors are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,9 @@ from tapegrad.linalg.matrices import Array, decompose, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
 from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, is_recording, wrap
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
+from tapegrad.tensors.tracers import computed
 
 __all__ = ["SVD", "Eigh", "LegacySVD", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd", "svd_cotangent", "svdvals"]
 
@@ -76,11 +79,18 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     tensor([1., 2.])
     """
     data = square(A, "linalg.eigh")
-    values, vectors = decompose(np.linalg.eigh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO))
+    values, vectors = _values_and_vectors(data, _triangle(UPLO))
     if not (A._row and is_recording()):
         return Eigh(wrap(values), wrap(vectors))
-    (V,) = joint_outputs(_EIGH, A, (values, vectors), numbers=(None, 1))
-    return Eigh(_eigenvalues(A, V, values), V)
+    (V,) = joint_outputs(_EIGH, A, (values, vectors), _triangle(UPLO), numbers=(None, 1))
+    return Eigh(_eigenvalues(A, V, values, _triangle(UPLO)), V)
+
+
+def _values_and_vectors(data: Any, triangle: str, shapes: Any = None) -> tuple[Array, Array]:
+    found: tuple[Array, Array] = decompose(
+        np.linalg.eigh, f"linalg.eigh: {_NOT_CONVERGED}", array_of(data) if isinstance(data, Tensor) else data, UPLO=triangle
+    )
+    return found
 
 
 def _triangle(UPLO: str) -> str:
@@ -120,17 +130,23 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """
     data = square(A, "linalg.eigh")
     if A._row and is_recording():
-        values, vectors = decompose(np.linalg.eigh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO))
+        values, vectors = _values_and_vectors(data, _triangle(UPLO))
+        if TAPE.tracers:
+            computed(_values_and_vectors, (A, _triangle(UPLO)), {}, (make(values, 0), make(vectors, 0)))
         result = apply(_EIGENVALUES_ALONE, (A,), values, UPLO, (wrap(vectors),))
         number_output(result, 0)
         return result
     return wrap(decompose(np.linalg.eigvalsh, f"linalg.eigh: {_NOT_CONVERGED}", data, UPLO=_triangle(UPLO)))
 
 
-def _eigenvalues(A: Tensor, V: Tensor, values: Array) -> Tensor:
-    result = apply(_EIGENVALUES, (A, V), values)
+def _eigenvalues(A: Tensor, V: Tensor, values: Array, triangle: str) -> Tensor:
+    result = apply(_EIGENVALUES, (A, V), values, triangle)
     number_output(result, 0)
     return result
+
+
+def _values_again(arrays: Sequence[Array], triangle: str) -> Array:
+    return _values_and_vectors(arrays[0], triangle)[0]
 
 
 def _eigenvalues_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
@@ -166,8 +182,8 @@ def _differences(on: Any, L: Tensor) -> Tensor:
 
 
 _NOT_CONVERGED = "The algorithm failed to converge because the input matrix contained non-finite values or is ill-conditioned."
-_EIGH = ManyOutputs("LinalgEighBackward0", _eigh_vjp)
-_EIGENVALUES = Structural("LinalgEighBackward0", ((1,), ()), _eigenvalues_vjp, joins=True)
+_EIGH = ManyOutputs("LinalgEighBackward0", _eigh_vjp, again=_values_and_vectors)
+_EIGENVALUES = Structural("LinalgEighBackward0", ((1,), ()), _eigenvalues_vjp, joins=True, forward=_values_again)
 _EIGENVALUES_ALONE = Structural("LinalgEighBackward0", ((0,),), _eigenvalues_alone_vjp)
 
 
@@ -203,14 +219,30 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     tensor([3., 2.])
     """
     data = matrix(A, "linalg.svd")
-    U, S, Vh = decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, full_matrices=full_matrices)
+    U, S, Vh = _singular(data, full_matrices)
     if not (A._row and is_recording()):
         return SVD(wrap(U), wrap(S), wrap(Vh))
     k = S.shape[-1]
     left, right = joint_outputs(_SVD, A, (S, U, Vh), k, numbers=(None, 0, 2))
-    values = apply(_SINGULAR_VALUES, (A, left, right), S)
+    values = apply(_SINGULAR_VALUES, (A, left, right), S, bool(full_matrices))
     number_output(values, 1)
     return SVD(left, values, right)
+
+
+def _singular(data: Any, full_matrices: bool) -> tuple[Array, Array, Array]:
+    found: tuple[Array, Array, Array] = decompose(
+        np.linalg.svd,
+        f"linalg.svd: {_NOT_CONVERGED}",
+        array_of(data) if isinstance(data, Tensor) else data,
+        full_matrices=full_matrices,
+    )
+    return found
+
+
+def _singular_again(data: Array, k: int, shapes: Any) -> tuple[Array, Array, Array]:
+    (m, n), (_, left, right) = data.shape[-2:], shapes
+    U, S, Vh = _singular(data, left[-1] == m and right[-2] == n)
+    return S, U, Vh
 
 
 def svdvals(A: Tensor) -> Tensor:
@@ -241,11 +273,17 @@ def svdvals(A: Tensor) -> Tensor:
     """
     data = matrix(A, "linalg.svd")
     if A._row and is_recording():
-        U, S, Vh = decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, full_matrices=False)
+        U, S, Vh = _singular(data, False)
+        if TAPE.tracers:
+            computed(_singular, (A, False), {}, (make(U, 0), make(S, 0), make(Vh, 0)))
         result = apply(_SINGULAR_VALUES_ALONE, (A,), S, None, (wrap(U), wrap(Vh)))
         number_output(result, 1)
         return result
     return wrap(decompose(np.linalg.svd, f"linalg.svd: {_NOT_CONVERGED}", data, compute_uv=False))
+
+
+def _only_singular(arrays: Sequence[Array], full_matrices: bool) -> Array:
+    return _singular(arrays[0], full_matrices)[1]
 
 
 def _singular_values_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
@@ -303,8 +341,8 @@ def _skew(on: Any, x: Tensor) -> Tensor:
     return x - on.mT(x)
 
 
-_SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp)
-_SINGULAR_VALUES = Structural("LinalgSvdBackward0", ((1, 2), (), ()), _singular_values_vjp, joins=True)
+_SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp, again=_singular_again)
+_SINGULAR_VALUES = Structural("LinalgSvdBackward0", ((1, 2), (), ()), _singular_values_vjp, joins=True, forward=_only_singular)
 _SINGULAR_VALUES_ALONE = Structural("LinalgSvdBackward0", ((0,),), _singular_values_alone_vjp)
 
 

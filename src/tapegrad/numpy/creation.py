@@ -13,8 +13,10 @@ from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_protocol.operands import holds_tensors
 from tapegrad.surface.conversions import to
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tracers import current_tracer, makes_constants_of_shapes
 
 __all__ = ["as_made_array", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array"]
 
@@ -93,13 +95,21 @@ def as_made_array(a: Any, dtype: Any = None, order: Any = None, **others: Any) -
     return made_array(a, dtype) if holds_tensors(a) or _holds_pairs(a) else own(np.asarray(a, dtype, order, **others), a)
 
 
+@makes_constants_of_shapes
+def told(made: Any) -> Any:
+    """An array that was made of shapes and numbers, of which this thread's tracer is told if it has one."""
+    if TAPE.tracers and isinstance(made, Tensor) and (tracer := current_tracer()) is not None:
+        tracer.made(made)
+    return made
+
+
 def creating(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of NumPy that makes an array from nothing but numbers."""
 
     @functools.wraps(function)
     def create(*args: Any, **kwargs: Any) -> Any:
         made = function(*args, **kwargs)
-        return own(made.copy() if isinstance(made, np.ndarray) and made.base is not None else made)
+        return told(own(made.copy() if isinstance(made, np.ndarray) and made.base is not None else made))
 
     return create
 
@@ -109,7 +119,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, **others: Any) -> Any:
     """`numpy.full`, also of a tracked value."""
     if isinstance(fill_value, Tensor) or holds_tensors(fill_value):
         return np.copy(np.broadcast_to(as_made_array(fill_value, dtype), shape))
-    return own(np.full(shape, fill_value, dtype, **others))
+    return told(own(np.full(shape, fill_value, dtype, **others)))
 
 
 @functools.wraps(np.lib.stride_tricks.as_strided)

@@ -7,7 +7,7 @@ part are the last axis of one array there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,23 +31,42 @@ Data = np.ndarray[Any, Any]
 
 
 def _transform(pair: Tensor, axis: int, norm: str, inverse: bool) -> Tensor:
+    return apply(_FFT, (pair,), _transformed((array_of(pair),), (axis, norm, inverse)), (axis, norm, inverse))
+
+
+def _transformed(arrays: Sequence[Any], attrs: Any) -> Any:
+    axis, norm, inverse = attrs
     function: Any = np.fft.ifft if inverse else np.fft.fft
-    return apply(_FFT, (pair,), of_pair(function(from_pair(array_of(pair)), axis=axis, norm=norm)), (axis, norm, inverse))
+    return of_pair(function(from_pair(arrays[0]), axis=axis, norm=norm))
 
 
 def _transform_of_real(x: Tensor, axis: int, norm: str, inverse: bool) -> Tensor:
+    return apply(_FFT_OF_REAL, (x,), _real_transformed((array_of(x),), (axis, norm, inverse)), (axis, norm, inverse))
+
+
+def _real_transformed(arrays: Sequence[Any], attrs: Any) -> Any:
+    axis, norm, inverse = attrs
     function: Any = np.fft.ifft if inverse else np.fft.fft
-    return apply(_FFT_OF_REAL, (x,), of_pair(function(array_of(x), axis=axis, norm=norm)), (axis, norm, inverse))
+    return of_pair(function(arrays[0], axis=axis, norm=norm))
 
 
 def _half(x: Tensor, axis: int, norm: str) -> Tensor:
     data = array_of(x)
-    return apply(_HALF, (x,), of_pair(np.fft.rfft(data, axis=axis, norm=norm)), (axis, norm, data.shape[axis]))  # type: ignore[arg-type]
+    return apply(_HALF, (x,), _halved((data,), (axis, norm, 0)), (axis, norm, data.shape[axis]))
+
+
+def _halved(arrays: Sequence[Any], attrs: Any) -> Any:
+    axis, norm, _ = attrs
+    return of_pair(np.fft.rfft(arrays[0], axis=axis, norm=norm))
 
 
 def _whole(pair: Tensor, axis: int, norm: str, length: int) -> Tensor:
-    values = np.fft.irfft(from_pair(array_of(pair)), length, axis, norm)  # type: ignore[arg-type]
-    return apply(_WHOLE, (pair,), values, (axis, norm, length))
+    return apply(_WHOLE, (pair,), _made_whole((array_of(pair),), (axis, norm, length)), (axis, norm, length))
+
+
+def _made_whole(arrays: Sequence[Any], attrs: Any) -> Any:
+    axis, norm, length = attrs
+    return np.fft.irfft(from_pair(arrays[0]), length, axis, norm)
 
 
 def _real_part(pair: Tensor) -> Tensor:
@@ -82,10 +101,10 @@ def _vjp_of_whole(g: Tensor, ctx: Any) -> tuple[Tensor]:
     return (half * one(twice.reshape(-1, *[1] * (half.ndim - axis - 1)).astype(array_of(g).dtype)),)
 
 
-_FFT = Structural("FftC2CBackward0", ((),), _vjp)
-_FFT_OF_REAL = Structural("FftR2CBackward0", ((),), _vjp_of_real)
-_HALF = Structural("FftR2CBackward0", ((),), _vjp_of_half)
-_WHOLE = Structural("FftC2RBackward0", ((),), _vjp_of_whole)
+_FFT = Structural("FftC2CBackward0", ((),), _vjp, forward=_transformed)
+_FFT_OF_REAL = Structural("FftR2CBackward0", ((),), _vjp_of_real, forward=_real_transformed)
+_HALF = Structural("FftR2CBackward0", ((),), _vjp_of_half, forward=_halved)
+_WHOLE = Structural("FftC2RBackward0", ((),), _vjp_of_whole, forward=_made_whole)
 
 
 # NumPy's functions

@@ -7,6 +7,7 @@ which move dimensions) are read off as NumPy reads them from an array of places,
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
@@ -24,7 +25,7 @@ from tapegrad.surface.conversions import to as converted
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.tensor import Tensor, array_of
-from tapegrad.tensors.tracers import left
+from tapegrad.tensors.tracers import computed, left, writes_operands
 
 __all__: list[str] = []
 
@@ -42,6 +43,8 @@ def getitem(x: Array, key: Any) -> Any:
     """
     data = x._data
     kind = key.__class__
+    if TAPE.tracers and not x._row:
+        return computed(operator.getitem, (x, key), {}, _general_item(x, key))
     # The commonest keys first.
     if kind is int:
         if data.__class__ is float or data.ndim != 1:
@@ -96,6 +99,7 @@ def _is_doubles(data: np.ndarray) -> bool:
     return data.dtype is _FLOAT64 and data.flags.c_contiguous
 
 
+@writes_operands
 def setitem(x: Array, key: Any, value: Any) -> None:
     """Write into the part of `x` that `key` names.
 

@@ -20,7 +20,7 @@ from tapegrad.surface.conversions import as_float
 from tapegrad.surface.conversions import item as number_of
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording
-from tapegrad.tensors.tracers import left
+from tapegrad.tensors.tracers import left, writes_operands
 from tapegrad.tensors.untracked_values import is_stored
 
 __all__: list[str] = []
@@ -169,6 +169,7 @@ def floor_dividing(x: Array, y: Any) -> Any:
     return of_values(operator.floordiv, stop_gradient(y), x)
 
 
+@writes_operands
 def fill(x: Array, value: Any) -> None:
     """Write one value into all elements."""
     if x.dtype.kind == "c":
@@ -197,6 +198,7 @@ def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -
     return np.reshape(as_arrays(clone(x)) if copy else x, lengths, order=order)  # type: ignore[call-overload]
 
 
+@writes_operands
 def sort(x: Array, axis: int = -1, kind: Any = None, order: Any = None, **stable: Any) -> None:
     """Sort in place."""
     x[...] = np.sort(x, axis=axis)
@@ -285,6 +287,7 @@ def apart(operands: tuple[Any, ...], out: Tensor) -> tuple[Any, ...]:
 def _updated(name: str) -> Callable[[Array, Any], Any]:
     operator = f"__{name}__"
 
+    @writes_operands
     def update(x: Array, y: Any) -> Any:
         if x.ndim == 0 and base_of(x) is None:  # a number, of which others keep the value that it has
             return NotImplemented

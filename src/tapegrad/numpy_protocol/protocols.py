@@ -26,7 +26,8 @@ from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.surface.tensor_methods import OnTheClass
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make
+from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make, wrap
+from tapegrad.tensors.tracers import computed, makes_constants_of_shapes
 
 __all__ = ["array_function", "array_ufunc"]
 
@@ -90,6 +91,7 @@ def _found(name: str) -> Any:
 
 
 _OF_VALUES = frozenset(map(_found, _NAMES_OF_VALUES.split()))
+_OF_SHAPES = frozenset([np.zeros_like, np.ones_like, np.empty_like])
 _OF_ARRAYS = frozenset(map(_found, _NAMES_OF_ARRAYS.split()))
 
 
@@ -109,13 +111,33 @@ def _on(convert: Callable[[Tensor], Any], function: Any) -> Callable[..., Any]:
 
 
 def _giving_tensors(function: Any) -> Callable[..., Any]:
-    """A function whose results are tensors instead of arrays."""
+    """A function of values whose results are tensors instead of arrays."""
+    of_values = _on(array_of, function)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
+        result = of_values(*args, **kwargs)
+        if TAPE.tracers:
+            parts = tuple(map(_wrapped, result)) if isinstance(result, tuple) else _wrapped(result)
+            return computed(function, args, kwargs, parts)
         return tuple(_as_result(x) for x in result) if isinstance(result, tuple) else _as_result(result)
 
     return call
+
+
+def _of_shapes(function: Any) -> Callable[..., Any]:
+    """A function of shapes and dtypes whose result is a tensor instead of an array."""
+    of_values = _on(array_of, function)
+
+    @makes_constants_of_shapes
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _as_result(of_values(*args, **kwargs))
+
+    return call
+
+
+def _wrapped(value: Any) -> Any:
+    """The same as an untracked tensor, of which nobody is told as of a constant."""
+    return wrap(value) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _as_result(value: Any) -> Any:
@@ -170,8 +192,10 @@ def function_for(function: Any) -> Callable[..., Any]:
 
 def _by_values(function: Any) -> Callable[..., Any] | None:
     """What computes with the values of tensors, for the functions of the two lists."""
+    if function in _OF_SHAPES:
+        return _of_shapes(function)
     if function in _OF_VALUES:
-        return _giving_tensors(_on(array_of, function))
+        return _giving_tensors(function)
     return _on(np.asarray, function) if function in _OF_ARRAYS else None
 
 

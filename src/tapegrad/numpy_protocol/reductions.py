@@ -37,8 +37,13 @@ def _masked(x: Tensor, where: Any, neutral: float) -> Tensor:
     mask = one(where)
     if mask.dtype.kind != "b":
         raise TypeError(f"where must be of bools, not {mask.dtype}")
-    filled: Tensor = tg.where(mask, x, one(np.asarray(neutral, x.dtype)))
+    filled: Tensor = tg.where(mask, x, _as_neutral(neutral, x.dtype))
     return filled
+
+
+@makes_constants_of_shapes
+def _as_neutral(value: float, dtype: Any) -> Tensor:
+    return one(np.asarray(value, dtype))
 
 
 def _dims(axis: Any) -> Axis:
@@ -96,7 +101,7 @@ def _nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: Any = N
 
 def _present(a: Any, neutral: float) -> Tensor:
     x = one(a)
-    return _masked(x, ~np.isnan(array_of(x)), neutral) if x.dtype.kind == "f" else x
+    return _masked(x, tg.logical_not(tg.isnan(x)), neutral) if x.dtype.kind == "f" else x
 
 
 def _nanmean(a: Any, axis: Axis = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -116,7 +116,13 @@ class Partials:
             f"{name.strip('_').title().replace('_', '')}Backward0",
             tuple((*there, *(("z",) if "z" in names else ())) for there, names in zip(places, used, strict=True)),
             functools.partial(_vjp, self),
+            forward=self.value_again,
         )
+
+    def value_again(self, arrays: Sequence[Any], attrs: Any) -> Any:
+        """What the ufunc gives for other operands."""
+        with quiet():
+            return _of_scipy(self.name)(*arrays)
 
 
 def _read() -> dict[str, Any]:

@@ -12,8 +12,10 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.parameter_names import bound
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make
+from tapegrad.tensors.tracers import computed
 
 __all__ = [
     "allclose",
@@ -103,7 +105,8 @@ def _untracked(name: str, ufunc: Any, doc: str, integers_only: bool = False) -> 
         if integers_only:
             dtype = dtypes.result_type(*operands)
             data = [np.asarray(a, dtype) for a in data]
-        return make(np.asarray(ufunc(*data)), 0)
+        made = make(np.asarray(ufunc(*data)), 0)
+        return computed(ufunc, operands, {}, made) if TAPE.tracers else made
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

@@ -6,7 +6,7 @@ dimension give it to the element whose index they return.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,10 @@ from tapegrad.ops.flat_places import Places, along, take_at, take_vjp
 from tapegrad.ops.reductions import Dims, add_reduce, reduced
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
+from tapegrad.tensors.tracers import computed
 
 __all__ = ["MinMax", "ValuesIndices", "amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
@@ -261,7 +263,7 @@ def _along(op: Structural, find: Any, name: str, x: Tensor, dim: int, keepdim: b
     if data.ndim == 0:
         return pick_only(op, x)
     require_elements(data, (position,), False, name)
-    return pick_along(op, x, position, np.asarray(find(data, position, keepdims=True), np.int64), keepdim)
+    return pick_along(op, x, position, lambda data: np.asarray(find(data, position, keepdims=True), np.int64), keepdim)
 
 
 def pick_only(op: Structural, x: Tensor) -> ValuesIndices:
@@ -269,19 +271,28 @@ def pick_only(op: Structural, x: Tensor) -> ValuesIndices:
     return ValuesIndices(apply(op, (x,), array_of(x).copy(), None), wrap(np.zeros((), np.int64)))
 
 
-def pick_along(op: Structural, x: Tensor, position: int, where: Array, keepdim: bool) -> ValuesIndices:
-    """The elements at `where` along a dimension, which is dropped unless it is to be kept, and `where`.
+def pick_along(op: Structural, x: Tensor, position: int, find: Callable[[Array], Array], keepdim: bool) -> ValuesIndices:
+    """The elements that `find` names along a dimension, which is dropped unless it is to be kept, and their indices.
 
     `op` is made with `to_the_picked`.
     """
     data = array_of(x)
     if not data.ndim:
         return pick_only(op, x)
+    where = find(data)
     places, _ = along(where, position, data.shape)
     at, inner, shape = places
     if not keepdim:
         shape = (*shape[:position], *shape[position + 1 :])
-    return ValuesIndices(take_at(x, Places(at, inner, shape), op), wrap(where.reshape(shape)))
+    indices = wrap(where.reshape(shape))
+    if TAPE.tracers:
+        computed(_found_again, (x, find, position, shape), {}, (make(at, 0), indices))
+    return ValuesIndices(take_at(x, Places(at, inner, shape), op), indices)
+
+
+def _found_again(data: Any, find: Callable[[Array], Array], position: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    where = find(array_of(data) if isinstance(data, Tensor) else data)
+    return along(where, position, np.shape(data))[0].at, where.reshape(shape)
 
 
 def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -289,11 +300,23 @@ def to_the_picked(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (g,) if ctx.attrs is None else take_vjp(g, ctx)
 
 
+def choosing(name: str) -> Structural:
+    """An operation that chooses elements along a dimension, under PyTorch's name for it."""
+    return Structural(name, ((),), to_the_picked, forward=_picked_again)
+
+
+def _picked_again(arrays: Sequence[Array], attrs: Any, *extra: Array) -> Array:
+    if attrs is None:
+        return arrays[0]
+    inner, shape = attrs
+    return array_of(take_at(make(arrays[0], 0), Places(extra[0], inner, shape)))
+
+
 _MAX = Structural("MaxBackward1", ((0, "z"),), share_evenly, forward=_chosen_by(np.maximum))
 _MIN = Structural("MinBackward1", ((0, "z"),), share_evenly, forward=_chosen_by(np.minimum))
 _AMAX = Structural("AmaxBackward0", ((0, "z"),), share_evenly, forward=_chosen_by(np.maximum))
 _AMIN = Structural("AminBackward0", ((0, "z"),), share_evenly, forward=_chosen_by(np.minimum))
-_MAX_ALONG = Structural("MaxBackward0", ((),), to_the_picked)
-_MIN_ALONG = Structural("MinBackward0", ((),), to_the_picked)
+_MAX_ALONG = choosing("MaxBackward0")
+_MIN_ALONG = choosing("MinBackward0")
 _LEAST = Structural("AminmaxBackward0", ((0, "z"),), share_evenly)
 _MOST = Structural("AminmaxBackward0", ((0, "z"),), share_evenly)

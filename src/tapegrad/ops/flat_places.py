@@ -189,7 +189,11 @@ def without_leading_ones(shape: Shape) -> Shape:
 
 def putting(name: str) -> Structural:
     """An operation that puts values at places, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_vjp, linear=(_without_the_places, _put_into_zeros))
+    return Structural(name, ((),), _put_vjp, linear=(_without_the_places, _put_into_zeros), forward=_put_again)
+
+
+def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
+    return written_at(arrays[0], Places(at, *attrs), arrays[1])
 
 
 def take_last(g: Tensor, places: Places) -> Tensor:

@@ -7,6 +7,7 @@ failure at any point leaves the data unwritten and the graph as it was.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from tapegrad.tensors.nested_sequences import array_from_nested
 from tapegrad.tensors.retained_gradients import move_watch
 from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_leaf, is_recording, make
+from tapegrad.tensors.tracers import computed, current_tracer, writes_operands
 
 __all__ = [
     "check_graph",
@@ -190,10 +192,13 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         Records the row of the new value and gives its handle; None leaves the graph alone.
     """
     untracked_values.writes += 1
+    tracer = current_tracer() if TAPE.tracers else None
     counter = version_of(t)
     counter.note(int(TAPE.header[CLOCK]))
     if type(t._data) is float:
         row = row_of() if row_of is not None else None
+        if tracer is not None:
+            tracer.overwriting(t, z, row or 0)
         if t._row > 0:
             TAPE.mark_overwritten(_ADDRESS, t._row)
         t._data = float(z)
@@ -201,6 +206,8 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         TAPE.note_written(t._data)
         TAPE.versions[owner_of(t._data)] = counter
         row = row_of() if row_of is not None else None
+        if tracer is not None:
+            tracer.overwriting(t, z, row or 0)
         if type(z) is np.ndarray and z.dtype is t._data.dtype:
             np.copyto(t._data, z)
         else:
@@ -220,12 +227,15 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
     name, wanted = RULES[opcode].name, len(RULES[opcode].args) - 1
     names = names_of(name)[1:]
 
+    @writes_operands
     def function(t: Tensor, *others: Any, **named: Any) -> Tensor:
         if named:
             others = bound(f"{name}_", names, others, named)
         if len(others) != wanted:  # NumPy would take one more for the place of the result
             raise TypeError(f"{name}_() takes {wanted} operand(s) besides the tensor, but got {len(others)}")
         operands = (t, *[other if type(other) is Tensor else as_operand(other) for other in others])
+        if TAPE.tracers and current_tracer() is not None:
+            return written_by(partial(apply_rule, opcode), *operands)
         z = _common_value(opcode, operands)
         if z is None:
             check_broadcast(*(o._data for o in operands))
@@ -296,6 +306,8 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
         # The derivative may need the value that is overwritten, so the function is given another tensor with it.
         kept = t._data if type(t._data) is float else t._data.copy()
         before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
+        if TAPE.tracers and (tracer := current_tracer()) is not None:
+            tracer.rule(OPCODES["_alias"], (t,), (t._data,), before)
     result = function(*(before if o is t else o for o in (t, *others)), **options)
     if t._row and not result._row and is_recording():
         return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
@@ -348,10 +360,17 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
     tracked = is_recording() and any(o._row for o in (t, *sources))
     check_writable(t, tracked, repeats and not tracked)
+    if TAPE.tracers:
+        computed(_spread, (sources[0] if sources else values, shape, own), {}, make(z, 0))
     if not tracked:
         return overwrite(t, z, None)
     check_recordable(op.name, own)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
+
+
+def _spread(values: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """Values that are broadcast to a shape, in a dtype."""
+    return np.broadcast_to(array_of(values) if isinstance(values, Tensor) else values, shape).astype(dtype)
 
 
 def take_row(result: Tensor) -> int:
@@ -360,11 +379,13 @@ def take_row(result: Tensor) -> int:
     return row
 
 
+@writes_operands
 def zero_(t: Tensor) -> Tensor:
     """Set every element to zero, in place; returns the tensor."""
     return _assign(t, _ZERO, (), np.zeros(()), repeats=True)
 
 
+@writes_operands
 def fill_(t: Tensor, value: Any) -> Tensor:
     """Set every element to a number or 0-d tensor, in place; returns the tensor.
 
@@ -381,12 +402,14 @@ def fill_(t: Tensor, value: Any) -> Tensor:
     return _assign(t, _FILL_TENSOR, (source,), array_of(source))
 
 
+@writes_operands
 def copy_(t: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `other`, broadcast and cast, into the tensor; returns it. `non_blocking` is of no effect."""
     given = as_operand(other)
     return _assign(t, _COPY, (given,), array_of(given))
 
 
+@writes_operands
 def setitem(t: Tensor, key: Any, value: Any) -> None:
     """``t[key] = value``, recorded; the gradient of what was there is cut, the value's is summed to its shape."""
     parsed = parse(key, () if type(t._data) is float else t._data.shape)

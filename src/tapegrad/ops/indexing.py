@@ -279,4 +279,12 @@ def _put_part_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return x_bar, summed_to(take_last(read(g, basic, node, None), places), ctx.shapes[1], ctx.on)
 
 
-_PUT_PART = Structural("IndexPutBackward0", ((),), _put_part_vjp)
+def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
+    basic, _, inner, shape = attrs
+    result = arrays[0].copy()
+    part = result[basic]
+    part[...] = written_at(part, Places(at, inner, shape), arrays[1])
+    return result
+
+
+_PUT_PART = Structural("IndexPutBackward0", ((),), _put_part_vjp, forward=_put_again)

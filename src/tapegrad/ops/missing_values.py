@@ -10,11 +10,14 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
+from tapegrad.ops.comparing import isnan, logical_not
 from tapegrad.ops.reductions import Dims, add_reduce, reduced, sum
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tracers import computed
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -51,11 +54,15 @@ def nansum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLi
     data = array_of(x)
     if data.dtype.kind != "f":
         return sum(x, dim, keepdim)
-    removed = reduced(dim, data.ndim)
-    present = ~np.isnan(data)
+    attrs = reduced(dim, data.ndim), keepdim
+    present = logical_not(isnan(x))
+    return apply(_NANSUM, (x,), _sum_of_present((data,), attrs, array_of(present)), attrs, (present,))
+
+
+def _sum_of_present(arrays: Sequence[Array], attrs: Any, present: Array) -> Any:
+    (data,), (removed, keepdim) = arrays, attrs
     with quiet():
-        result = add_reduce(choose(present, data, data.dtype.type(0)), removed, None, None, keepdim)
-    return apply(_NANSUM, (x,), result, (removed, keepdim), (wrap(present),))
+        return add_reduce(choose(present, data, data.dtype.type(0)), removed, None, None, keepdim)
 
 
 def _nansum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -65,7 +72,7 @@ def _nansum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]), cast(present, ctx.dtypes[0])),)
 
 
-_NANSUM = Structural("NansumBackward0", ((),), _nansum_vjp)
+_NANSUM = Structural("NansumBackward0", ((),), _nansum_vjp, forward=_sum_of_present)
 
 
 def nanmean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
@@ -128,6 +135,11 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
     data = array_of(x)
     if data.dtype.kind != "f":
         return wrap(data.copy())
+    limits = 0.0 if nan is None else nan, posinf, neginf
+    finite = wrap(_finite(data, *limits))
+    return elementwise._finite_or(x, computed(_finite, (x, *limits), {}, finite) if TAPE.tracers else finite)
+
+
+def _finite(data: Any, nan: float, posinf: float | None, neginf: float | None) -> Array:
     with quiet():
-        result = np.nan_to_num(data, True, 0.0 if nan is None else nan, posinf, neginf)
-    return elementwise._finite_or(x, wrap(result))
+        return np.nan_to_num(array_of(data) if isinstance(data, Tensor) else data, True, nan, posinf, neginf)

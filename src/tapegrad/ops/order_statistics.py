@@ -7,13 +7,14 @@ elements share it evenly.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.ops import elementwise
-from tapegrad.ops.extremes import ValuesIndices, pick_along, pick_only, require_elements, share_evenly, to_the_picked
+from tapegrad.ops.extremes import ValuesIndices, choosing, pick_along, pick_only, require_elements, share_evenly
 from tapegrad.ops.reductions import reduced
 from tapegrad.ops.selecting import gather
 from tapegrad.ops.shaping import reshape
@@ -109,11 +110,15 @@ def _middle_along(op: Structural, name: str, x: Tensor, dim: int, keepdim: bool,
     if data.ndim == 0:
         return pick_only(op, x)
     require_elements(data, (position,), False, name)
+    return pick_along(op, x, position, partial(_place_of_middle, position=position, leaves_nan_out=leaves_nan_out), keepdim)
+
+
+def _place_of_middle(data: Array, position: int, leaves_nan_out: bool) -> Array:
     order = data.argsort(position, kind="stable")
     if not _has_nan(data):
-        return pick_along(op, x, position, order.take([(data.shape[position] - 1) // 2], position), keepdim)
+        return order.take([(data.shape[position] - 1) // 2], position)
     rank = _middle_rank(np.take_along_axis(data, order, position), position, leaves_nan_out)
-    return pick_along(op, x, position, np.take_along_axis(order, rank, position), keepdim)
+    return np.take_along_axis(order, rank, position)
 
 
 def _has_nan(data: Array) -> bool:
@@ -122,8 +127,8 @@ def _has_nan(data: Array) -> bool:
 
 _MEDIAN = Structural("MedianBackward0", ((0, "z"),), share_evenly)
 _NANMEDIAN = Structural("NanmedianBackward0", ((0, "z"),), share_evenly)
-_MEDIAN_ALONG = Structural("MedianBackward1", ((),), to_the_picked)
-_NANMEDIAN_ALONG = Structural("NanmedianBackward1", ((),), to_the_picked)
+_MEDIAN_ALONG = choosing("MedianBackward1")
+_NANMEDIAN_ALONG = choosing("NanmedianBackward1")
 
 
 def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
@@ -155,6 +160,10 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     if data.ndim == 0:
         return pick_only(_MODE, x)
     require_elements(data, (position,), False, "mode")
+    return pick_along(_MODE, x, position, partial(_place_of_mode, position=position), keepdim)
+
+
+def _place_of_mode(data: Array, position: int) -> Array:
     rows = data.swapaxes(position, -1)
     order = rows.argsort(-1, kind="stable")
     ordered = np.take_along_axis(rows, order, -1)
@@ -163,10 +172,10 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     run = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
     last = np.take_along_axis(order, np.argmax(run, -1, keepdims=True), -1)
-    return pick_along(_MODE, x, position, np.ascontiguousarray(last.swapaxes(position, -1)), keepdim)
+    return np.ascontiguousarray(last.swapaxes(position, -1))
 
 
-_MODE = Structural("ModeBackward0", ((),), to_the_picked)
+_MODE = choosing("ModeBackward0")
 
 
 def quantile(

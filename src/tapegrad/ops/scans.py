@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,10 +112,19 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
             f"\"logcumsumexp_out_cpu\" not implemented for '{type_name(data.dtype)}'. Convert the tensor to a floating point dtype."
         )
     position = axis(dim, data.ndim)
+    return apply(_LOGCUMSUMEXP, (x,), _accumulated(np.logaddexp, data, position), position)
+
+
+def _accumulated(ufunc: Any, data: Array, position: int, backwards: bool = False) -> Array:
     result = np.empty_like(data, order="C")
     with quiet():
-        np.logaddexp.accumulate(_directed(data, position, False), position, None, _directed(result, position, False))
-    return apply(_LOGCUMSUMEXP, (x,), result, position)
+        ufunc.accumulate(_directed(data, position, backwards), position, None, _directed(result, position, backwards))
+    return result
+
+
+def _again(ufunc: Any, arrays: Sequence[Array], attrs: Any) -> Array:
+    position, backwards = attrs if isinstance(attrs, tuple) else (attrs, False)
+    return _accumulated(ufunc, arrays[0], position, backwards)
 
 
 def _logcumsumexp_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -144,11 +154,7 @@ def _directed(array: Array, position: int, backwards: bool) -> Array:
 
 def running_sum(x: Tensor, position: int, backwards: bool = False) -> Tensor:
     """`cumsum` from the front or from the back."""
-    data = array_of(x)
-    result = np.empty_like(data, order="C")
-    with quiet():
-        np.add.accumulate(_directed(data, position, backwards), position, None, _directed(result, position, backwards))
-    return apply(_SUM, (x,), result, (position, backwards))
+    return apply(_SUM, (x,), _accumulated(np.add, array_of(x), position, backwards), (position, backwards))
 
 
 def _sum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -158,12 +164,7 @@ def _sum_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def running_product(x: Tensor, position: int, backwards: bool = False) -> Tensor:
     """`cumprod` from the front or from the back."""
-    data = array_of(x)
-    result = np.empty_like(data, order="C")
-    with quiet():
-        out = _directed(result, position, backwards)
-        np.multiply.accumulate(_directed(data, position, backwards), position, None, out)
-    return apply(_PRODUCT, (x,), result, (position, backwards))
+    return apply(_PRODUCT, (x,), _accumulated(np.multiply, array_of(x), position, backwards), (position, backwards))
 
 
 def _product_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -234,7 +235,7 @@ def _many_recurrences(x_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Arr
 
 
 _SUM = Structural("CumsumBackward0", ((),), _sum_vjp, linear=(_sums_of_many,))
-_PRODUCT = Structural("CumprodBackward0", ((0, "z"),), _product_vjp)
-_LOGCUMSUMEXP = Structural("LogcumsumexpBackward0", ((0, "z"),), _logcumsumexp_vjp)
+_PRODUCT = Structural("CumprodBackward0", ((0, "z"),), _product_vjp, forward=partial(_again, np.multiply))
+_LOGCUMSUMEXP = Structural("LogcumsumexpBackward0", ((0, "z"),), _logcumsumexp_vjp, forward=partial(_again, np.logaddexp))
 _SHIFT = Structural("ShiftBackward0", ((),), _shift_vjp, linear=(_many_shifted,))
 _RECURRENCE = Structural("RecurrenceBackward0", ((0, "z"), (0,)), _recurrence_vjp, linear=(None, _many_recurrences))

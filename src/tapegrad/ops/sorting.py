@@ -6,13 +6,13 @@ nan counts as larger than everything. Each value carries its gradient back to th
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tapegrad.ops.extremes import ValuesIndices, pick_along, to_the_picked
+from tapegrad.ops.extremes import ValuesIndices, choosing, pick_along, pick_only
 from tapegrad.recording.axes import axis
-from tapegrad.recording.structural import Structural
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -53,7 +53,7 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | N
     """
     position = axis(dim, array_of(x).ndim)
     op = _SORT if stable is None else _STABLE_SORT
-    return pick_along(op, x, position, _order(array_of(x), position, descending), True)
+    return pick_along(op, x, position, partial(_order, position=position, descending=descending), True)
 
 
 def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
@@ -106,7 +106,7 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     position = axis(dim, data.ndim)
     if not 0 <= k <= (data.shape[position] if data.ndim else 1):
         raise RuntimeError(f"selected index k out of range: k is {k} and dimension {position} of {list(data.shape)} is shorter")
-    return pick_along(_TOPK, x, position, _first(data, position, k, largest), True)
+    return pick_along(_TOPK, x, position, partial(_first, position=position, k=k, largest=largest), True)
 
 
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
@@ -145,8 +145,8 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesI
     if not 1 <= k <= extent:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {position}: {k} of {extent}")
     if not data.ndim:
-        return pick_along(_KTHVALUE, x, 0, np.zeros((), np.int64), True)
-    return pick_along(_KTHVALUE, x, position, _place_of_rank(data, position, k), keepdim)
+        return pick_only(_KTHVALUE, x)
+    return pick_along(_KTHVALUE, x, position, partial(_place_of_rank, position=position, k=k), keepdim)
 
 
 def _place_of_rank(data: Array, position: int, k: int) -> Array:
@@ -196,7 +196,7 @@ FEW = 16  # elements that a list kept in order finds sooner than sorting or spli
 _COMPARED = {"d": np.float64, "f": np.float32, "e": np.float32}  # what is compared; integers in int64
 
 
-_SORT = Structural("SortBackward0", ((),), to_the_picked)
-_STABLE_SORT = Structural("SortBackward1", ((),), to_the_picked)
-_TOPK = Structural("TopkBackward0", ((),), to_the_picked)
-_KTHVALUE = Structural("KthvalueBackward0", ((),), to_the_picked)
+_SORT = choosing("SortBackward0")
+_STABLE_SORT = choosing("SortBackward1")
+_TOPK = choosing("TopkBackward0")
+_KTHVALUE = choosing("KthvalueBackward0")

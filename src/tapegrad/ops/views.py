@@ -17,6 +17,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
 from tapegrad.tensors.modes import is_inference_mode_enabled, is_recording_on
 from tapegrad.tensors.tensor import Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.tensors.tracers import computed
 
 __all__ = [
     "Replay",
@@ -142,14 +143,23 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         Takes the NumPy view of an array of x's shape.
     """
     data = x._data
-    z = take(promote(x) if data.__class__ is float else data)
+    if data.__class__ is float:
+        number, data = make(data, 0), promote(x)
+        if TAPE.tracers and not x._row:
+            computed(np.asarray, (number,), {}, x)
+    z = take(data)
     recording = not TAPE.recording_off or is_recording_on()
     t = make_like(x, z, record_view(x, name, take, z) if x._row and recording else 0)
     if t.__class__ is not InferenceTensor:
         own = _adopt(t, x, take, recording)
         if x._meta is not None and x._meta.one_of_many:
             own.one_of_many = name.removesuffix("Backward0")
-    return t
+    return computed(_taken, (x, take), {}, t) if TAPE.tracers and not t._row else t
+
+
+def _taken(values: Any, take: Take) -> Any:
+    """The view of values that have no row."""
+    return take(np.asarray(values))
 
 
 def _adopt(t: Tensor, x: Tensor, take: Take, recording: bool) -> Meta:

@@ -34,9 +34,9 @@ def forward_of(payload: Payload, extra: Sequence[Array], shape: tuple[int, ...])
         Of the result.
     """
     op = payload.op
-    if op.forward is not None and not extra:
+    if op.forward is not None:
         attrs, forward = payload.attrs, op.forward
-        return lambda arrays: forward(arrays, attrs)
+        return lambda arrays: forward(arrays, attrs, *extra)
     linear = op.linear[0] if op.linear else None
     if linear is None or not (payload.inputs == 1 or (payload.inputs == 2 and op.uses == BILINEAR)):
         return None

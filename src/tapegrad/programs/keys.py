@@ -20,13 +20,13 @@ FLOAT64 = np.dtype(np.float64)
 class Paths:
     """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
 
-    __slots__ = ("contents", "count", "first", "objects", "raised", "refused", "warned")
+    __slots__ = ("contents", "count", "first", "objects", "raised", "refused", "stopped", "warned")
 
     def __init__(self, objects: list[Any], arrays: Arrays) -> None:
         self.first: Trace | None = None
         self.objects = objects  # whose identity is in the key
         self.contents = [array.copy() for _, array in arrays]
-        self.count, self.raised, self.refused, self.warned = 0, 0, "", False
+        self.count, self.raised, self.refused, self.stopped, self.warned = 0, 0, "", "", False
 
     def sees(self, arrays: Arrays) -> bool:
         """Whether arrays have these contents."""

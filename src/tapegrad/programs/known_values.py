@@ -101,9 +101,17 @@ class KnownValues:
         self.note(Copied(value, other))
         return other
 
+    def value_at(self, data: Any) -> Value | None:
+        """What stands in memory that some tensor had, if that is known."""
+        return self._by_data.get(id(data))
+
     def knows(self, t: Any) -> bool:
         """Whether anything is known of a tensor."""
         return TAPE.slot(t._row) in self._by_slot if t._row > 0 else id(t._data) in self._by_data
+
+    def known_values(self) -> list[Value]:
+        """All values that are in memory of their own or of others."""
+        return [value for value in (*self._by_data.values(), *self._by_slot.values()) if value.array is not None]
 
     def note(self, step: Step) -> None:
         """Write a step down."""

@@ -96,7 +96,8 @@ class Program:
             try:
                 try:
                     failed = trace.run(values)
-                except Exception:  # such as that of a singular matrix, which the function itself raises with its own words
+                except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
+                    paths.stopped = f"{type(error).__name__}: {error}"
                     return None
                 if failed is None:
                     return self._checked(trace, args, kwargs, argnums, many, finish)
@@ -305,6 +306,8 @@ class Program:
             lines += [f"  {step}" for step in trace["steps"]]
         refused = [paths.refused for known in self._paths.values() for paths in known if paths.refused]
         lines += [f"called each time: {reason}" for reason in [*refused, *([self._unseen] if self._unseen else [])]]
+        stopped = [paths.stopped for known in self._paths.values() for paths in known if paths.stopped]
+        lines += [f"called where a step raised {error}" for error in stopped]
         return "\n".join(lines)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.frames import PACKAGE
 from tapegrad.numpy_arrays import attributes as attributes_of_arrays
+from tapegrad.programs.steps import Value
 from tapegrad.surface import attributes
 from tapegrad.tensors.tensor import Tensor
 
@@ -24,6 +25,7 @@ __all__ = [
     "FACTORY_DATA",
     "HANDING_ON",
     "NUMBERS",
+    "PASSING",
     "STATIC_CODE",
     "THREADS",
     "given_in",
@@ -32,6 +34,7 @@ __all__ = [
     "parts_of",
     "profile_again",
     "tensors_in",
+    "values_in",
 ]
 
 # What is asked of an array without looking at its values.
@@ -51,6 +54,8 @@ tensors/tensor recording/apply_rule ops/elementwise ops/operators numpy_arrays/a
 numpy_arrays/protocols numpy_protocol/protocols numpy_protocol/operands
 """
 HANDING_ON = (PACKAGE + "programs", *(PACKAGE + file.replace("/", os.sep) + ".py" for file in _HANDING_ON.split()))
+# And those that do so with what is written.
+PASSING = (*HANDING_ON, *(PACKAGE + os.path.join(*file) for file in (("ops", "in_place.py"), ("numpy_arrays", "indexing.py"))))
 FACTORY_DATA = ("data", "fill_value", "value", "size")  # arguments of factories of which values are made
 FACTORIES = PACKAGE + os.path.join("tensors", "factories.py")
 # Where lists and numbers become arrays, and arrays ones of another dtype.
@@ -83,6 +88,21 @@ def tensors_in(values: Any) -> list[Any]:
             pending += value
         elif isinstance(value, dict):
             pending += value.values()
+    return found
+
+
+def values_in(template: Any) -> list[Value]:
+    """Values in nested containers."""
+    found: list[Value] = []
+    pending = [template]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Value):
+            found.append(part)
+        elif isinstance(part, (tuple, list)):
+            pending += part
+        elif part.__class__ is dict:
+            pending += part.values()
     return found
 
 

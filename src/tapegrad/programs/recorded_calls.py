@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.autograd.sweep import check_saved
 from tapegrad.drivers.calling import refuse_written, take_apart
 from tapegrad.drivers.containers import flatten
 from tapegrad.drivers.leaves import Call, tensor_like
+from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.programs.known_values import FLOAT64
 from tapegrad.programs.recorder import Recorder
@@ -45,6 +47,8 @@ def recorded_call(
             value = recorder.number() if type(t._data) is float else Value(t._data)
             recorder.know(t._data, value, TAPE.slot(t._row) if t._row > 0 else -1)
             inputs.append(value)
+            if value.array is not None:
+                recorder.given_arrays.append(value)
     given = containers_in((given_args, named))
     output, places = recorder.call(untracked_values.watched, function, given_args, named)
     if given != containers_in((given_args, named)):
@@ -57,10 +61,21 @@ def recorded_call(
     else:
         made.aux = None
     made.output = output
+    _check_overwritten(recorder, output)
     if places:
         refuse_written(places.written, "program")
         recorder.refuse("a value left it as a number")
     return made, inputs
+
+
+def _check_overwritten(recorder: Recorder, output: Any) -> None:
+    """Refuse what drivers call again with copies of all that operations save."""
+    found: list[Any] = []
+    flatten(output, found, [], "")
+    try:
+        check_saved([TAPE.slot(t._row) for t in found if isinstance(t, Tensor) and t._row > 0])
+    except OverwrittenError:
+        recorder.refuse("its derivative needs what it writes over")
 
 
 def wrapped(value: Any) -> Any:

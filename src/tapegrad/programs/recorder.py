@@ -26,6 +26,7 @@ from tapegrad.programs.provenance import (
     FACTORY_DATA,
     HANDING_ON,
     NUMBERS,
+    PASSING,
     STATIC_CODE,
     THREADS,
     given_in,
@@ -34,6 +35,7 @@ from tapegrad.programs.provenance import (
     parts_of,
     profile_again,
     tensors_in,
+    values_in,
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value
@@ -41,7 +43,7 @@ from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor
-from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, Tracer
+from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, WRITING, Tracer
 from tapegrad.tensors.tracing import followed
 
 __all__ = ["Recorder"]
@@ -54,13 +56,17 @@ class Recorder(KnownValues, Tracer):
     ----------
     draws : bool
         Whether random numbers were drawn.
+    given_arrays : list of Value
+        Where the arrays among the arguments stand, which nothing may be written into.
     """
 
-    __slots__ = ("_entry", "_explained", "_given", "_tensors", "draws")
+    __slots__ = ("_entry", "_explained", "_given", "_tensors", "_written", "draws", "given_arrays")
 
     def __init__(self) -> None:
         super().__init__()
         self.draws = False
+        self.given_arrays: list[Value] = []
+        self._written = 0
         self._given: list[Any] = []
         self._tensors: list[Any] = []
         self._entry: FrameType | None = None
@@ -79,7 +85,7 @@ class Recorder(KnownValues, Tracer):
                 profile_again(before)
                 if collects:
                     gc.enable()
-        if untracked_values.writes != writes:
+        if untracked_values.writes - writes != self._written:
             self.refuse("it writes into an array")
         return result
 
@@ -124,6 +130,10 @@ class Recorder(KnownValues, Tracer):
                 self.left(t, False)  # the row has the number itself
             values.append(value)
         z = result._data
+        if not result._row and all(value.constant for value in values):
+            z = result._data = z * 1.0 if type(z) is float else z
+            self.know(z, Value(np.asarray(z), constant=True))
+            return
         if type(z) is float:
             z = result._data = z * 1.0
             found = self.number()
@@ -165,6 +175,15 @@ class Recorder(KnownValues, Tracer):
         template = self._template(args), self._template(kwargs)
         if self.refused:
             return
+        operands = values_in(template)
+        wanted = [(place, part) for place, part in wanted if not self._is_view(part, operands)]
+        if all(value.constant for value in operands):
+            for _, part in wanted:
+                if isinstance(part, Tensor):
+                    self.know(part._data, Value(np.asarray(part._data), constant=True))
+            return
+        if not wanted:
+            return
         results = []
         for place, part in wanted:
             value = part
@@ -179,6 +198,17 @@ class Recorder(KnownValues, Tracer):
             if isinstance(part, Tensor):
                 self.know(part._data, value)
 
+    def _is_view(self, part: Any, operands: list[Value]) -> bool:
+        """Note a view of memory that is known, which needs no step."""
+        if not isinstance(part, Tensor) or type(part._data) is float:
+            return False
+        if any(value.array is not None and np.may_share_memory(part._data, value.array) for value in operands):
+            if len(operands) > 1:
+                self.refuse("a view at places that may depend on values")
+            self.know(part._data, Value(part._data, constant=operands[0].constant))
+            return True
+        return False
+
     def written(self, t: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note the function that has the last word on a value."""
         value = self.value_of(t)
@@ -186,15 +216,50 @@ class Recorder(KnownValues, Tracer):
         if value is not None and not self.refused:
             self.note(Computed(function, *template, [((), value)], False))
 
+    def overwriting(self, t: Any, z: Any, row: int) -> None:
+        """Note a write into memory that the function made; what stood there first is put there again by each run."""
+        value, base = self.value_at(z), t if t._meta is None or t._meta.base is None else t._meta.base
+        entry = self._entry
+        if entry is None or (entry.f_code not in WRITING and not entry.f_code.co_filename.startswith(HANDING_ON)):
+            self.refuse("it writes into an array")
+        memory = base._data
+        if value is None or type(z) is float or not self.knows(base) or type(memory) is float:
+            self.refuse("it writes what programs do not follow, or into what they do not know")
+            return
+        before = self.value_of(base)
+        if before is None or any(np.may_share_memory(memory, given.array) for given in self.given_arrays):
+            self.refuse("it writes into an argument")
+            return
+        if before.constant:
+            first = Copied(Value(memory.copy(), constant=True), Value(memory))
+            first.line = self._line()
+            self.steps.insert(0, first)
+        for other in self.known_values():
+            if other.constant and np.may_share_memory(other.array, memory):
+                other.constant = False
+        written = Value(t._data)
+        self.note(Copied(value, written))
+        self.know(t._data, written, TAPE.slot(row) if row > 0 else -1)
+        self._written += 1
+
     def _maker(self, value: Any) -> FrameType | None:
         """Which code made an operand; None if it is an argument of the operation that the user asked for."""
         frame: FrameType = sys._getframe(2)
         candidates = [value]
-        while frame.f_code.co_filename.startswith(HANDING_ON) and frame.f_back is not None:
+        while frame.f_code.co_filename.startswith(PASSING) and frame.f_code not in OF_SHAPES and frame.f_back is not None:
             if frame.f_code.co_filename.startswith(CONVERTING):
                 candidates += frame.f_locals.values()
             frame = frame.f_back
-        return None if any(own is given for own in candidates for given in self._given) else frame
+        if any(own is given for own in candidates for given in self._given):
+            return None
+        maker = frame
+        if maker.f_code.co_filename.startswith(PACKAGE) and np.size(value) > 1 and maker.f_back is not None:
+            maker = maker.f_back  # of one operation that was given it
+            while maker.f_code.co_filename.startswith(PASSING) and maker.f_back is not None:
+                maker = maker.f_back
+        if not maker.f_code.co_filename.startswith(PACKAGE):
+            return None if any(_is_converted(value, given) for given in self._given) else frame
+        return frame
 
     def _fix(self, values: Any) -> None:
         """Values of arguments that went into an operation in another way than as its operands must be the same again."""
@@ -239,15 +304,23 @@ class Recorder(KnownValues, Tracer):
             if self._entry is None and frame.f_code.co_filename.startswith(PACKAGE):
                 around = frame.f_back
                 if around is not None and not around.f_code.co_filename.startswith(PACKAGE):
-                    self._tensors = tensors_in(frame.f_locals) if not frame.f_code.co_filename.startswith(HANDING_ON) else []
+                    self._tensors = self._settings(frame)
                     self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
                     asked = frame.f_locals.get("function")
                     asked = asked if callable(asked) else None
-                    self.places_are_given = frame.f_code.co_name == "getitem" or asked in AT_GIVEN_PLACES
+                    self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or asked in AT_GIVEN_PLACES
         elif event == "return" and frame is self._entry:
             self._entry = None
             if not self.refused and argument is not None:
                 self._check(frame, argument)
+            elif frame.f_code in WRITING:
+                self._fix(self._tensors)
+
+    def _settings(self, frame: FrameType) -> list[Any]:
+        """Tensors among the arguments of a function which are no operands: index arrays, masks and the like."""
+        if frame.f_code.co_filename.startswith(HANDING_ON):
+            return []
+        return tensors_in({"key": frame.f_locals.get("key")} if frame.f_code in WRITING else frame.f_locals)
 
     def _look_at_c(self, frame: FrameType, function: Any) -> None:
         """What draws random numbers, or tells the time, is another each time."""
@@ -271,3 +344,11 @@ class Recorder(KnownValues, Tracer):
                     self.refuse(f"{code.co_qualname} gives what programs do not follow")
             elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and code not in STATIC_CODE and not self._explained:
                 self.refuse(f"{code.co_qualname} gives {type(part).__name__}")
+
+
+def _is_converted(value: Any, given: Any) -> bool:
+    """Whether an operand is another form of what the user gave, through hands that compute nothing."""
+    if isinstance(given, (list, tuple)) and any(isinstance(part, (Tensor, list, tuple)) for part in given):
+        return False
+    own = np.asarray(given)
+    return own.dtype.kind in "fiub" and np.shape(value) == own.shape and bool(np.array_equal(value, own, equal_nan=True))

@@ -22,6 +22,10 @@ __all__ = ["AS_STEPS"]
 PLACING = frozenset(["ConstantPadNdBackward0"])
 
 
+# Names of writes of whole arrays.
+WRITES = frozenset(["CopyBackwards", "ZeroBackward0", "FillBackward2", "FillBackward3"])
+
+
 def object_at(address: int) -> Any:
     """The object of an address."""
     return ctypes.cast(address, ctypes.py_object).value
@@ -118,7 +122,8 @@ def join_row(known: KnownValues, slot: int, name: int, inputs: int, data: int, a
         return
     found, outer = Value(z), math.prod(z.shape[:at])
     widths = [1 if type(a) is float else a.size // outer for a in arrays]
-    known.note(Joined([value for value in sources if value is not None], widths, found))
+    filled = [(value, width) for value, width in zip(sources, widths, strict=True) if value is not None and width]
+    known.note(Joined([value for value, _ in filled], [width for _, width in filled], found))
     known.know(z, found, slot)
 
 
@@ -137,11 +142,26 @@ def host_row(
     """An operation whose derivative is Python."""
     payload, z = object_at(payload_at), object_at(pz)
     data = [object_at(o) for o in words_at(objects, count)]
+    if TAPE.names[name] in WRITES:  # `Recorder.overwriting` is told next
+        return
+    if TAPE.names[name] == "CopySlices":  # what was written into a part stands in the whole
+        written = known.value_at(z)
+        if written is None:
+            known.refuse("it writes into what programs do not know")
+        else:
+            known.know(z, written, slot)
+        return
     forward = forward_of(payload, data[payload.inputs :], np.shape(z)) if type(payload) is Payload else None
-    if len(data) > payload.inputs and not known.places_are_given:
+    chosen = [known.value_at(a) for a in data[payload.inputs :]]
+    told = known.value_at(z) if type(z) is not float else None
+    if told is not None and None not in chosen:  # by whoever computed it
+        known.know(z, told, slot)
+        return
+    if None in chosen and not known.places_are_given:
         known.refuse(f"{TAPE.names[name]} at places that may depend on values")
         return
-    if forward is None or any(type(a) is float for a in data) or np.asarray(z).dtype != FLOAT64:
+    keeps_a_number = any(payload.op.uses) and any(type(a) is float for a in data) if type(payload) is Payload else False
+    if forward is None or keeps_a_number or np.asarray(z).dtype != FLOAT64:
         known.refuse(f"{TAPE.names[name]} is not run again by programs yet")
         return
     operands = [source_of(known, h, a) for h, a in zip(words_at(handles, payload.inputs), data, strict=False)]

@@ -11,8 +11,10 @@ import numpy as np
 from tapegrad.arrays.dtypes import as_dtype, promote_types
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.recording.structural import Structural, apply
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tensors.tracers import computed
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -33,7 +35,13 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
         untracked_values.compared(x)
     with quiet():  # beyond float32 is inf, as in PyTorch
         converted = data.astype(wanted)
-    return apply(_CAST, (x,), converted)
+    found = apply(_CAST, (x,), converted)
+    return computed(_converted, (x, wanted), {}, found) if TAPE.tracers and not x._row else found
+
+
+def _converted(values: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    """Values that have no row in another dtype."""
+    return np.asarray(values).astype(dtype)
 
 
 def common_dtype(arrays: Sequence[np.ndarray[Any, Any]]) -> np.dtype[Any]:

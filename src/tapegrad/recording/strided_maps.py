@@ -15,6 +15,7 @@ import numpy as np
 from tapegrad.recording.structural import as_result
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make, retry
+from tapegrad.tensors.tracers import computed
 
 __all__ = [
     "join",
@@ -64,7 +65,8 @@ def reshape_copy(x: Tensor, name: str, result: np.ndarray) -> Tensor:
 def _map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: int, scale: float, result: Any) -> Tensor:
     value = as_result(result)
     if not (x._row and is_recording()):
-        return make(value, 0)
+        made = make(value, 0)
+        return computed(_mapped, (x, scatters, dims, strides, offset, scale, np.shape(result)), {}, made) if TAPE.tracers else made
     if not dims:
         dims, strides = (1,), (1,)
     geometry = array("q", [len(dims), offset, *dims, *strides])
@@ -76,6 +78,15 @@ def _map(x: Tensor, name: str, scatters: bool, dims: Any, strides: Any, offset: 
 
     row = TAPE.map_row(_ADDRESS, int(scatters), number, x._row, id(x._data), at, scale, id(value))
     return make(value, row if row > 0 else retry(attempt, (x,)))
+
+
+def _mapped(x: Any, scatters: bool, dims: Any, strides: Any, offset: int, scale: float, shape: Any) -> np.ndarray:
+    """The value of a map of values that have no row."""
+    flat = np.ascontiguousarray(x).reshape(-1)
+    if scatters:
+        return scattered(flat, dims, strides, offset, scale, shape)
+    taken = strided(flat, dims, strides, offset)
+    return (taken * flat.dtype.type(scale) if scale != 1.0 else taken).reshape(shape)
 
 
 def strided_copy(x: Tensor, name: str, take: Callable[[Any], Any], shape: tuple[int, ...]) -> Tensor:
@@ -201,12 +212,19 @@ def join(name: str, inputs: tuple[Tensor, ...], data: tuple[Any, ...], at: int, 
         if t._row:
             break
     else:
-        return make(result, 0)
+        made = make(result, 0)
+        return computed(_joined, (inputs, at, result.shape, result.dtype), {}, made) if TAPE.tracers else made
     dtype = result.dtype
     if (dtype is not FLOAT64 and dtype not in FLOATS) or not is_recording():
         return make(result, 0)
     row = TAPE.join_row(_ADDRESS, TAPE.name_number(name), id(inputs), id(data), at, id(result))
     return make(result, row if row > 0 else _join_after_refusal(name, inputs, data, at, result))
+
+
+def _joined(parts: Sequence[Any], at: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """The value of a concatenation, or of a stack, whose axis the parts lack."""
+    outer = math.prod(shape[:at])
+    return np.concatenate([np.asarray(part, dtype).reshape(outer, -1) for part in parts], 1).reshape(shape)
 
 
 def _join_after_refusal(name: str, inputs: tuple[Tensor, ...], data: tuple[Any, ...], at: int, result: np.ndarray) -> int:

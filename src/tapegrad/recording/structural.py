@@ -84,8 +84,8 @@ class Structural:
         blocks: ``linear[k](x_dot, context, shape)`` is given tangents of input k, of that input's shape with one more dimension
         behind, and gives those of the result, which is of `shape`. None for other inputs. Inputs that are not named have none.
     forward : callable or None
-        ``forward(arrays, attrs)`` gives the value again for other values of the inputs, of the same shapes. Only of operations
-        whose attributes do not depend on values.
+        ``forward(arrays, attrs, *extra)`` gives the value again for other values of the inputs, of the same shapes. Only of
+        operations whose attributes do not depend on values.
     """
 
     __slots__ = ("_saved", "_uses", "forward", "joins", "linear", "name", "number", "uses", "uses_at", "vjp")
@@ -98,7 +98,7 @@ class Structural:
         vjp: Callable[[Tensor, Context], Sequence[Tensor | None]],
         joins: bool = False,
         linear: Sequence[InBlocks | None] = (),
-        forward: Callable[[Sequence[Any], Any], Any] | None = None,
+        forward: Callable[..., Any] | None = None,
     ) -> None:
         self.name, self.uses, self.vjp, self.joins, self.linear, self.forward = name, uses, vjp, joins, linear, forward
         self.number = TAPE.name_number(name)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 __all__ = [
     "LOOKING",
     "OF_SHAPES",
+    "WRITING",
     "Tracer",
     "computed",
     "current_tracer",
@@ -17,17 +18,25 @@ __all__ = [
     "looks_at_values",
     "makes_constants_of_shapes",
     "of_thread",
+    "writes_operands",
 ]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 OF_SHAPES: set[CodeType] = set()
 LOOKING: set[CodeType] = set()
+WRITING: set[CodeType] = set()
 
 
 def makes_constants_of_shapes(function: F) -> F:
     """Say of a function that constants which it makes for its operations depend on shapes and settings, never on values."""
     OF_SHAPES.add(function.__code__)
+    return function
+
+
+def writes_operands(function: F) -> F:
+    """Say of a function that it writes its operands, or what operations make of them, at places that its `key` alone decides."""
+    WRITING.add(function.__code__)
     return function
 
 
@@ -64,6 +73,10 @@ class Tracer:
 
     def written(self, t: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The value of a new tensor was replaced by that of a function, of which it differs in its last digits."""
+        raise NotImplementedError
+
+    def overwriting(self, t: Any, z: Any, row: int) -> None:
+        """The value `z` is about to be written into the memory of a tensor, which gets a row (0: it has none)."""
         raise NotImplementedError
 
     def left(self, t: Any, as_truth: bool) -> None:

@@ -1,0 +1,81 @@
+"""Functions that write in place as programs: the function's own values and gradients, without calling it again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from functions_that_write import FUNCTIONS
+
+import tapegrad as tg
+
+X = np.array([0.7, -1.3, 2.1, 0.4])
+POINTS = [X, X[::-1].copy(), -X, 3.0 * X, X + 0.5, np.array([0.0, -0.0, 1.0, np.inf]), X]
+
+
+def calls_of(function: Callable[..., Any], run: Callable[..., Any]) -> int:
+    """How often a function is called while all points are gone through."""
+    seen = []
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code is function.__code__:
+            seen.append(frame)
+
+    sys.setprofile(note)
+    try:
+        for x in POINTS:
+            run(x)
+    finally:
+        sys.setprofile(None)
+    return len(seen)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_writes_are_run_again(function: Callable[[Any], Any]) -> None:
+    own, run = tg.value_and_grad(function), tg.value_and_grad(tg.program(function))
+    for x in POINTS:
+        expected, found = own(x.copy()), run(x.copy())
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+    assert calls_of(function, run) == 0
+
+
+def test_what_its_derivative_needs_may_be_written_over() -> None:
+    def f(x: Any) -> Any:
+        y = np.stack([x, x])
+        y[0] = y[1] ** 2
+        y[1] = y[0]
+        return (y * y).sum()
+
+    p = tg.program(f)
+    for x in POINTS[:5]:
+        np.testing.assert_array_equal(tg.grad(p)(x), tg.grad(f)(x))
+    assert "writes over" in p.explain()
+
+
+def test_arrays_among_the_arguments_are_written_each_time() -> None:
+    def f(x: Any, work: Any) -> Any:
+        work[0] = 5.0
+        return (x * work).sum()
+
+    p = tg.program(f)
+    for _ in range(3):
+        work = np.zeros(4)
+        np.testing.assert_array_equal(tg.grad(p)(X, work), [5.0, 0.0, 0.0, 0.0])
+        assert work[0] == 5.0
+
+
+def test_views_at_places_that_are_arguments_are_taken_anew() -> None:
+    def f(x: Any, table: Any, k: Any) -> Any:
+        return (x * table[k]).sum()
+
+    p = tg.program(f)
+    table = np.arange(12.0).reshape(3, 4)
+    for k in (0, 2, 1, 0):
+        np.testing.assert_array_equal(tg.grad(p)(X, table, np.array(k)), table[k])
+        np.testing.assert_array_equal(tg.grad(p)(X, table, k), table[k])
+        np.testing.assert_array_equal(tg.grad(p)(X[:2], table[:, :2], np.array([k])), table[k, :2])
