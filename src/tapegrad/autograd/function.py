@@ -12,7 +12,7 @@ import numpy as np
 from tapegrad.autograd.custom_rows import State, bind, new_ctx, record_function, record_output, saved_tensors
 from tapegrad.autograd.nodes import Node
 from tapegrad.engine.layout import CLOCK
-from tapegrad.ops.in_place import replace
+from tapegrad.ops.overwriting import replace
 from tapegrad.ops.views import alias, version_of, view
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE

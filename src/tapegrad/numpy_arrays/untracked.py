@@ -117,7 +117,7 @@ def write_constants(x: Array, write: Callable[[np.ndarray], Any], *values: Any) 
             "an array of complex numbers that was made as constants cannot hold what is being differentiated; make it from what "
             "is, as np.zeros_like(x + 0j), or keep real and imaginary parts in arrays of their own"
         )
-    from tapegrad.ops.in_place import check_writable, overwrite  # which a function that writes nothing needs not
+    from tapegrad.ops.overwriting import check_writable, overwrite  # which a function that writes nothing needs not
 
     changed = array_of(x).copy()
     write(changed)

@@ -26,8 +26,7 @@ from tapegrad.rules.table import RULES
 from tapegrad.surface import functions as tg
 from tapegrad.surface.tensor_methods import OnTheClass
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make, wrap
-from tapegrad.tensors.tracers import computed, makes_constants_of_shapes
+from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make
 
 __all__ = ["array_function", "array_ufunc"]
 
@@ -95,55 +94,6 @@ _OF_SHAPES = frozenset([np.zeros_like, np.ones_like, np.empty_like])
 _OF_ARRAYS = frozenset(map(_found, _NAMES_OF_ARRAYS.split()))
 
 
-def _on(convert: Callable[[Tensor], Any], function: Any) -> Callable[..., Any]:
-    """A NumPy function of tensors converted to arrays."""
-
-    def changed(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return convert(value)
-        nested = isinstance(value, (list, tuple)) and any(isinstance(x, (Tensor, list, tuple)) for x in value)
-        return list(map(changed, value)) if nested else value
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(changed, args), **{name: changed(value) for name, value in kwargs.items()})
-
-    return call
-
-
-def _giving_tensors(function: Any) -> Callable[..., Any]:
-    """A function of values whose results are tensors instead of arrays."""
-    of_values = _on(array_of, function)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        result = of_values(*args, **kwargs)
-        if TAPE.tracers:
-            parts = tuple(map(_wrapped, result)) if isinstance(result, tuple) else _wrapped(result)
-            return computed(function, args, kwargs, parts)
-        return tuple(_as_result(x) for x in result) if isinstance(result, tuple) else _as_result(result)
-
-    return call
-
-
-def _of_shapes(function: Any) -> Callable[..., Any]:
-    """A function of shapes and dtypes whose result is a tensor instead of an array."""
-    of_values = _on(array_of, function)
-
-    @makes_constants_of_shapes
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return _as_result(of_values(*args, **kwargs))
-
-    return call
-
-
-def _wrapped(value: Any) -> Any:
-    """The same as an untracked tensor, of which nobody is told as of a constant."""
-    return wrap(value) if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def _as_result(value: Any) -> Any:
-    return one(value) if isinstance(value, (np.ndarray, np.generic)) else value
-
-
 @functools.cache
 def _taken(function: Callable[..., Any]) -> tuple[tuple[str, ...], float]:
     """Names of the arguments that a function takes, and how many can be given by position."""
@@ -192,11 +142,11 @@ def function_for(function: Any) -> Callable[..., Any]:
 
 def _by_values(function: Any) -> Callable[..., Any] | None:
     """What computes with the values of tensors, for the functions of the two lists."""
-    if function in _OF_SHAPES:
-        return _of_shapes(function)
-    if function in _OF_VALUES:
-        return _giving_tensors(function)
-    return _on(np.asarray, function) if function in _OF_ARRAYS else None
+    kind = "of_shapes" if function in _OF_SHAPES else "of_values" if function in _OF_VALUES else "of_arrays"
+    if kind == "of_arrays" and function not in _OF_ARRAYS:
+        return None
+    found: Callable[..., Any] = look_up(f"numpy_protocol.functions_of_values:{kind}")(function)
+    return found
 
 
 # By NumPy's functions, each made when it is first asked for; None for those whose meaning is in the tables.

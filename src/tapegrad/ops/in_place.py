@@ -1,8 +1,4 @@
-"""Writing in place: the tensor object stays, its row changes, its version grows.
-
-Order of events: compute, check, note that the memory is written (values saved from it before become stale), record, write. A
-failure at any point leaves the data unwritten and the graph as it was.
-"""
+"""Operations in place: the tensor object stays, its row changes, its version grows."""
 
 from __future__ import annotations
 
@@ -14,14 +10,12 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
-from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
 from tapegrad.ops.index_keys import parse
-from tapegrad.ops.indexing import index_put, read, select_again
+from tapegrad.ops.indexing import index_put, read
+from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
 from tapegrad.ops.shaping import expanded, reshape
-from tapegrad.ops.view_rows import refresh
-from tapegrad.ops.views import Replay, check_memory, is_strided, version_of, view
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
@@ -29,197 +23,13 @@ from tapegrad.recording.primal_values import forward
 from tapegrad.recording.strided_maps import sum_to
 from tapegrad.recording.structural import Context, Structural, apply, check_recordable
 from tapegrad.rules.table import RULES
-from tapegrad.tape.tape import TAPE, owner_of
-from tapegrad.tensors import untracked_values
-from tapegrad.tensors.inference_tensors import check_inference_write
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.nested_sequences import array_from_nested
-from tapegrad.tensors.retained_gradients import move_watch
 from tapegrad.tensors.saved_value_packing import current_packer
-from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_leaf, is_recording, make
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
 from tapegrad.tensors.tracers import computed, current_tracer, writes_operands
 
-__all__ = [
-    "check_graph",
-    "check_writable",
-    "copy_",
-    "fill_",
-    "fit",
-    "in_place",
-    "overwrite",
-    "part_of",
-    "replace",
-    "setitem",
-    "take_row",
-    "without_part",
-    "written_by",
-    "zero_",
-]
-
-_ADDRESS = TAPE.address
-
-
-def check_writable(t: Tensor, tracked: bool, repeats: bool = False) -> None:
-    """Raise unless `t` may be written now.
-
-    Parameters
-    ----------
-    tracked : bool
-        Whether the new value is tracked.
-    repeats : bool
-        Whether elements may share memory, since all of them get one untracked value.
-
-    Raises
-    ------
-    RuntimeError
-        For leaves that require grad and their views while recording, read-only or expanded memory, and views that may not be
-        written; for inference tensors outside inference mode.
-    """
-    check_graph(t, tracked)
-    if type(t._data) is not float:
-        check_memory(t._data, repeats)
-
-
-def check_graph(t: Tensor, tracked: bool) -> None:
-    """The part of `check_writable` that does not concern the memory."""
-    check_inference_write(t)
-    meta = t._meta
-    if is_recording():
-        base = meta.base if meta is not None else None
-        if is_leaf(t) and t._row:
-            raise RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. {_instead(t)}")
-        if meta is not None and base is not None and (tracked or base._row):
-            if meta.one_of_many:
-                raise RuntimeError(
-                    f"Output {meta.output_nr} of {meta.one_of_many} is a view and is being modified inplace. This view is the "
-                    "output of a function that returns multiple views. Such functions do not allow the output views to be "
-                    "modified inplace. Write to a clone() instead."
-                )
-            if meta.made_without_grad:
-                raise RuntimeError(
-                    f"A view was created in {meta.made_without_grad} mode and is being modified inplace "
-                    f"{'with grad mode enabled' if meta.made_without_grad == 'no_grad' else 'in normal mode'}. "
-                    "Take the view with grad mode enabled, or write under no_grad()."
-                )
-        if base is not None and (base._row or t._row) and is_leaf(base):  # the leaf is the base, or itself a view of it
-            raise RuntimeError(
-                f"a view of a leaf Variable that requires grad is being used in an in-place operation. {_instead(base)}"
-            )
-
-
-def _instead(leaf: Tensor) -> str:
-    """What to do; the variable of a driver must not be changed unseen."""
-    link = leaf._meta.leaf if leaf._meta is not None else None
-    if hasattr(link, "of_call"):
-        return "It is the argument of a function that is being differentiated: write into a copy of it, x.clone() or np.copy(x)."
-    return "Do it under no_grad(), or on a clone()."
-
-
-def fit(t: Tensor, z: Any, dtype: np.dtype[Any]) -> Any:
-    """The new value in the target's dtype.
-
-    Raises
-    ------
-    RuntimeError
-        If the shape differs or the dtype is of a higher kind.
-    """
-    target = t._data
-    shape = () if type(target) is float else target.shape
-    own = dtypes.float64 if type(target) is float else target.dtype
-    if np.shape(z) != shape:
-        raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(np.shape(z))}")
-    if not dtypes.can_cast(dtype, own):
-        raise RuntimeError(
-            f"result type {dtypes.type_name(dtype)} can't be cast to the desired output type {dtypes.type_name(own)}"
-        )
-    if type(z) is float or z.dtype == own:
-        return z
-    with quiet():  # beyond float32 is inf, as in PyTorch
-        return z.astype(own)
-
-
-def replace(t: Tensor, row: int) -> None:
-    """Let `t` (or its family of views) go on from a new row; 0 is untracked."""
-    meta = t._meta
-    base = meta.base if meta is not None else None
-    if base is None:
-        t._row, before = row, t._row
-        if meta is not None and meta.retained and row:
-            move_watch(t, before)
-        if before > 0:
-            TAPE.drop(_ADDRESS, before)
-        refresh(t)
-        return
-    assert meta is not None
-    written = make(t._data, row)
-    result = apply(_COPY_SLICES, (base, written), base._data, meta.replay)
-    base._row, result._row = result._row, base._row
-    if base._meta is not None and base._meta.retained and base._row > 0:
-        move_watch(base, result._row)
-    refresh(base)
-
-
-def _copy_slices_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
-    on, replay = ctx.on, ctx.attrs
-    return on.without_part(g, replay) if ctx.needs[0] else None, on.part_of(g, replay) if ctx.needs[1] else None
-
-
-def without_part(g: Tensor, replay: Replay) -> Tensor:
-    """`g` with zeros where a view of it is."""
-    mask = np.zeros(array_of(g).shape, bool)
-    if is_strided(replay, mask.shape):
-        replay(mask)[...] = True
-    else:
-        mask.reshape(-1)[replay(np.arange(mask.size).reshape(mask.shape))] = True
-    return apply_rule(OPCODES["where"], make(mask, 0), 0.0, g)
-
-
-def part_of(g: Tensor, replay: Replay) -> Tensor:
-    """The view itself, or a copy where that is none in this memory."""
-    return view(g, "AsStridedBackward0", replay) if is_strided(replay, array_of(g).shape) else select_again(g, replay)
-
-
-_COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp)
-
-
-def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
-    """Write a computed value into `t`.
-
-    Parameters
-    ----------
-    z : ndarray or float
-        New value, of the target's shape and dtype.
-    row_of : callable or None
-        Records the row of the new value and gives its handle; None leaves the graph alone.
-    """
-    untracked_values.writes += 1
-    tracer = current_tracer() if TAPE.tracers else None
-    counter = version_of(t)
-    counter.note(int(TAPE.header[CLOCK]))
-    if type(t._data) is float:
-        row = row_of() if row_of is not None else None
-        if tracer is not None:
-            tracer.overwriting(t, z, row or 0)
-        if t._row > 0:
-            TAPE.mark_overwritten(_ADDRESS, t._row)
-        t._data = float(z)
-    else:
-        TAPE.note_written(t._data)
-        TAPE.versions[owner_of(t._data)] = counter
-        row = row_of() if row_of is not None else None
-        if tracer is not None:
-            tracer.overwriting(t, z, row or 0)
-        if type(z) is np.ndarray and z.dtype is t._data.dtype:
-            np.copyto(t._data, z)
-        else:
-            with quiet():
-                np.copyto(t._data, z, casting="same_kind")
-    if row is not None:
-        replace(t, row)
-    else:
-        # A view of a view starts from the base after any write, so that gradients with respect to views do not depend on
-        # whether the write was recorded.
-        refresh(t if t._meta is None or t._meta.base is None else t._meta.base, recorded=False)
-    return t
+__all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
 
 
 def in_place(opcode: int) -> Callable[..., Tensor]:
@@ -371,12 +181,6 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
 def _spread(values: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """Values that are broadcast to a shape, in a dtype."""
     return np.broadcast_to(array_of(values) if isinstance(values, Tensor) else values, shape).astype(dtype)
-
-
-def take_row(result: Tensor) -> int:
-    """The handle of a result whose tensor is not needed."""
-    row, result._row = result._row, 0
-    return row
 
 
 @writes_operands

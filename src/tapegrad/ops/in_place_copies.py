@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tapegrad.arrays import dtypes
-from tapegrad.ops.in_place import check_writable, fit, overwrite, take_row
+from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["writes"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from tapegrad.engine.layout import CLOCK
 from tapegrad.errors import ShapeError
-from tapegrad.ops.in_place import check_graph, replace
+from tapegrad.ops.overwriting import check_graph, replace
 from tapegrad.ops.shaping import dropping, inserting
 from tapegrad.ops.transposing import Reordering, swapped
 from tapegrad.ops.view_rows import refresh

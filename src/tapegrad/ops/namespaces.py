@@ -30,10 +30,10 @@ float64 = np.dtype(np.float64)
 PLACES = {
     "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
     "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "off_diagonal": "linalg.matrices",
-    "outer": "ops.products", "part_of": "ops.in_place", "pieces": "recording.strided_maps", "reshape": "ops.shaping",
+    "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "reshape": "ops.shaping",
     "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
     "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping", "where": "ops.elementwise",
-    "without_part": "ops.in_place",
+    "without_part": "ops.overwriting",
 }  # fmt: skip
 
 

@@ -51,7 +51,7 @@ NUMBERS = (bool, int, float, complex, str, bytes)
 # Files that hand operands on as they are.
 _HANDING_ON = """
 tensors/tensor recording/apply_rule ops/elementwise ops/operators numpy_arrays/array numpy_arrays/operators numpy_arrays/promotion
-numpy_arrays/protocols numpy_protocol/protocols numpy_protocol/operands
+numpy_arrays/protocols numpy_protocol/protocols numpy_protocol/operands numpy_protocol/functions_of_values
 """
 HANDING_ON = (PACKAGE + "programs", *(PACKAGE + file.replace("/", os.sep) + ".py" for file in _HANDING_ON.split()))
 # And those that do so with what is written.

@@ -10,7 +10,7 @@ from types import GeneratorType
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.ops.in_place import check_writable, overwrite
+from tapegrad.ops.overwriting import check_writable, overwrite
 from tapegrad.tensors.grad_mode import no_grad
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
