@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from scipy import special
@@ -694,6 +695,27 @@ def test_optimisers_take_programs(capsys: Any) -> None:
     result = tg.optimize.minimize(tg.program(counted(rosenbrock)), np.zeros(4), method="BFGS")
     np.testing.assert_allclose(result.x, np.ones(4), rtol=1e-4)
     assert calls(capsys) < 4
+
+
+def test_optimisers_make_programs(capsys: Any) -> None:
+    result = tg.optimize.minimize(counted(rosenbrock), np.zeros(4), method="BFGS", program=True)
+    np.testing.assert_allclose(result.x, np.ones(4), rtol=1e-4)
+    assert calls(capsys) < 4
+
+
+def test_programs_of_compiled_functions_keep_their_own_recording() -> None:
+    p = tg.program(numba.njit(lambda x: (x * x).sum()))
+    np.testing.assert_array_equal(tg.grad(p)(X), 2.0 * X)
+    np.testing.assert_array_equal(tg.hessian(p)(X), 2.0 * np.eye(4))
+    np.testing.assert_allclose(tg.optimize.minimize(p, X).x, np.zeros(4), atol=1e-6)
+    assert "ways of their own" in p.explain()
+
+
+def test_programs_of_modules_are_called_with_tensors() -> None:
+    layer = tg.nn.Linear(4, 1).double()
+    p = tg.program(layer)
+    np.testing.assert_allclose(tg.jacobian(p)(X), layer.weight.detach().numpy())
+    assert "ways of their own" in p.explain()
 
 
 def test_explain_names_steps_and_lines() -> None:

@@ -103,7 +103,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     if callee.compiled and not has_aux:
         from tapegrad.drivers.compiled import compiled_gradient
 
-        return compiled_gradient(f, argnums, value_and_gradient)
+        return compiled_gradient(callee.function, argnums, value_and_gradient)
     return value_and_gradient
 
 

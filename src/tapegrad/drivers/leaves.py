@@ -19,6 +19,7 @@ __all__ = [
     "Argnums",
     "Call",
     "Callee",
+    "called",
     "check_argnums",
     "copied",
     "finish",
@@ -105,6 +106,12 @@ def is_compiled(f: Any) -> bool:
     return hasattr(f, "py_func") and hasattr(f, "signatures")
 
 
+def called(f: Callable[..., Any]) -> Callable[..., Any]:
+    """What is to be called for a function: of programs of compiled functions and modules these, which have ways of their own."""
+    found: Callable[..., Any] = getattr(f, "__called__", f)
+    return found
+
+
 def takes_tensors(f: Callable[..., Any]) -> bool:
     """Whether a function is written for tensors: a module of layers, or a method of one."""
     if isinstance(f, functools.partial):
@@ -162,10 +169,11 @@ class Callee:
     __slots__ = ("compiled", "function", "kind", "record", "replay")
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        self.replay = getattr(function, "__replay__", None)
+        function = called(function)
         self.function, self.compiled = function, is_compiled(function)
         self.record = function if self.compiled else recorder_of(function)
         self.kind: type[Tensor] = Tensor if takes_tensors(function) else Array
-        self.replay = getattr(function, "__replay__", None)
 
 
 def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:

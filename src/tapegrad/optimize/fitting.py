@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.calling import call
-from tapegrad.drivers.leaves import Call, is_compiled
+from tapegrad.drivers.leaves import Call, called, is_compiled
 from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
@@ -75,6 +75,7 @@ def least_squares(
     """
     optimize = solvers()
 
+    residual = called(residual)
     packing = Packing(x0, "least_squares")
     bounds = options.get("bounds")
     refuse_tracked_limits("least_squares", bounds, advice=INSTEAD_OF_BOUNDS)

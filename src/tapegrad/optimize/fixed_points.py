@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.drivers.containers import Structure
-from tapegrad.drivers.leaves import is_compiled
+from tapegrad.drivers.leaves import called, is_compiled
 from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.implicit import implicit_solution
@@ -76,6 +76,7 @@ def fixed_point(
     """
     optimize = solvers()
 
+    f = called(f)
     packing = Packing(x0, "fixed_point")
     function = _in_order_of(packing.structure, f)
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "fixed_point")

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
+from tapegrad.drivers.leaves import called
 from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.limits import refuse_tracked_limits
@@ -36,6 +38,7 @@ def minimize(
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
     progress: bool = False,
+    program: bool = False,
 ) -> Any:
     """Minimise a scalar function with `scipy.optimize.minimize` and exact derivatives.
 
@@ -64,6 +67,8 @@ def minimize(
         SciPy's options of the method.
     progress : bool
         Show a progress bar, if tqdm is installed.
+    program : bool
+        Whether `f` is made a `program`: what its calls record is run again at the next points.
 
     Returns
     -------
@@ -113,6 +118,9 @@ def minimize(
     array([-0.25, -0.25])
     """
     packing = Packing(x0, "minimize")
+    f = called(f)
+    if program:
+        f = look_up("programs.program:program")(f)
     kind = "" if method is None else str(method).lower()
     if isinstance(bounds, dict):
         raise TypeError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.drivers.leaves import called
 from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.implicit import implicit_solution
@@ -79,6 +80,7 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     """
     optimize = solvers()
 
+    function = called(function)
     packing = Packing(x0, "root")
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "root")
     known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}

@@ -14,7 +14,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import Node
-from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, plain_tree
+from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, is_compiled, plain_tree, takes_tensors
 from tapegrad.errors import ProgramError
 from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable
 from tapegrad.programs.methods import ProgramOfObject
@@ -43,7 +43,9 @@ class Program:
         self._surroundings = Surroundings(function)
         self._paths: dict[Any, list[Paths]] = {}
         self._argnums: dict[Any, Any] = {}  # by the rest of a key, what was differentiated by first
-        self._unseen = ""  # what programs cannot look into
+        self._is_called = is_compiled(function) or takes_tensors(function)
+        # What programs cannot look into.
+        self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._calls = 0
         self._usual: dict[Any, Usual] = {}
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
@@ -62,6 +64,8 @@ class Program:
 
         Without `finish` it is the function's value.
         """
+        if self._is_called:
+            return None
         if TAPE.tracers:
             settle()
         if TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth() or not is_recording():
@@ -268,6 +272,11 @@ class Program:
     def _under_driver(self, args: Any, kwargs: Any, argnums: Any) -> Any:
         """What the function gives where drivers call it."""
         return plain_tree(call(Callee(self.function), args, kwargs, argnums, False, "program").output)
+
+    @property
+    def __called__(self) -> Callable[..., Any]:
+        """What drivers call instead where there is nothing to run again: compiled functions and modules have ways of their own."""
+        return self.function if self._is_called else self
 
     # As functions are used.
 
