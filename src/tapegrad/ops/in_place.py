@@ -27,7 +27,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.nested_sequences import array_from_nested
 from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
-from tapegrad.tensors.tracers import computed, current_tracer, writes_operands
+from tapegrad.tensors.tracers import current_tracer, writes_operands
 
 __all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
 
@@ -170,17 +170,12 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         raise ShapeError(f"output with shape {list(shape)} doesn't match the broadcast shape {whole}") from None
     tracked = is_recording() and any(o._row for o in (t, *sources))
     check_writable(t, tracked, repeats and not tracked)
-    if TAPE.tracers:
-        computed(_spread, (sources[0] if sources else values, shape, own), {}, make(z, 0))
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        tracer.spread(sources[0] if sources else values, z)
     if not tracked:
         return overwrite(t, z, None)
     check_recordable(op.name, own)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
-
-
-def _spread(values: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Values that are broadcast to a shape, in a dtype."""
-    return np.broadcast_to(array_of(values) if isinstance(values, Tensor) else values, shape).astype(dtype)
 
 
 @writes_operands

@@ -216,6 +216,18 @@ class Recorder(KnownValues, Tracer):
         if value is not None and not self.refused:
             self.note(Computed(function, *template, [((), value)], False))
 
+    def spread(self, source: Any, result: Any) -> None:
+        """Note a copy, which broadcasts."""
+        value = self.value_of(source) if isinstance(source, Tensor) else Value(result, constant=True)
+        if value is None:
+            return
+        if value.constant:
+            self.know(result, Value(result, constant=True))
+        else:
+            found = Value(result)
+            self.note(Copied(value, found))
+            self.know(result, found)
+
     def overwriting(self, t: Any, z: Any, row: int) -> None:
         """Note a write into memory that the function made; what stood there first is put there again by each run."""
         value, base = self.value_at(z), t if t._meta is None or t._meta.base is None else t._meta.base

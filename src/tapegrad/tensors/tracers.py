@@ -75,6 +75,10 @@ class Tracer:
         """The value of a new tensor was replaced by that of a function, of which it differs in its last digits."""
         raise NotImplementedError
 
+    def spread(self, source: Any, result: Any) -> None:
+        """An array was made of the values of a tensor, or of constants, by broadcasting them."""
+        raise NotImplementedError
+
     def overwriting(self, t: Any, z: Any, row: int) -> None:
         """The value `z` is about to be written into the memory of a tensor, which gets a row (0: it has none)."""
         raise NotImplementedError
