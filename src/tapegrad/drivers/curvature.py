@@ -24,7 +24,7 @@ from tapegrad.drivers.derivatives import (
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobian_products import split
 from tapegrad.drivers.jacobians import jacobian_matrix, tracked_rows
-from tapegrad.drivers.leaves import Argnums, Call, copied
+from tapegrad.drivers.leaves import Argnums, Call, copied, mappable
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["GaussNewton", "gauss_newton", "hessian", "hvp"]
@@ -143,7 +143,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
         found = made.like_the_arguments(_tracked_hessian(made, output) if made.inside else _hessian(made, output))
         return (found, made.aux) if has_aux else found
 
-    return matrix
+    return mappable(matrix, f)
 
 
 def _hessian(made: Call, output: Tensor) -> Any:

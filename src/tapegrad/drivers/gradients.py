@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.autograd.sweep import sweep_towards
 from tapegrad.drivers.calling import call
-from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_tracked, plain, recorder_of
+from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_tracked, mappable, plain, recorder_of
 from tapegrad.engine import layout as at
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, meta_of, wrap
@@ -104,7 +104,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         from tapegrad.drivers.compiled import compiled_gradient
 
         return compiled_gradient(callee.function, argnums, value_and_gradient)
-    return value_and_gradient
+    return mappable(value_and_gradient, f)
 
 
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -139,7 +139,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
-    return gradient
+    return mappable(gradient, f)
 
 
 def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.derivatives import Derivative, Outputs, cut, derivative_of, gradients_of, sizes_of
-from tapegrad.drivers.leaves import Argnums, Call, finish
+from tapegrad.drivers.leaves import Argnums, Call, finish, mappable
 from tapegrad.errors import CompileError, DerivativeOrderError
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -75,7 +75,7 @@ def value_and_jacobian(
         value, found = outputs.values(), made.like_the_arguments(found)
         return ((value, made.aux) if has_aux else value), found
 
-    return value_and_matrix
+    return mappable(value_and_matrix, f)
 
 
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, mode: str = "auto") -> Callable[..., Any]:
@@ -109,7 +109,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
-    return matrix
+    return mappable(matrix, f)
 
 
 def _jacobian(made: Call, outputs: Outputs, mode: str) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
+from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.tensors.number_entries import NumberEntries
@@ -25,6 +26,7 @@ __all__ = [
     "finish",
     "is_compiled",
     "is_tracked",
+    "mappable",
     "plain",
     "plain_tree",
     "recorder_of",
@@ -110,6 +112,13 @@ def called(f: Callable[..., Any]) -> Callable[..., Any]:
     """What is to be called for a function: of programs of compiled functions and modules these, which have ways of their own."""
     found: Callable[..., Any] = getattr(f, "__called__", f)
     return found
+
+
+def mappable(driver: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
+    """What a driver gives for a function; for a program it has a method `map` too."""
+    if hasattr(f, "__replay__"):
+        driver.map = look_up("drivers.mapping:map_of")(driver)  # type: ignore[attr-defined]
+    return driver
 
 
 def takes_tensors(f: Callable[..., Any]) -> bool:

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import Node
-from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, is_compiled, plain_tree, takes_tensors
+from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, plain_tree
+from tapegrad.drivers.mapping import InAxes, mapped
 from tapegrad.errors import ProgramError
-from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable
+from tapegrad.programs.keyed_paths import KeyedPaths
+from tapegrad.programs.keys import Paths
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.recorded_calls import Results, are_alike, recorded_call
 from tapegrad.programs.recorder import Recorder
-from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen, same_bits
+from tapegrad.programs.surroundings import Arrays, same_bits
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -30,25 +31,17 @@ from tapegrad.tensors.tracing import settle
 __all__ = ["Program", "program"]
 
 MOST_RAISED = 16  # recordings that end in an exception until the function is called without any
-MOST_KEYS = 4  # so many times `max_traces`
 Finish = Callable[[Call], Any]
 
 
-class Program:
+class Program(KeyedPaths):
     """A function whose recorded calls are run again; made by `program`."""
 
     def __init__(self, function: Callable[..., Any], check: int, max_traces: int) -> None:
-        self.function, self.check, self.max_traces = function, check, max_traces
+        super().__init__(function, max_traces)
+        self.check = check
         functools.update_wrapper(self, function, updated=())
-        self._surroundings = Surroundings(function)
-        self._paths: dict[Any, list[Paths]] = {}
-        self._argnums: dict[Any, Any] = {}  # by the rest of a key, what was differentiated by first
-        self._is_called = is_compiled(function) or takes_tensors(function)
-        # What programs cannot look into.
-        self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._calls = 0
-        self._usual: dict[Any, Usual] = {}
-        self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
 
     # Calls.
 
@@ -121,82 +114,6 @@ class Program:
                     "not see. Pass that as an argument."
                 )
         return True, trace.value() if finish is None else finish(_as_asked(trace.made, many))
-
-    def _keeps_changing(self, key: tuple[Any, ...]) -> bool:
-        """Whether what the function sees besides its arguments was another one too often; it is said once."""
-        argnums, (parts, _, dtype, has_aux) = key
-        same = (argnums, parts, dtype, has_aux)
-        count = self._seen.get(same, 0) + 1
-        if count == 1 and len(self._seen) >= MOST_KEYS * self.max_traces:
-            return True  # arguments of so many kinds, such as an integer that counts the calls
-        self._seen[same] = count
-        if count == self.max_traces + 1:
-            warnings.warn(
-                f"{self._name()} sees something besides its arguments that was another {count} times (an array in its closure, "
-                "a global, an attribute). It is called from now on; pass what keeps changing as an argument, or raise max_traces.",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        return count > self.max_traces
-
-    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths) -> None:
-        kinds: list[tuple[Any, ...]] = []
-        for value in args:
-            kind = type(value)
-            if kind is float:
-                kinds.append((kind, None, None))
-            elif kind is np.ndarray:
-                if not value.flags.c_contiguous:
-                    return
-                kinds.append((kind, value.shape, value.dtype))
-            else:
-                return
-        snapshot = self._surroundings.snapshot()
-        if snapshot is not None:
-            self._usual[how] = Usual(kinds, snapshot, paths)
-
-    def _name(self) -> str:
-        return str(getattr(self.function, "__qualname__", self.function))
-
-    # Keys.
-
-    def _key(self, args: Any, kwargs: Any, argnums: Any, has_aux: bool) -> tuple[Any, list[Any], list[Any], Arrays]:
-        """Key of a call, values of its inputs, objects whose identity is in the key, and arrays from outside; no key to call."""
-        parts: list[Any] = []
-        values: list[Any] = []
-        others: list[Any] = []
-        if not (describe(args, parts, values, others) and (not kwargs or describe(kwargs, parts, values, others))):
-            return None, [], [], []
-        try:
-            around, objects, arrays = self._surroundings.look(*others)
-        except Unseen as error:
-            self._unseen = str(error)
-            return None, [], [], []
-        rest = (tuple(parts), around, get_default_dtype(), has_aux)
-        try:
-            if argnums is None:
-                argnums = self._argnums.get(rest)
-                if argnums is None:
-                    argnums = next(((k,) for k, value in enumerate(args) if is_differentiable(value)), None)
-                    if argnums is None:
-                        return None, [], [], []
-            hash(argnums)
-        except TypeError:  # something that has no hash
-            return None, [], [], []
-        return (argnums, rest), values, objects, arrays
-
-    def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
-        """The paths of a key; None if there were too many keys."""
-        for paths in self._paths.get(key, ()):
-            if paths.sees(arrays):
-                return paths
-        if self._keeps_changing(key):
-            return None
-        argnums, rest = key
-        self._argnums.setdefault(rest, argnums)
-        found = Paths(objects, arrays)
-        self._paths.setdefault(key, []).insert(0, found)
-        return found
 
     # Recording.
 
@@ -279,6 +196,44 @@ class Program:
         return self.function if self._is_called else self
 
     # As functions are used.
+
+    def map(self, *args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
+        """The program at many points.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            Arguments of the function, of which some have one axis more: that of the points.
+        in_axes : int, None or sequence of these
+            Which axis that is, for all positional arguments or for each, None for what is the same at all points; of containers, of
+            each array in them. By default the points are in axis 0 of the first argument, and the others are the same.
+
+        Returns
+        -------
+        object
+            What the function returns, with the points in axis 0.
+
+        Raises
+        ------
+        ValueError
+            If no argument is mapped, there is no such axis, or numbers of points differ.
+
+        Notes
+        -----
+        What drivers make of a program has the same method. What is raised has a note with the number of its point.
+
+        Examples
+        --------
+        >>> f = tg.program(lambda x, scale: scale * (x * x).sum())
+        >>> points = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 1.0]])
+        >>> f.map(points, 2.0)
+        array([10., 50.,  2.])
+        >>> tg.grad(f).map(points, np.array([1.0, 2.0, 3.0]), in_axes=0)
+        array([[ 2.,  4.],
+               [12., 16.],
+               [ 0.,  6.]])
+        """
+        return mapped(self, args, kwargs, in_axes)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         """In a class, the program of the method of an object."""

@@ -1,0 +1,125 @@
+"""A function at many points: its results at each, with a leading axis."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.containers import Structure, flatten, restore
+
+__all__ = ["InAxes", "map_of", "mapped"]
+
+InAxes = int | None | Sequence[int | None]
+
+
+def mapped(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: InAxes | None) -> Any:
+    """The results of a function at many points.
+
+    Parameters
+    ----------
+    function : callable
+        Its results are numbers, arrays, and containers of these, of the same structure and shapes at all points.
+    args : tuple
+        Its arguments, of which some have one axis more than the function takes: that of the points.
+    kwargs : dict
+        Further arguments, the same at all points.
+    in_axes : int, None or sequence of these
+        Which axis that is, for all arguments or for each; None if an argument is the same at all points. Of containers it is that
+        of each array in them. By default the first argument has the points in its axis 0, and the others are the same.
+
+    Returns
+    -------
+    object
+        The structure of one result, of arrays with the points in axis 0.
+
+    Raises
+    ------
+    ValueError
+        If no argument is mapped, there is no such axis, or numbers of points differ.
+
+    Notes
+    -----
+    What the function raises has a note with the number of its point. Without points it is called once with nan in their places,
+    which says of what shapes the empty results are.
+    """
+    axes = _axes(in_axes, len(args))
+    taken = [_Points(value, axis, k) for k, (value, axis) in enumerate(zip(args, axes, strict=True))]
+    counts = {k: one.count for k, one in enumerate(taken) if one.count is not None}
+    if not counts:
+        raise ValueError(f"map: in_axes={in_axes!r} maps no argument; one axis at least must have the points")
+    count = next(iter(counts.values()))
+    if any(other != count for other in counts.values()):
+        raise ValueError(f"map: arguments have different numbers of points: {counts}")
+    found: list[list[Any]] = []
+    structure: Structure = None
+    for k in range(max(count, 1)):
+        try:
+            result = function(*(one.at(k) if count else one.unknown() for one in taken), **kwargs)
+        except Exception as error:
+            error.add_note(f"at point {k} of {count}")
+            raise
+        leaves: list[Any] = []
+        structure = flatten(result, leaves, [], "")
+        found.append(leaves)
+    return restore(structure, (np.stack(parts)[:count] for parts in zip(*found, strict=True)))
+
+
+def map_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`mapped` as a method of a function: ``map(*args, in_axes=None, **kwargs)``."""
+
+    def map(*args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
+        return mapped(function, args, kwargs, in_axes)
+
+    return map
+
+
+def _axes(in_axes: InAxes | None, count: int) -> list[int | None]:
+    if in_axes is None:
+        return [0, *[None] * (count - 1)]
+    if isinstance(in_axes, (list, tuple)):
+        if len(in_axes) != count:
+            raise ValueError(f"map: in_axes={in_axes!r} is for {len(in_axes)} arguments, but there are {count}")
+        return [None if axis is None else operator.index(axis) for axis in in_axes]
+    return [operator.index(in_axes)] * count  # type: ignore[arg-type]
+
+
+class _Points:
+    """An argument, and how many points it has; None if it is the same at all."""
+
+    __slots__ = ("_leaves", "_structure", "_value", "count")
+
+    def __init__(self, value: Any, axis: int | None, number: int) -> None:
+        self._value, self.count = value, None
+        if axis is None:
+            return
+        leaves: list[Any] = []
+        self._structure = flatten(value, leaves, [], "")
+        self._leaves = []
+        for leaf in leaves:
+            array = np.asarray(leaf)
+            if not -array.ndim <= axis < array.ndim:
+                raise ValueError(f"map: argument {number} has no axis {axis}: an array in it has shape {array.shape}")
+            self._leaves.append(np.moveaxis(array, axis, 0))
+        counts = {len(array) for array in self._leaves}
+        if len(counts) != 1:
+            raise ValueError(f"map: argument {number} has different numbers of points: {sorted(counts)}")
+        (self.count,) = counts
+
+    def at(self, k: int) -> Any:
+        """The argument at one point."""
+        return self._value if self.count is None else restore(self._structure, self._of(k))
+
+    def unknown(self) -> Any:
+        """The argument at no point: nan, and zero for integers."""
+        if self.count is None:
+            return self._value
+        empty = (np.full(a.shape[1:], np.nan if a.dtype.kind == "f" else 0, a.dtype) for a in self._leaves)
+        return restore(self._structure, (part if part.ndim else part[()] for part in empty))
+
+    def _of(self, k: int) -> Iterator[Any]:
+        for array in self._leaves:
+            part = array[k]
+            yield part if part.ndim else part[()]

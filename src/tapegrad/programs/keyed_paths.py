@@ -1,0 +1,107 @@
+"""The paths of a program by the keys of its calls."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.dtypes import get_default_dtype
+from tapegrad.drivers.leaves import is_compiled, takes_tensors
+from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable
+from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen
+
+__all__ = ["KeyedPaths"]
+
+MOST_KEYS = 4  # so many times `max_traces`
+
+
+class KeyedPaths:
+    """What was recorded of a function, and where it is to be found for a call."""
+
+    def __init__(self, function: Callable[..., Any], max_traces: int) -> None:
+        self.function, self.max_traces = function, max_traces
+        self._surroundings = Surroundings(function)
+        self._paths: dict[Any, list[Paths]] = {}
+        self._argnums: dict[Any, Any] = {}  # by the rest of a key, what was differentiated by first
+        self._is_called = is_compiled(function) or takes_tensors(function)
+        # What programs cannot look into.
+        self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
+        self._usual: dict[Any, Usual] = {}
+        self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
+
+    def _name(self) -> str:
+        return str(getattr(self.function, "__qualname__", self.function))
+
+    def _key(self, args: Any, kwargs: Any, argnums: Any, has_aux: bool) -> tuple[Any, list[Any], list[Any], Arrays]:
+        """Key of a call, values of its inputs, objects whose identity is in the key, and arrays from outside; no key to call."""
+        parts: list[Any] = []
+        values: list[Any] = []
+        others: list[Any] = []
+        if not (describe(args, parts, values, others) and (not kwargs or describe(kwargs, parts, values, others))):
+            return None, [], [], []
+        try:
+            around, objects, arrays = self._surroundings.look(*others)
+        except Unseen as error:
+            self._unseen = str(error)
+            return None, [], [], []
+        rest = (tuple(parts), around, get_default_dtype(), has_aux)
+        try:
+            if argnums is None:
+                argnums = self._argnums.get(rest)
+                if argnums is None:
+                    argnums = next(((k,) for k, value in enumerate(args) if is_differentiable(value)), None)
+                    if argnums is None:
+                        return None, [], [], []
+            hash(argnums)
+        except TypeError:  # something that has no hash
+            return None, [], [], []
+        return (argnums, rest), values, objects, arrays
+
+    def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
+        """The paths of a key; None if there were too many keys."""
+        for paths in self._paths.get(key, ()):
+            if paths.sees(arrays):
+                return paths
+        if self._keeps_changing(key):
+            return None
+        argnums, rest = key
+        self._argnums.setdefault(rest, argnums)
+        found = Paths(objects, arrays)
+        self._paths.setdefault(key, []).insert(0, found)
+        return found
+
+    def _keeps_changing(self, key: tuple[Any, ...]) -> bool:
+        """Whether what the function sees besides its arguments was another one too often; it is said once."""
+        argnums, (parts, _, dtype, has_aux) = key
+        same = (argnums, parts, dtype, has_aux)
+        count = self._seen.get(same, 0) + 1
+        if count == 1 and len(self._seen) >= MOST_KEYS * self.max_traces:
+            return True  # arguments of so many kinds, such as an integer that counts the calls
+        self._seen[same] = count
+        if count == self.max_traces + 1:
+            warnings.warn(
+                f"{self._name()} sees something besides its arguments that was another {count} times (an array in its closure, "
+                "a global, an attribute). It is called from now on; pass what keeps changing as an argument, or raise max_traces.",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return count > self.max_traces
+
+    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths) -> None:
+        kinds: list[tuple[Any, ...]] = []
+        for value in args:
+            kind = type(value)
+            if kind is float:
+                kinds.append((kind, None, None))
+            elif kind is np.ndarray:
+                if not value.flags.c_contiguous:
+                    return
+                kinds.append((kind, value.shape, value.dtype))
+            else:
+                return
+        snapshot = self._surroundings.snapshot()
+        if snapshot is not None:
+            self._usual[how] = Usual(kinds, snapshot, paths)
