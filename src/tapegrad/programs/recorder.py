@@ -258,16 +258,20 @@ class Recorder(KnownValues, Tracer):
         """Which code made an operand; None if it is an argument of the operation that the user asked for."""
         frame: FrameType = sys._getframe(2)
         candidates = [value]
-        while frame.f_code.co_filename.startswith(PASSING) and frame.f_code not in OF_SHAPES and frame.f_back is not None:
+        while _hands_on(frame) and frame.f_back is not None:
             if frame.f_code.co_filename.startswith(CONVERTING):
                 candidates += frame.f_locals.values()
             frame = frame.f_back
-        if any(own is given for own in candidates for given in self._given):
-            return None
+        from_outside = not frame.f_code.co_filename.startswith(PACKAGE)
+        for own in candidates:
+            # Small integers and the empty tuple are the same object wherever they come from.
+            unique = not isinstance(own, int) and not (type(own) is tuple and not own)
+            if any(own is given for given in self._given) and (from_outside or unique):
+                return None
         maker = frame
-        if maker.f_code.co_filename.startswith(PACKAGE) and np.size(value) > 1 and maker.f_back is not None:
+        if not from_outside and np.size(value) > 1 and maker.f_back is not None:
             maker = maker.f_back  # of one operation that was given it
-            while maker.f_code.co_filename.startswith(PASSING) and maker.f_back is not None:
+            while _hands_on(maker) and maker.f_back is not None:
                 maker = maker.f_back
         if not maker.f_code.co_filename.startswith(PACKAGE):
             return None if any(_is_converted(value, given) for given in self._given) else frame
@@ -356,6 +360,12 @@ class Recorder(KnownValues, Tracer):
                     self.refuse(f"{code.co_qualname} gives what programs do not follow")
             elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and code not in STATIC_CODE and not self._explained:
                 self.refuse(f"{code.co_qualname} gives {type(part).__name__}")
+
+
+def _hands_on(frame: FrameType) -> bool:
+    """Whether code hands operands on as they are."""
+    code = frame.f_code
+    return (code in WRITING or code.co_filename.startswith(PASSING)) and code not in OF_SHAPES
 
 
 def _is_converted(value: Any, given: Any) -> bool:
