@@ -21,6 +21,9 @@ from tapegrad.kernels import library
 settings.register_profile("tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tapegrad")
 
+# Collections look at what compiling has just made, and at all items: they took a quarter of the time of collecting the tests.
+gc.set_threshold(50_000, 20, 20)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # once, whatever the settings: two hundred processes import the package

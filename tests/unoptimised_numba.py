@@ -1,8 +1,8 @@
 """Compiled code without LLVM's optimiser, for tests that compile hundreds of functions and call each with a few numbers.
 
 Optimising and selecting instructions is a third of the time of such tests, and changes neither a bit of a result nor what is
-recorded. Of the rest, a quarter goes to three small things of Numba's, which are done here as they are there, but quicker, and to
-collections of Python's, which find nothing while a function is compiled: `numba_is_quicker` is for tests that need the optimiser.
+recorded. Of the rest, a quarter goes to three small things of Numba's, which are done here as they are there, but quicker:
+`numba_is_quicker` is for tests that need the optimiser.
 
 Examples, whole optimisation scripts, tapes, kept derivatives and all of the stress suite are compiled as users have it.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -78,14 +77,11 @@ def _values_of_options(self: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _quicker() -> Iterator[pytest.MonkeyPatch]:
-    thresholds = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 20)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ir.Inst, "_rec_list_vars", _variables_in)
         patch.setattr(TargetConfig, "values", _values_of_options)
         patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
         yield patch
-    gc.set_threshold(*thresholds)
 
 
 @pytest.fixture(scope="module", autouse=True)
