@@ -159,3 +159,28 @@ def applied(function: Any, x):
 @TABLE.case(X)
 def functions_of_numpy_as_arguments(x):
     return applied(math.sin, x[0]) * applied(np.tanh, x).sum()
+
+
+@TABLE.case(X)
+@numba.njit(locals={"s": numba.float64})
+def numbers_converted_and_taken_apart(x):
+    s = 0
+    for v in x:
+        s += v.real * numba.float64(v)
+    if s < 0.0:
+        raise ValueError("the sum is", s)
+    return s * (x.real * x).sum() + math.gamma(x[0]) * math.gamma(x[1] - 1.0)
+
+
+@TABLE.case(X)
+def products_and_diagonals_in_given_arrays(x):
+    filled, out = np.zeros((2, 2)), np.empty((2, 2))
+    np.fill_diagonal(filled, x[0])
+    np.dot(filled, x[1:].reshape(2, 2), out)
+    return (out * out).sum() + np.nan_to_num(x[0] * x[1])
+
+
+@TABLE.case(X)
+def random_numbers_by_their_parameters(x):
+    np.random.seed(3)
+    return np.random.normal(x[0], x[1]) * np.random.uniform(x[2], x[3])

@@ -289,9 +289,9 @@ def test_arguments_that_share_memory_and_are_overwritten_are_refused() -> None:
 def test_what_else_is_wrong_where_arguments_share_memory_is_told() -> None:
     @numba.njit
     def f(x, y):
-        return math.gamma(x[0]) * y[0]
+        return np.spacing(x[0]) * y[0]
 
-    with pytest.raises(tg.CompileError, match="gamma"):
+    with pytest.raises(tg.CompileError, match="spacing"):
         tg.grad(f)(X, X)
 
 

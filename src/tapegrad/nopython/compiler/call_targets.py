@@ -20,8 +20,8 @@ from numba.np.unsafe.ndarray import empty_inferred
 from tapegrad.nopython.compiler.overload_calls import Invocation
 from tapegrad.nopython.formulas.rule_names import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
-from tapegrad.nopython.functions.number_attributes import seen, shown
-from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS
+from tapegrad.nopython.functions.number_attributes import real_part, seen, shown
+from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS, dot_into
 from tapegrad.nopython.functions.registered_calls import compiled_callback, unregistered_call
 from tapegrad.nopython.functions.representation import (
     FORGETFUL,
@@ -119,10 +119,16 @@ class Retargeting:
                 elif value.attr in WRITING_METHODS or self.writes_flat:
                     value.value = self.converted(value.value, value.loc, writable)
                 self.body.append(statement)
+            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr == "real" and not self.is_static(value.value):
+                self.passed(value.value, real_part, statement.target, value.loc)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
             elif isinstance(statement, ir.SetAttr):
                 statement.value = self.converted(statement.value, statement.loc, stored_attribute(statement.attr))
+                self.body.append(statement)
+            elif isinstance(statement, (ir.DynamicRaise, ir.DynamicTryRaise)) and statement.exc_args:
+                held = statement.exc_args
+                statement.exc_args = tuple(self.converted(a, statement.loc, shown) if isinstance(a, ir.Var) else a for a in held)
                 self.body.append(statement)
             elif isinstance(statement, ir.Print):
                 statement.args = tuple(self.converted(arg, statement.loc, shown) for arg in statement.args)
@@ -160,6 +166,9 @@ class Retargeting:
             self.replace(statement, CONTAINERS[function], tape=False)
         elif _in(function, EMPTY) and not value.args and not value.kws:
             self.body.append(statement)
+        elif function is np.dot and len(value.args) == 3:
+            value.args[-1] = self.converted(value.args[-1], value.loc, writable)
+            self.replace(statement, dot_into, tape=True)
         elif _in(function, FUNCTIONS):
             self.replace(statement, FUNCTIONS[function], tape=True)
             if self.level:
@@ -230,6 +239,10 @@ class Retargeting:
         self.body.append(ir.Assign(statement.value, plain, loc))
         self.func_ir._definitions[plain.name] = [statement.value]
         self.passed(plain, function, target, loc, *more)
+
+    def is_static(self, var: Any) -> bool:
+        """Whether a variable of the IR is a module or a class."""
+        return static_value(self.func_ir, var) is not None
 
     def is_new_list(self, var: Any) -> bool:
         """Whether a list is one of the function's own whose items' type nothing has said."""

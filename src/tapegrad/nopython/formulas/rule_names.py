@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba.core import types
 
 from tapegrad.nopython.formulas.formula import BY_NAME
 
@@ -18,7 +19,7 @@ _OPERATORS = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "div", operator.pow: "pow",
     operator.mod: "remainder", operator.neg: "neg", operator.pos: "_alias", builtins.abs: "abs", builtins.float: "_alias",
     builtins.pow: "pow", np.float64: "_alias", builtins.max: "maximum", builtins.min: "minimum", operator.floordiv: "floor",
-    np.conjugate: "_alias",
+    np.conjugate: "_alias", types.float64: "_alias",
 }  # fmt: skip
 
 # Names that NumPy and `math` have for rules, where they differ from the table's.

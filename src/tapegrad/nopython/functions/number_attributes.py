@@ -10,7 +10,7 @@ from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.row_writing import primal, primals
 from tapegrad.nopython.types.variable import Variable, has_variables
 
-__all__ = ["seen", "shown"]
+__all__ = ["real_part", "seen", "shown"]
 
 
 @overload_attribute(Variable, "real")
@@ -31,6 +31,18 @@ def _conjugate(a):
 @overload_method(Variable, "__hash__")
 def _hash(a):
     raise TypingError("[tapegrad] variables as keys of dictionaries or items of sets are not recorded; use a list, or integer keys")
+
+
+def real_part(a):
+    """``a.real``, of a number or an array."""
+    raise NotImplementedError
+
+
+@overload(real_part)
+def _real_part(a):
+    if isinstance(a, types.Array) and has_variables(a):
+        return lambda a: a
+    return lambda a: a.real
 
 
 def shown(a):

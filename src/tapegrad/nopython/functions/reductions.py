@@ -12,7 +12,9 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
+from tapegrad.nopython.functions.distributions import DISTRIBUTIONS
 from tapegrad.nopython.functions.extremes import EXTREME_METHODS, EXTREMES
+from tapegrad.nopython.functions.filling import FILLING
 from tapegrad.nopython.functions.interpolation import interp
 from tapegrad.nopython.functions.linear_algebra import LINEAR_ALGEBRA
 from tapegrad.nopython.functions.norms import norm
@@ -28,7 +30,7 @@ from tapegrad.nopython.tape.row_writing import primals, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import has_variables, variable
 
-__all__ = ["FUNCTIONS", "METHODS"]
+__all__ = ["FUNCTIONS", "METHODS", "dot_into"]
 
 
 def sum_(tape, a, axis=None):
@@ -115,6 +117,26 @@ dot = _product("dot")
 matmul = _product("matmul")
 
 
+def dot_into(tape, a, b, out):
+    """`np.dot` with an array for the result."""
+    raise NotImplementedError
+
+
+@overload(dot_into)
+def _dot_into(tape, a, b, out):
+    if not has_variables(types.Tuple((a, b, out))):
+        return lambda tape, a, b, out: np.dot(a, b, out)
+
+    def impl(tape, a, b, out):
+        found = dot(tape, a, b)
+        if found.shape != out.shape:
+            raise ValueError("incompatible output array size for np.dot()")
+        out[...] = found
+        return out
+
+    return impl
+
+
 def vdot(tape, a, b):
     raise NotImplementedError
 
@@ -141,7 +163,7 @@ FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, np.vdot: vdot, operator.matmul: matmul, np.linalg.norm: norm, np.cumsum: cumsum,
     np.cumprod: cumprod, np.interp: interp, np.unwrap: unwrap,
     np.std: std, np.nanstd: _deviation(np.nanstd, np.nanvar),
-} | EXTREMES | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
+} | DISTRIBUTIONS | EXTREMES | FILLING | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = (

@@ -11,6 +11,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.extending import lower_cast, models, register_model
+from numba.core.imputils import lower_constant
 from numba.core.typeconv import Conversion
 
 __all__ = ["Variable", "constant_of", "has_variables", "make", "primal_of", "primal_type", "row_of", "variable"]
@@ -68,6 +69,11 @@ def row_of(builder: Any, value: Any) -> Any:
 def constant_of(context: Any, builder: Any, source: types.Type, target: types.Type, value: Any) -> Any:
     """A variable that is a constant."""
     return make(context, builder, context.cast(builder, value, source, types.float64), NO_ROW)
+
+
+@lower_constant(Variable)
+def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
+    return make(context, builder, context.get_constant(types.float64, value), NO_ROW)
 
 
 def has_variables(kind: types.Type) -> bool:

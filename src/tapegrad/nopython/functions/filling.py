@@ -1,0 +1,80 @@
+"""What puts numbers in the place of others: not-a-number and infinities, diagonals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+
+from tapegrad.nopython.numba_interface.linking import overload, part
+from tapegrad.nopython.tape.row_writing import primal, row, with_row
+from tapegrad.nopython.types.variable import Variable, has_variables, variable
+
+__all__ = ["FILLING"]
+
+
+def is_default(kind: Any) -> bool:
+    """Whether an argument was left away that has a truth value as its default."""
+    return isinstance(kind, (bool, types.Omitted))
+
+
+@part
+def finite(value):
+    """A number, and what stands for infinities."""
+    if value in (np.inf, -np.inf):
+        return 1.7976931348623157e308 if value > 0.0 else -1.7976931348623157e308
+    return value
+
+
+def nan_to_num(tape, x, copy=True, nan=0.0):
+    raise NotImplementedError
+
+
+@overload(nan_to_num)
+def _nan_to_num(tape, x, copy=True, nan=0.0):
+    if not has_variables(x):
+        return lambda tape, x, copy=True, nan=0.0: np.nan_to_num(x, copy, nan)
+    if not is_default(copy):
+        raise TypingError("[tapegrad] np.nan_to_num of variables makes a new array; leave copy away")
+
+    def number(tape, x, copy=True, nan=0.0):
+        value = primal(x)
+        if value != value:
+            return with_row(primal(nan), row(nan))
+        return with_row(finite(value), row(x) if np.isfinite(value) else np.int32(0))
+
+    def array(tape, x, copy=True, nan=0.0):
+        out = np.empty(x.shape, variable)
+        for place in np.ndindex(x.shape):
+            out[place] = nan_to_num(tape, x[place], nan=nan)
+        return out
+
+    return number if isinstance(x, Variable) else array
+
+
+def fill_diagonal(tape, a, val, wrap=False):
+    raise NotImplementedError
+
+
+@overload(fill_diagonal)
+def _fill_diagonal(tape, a, val, wrap=False):
+    if not has_variables(types.Tuple((a, val))):
+        return lambda tape, a, val, wrap=False: np.fill_diagonal(a, val, wrap)
+    if not isinstance(a, types.Array) or not has_variables(a) or a.ndim != 2 or not is_default(wrap):
+        raise TypingError("[tapegrad] np.fill_diagonal with variables takes a matrix that may hold them, and no wrap")
+
+    def by_number(tape, a, val, wrap=False):
+        for k in range(min(a.shape)):
+            a[k, k] = val
+
+    def by_array(tape, a, val, wrap=False):
+        items = val.ravel()
+        for k in range(min(a.shape)):
+            a[k, k] = items[k % items.size]
+
+    return by_array if isinstance(val, types.Array) else by_number
+
+
+FILLING: dict[Any, Any] = {np.nan_to_num: nan_to_num, np.fill_diagonal: fill_diagonal}
