@@ -165,7 +165,8 @@ def _eigenvalues_alone_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]
 
 
 def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
-    return eigh_cotangent(ctx.on, *cotangents, *outputs)
+    (g_values, g_vectors), (L, V) = cotangents, outputs
+    return eigh_cotangent(ctx.on, g_values, g_vectors, _with_ties(L), V)
 
 
 def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: Tensor) -> Tensor:
@@ -174,6 +175,21 @@ def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: T
     # Not before the division: equal eigenvalues must give nan, not the zero that a difference of equal numbers would.
     symmetric = 0.5 * (turned + on.mT(turned))
     return on.matmul(on.matmul(V, symmetric + on.diagonal_matrix(g_values)), on.mT(V))
+
+
+def _with_ties(values: Tensor) -> Tensor:
+    """Ordered values; those that are equal up to rounding are equal, so that quotients by differences are not finite."""
+    data = array_of(values)
+    bound = TIES * np.finfo(data.dtype).eps * np.abs(data).max(-1, initial=0.0, keepdims=True)
+    first = np.ones(data.shape, bool)  # of those that are equal to the one before
+    first[..., 1:] = ~(np.abs(np.diff(data)) <= bound)
+    if first.all():
+        return values
+    places = np.maximum.accumulate(np.where(first, np.arange(data.shape[-1]), 0), -1)
+    return values + wrap(np.take_along_axis(data, places, -1) - data)
+
+
+TIES = 4  # roundings of the largest value
 
 
 def _differences(on: Any, L: Tensor) -> Tensor:
@@ -316,6 +332,7 @@ def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> T
     _, k = ctx.attrs
     g_values, g_left, g_right = cotangents
     S, U, Vh = outputs
+    S = _with_ties(S)
     U, g_left = _columns(on, U, k), _columns(on, g_left, k)
     V, g_right = on.mT(_rows(on, Vh, k)), on.mT(_rows(on, g_right, k))
     rows, columns = ctx.shapes[0][-2:]
@@ -327,8 +344,10 @@ def svd_cotangent(
 ) -> Tensor:
     """The cotangent of a matrix by those of its singular values `S` and vectors, which are the columns of `U` and `V`."""
     left, right = on.matmul(on.mT(U), g_left), on.matmul(on.mT(V), g_right)
-    turned = _skew(on, left) * on.unsqueeze(S, -2) + _skew(on, right) * on.unsqueeze(S, -1)
-    inner = on.off_diagonal(turned / _differences(on, S * S)) + on.diagonal_matrix(g_values)
+    gaps = _differences(on, S * S)
+    # Each term by itself: equal singular values must give nan, not the zero that a difference of equal numbers would.
+    turned = _skew(on, left, on.unsqueeze(S, -2), gaps) + _skew(on, right, on.unsqueeze(S, -1), gaps)
+    inner = on.off_diagonal(turned) + on.diagonal_matrix(g_values)
     total = on.matmul(on.matmul(U, inner), on.mT(V))
     if tall:
         total = total + on.matmul((g_left - on.matmul(U, left)) / on.unsqueeze(S, -2), on.mT(V))
@@ -337,8 +356,8 @@ def svd_cotangent(
     return total
 
 
-def _skew(on: Any, x: Tensor) -> Tensor:
-    return x - on.mT(x)
+def _skew(on: Any, x: Tensor, scale: Tensor, gaps: Tensor) -> Tensor:
+    return x * scale / gaps - on.mT(x) * scale / gaps
 
 
 _SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp, again=_singular_again)
