@@ -183,4 +183,7 @@ def products_and_diagonals_in_given_arrays(x):
 @TABLE.case(X)
 def random_numbers_by_their_parameters(x):
     np.random.seed(3)
-    return np.random.normal(x[0], x[1]) * np.random.uniform(x[2], x[3])
+    return (
+        np.random.normal(x[0], x[1]) * np.random.uniform(x[2], x[3])
+        + x[0] * np.random.normal() * np.random.normal(0.0, 1.0, 3).sum()
+    )

@@ -138,3 +138,21 @@ def test_what_is_not_accepted(text: str) -> None:
     kind, message = BAD[text]
     with pytest.raises(kind, match=message):
         eval(text)
+
+
+@numba.njit
+def squared_in_place(a):
+    a[0] = a[0] * a[0]
+    return a.sum()
+
+
+def test_functions_that_write_into_arrays_of_variables_are_refused_where_they_are_called() -> None:
+    tg.register_derivative(squared_in_place, numba.njit(lambda a: np.ones_like(a)))
+
+    @numba.njit
+    def f(x):
+        work = x * 1.0
+        return squared_in_place(work) * work[0]
+
+    with pytest.raises(ValueError, match="has written into an array of variables"):
+        tg.grad(f)(np.array([1.3, 0.7]))

@@ -20,6 +20,7 @@ from numba.np.unsafe.ndarray import empty_inferred
 from tapegrad.nopython.compiler.overload_calls import Invocation
 from tapegrad.nopython.formulas.rule_names import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
+from tapegrad.nopython.functions.distributions import BY_PARAMETERS
 from tapegrad.nopython.functions.number_attributes import real_part, seen, shown
 from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS, dot_into
 from tapegrad.nopython.functions.registered_calls import compiled_callback, unregistered_call
@@ -169,7 +170,7 @@ class Retargeting:
         elif function is np.dot and len(value.args) == 3:
             value.args[-1] = self.converted(value.args[-1], value.loc, writable)
             self.replace(statement, dot_into, tape=True)
-        elif _in(function, FUNCTIONS):
+        elif _in(function, FUNCTIONS) and not (_in(function, BY_PARAMETERS) and (len(value.args) != 2 or value.kws)):
             self.replace(statement, FUNCTIONS[function], tape=True)
             if self.level:
                 self.lift(self.body.pop())

@@ -14,7 +14,7 @@ from tapegrad.nopython.tape.row_writing import primal, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import REAL, Variable, has_variables
 
-__all__ = ["DISTRIBUTIONS"]
+__all__ = ["BY_PARAMETERS", "DISTRIBUTIONS"]
 
 NUMBERS = (Variable, *REAL)
 
@@ -73,8 +73,10 @@ def _gamma(tape, x):
     return impl
 
 
-DISTRIBUTIONS: dict[Any, Any] = {
-    math.gamma: gamma, np.random.normal: _by_parameters(np.random.normal, scaled),
-    np.random.uniform: _by_parameters(np.random.uniform, between), random.gauss: _by_parameters(random.gauss, scaled),
-    random.normalvariate: _by_parameters(random.normalvariate, scaled), random.uniform: _by_parameters(random.uniform, between),
+# Calls with two parameters and nothing else; the others are for constants.
+BY_PARAMETERS: dict[Any, Any] = {
+    np.random.normal: _by_parameters(np.random.normal, scaled), np.random.uniform: _by_parameters(np.random.uniform, between),
+    random.gauss: _by_parameters(random.gauss, scaled), random.normalvariate: _by_parameters(random.normalvariate, scaled),
+    random.uniform: _by_parameters(random.uniform, between),
 }  # fmt: skip
+DISTRIBUTIONS: dict[Any, Any] = {math.gamma: gamma} | BY_PARAMETERS

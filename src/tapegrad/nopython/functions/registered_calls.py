@@ -90,6 +90,25 @@ def _of_kind(x: Any, slope: Any, number: Any, array: Any) -> Any:
     )
 
 
+def unwritten(x, given):
+    """That a function has left its argument as it was."""
+    raise NotImplementedError
+
+
+@overload(unwritten)
+def _unwritten(x, given):
+    def array(x, given):
+        for k in range(len(x)):
+            unwritten(x[k], given[k])
+
+    def number(x, given):
+        value = primal(x)
+        if value != given and (value == value or given == given):
+            raise ValueError("a function with a derivative by tg.register_derivative has written into an array of variables")
+
+    return array if isinstance(x, types.Array) else number
+
+
 def checked(z):
     """The result, which is a number."""
     raise NotImplementedError
@@ -126,7 +145,7 @@ def recorded_call(name: str, function: Any, partials: Sequence[Any], names: Sequ
     return call
 
 
-USED = checked, end_row, half_way, pairs, primals, second_pairs, size, start_row, straight, with_row
+USED = checked, end_row, half_way, pairs, primals, second_pairs, size, start_row, straight, unwritten, with_row
 
 
 @functools.cache
@@ -188,7 +207,11 @@ def _implementation(name: str, function: Any, partials: Any, names: Sequence[str
             lines += [f"    middle{k} = half_way(tape, {names[k]})" for k in tracked]
         given = ", ".join(f"middle{k}" if k in tracked else x for k, x in enumerate(names)) if curved else plain
         count = " + ".join(f"size({names[k]})" for k in tracked)
-        lines.append(f"    z = checked(function({plain}))")
+        arrays = [k for k in tracked if isinstance(kinds[k], types.Array)]
+        called = ", ".join(f"given{k}" if k in arrays else f"primals({x})" if k in tracked else x for k, x in enumerate(names))
+        lines += [f"    given{k} = primals({names[k]})" for k in arrays]
+        lines.append(f"    z = checked(function({called}))")
+        lines += [f"    unwritten({names[k]}, given{k})" for k in arrays]
         lines += [f"    slope{k} = partial{k}(straight(tape), {given})" for k in tracked]
         lines += [f"    start = start_row(tape, {count}, {count if curved else 0})", "    end = start"]
         lines += [f"    end = pairs(tape, end, {names[k]}, slope{k})" for k in tracked]
