@@ -56,6 +56,9 @@ def register_derivative(f: Any, partials: Partials) -> None:
     A C function is known by its address: what is registered for it holds for all objects that point to it. Registered again, the
     last one counts; derivatives that were compiled before are compiled anew.
 
+    The partials are called after `f`, and see arrays of constants as `f` left them. `f` must not write into arrays of variables:
+    a call that does raises ValueError.
+
     See Also
     --------
     tapegrad.njit_op : A compiled function as an operation on tensors.
