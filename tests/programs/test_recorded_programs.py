@@ -652,6 +652,54 @@ def test_a_function_may_call_its_own_program() -> None:
         np.testing.assert_allclose(p(x, 3), f(x, 3))
 
 
+def test_programs_may_call_programs() -> None:
+    inner = tg.program(lambda z, k=2.0: (z**3 * k).sum())
+
+    def f(x: Any) -> Any:
+        return inner(x) * x[0] + inner(2.0 * x, 3.0)
+
+    p = tg.program(f)
+    for x in POINTS:
+        np.testing.assert_array_equal(tg.grad(p)(x), tg.grad(f)(x))
+    assert len(p.traces) == 1
+
+
+def test_methods_that_are_called_keep_their_object() -> None:
+    class Model:
+        scale = 2.0
+
+        @tg.program
+        def loss(self, x: Any) -> Any:
+            return self.scale * (x * x).sum() * len(f"{x}")
+
+    model = Model()
+    np.testing.assert_allclose(tg.hessian(model.loss)(X), 4.0 * len(f"{X}") * np.eye(4))
+    np.testing.assert_allclose(tg.grad(model.loss)(X), 4.0 * len(f"{X}") * X)
+    np.testing.assert_allclose(model.loss.map(np.stack([X, X])), [model.loss(X)] * 2)
+
+
+def test_objects_of_methods_that_are_programs_are_looked_into() -> None:
+    class Model:
+        scale = 2.0
+
+        @tg.program
+        def loss(self, x: Any) -> Any:
+            return self.scale * (x * x).sum()
+
+    model = Model()
+    method = model.loss
+    p = tg.program(lambda x: method(x) + x[0])
+    for model.scale in (2.0, 3.0):
+        np.testing.assert_allclose(tg.grad(p)(X), 2.0 * model.scale * X + [1.0, 0.0, 0.0, 0.0])
+
+
+def test_functions_that_operations_call_are_the_users() -> None:
+    p = tg.program(lambda x: np.apply_along_axis(lambda row: row * 2.0, 0, x).sum())
+    for x in POINTS:
+        np.testing.assert_array_equal(tg.grad(p)(x), np.full(4, 2.0))
+    assert len(p.traces) == 1
+
+
 def test_gradients_are_arrays_of_their_own() -> None:
     run = tg.grad(tg.program(rosenbrock))
     first = run(X)

@@ -39,6 +39,7 @@ from tapegrad.programs.provenance import (
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value
+from tapegrad.programs.surroundings import is_installed_file
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -60,7 +61,7 @@ class Recorder(KnownValues, Tracer):
         Where the arrays among the arguments stand, which nothing may be written into.
     """
 
-    __slots__ = ("_entry", "_explained", "_given", "_tensors", "_written", "draws", "given_arrays")
+    __slots__ = ("_entry", "_explained", "_given", "_outer", "_tensors", "_written", "draws", "given_arrays")
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,6 +71,7 @@ class Recorder(KnownValues, Tracer):
         self._given: list[Any] = []
         self._tensors: list[Any] = []
         self._entry: FrameType | None = None
+        self._outer: list[tuple[Any, ...]] = []  # what is to be restored when functions of the user's return
         self._explained = 0
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -317,14 +319,21 @@ class Recorder(KnownValues, Tracer):
                 self.refuse("it starts threads")
             elif frame.f_code in LOOKING:
                 self.refuse(f"{named(frame)} looks at values")
-            if self._entry is None and frame.f_code.co_filename.startswith(PACKAGE):
-                around = frame.f_back
-                if around is not None and not around.f_code.co_filename.startswith(PACKAGE):
-                    self._tensors = self._settings(frame)
-                    self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
-                    asked = frame.f_locals.get("function")
-                    asked = asked if callable(asked) else None
-                    self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or asked in AT_GIVEN_PLACES
+            inside = frame.f_code.co_filename.startswith(PACKAGE)
+            around = frame.f_back
+            from_inside = around is not None and around.f_code.co_filename.startswith(PACKAGE)
+            if self._entry is None and inside and not from_inside:
+                self._tensors = self._settings(frame)
+                self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
+                asked = frame.f_locals.get("function")
+                asked = asked if callable(asked) else None
+                self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or asked in AT_GIVEN_PLACES
+            elif self._entry is not None and from_inside and not inside and _is_users(frame.f_code.co_filename):
+                # A function of the user's that the operation calls: its operations are asked for by the user, too.
+                self._outer.append((frame, self._entry, self._explained, self._given, self._tensors, self.places_are_given))
+                self._entry = None
+        elif event == "return" and self._outer and frame is self._outer[-1][0]:
+            _, self._entry, self._explained, self._given, self._tensors, self.places_are_given = self._outer.pop()
         elif event == "return" and frame is self._entry:
             self._entry = None
             if not self.refused and argument is not None:
@@ -360,6 +369,11 @@ class Recorder(KnownValues, Tracer):
                     self.refuse(f"{code.co_qualname} gives what programs do not follow")
             elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and code not in STATIC_CODE and not self._explained:
                 self.refuse(f"{code.co_qualname} gives {type(part).__name__}")
+
+
+def _is_users(file: str) -> bool:
+    """Whether code is the user's, by its file; the package has text of its own compiled, too."""
+    return not file.startswith("<") and not is_installed_file(file)
 
 
 def _hands_on(frame: FrameType) -> bool:

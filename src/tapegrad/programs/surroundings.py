@@ -77,6 +77,7 @@ class Unseen(Exception):  # noqa: N818 - it never reaches a user
     """Something that a function sees and programs cannot look into."""
 
 
+@functools.cache
 def is_installed_file(name: str | None) -> bool:
     """Whether a file belongs to an installed package, to Python or to this package; what has no file does."""
     return name is None or name.startswith("<frozen") or os.path.realpath(name).startswith(_INSTALLED)
@@ -249,6 +250,8 @@ class Surroundings:
         elif isinstance(value, types.BuiltinFunctionType):
             if value.__self__ is not None and not isinstance(value.__self__, types.ModuleType):
                 yield "__self__", value.__self__
+        elif hasattr(type(value), "__replay__"):  # a program, whose state is none of what it gives
+            yield from (("function", value.function), ("self", getattr(value, "owner", None)))
         elif isinstance(value, functools.partial):
             yield from (("func", value.func), ("args", value.args), ("keywords", value.keywords))
         elif isinstance(value, types.ModuleType):
