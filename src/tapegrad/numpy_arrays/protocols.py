@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
+from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.joining import cat_of_lists
+from tapegrad.recording.apply_rule import record
 from tapegrad.recording.casting import cast
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, is_recording
+from tapegrad.tensors.tensor import Tensor, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
 
 __all__ = ["array_function", "array_ufunc"]
@@ -40,8 +42,11 @@ WRITTEN = frozenset(["out", "overwrite_input", "copy"])
 def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Ufuncs and their methods."""
     if method == "__call__" and not kwargs and x._row and are_doubles(inputs):
-        result = as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
-        return _in_digits(ufunc, result, inputs, kwargs) if ufunc.__name__ in OF_SCIPY else result
+        if ufunc.__name__ not in OF_SCIPY:
+            return as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
+        if np.ndim(x._data) and not TAPE.packers and (name := protocols.of_scipy(ufunc)) and is_recording():
+            return _by_scipy(name, ufunc, x)
+        return _in_digits(ufunc, as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs)), inputs, kwargs)
     if method == "at":
         return look_up("numpy_arrays.writing:accumulate_at")(ufunc, *inputs)
     out = kwargs.get("out", ())
@@ -69,6 +74,18 @@ OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm
 OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
 # What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
 OF_LISTS: dict[Any, Callable[[Any], Any]] = {np.concatenate: cat_of_lists}
+
+
+def _by_scipy(name: str, ufunc: Any, x: Array) -> Any:
+    """A rule's row with the value that SciPy's ufunc computes."""
+    opcode, data = OPCODES[name], x._data
+    with np.errstate(all="ignore"):
+        value = ufunc(data)
+    result = as_arrays(make(value, record(opcode, (x,), (data,), value)))
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        tracer.rule(opcode, (x,), (data,), result)
+        tracer.written(result, ufunc, (x,), {})
+    return result
 
 
 def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:

@@ -28,7 +28,7 @@ from tapegrad.surface.tensor_methods import OnTheClass
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import KINDS, Tensor, array_of, as_operand, make
 
-__all__ = ["array_function", "array_ufunc"]
+__all__ = ["array_function", "array_ufunc", "of_scipy"]
 
 
 def _elementwise(name: str) -> Callable[[Any], Any]:
@@ -288,7 +288,7 @@ def _apply(ufunc: Any, *inputs: Any, dtype: Any = None, casting: str = "same_kin
     if ufunc in UNARY:
         return UNARY[ufunc](as_tensors(*inputs)[0])
     if ufunc not in UFUNCS:
-        name = _of_scipy(ufunc)
+        name = of_scipy(ufunc)
         return named(name)(*as_tensors(*inputs)) if name else look_up("numpy_protocol.scipy_special:special")(ufunc)(*inputs)
     return named(UFUNCS[ufunc])(*as_tensors(*inputs))
 
@@ -300,7 +300,7 @@ SCIPY = {
 }  # fmt: skip
 
 
-def _of_scipy(ufunc: Any) -> str:
+def of_scipy(ufunc: Any) -> str:
     """The name here of a ufunc of SciPy, which has been imported if it is one of its own; empty if it has none."""
     name = SCIPY.get(ufunc.__name__, "")
     return name if getattr(sys.modules.get("scipy.special"), ufunc.__name__, None) is ufunc else ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
@@ -76,50 +77,31 @@ def named(frame: FrameType) -> str:
     return f"{file}:{frame.f_code.co_qualname}"
 
 
+def _inside(value: Any) -> Iterator[Any]:
+    """A value, and what tuples, lists and dicts in it hold."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, (tuple, list)):
+            pending += part
+        elif isinstance(part, dict):
+            pending += part.values()
+
+
 def tensors_in(values: Any) -> list[Any]:
     """Tensors in the arguments of a call."""
-    found: list[Any] = []
-    pending = list(values.values())
-    while pending:
-        value = pending.pop()
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, (tuple, list)):
-            pending += value
-        elif isinstance(value, dict):
-            pending += value.values()
-    return found
+    return [value for value in _inside(values) if isinstance(value, Tensor)]
 
 
 def values_in(template: Any) -> list[Value]:
     """Values in nested containers."""
-    found: list[Value] = []
-    pending = [template]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Value):
-            found.append(part)
-        elif isinstance(part, (tuple, list)):
-            pending += part
-        elif part.__class__ is dict:
-            pending += part.values()
-    return found
+    return [part for part in _inside(template) if isinstance(part, Value)]
 
 
 def given_in(values: Any) -> list[Any]:
     """Numbers, arrays and lists in the arguments of a call."""
-    found: list[Any] = []
-    pending = list(values.values())
-    while pending:
-        value = pending.pop()
-        if isinstance(value, (tuple, list)):
-            pending += value
-            found.append(value)
-        elif isinstance(value, dict):
-            pending += value.values()
-        elif isinstance(value, (int, float, np.ndarray, np.generic)):
-            found.append(value)
-    return found
+    return [value for value in _inside(values) if isinstance(value, (tuple, list, int, float, np.ndarray, np.generic))]
 
 
 THREADS = ("threading.py", os.path.join("concurrent", "futures", "thread.py"))
