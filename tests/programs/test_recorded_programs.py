@@ -325,12 +325,13 @@ def test_arrays_that_are_new_each_time_are_told_once() -> None:
     assert (len(p.traces), len([one for one in told if "besides its arguments" in str(one.message)])) == (3, 1)
 
 
-def test_a_check_finds_what_programs_cannot_see() -> None:
-    state = [[[[[1.0]]]]]
-    p = tg.program(lambda x: x.sum() * state[0][0][0][0][0], check=1)
+def test_a_check_finds_what_programs_cannot_see(request: pytest.FixtureRequest) -> None:
+    interval = sys.getswitchinterval()
+    p = tg.program(lambda x: x.sum() * sys.getswitchinterval(), check=1)
     p(X)
     p(X)
-    state[0][0][0][0][0] = 2.0
+    sys.setswitchinterval(2.0 * interval)
+    request.addfinalizer(lambda: sys.setswitchinterval(interval))
     with pytest.raises(tg.ProgramError, match="does|sees|see"):
         p(X)
 

@@ -6,11 +6,12 @@ variable; `numpy.errstate` costs 0.7, more than most operations on small arrays.
 
 from __future__ import annotations
 
+import contextvars
 from typing import Any
 
 import numpy as np
 
-__all__ = ["IGNORING", "INVALID_RAISES", "enter", "leave", "quiet"]
+__all__ = ["IGNORING", "INVALID_RAISES", "enter", "errors_raise", "leave", "quiet", "sets_errors"]
 
 try:
     from numpy._core import umath
@@ -37,6 +38,24 @@ except (ImportError, AttributeError):  # pragma: no cover - other NumPy versions
     def leave(guard: Any) -> None:
         """Stop ignoring."""
         guard.__exit__(None, None, None)
+
+
+_variable: Any = getattr(enter, "__self__", None)  # None where NumPy has another way
+_usual: Any = None if _variable is None else contextvars.Context().run(_variable.get)
+
+
+def errors_raise() -> bool:
+    """Whether NumPy does more at floating point errors than to warn."""
+    if _variable is not None and _variable.get() is _usual:
+        return False
+    return not {"ignore", "warn"}.issuperset(np.geterr().values())
+
+
+def sets_errors(function: Any) -> bool:
+    """Whether a function of C code is the one that says what NumPy does at floating point errors."""
+    if _variable is not None:
+        return getattr(function, "__self__", None) is _variable and function.__name__ == "set"
+    return getattr(function, "__name__", "") == "seterrobj"
 
 
 class quiet:  # noqa: N801 - reads as a statement

@@ -31,9 +31,14 @@ class KeyedPaths:
         self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._usual: dict[Any, Usual] = {}
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
+        self._own: frozenset[str] = frozenset()  # names of the attributes that it was made with
 
     def _name(self) -> str:
         return str(getattr(self.function, "__qualname__", self.function))
+
+    def attributes_of_others(self) -> dict[str, Any]:
+        """Attributes that the user gave it, which the function may read by its name."""
+        return {name: value for name, value in vars(self).items() if name not in self._own}
 
     def _key(self, args: Any, kwargs: Any, argnums: Any, has_aux: bool) -> tuple[Any, list[Any], list[Any], Arrays]:
         """Key of a call, values of its inputs, objects whose identity is in the key, and arrays from outside; no key to call."""

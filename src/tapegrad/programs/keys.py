@@ -77,7 +77,7 @@ def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any])
         parts.append(len(value))
         return all(describe(part, parts, values, others) for part in value)
     elif kind is dict:
-        parts.append(tuple(value))
+        parts.append(tuple((type(name), repr(name)) if type(name) in PLAIN else name for name in value))
         return all(describe(part, parts, values, others) for part in value.values())
     elif isinstance(value, (Tensor, np.ndarray)):
         return False

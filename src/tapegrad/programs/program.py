@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import errors_raise
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import Node
 from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, plain_tree
@@ -42,6 +43,7 @@ class Program(KeyedPaths):
         self.check = check
         functools.update_wrapper(self, function, updated=())
         self._calls = 0
+        self._own = frozenset(vars(self))
 
     # Calls.
 
@@ -62,6 +64,8 @@ class Program(KeyedPaths):
         if TAPE.tracers:
             settle()
         if TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth() or not is_recording():
+            return None
+        if finish is None and errors_raise():
             return None
         many = argnums is not None and not isinstance(argnums, (int, np.integer))
         usual = self._usual.get((argnums, has_aux)) if not kwargs and not (many and type(argnums) is list) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from tapegrad.frames import PACKAGE
 from tapegrad.numpy_arrays import attributes as attributes_of_arrays
+from tapegrad.programs.names_in_code import is_installed_file
 from tapegrad.programs.steps import Value
 from tapegrad.surface import attributes
 from tapegrad.tensors.tensor import Tensor
@@ -34,6 +36,8 @@ __all__ = [
     "named",
     "parts_of",
     "profile_again",
+    "reads_outside",
+    "reads_settings",
     "tensors_in",
     "values_in",
 ]
@@ -105,6 +109,25 @@ def given_in(values: Any) -> list[Any]:
 
 
 THREADS = ("threading.py", os.path.join("concurrent", "futures", "thread.py"))
+
+
+CATCHING = warnings.catch_warnings.__enter__.__code__
+ENVIRONMENT = type(os.environ).__getitem__.__code__
+READING = (input, open, os.urandom, np.fromfile)
+NOW = ("now", "today", "utcnow")  # of datetime's classes
+
+
+def reads_outside(function: Any, owner: Any) -> bool:
+    """Whether a function of C code tells the time or reads a file."""
+    if getattr(owner, "__name__", "") == "time" or function in READING:
+        return True
+    return function.__name__ in NOW and isinstance(owner, type)
+
+
+def reads_settings(frame: FrameType) -> bool:
+    """Whether a call is one that a run would not make again: of the user's that catches warnings, or reads the environment."""
+    code, asking = frame.f_code, frame.f_back
+    return code is ENVIRONMENT or (code is CATCHING and asking is not None and not is_installed_file(asking.f_code.co_filename))
 
 
 def profile_again(before: Any) -> None:

@@ -8,7 +8,6 @@ crosses from the package into the user's code and is none of these. A function w
 from __future__ import annotations
 
 import gc
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -17,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.programs.known_values import FLOAT64, KnownValues
+from tapegrad.programs.names_in_code import is_installed_file
 from tapegrad.programs.provenance import (
     AT_GIVEN_PLACES,
     CONVERTING,
@@ -34,12 +35,13 @@ from tapegrad.programs.provenance import (
     named,
     parts_of,
     profile_again,
+    reads_outside,
+    reads_settings,
     tensors_in,
     values_in,
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value
-from tapegrad.programs.surroundings import is_installed_file
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -314,7 +316,12 @@ class Recorder(KnownValues, Tracer):
     def _crossing(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "c_call":
             self._look_at_c(frame, argument)
+        elif event == "c_return":
+            if sets_errors(argument) and not frame.f_code.co_filename.startswith(PACKAGE) and errors_raise():
+                self.refuse("it lets NumPy raise at floating point errors")
         elif event == "call":
+            if self._entry is None and reads_settings(frame):
+                self.refuse(f"it calls {frame.f_code.co_qualname}")
             if frame.f_code.co_filename.endswith(THREADS):
                 self.refuse("it starts threads")
             elif frame.f_code in LOOKING:
@@ -354,7 +361,7 @@ class Recorder(KnownValues, Tracer):
         owner = getattr(function, "__self__", None)
         if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
             self.draws = True
-        elif getattr(owner, "__name__", "") == "time" or function in (input, open, os.urandom):
+        elif reads_outside(function, owner):
             self.refuse(f"it calls {function.__name__}")
 
     def _check(self, frame: FrameType, result: Any) -> None:

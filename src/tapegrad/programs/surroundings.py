@@ -1,9 +1,9 @@
 """What a function sees besides its arguments: closure, defaults, globals that its code names, the object that it is a method of.
 
 Arrays found there are compared by their contents, numbers, text and the like by value, and every other object must be the same
-one. Containers, instances and their classes are followed three levels deep, and so are modules that are not installed, as far as
-code names what is in them; Python functions that are not of an installed package are functions like the first one. What nobody can
-look into, such as iterators, refuses the program.
+one. Containers, instances and their classes are followed, and so are modules that are not installed, as far as code names what is
+in them; Python functions that are not of an installed package are functions like the first one, and of installed ones the user's
+functions and objects that they hold are followed. What nobody can look into, such as iterators, refuses the program.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ from __future__ import annotations
 import collections
 import datetime
 import decimal
-import enum
 import fractions
 import functools
 import logging
-import os
 import pathlib
 import re
-import site
-import sys
-import sysconfig
 import threading
 import types
 from collections.abc import Iterator
@@ -29,33 +24,23 @@ from typing import Any
 import numpy as np
 
 from tapegrad.frames import PACKAGE
+from tapegrad.programs.names_in_code import NamesInCode, all_of, is_installed_file, is_installed_module
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["PLAIN", "Arrays", "Snapshot", "Surroundings", "Unseen", "same_bits"]
 
-DEPTH = 3
+DEPTH = 100
+MOST_OBJECTS = 100_000
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 # Objects that cannot change.
 FIXED = (
-    np.ufunc, np.dtype, range, slice, type(Ellipsis), type(NotImplemented), type(np.sum), re.Pattern,
+    np.ufunc, np.dtype, range, type(Ellipsis), type(NotImplemented), type(np.sum), re.Pattern,
     decimal.Decimal, fractions.Fraction,
-    datetime.date, datetime.time, datetime.timedelta, enum.Enum, np.generic, types.CodeType, types.GenericAlias, pathlib.PurePath,
+    datetime.date, datetime.time, datetime.timedelta, types.CodeType, types.GenericAlias, pathlib.PurePath,
     # and those that only act on others
     logging.Logger, type(threading.Lock()), type(threading.RLock()),
 )  # fmt: skip
 Arrays = list[tuple[str, np.ndarray[Any, Any]]]
-_INSTALLED = tuple(
-    {
-        os.path.realpath(path) + os.sep
-        for path in [
-            *site.getsitepackages(),
-            site.getusersitepackages(),
-            *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")),
-        ]
-        if path
-    }
-    | {PACKAGE}
-)
 _MISSING = object()
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
 SMALL = 4096  # bytes up to which a copy costs less than two views
@@ -75,29 +60,6 @@ WORD = tuple.__itemsize__
 
 class Unseen(Exception):  # noqa: N818 - it never reaches a user
     """Something that a function sees and programs cannot look into."""
-
-
-@functools.cache
-def is_installed_file(name: str | None) -> bool:
-    """Whether a file belongs to an installed package, to Python or to this package; what has no file does."""
-    return name is None or name.startswith("<frozen") or os.path.realpath(name).startswith(_INSTALLED)
-
-
-@functools.cache
-def is_installed_module(name: str | None) -> bool:
-    """The same of a module by its name; one that has no file is Python's or somebody's own."""
-    module = sys.modules.get(name or "")
-    file = getattr(module, "__file__", None)
-    return (name or "").partition(".")[0] in sys.stdlib_module_names if file is None else is_installed_file(file)
-
-
-def names_of(code: types.CodeType) -> set[str]:
-    """Names that code, and what is defined in it, may read from its globals or as attributes."""
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= names_of(constant)
-    return found
 
 
 def same_bits(a: Any, b: Any) -> bool:
@@ -132,6 +94,8 @@ class Snapshot:
         for function, code, defaults, named in self.functions:
             if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not named:
                 return False
+            if function.__dict__:
+                return False
         return all(same_bits(array, kept) for array, kept in self.arrays)
 
 
@@ -159,7 +123,7 @@ class Surroundings:
 
     def __init__(self, function: Any) -> None:
         self._function = function
-        self._names: dict[types.CodeType, tuple[str, ...] | None] = {}  # None for code of installed packages
+        self._names: dict[types.CodeType, NamesInCode | None] = {}  # None for code of installed packages
 
     def look(self, *others: Any) -> tuple[tuple[Any, ...], list[Any], Arrays]:
         """What there is, of other objects too: a key that is equal while it is the same, objects whose identity is in it, arrays.
@@ -194,12 +158,14 @@ class Surroundings:
             return isinstance(value, FIXED) or (isinstance(value, type) and is_installed_module(value.__module__))
         names = self._names_of(value)
         if names is None:
-            return True
+            return next(_users_in(value), None) is None
+        if names.imports or names.finds:
+            return False
         found.functions.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
         if value.__dict__ or value.__kwdefaults__ or any(type(part) not in PLAIN for part in value.__defaults__ or ()):
             return False
         space = value.__globals__
-        for name in names:
+        for name in names.names:
             part = space.get(name, _MISSING)
             found.names.append((space, name, part))
             if part is not _MISSING and not self._add(part, found, seen):
@@ -214,37 +180,49 @@ class Surroundings:
                 return False
         return True
 
-    def _follow(self, value: Any, path: str, depth: int, view: _View, names: tuple[str, ...] = ()) -> None:
+    def _follow(self, value: Any, path: str, depth: int, view: _View, names: NamesInCode | None = None) -> None:
         kind = type(value)
         if kind in PLAIN:
             view.key += (kind, value if kind is not float and kind is not complex else repr(value))
+            return
+        if isinstance(value, np.generic) and not value.dtype.hasobject:
+            view.key += (kind, value.dtype, value.tobytes())
             return
         view.objects.append(value)
         view.key.append(id(value))
         if id(value) in view.seen:
             return
         view.seen.add(id(value))
+        if depth > DEPTH or len(view.seen) > MOST_OBJECTS:
+            raise Unseen(f"{path} is {kind.__name__}, and there is too much to look into")
         if isinstance(value, np.ndarray):
-            view.key.append((value.shape, value.dtype, value.strides))
-            view.arrays.append((path, np.asarray(value)))
+            self._add_array(value, path, view)
             if kind is not np.ndarray:
                 raise Unseen(f"{path or 'it'} is {kind.__name__}, an array of another class")
         elif isinstance(value, Tensor):
             if value._row:
                 raise Unseen(f"{path} is a tensor that requires grad")
-            view.arrays.append((path, array_of(value)))
-        elif isinstance(value, FIXED):
+            self._add_array(array_of(value), path, view)
+        elif isinstance(value, FIXED) or kind is object:
             return
         else:
-            for name, part in self._inside(value, path, depth, names):
-                self._follow(part, f"{path}.{name}" if path else name, depth + (not callable(value)), view, names)
+            for name, part in self._inside(value, path, names):
+                if not name.startswith("["):  # what has no order: names may come and go
+                    view.key.append(name)
+                self._follow(part, f"{path}.{name}" if path else name, depth + 1, view, names)
 
-    def _inside(self, value: Any, path: str, depth: int, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    def _add_array(self, array: np.ndarray[Any, Any], path: str, view: _View) -> None:
+        if array.dtype.hasobject:
+            raise Unseen(f"{path or 'it'} is an array of objects")
+        view.key.append((array.shape, array.dtype, array.strides))
+        view.arrays.append((path, np.asarray(array)))
+
+    def _inside(self, value: Any, path: str, names: NamesInCode | None) -> Iterator[tuple[str, Any]]:
         """What an object holds, with its name in it."""
         if isinstance(value, types.FunctionType):
+            yield "code", value.__code__
             seen = self._names_of(value)
-            if seen is not None:
-                yield from self._seen_by(value, seen)
+            yield from _users_in(value) if seen is None else self._seen_by(value, seen)
         elif isinstance(value, types.MethodType):
             yield from (("__func__", value.__func__), ("self", value.__self__))
         elif isinstance(value, types.BuiltinFunctionType):
@@ -252,17 +230,18 @@ class Surroundings:
                 yield "__self__", value.__self__
         elif hasattr(type(value), "__replay__"):  # a program, whose state is none of what it gives
             yield from (("function", value.function), ("self", getattr(value, "owner", None)))
+            yield from value.attributes_of_others().items()
         elif isinstance(value, functools.partial):
             yield from (("func", value.func), ("args", value.args), ("keywords", value.keywords))
+        elif isinstance(value, slice):
+            yield from (("start", value.start), ("stop", value.stop), ("step", value.step))
         elif isinstance(value, types.ModuleType):
             if not is_installed_module(value.__name__):
-                for name in names:
-                    if name in vars(value):
-                        yield name, vars(value)[name]
+                yield from ((name, vars(value)[name]) for name in (all_of(value) if names is None else names.of_module(value)))
         elif isinstance(value, (staticmethod, classmethod)):
             yield "__func__", value.__func__
         elif isinstance(value, property):
-            yield "fget", value.fget
+            yield from (("fget", value.fget), ("fset", value.fset))
         elif isinstance(value, functools.cached_property):
             yield "func", value.func
         elif isinstance(value, type):
@@ -271,7 +250,8 @@ class Surroundings:
                     (f"{value.__name__}.{name}", part) for name, part in vars(value).items() if not _is_of_python(name, part)
                 )
                 yield from (("base", base) for base in value.__bases__)
-        elif depth < DEPTH:
+                yield "metaclass", type(value)
+        else:
             yield from self._held(value, path)
 
     def _held(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -285,39 +265,62 @@ class Surroundings:
         if not all(base in HOLDING or _is_of_words(base) for base in type(value).__mro__) or type(value) is object:
             raise Unseen(f"{path or 'it'} is {type(value).__name__}, which programs cannot look into")
         yield "class", type(value)
+        if isinstance(value, collections.defaultdict):
+            yield "default_factory", value.default_factory
         yield from list(getattr(value, "__dict__", {}).items())
         for kind in type(value).__mro__:
-            slots = vars(kind).get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if hasattr(value, name) and not name.startswith("__"):
+            for name, part in vars(kind).items():  # of slots, whose names may be mangled
+                if isinstance(part, types.MemberDescriptorType) and hasattr(value, name):
                     yield name, getattr(value, name)
 
-    def _names_of(self, function: types.FunctionType) -> tuple[str, ...] | None:
+    def _names_of(self, function: types.FunctionType) -> NamesInCode | None:
         code = function.__code__
         if code not in self._names:
-            self._names[code] = None if is_installed_file(code.co_filename) else tuple(sorted(names_of(code)))
+            self._names[code] = None if is_installed_file(code.co_filename) else NamesInCode(code)
         return self._names[code]
 
-    def _seen_by(self, function: types.FunctionType, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    def _seen_by(self, function: types.FunctionType, names: NamesInCode) -> Iterator[tuple[str, Any]]:
         code = function.__code__
         space = function.__globals__
-        for name in names:
+        if names.finds_globals(space):
+            raise Unseen(f"{code.co_qualname} finds by {names.finds} what programs cannot see")
+        for name in names.names:
             part = space.get(name, _MISSING)
             if isinstance(part, types.ModuleType):
                 if not is_installed_module(part.__name__):
-                    for inner in names:
-                        if inner in vars(part):
-                            yield f"{name}.{inner}", vars(part)[inner]
+                    yield from ((f"{name}.{inner}", vars(part)[inner]) for inner in names.of_module(part))
             elif part is not _MISSING:
                 yield name, part
+        for module in names.imported(space):
+            yield from ((f"{module.__name__}.{inner}", vars(module)[inner]) for inner in names.of_module(module))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
                 yield name, cell.cell_contents
             except ValueError:  # not yet bound
-                yield name, None
+                yield name, Ellipsis
         yield from ((str(k), part) for k, part in enumerate(function.__defaults__ or ()))
         yield from (function.__kwdefaults__ or {}).items()
         yield from function.__dict__.items()
+
+
+def _users_in(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """What is the user's among what a function of an installed package holds: its closure, as decorators make it."""
+    own = function.__code__.co_filename.startswith(PACKAGE)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            part = cell.cell_contents
+        except ValueError:
+            continue
+        held = part.values() if isinstance(part, MAPPINGS) else part if isinstance(part, (list, tuple)) else ()
+        for k, one in enumerate((part, *held)):
+            if _may_be_users(one) or (isinstance(one, np.ndarray) and not own):
+                yield f"{name} {k}", one
+
+
+def _may_be_users(value: Any) -> bool:
+    if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        return True
+    return not is_installed_module((value if isinstance(value, type) else type(value)).__module__)
 
 
 # What Python, its dataclasses, abstract classes and generic ones write into classes.

@@ -1,0 +1,305 @@
+"""What a function sees besides its arguments: where that changes between two calls, the program's value is the function's own."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import datetime
+import enum
+import functools
+import os
+import sys
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+X = np.array([0.5, -1.2, 2.0])
+WITH_ZERO = np.array([0.5, 0.0, 2.0])
+Change = Callable[[], Any]
+Story = Callable[[], tuple[Callable[[Any], Any], Change]]
+
+
+def attributes_of_the_function() -> tuple[Any, Change]:
+    def f(x: Any) -> Any:
+        return x.sum() * getattr(f, "scale", 1.0)
+
+    return f, lambda: setattr(f, "scale", 3.0)
+
+
+def names_of_attributes() -> tuple[Any, Change]:
+    o = types.SimpleNamespace(scale=2.0)
+
+    def change() -> None:
+        del o.scale
+        o.shift = 2.0
+
+    return lambda x: (x * getattr(o, "scale", 1.0) + getattr(o, "shift", 0.0)).sum(), change
+
+
+def order_of_attributes() -> tuple[Any, Change]:
+    o = types.SimpleNamespace(a=1.0, b=2.0)
+
+    def change() -> None:
+        vars(o).clear()
+        vars(o).update(b=1.0, a=2.0)
+
+    return lambda x: (x * o.a + o.b).sum(), change
+
+
+def names_of_globals() -> tuple[Any, Change]:
+    space: dict[str, Any] = {"a": 2.0}
+    exec("def f(x):\n    try:\n        return (x * a).sum()\n    except NameError:\n        return (x + b).sum()", space)
+
+    def change() -> None:
+        space["b"] = space.pop("a")
+
+    return space["f"], change
+
+
+def names_of_defaults() -> tuple[Any, Change]:
+    def f(x: Any, *, s: float = 1.0, t: float = 2.0) -> Any:
+        return (s * x + t).sum()
+
+    def change() -> None:
+        f.__kwdefaults__.clear()
+        f.__kwdefaults__.update(t=1.0, s=2.0)
+
+    return f, change
+
+
+def deep_containers() -> tuple[Any, Change]:
+    c = {"a": {"b": {"c": {"d": {"e": 2.0}}}}}
+    return lambda x: (x * c["a"]["b"]["c"]["d"]["e"]).sum(), lambda: c["a"]["b"]["c"]["d"].update(e=3.0)
+
+
+def metaclasses() -> tuple[Any, Change]:
+    class Meta(type):
+        scale = 2.0
+
+    class Scaled(metaclass=Meta):
+        pass
+
+    return lambda x: (x * Scaled.scale).sum(), lambda: setattr(Meta, "scale", 3.0)
+
+
+class Slotted:
+    __slots__ = ("__scale",)
+
+    def scale(self, value: float | None = None) -> float:
+        if value is not None:
+            self.__scale = value
+        return self.__scale
+
+
+def slots_with_mangled_names() -> tuple[Any, Change]:
+    o = Slotted()
+    o.scale(2.0)
+    return lambda x: (x * o.scale()).sum(), lambda: o.scale(3.0)
+
+
+def functions_of_missing_items() -> tuple[Any, Change]:
+    scale = [2.0]
+    d: Any = collections.defaultdict(lambda: scale[0])
+    return lambda x: (x * d.default_factory()).sum(), lambda: scale.append(scale.pop() + 1.0)
+
+
+def arrays_of_objects() -> tuple[Any, Change]:
+    w = np.empty(1, object)
+    w[0] = [2.0]
+    return lambda x: (x * w[0][0]).sum(), lambda: w[0].insert(0, 3.0)
+
+
+def records() -> tuple[Any, Change]:
+    record: Any = np.ones(1, [("a", float)])[0]
+    return lambda x: (x * float(record["a"])).sum(), lambda: record.__setitem__("a", 3.0)
+
+
+def members_of_enumerations() -> tuple[Any, Change]:
+    class Kind(enum.Enum):
+        ONE = 1
+
+    member: Any = Kind.ONE
+    member.scale = 2.0
+    return lambda x: (x * member.scale).sum(), lambda: setattr(member, "scale", 3.0)
+
+
+def slices() -> tuple[Any, Change]:
+    part = slice([2.0], None)
+    return lambda x: (x * part.start[0]).sum(), lambda: part.start.insert(0, 3.0)
+
+
+def code_of_functions() -> tuple[Any, Change]:
+    def g(x: Any) -> Any:
+        return x.sum()
+
+    def other(x: Any) -> Any:
+        return 2.0 * x.sum()
+
+    return lambda x: g(x), lambda: setattr(g, "__code__", other.__code__)
+
+
+def functions_in_decorators_of_others() -> tuple[Any, Change]:
+    scale = [2.0]
+
+    @contextlib.contextmanager
+    def scaled() -> Any:
+        yield scale[0]
+
+    def f(x: Any) -> Any:
+        with scaled() as s:
+            return (x * s).sum()
+
+    return f, lambda: scale.insert(0, 3.0)
+
+
+def functions_of_types() -> tuple[Any, Change]:
+    scale = [2.0]
+
+    @functools.singledispatch
+    def g(x: Any) -> Any:
+        return (x * scale[0]).sum()
+
+    return lambda x: g(x), lambda: scale.insert(0, 3.0)
+
+
+def _module(name: str) -> Any:
+    module: Any = types.ModuleType(name)
+    module.__file__, module.scale = f"/nowhere/{name}.py", 2.0
+    sys.modules[name] = module
+    return module
+
+
+def modules_that_it_imports() -> tuple[Any, Change]:
+    module = _module("programs_settings")
+
+    def f(x: Any) -> Any:
+        import programs_settings
+
+        return (x * programs_settings.scale).sum()
+
+    return f, lambda: setattr(module, "scale", 3.0)
+
+
+def names_that_it_imports() -> tuple[Any, Change]:
+    module = _module("programs_names")
+
+    def f(x: Any) -> Any:
+        from programs_names import scale
+
+        return (x * scale).sum()
+
+    return f, lambda: setattr(module, "scale", 3.0)
+
+
+def modules_by_text() -> tuple[Any, Change]:
+    module = _module("programs_by_text")
+    names = ["scale"]
+    return lambda x: (x * getattr(module, names[0])).sum(), lambda: setattr(module, "scale", 3.0)
+
+
+def modules_in_containers() -> tuple[Any, Change]:
+    module = _module("programs_in_containers")
+    held = [module]
+    return lambda x: (x * held[0].scale).sum(), lambda: setattr(module, "scale", 3.0)
+
+
+def globals_by_text() -> tuple[Any, Change]:
+    space: dict[str, Any] = {"scale": 2.0}
+    exec("def f(x): return (x * globals()['sc' + 'ale']).sum()", space)
+    return space["f"], lambda: space.update(scale=3.0)
+
+
+def text_as_code() -> tuple[Any, Change]:
+    space: dict[str, Any] = {"scale": 2.0}
+    exec("def f(x): return (x * eval('scale')).sum()", space)
+    return space["f"], lambda: space.update(scale=3.0)
+
+
+def variables_of_the_environment() -> tuple[Any, Change]:
+    os.environ["TAPEGRAD_TEST_SCALE"] = "2.0"
+    return lambda x: (x * float(os.environ["TAPEGRAD_TEST_SCALE"])).sum(), lambda: os.environ.update(TAPEGRAD_TEST_SCALE="3.0")
+
+
+STORIES: tuple[Story, ...] = (
+    attributes_of_the_function, names_of_attributes, order_of_attributes, names_of_globals, names_of_defaults, deep_containers,
+    metaclasses, slots_with_mangled_names, functions_of_missing_items, arrays_of_objects, records, members_of_enumerations, slices,
+    code_of_functions, functions_in_decorators_of_others, functions_of_types, modules_that_it_imports, names_that_it_imports,
+    modules_by_text, modules_in_containers, globals_by_text, text_as_code, variables_of_the_environment,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_changes_are_seen(story: Story) -> None:
+    f, change = story()
+    p = tg.program(f)
+    for _ in range(3):
+        assert p(X) == f(X)
+    before = f(X)
+    change()
+    assert f(X) != before
+    assert p(X) == f(X)
+    assert np.array_equal(tg.grad(p)(X), tg.grad(f)(X))
+
+
+def test_attributes_of_programs_are_seen() -> None:
+    p = tg.program(lambda x: (x * p.scale).sum())
+    p.scale = 2.0
+    assert p(X) == p(X) == (X * 2.0).sum()
+    p.scale = 3.0
+    assert p(X) == (X * 3.0).sum()
+
+
+def test_keys_of_dicts_that_are_equal_are_told_apart() -> None:
+    p = tg.program(lambda d: sum(np.copysign(1.0, key) * value for key, value in d.items()))
+    assert p({0.0: 2.0}) == 2.0
+    assert p({-0.0: 2.0}) == -2.0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.sum() * datetime.datetime.now().year,
+        lambda x: x.sum() * (np.fromfile(os.devnull).size + 1),
+    ],
+)
+def test_what_is_told_by_the_system_is_asked_each_time(f: Any) -> None:
+    p = tg.program(f)
+    assert p(X) == f(X)
+    assert not p.traces
+
+
+def raised_in_it(x: Any) -> Any:
+    with np.errstate(all="raise"):
+        try:
+            return (1.0 / x).sum()
+        except FloatingPointError:
+            return x.sum()
+
+
+def warned_in_it(x: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return (1.0 / x).sum()
+        except RuntimeWarning:
+            return x.sum()
+
+
+@pytest.mark.parametrize("f", [raised_in_it, warned_in_it])
+def test_floating_point_errors_that_it_catches_are_its_own(f: Any) -> None:
+    p = tg.program(f)
+    for x in (X, X, WITH_ZERO, X):
+        assert p(x) == f(x)
+
+
+def test_floating_point_errors_are_raised_where_numpy_raises_them() -> None:
+    p = tg.program(lambda x: (1.0 / x).sum())
+    assert p(X) == p(X)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        p(WITH_ZERO)
