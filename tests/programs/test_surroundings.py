@@ -303,3 +303,101 @@ def test_floating_point_errors_are_raised_where_numpy_raises_them() -> None:
     assert p(X) == p(X)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         p(WITH_ZERO)
+
+
+def counting() -> Any:
+    count = [0.0]
+
+    def f(x: Any) -> Any:
+        count[0] += 1.0
+        return (x * count[0]).sum()
+
+    return f
+
+
+def remembering() -> Any:
+    cache: dict[int, Any] = {}
+
+    def f(x: Any) -> Any:
+        if len(x) not in cache:
+            cache[len(x)] = np.arange(float(len(x)))
+        return (x * cache[len(x)]).sum()
+
+    return f
+
+
+def changing_once() -> Any:
+    settings = types.SimpleNamespace(scale=1.0)
+
+    def f(x: Any) -> Any:
+        result = (x * settings.scale).sum()
+        settings.scale = 2.0
+        return result
+
+    return f
+
+
+@pytest.mark.parametrize("make", [counting, remembering, changing_once], ids=lambda make: make.__name__)
+def test_what_a_function_changes_it_changes_once(make: Callable[[], Any]) -> None:
+    p, f = tg.program(make()), make()
+    assert [p(X) for _ in range(5)] == [f(X) for _ in range(5)]
+    p, f = tg.program(make()), make()
+    for _ in range(5):
+        (value, gradient), (own, expected) = tg.value_and_grad(p)(X), tg.value_and_grad(f)(X)
+        assert value == own
+        assert np.array_equal(gradient, expected)
+
+
+def test_caches_are_filled_before_paths_are_recorded() -> None:
+    p = tg.program(remembering())
+    for _ in range(3):
+        p(X)
+    assert len(p.traces) == 1
+
+
+def test_functions_that_change_what_they_see_are_not_recorded_for_ever() -> None:
+    state = [1.0]
+
+    def f(x: Any) -> Any:
+        state.append(state.pop() + 1.0)
+        value = (x * state[0]).sum()
+        if state[0] > 2.0:
+            state[0] = 1.0
+        return value
+
+    p = tg.program(f)
+    assert [p(X) for _ in range(50)] == [(X * s).sum() for s in (2.0, 3.0) * 25]
+    assert "changes what it sees" in p.explain()
+
+
+def test_errors_and_values_of_the_first_call_are_of_one_call() -> None:
+    called = []
+
+    def f(x: Any) -> Any:
+        print(called.append(1))
+        if x[0] > 0.0:
+            raise ValueError
+        return x.sum()
+
+    with pytest.raises(ValueError):
+        tg.program(f)(X)
+    assert len(called) == 1
+
+
+def test_arrays_that_are_one_are_told_from_two() -> None:
+    w = X.copy()
+    p = tg.program(lambda x, y: (x * y).sum() * (2.0 if x is y else 3.0 if x is w else 1.0))
+    other = X.copy()
+    for x, y, factor in [(X, other, 1.0), (X, other, 1.0), (X, X, 2.0), (w, X, 3.0), (w, w, 2.0), (X, other, 1.0)]:
+        assert p(x, y) == (x * y).sum() * factor
+    shared = tg.program(lambda xs: (xs[0] * xs[1]).sum() * (2.0 if xs[0] is xs[1] else 1.0))
+    assert [shared([X, other]), shared([X, X])] == [(X * X).sum(), 2.0 * (X * X).sum()]
+
+
+def test_orders_of_elements_in_memory_are_told_apart() -> None:
+    a = np.arange(24.0).reshape(2, 3, 4)
+    p = tg.program(lambda x, m: x.sum() * m.ravel("K")[1])
+    for axes in [(0, 1, 2), (1, 0, 2), (2, 0, 1), (0, 2, 1), (2, 1, 0)]:
+        m = a.transpose(axes).copy().transpose(np.argsort(axes))
+        assert p(X, m) == X.sum() * m.ravel("K")[1]
+        assert p(m, X) == m.sum() * X[1]

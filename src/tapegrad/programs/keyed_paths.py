@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.leaves import is_compiled, takes_tensors
-from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable
+from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated
 from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen
 
 __all__ = ["KeyedPaths"]
@@ -52,6 +52,7 @@ class KeyedPaths:
         except Unseen as error:
             self._unseen = str(error)
             return None, [], [], []
+        parts.append(repeated([*values, *(array for _, array in arrays)]))
         rest = (tuple(parts), around, get_default_dtype(), has_aux)
         try:
             if argnums is None:

@@ -12,7 +12,7 @@ from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, same_bits
 from tapegrad.programs.traces import Trace
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["Paths", "Usual", "describe", "is_differentiable"]
+__all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -20,12 +20,13 @@ FLOAT64 = np.dtype(np.float64)
 class Paths:
     """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
 
-    __slots__ = ("contents", "count", "first", "objects", "raised", "refused", "stopped", "warned")
+    __slots__ = ("changes", "contents", "count", "first", "objects", "raised", "refused", "stopped", "warned")
 
     def __init__(self, objects: list[Any], arrays: Arrays) -> None:
         self.first: Trace | None = None
         self.objects = objects  # whose identity is in the key
         self.contents = [array.copy() for _, array in arrays]
+        self.changes = 0  # how many recordings changed what the function sees
         self.count, self.raised, self.refused, self.stopped, self.warned = 0, 0, "", "", False
 
     def sees(self, arrays: Arrays) -> bool:
@@ -36,10 +37,11 @@ class Paths:
 class Usual:
     """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
 
-    __slots__ = ("dtype", "kinds", "paths", "snapshot")
+    __slots__ = ("arrays", "dtype", "kinds", "paths", "snapshot")
 
     def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: Paths) -> None:
         self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
+        self.arrays = sum(shape is not None for _, shape, _ in kinds) + len(snapshot.arrays)
 
     def holds(self, args: tuple[Any, ...]) -> bool:
         """Whether a call with these arguments has the same key."""
@@ -50,6 +52,8 @@ class Usual:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype or not value.flags.c_contiguous):
                 return False
+        if self.arrays > 1 and repeated([*args, *(array for array, _ in self.snapshot.arrays)]):
+            return False
         return self.snapshot.holds()
 
 
@@ -60,6 +64,22 @@ def is_differentiable(value: Any) -> bool:
     return bool(found) and all(type(x) is float or (isinstance(x, (np.ndarray, np.floating)) and x.dtype == FLOAT64) for x in found)
 
 
+def repeated(values: list[Any]) -> tuple[tuple[int, int], ...]:
+    """Which values are one array: a function may ask whether ``x is y``."""
+    arrays = [id(value) for value in values if type(value) is np.ndarray]
+    if len(set(arrays)) == len(arrays):
+        return ()
+    return tuple((k, arrays.index(one)) for k, one in enumerate(arrays))
+
+
+def memory_order(array: Any) -> tuple[Any, ...]:
+    """What a copy of an array keeps of its strides."""
+    flags = array.flags
+    if flags.forc or array.ndim < 2:
+        return flags.c_contiguous, flags.f_contiguous
+    return tuple(sorted(range(array.ndim), key=lambda k: -abs(array.strides[k])))
+
+
 def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any]) -> bool:
     """Append the key of a value to a list, and inputs in it and objects to be looked into to others; False if a tensor is in it."""
     kind = type(value)
@@ -67,7 +87,7 @@ def describe(value: Any, parts: list[Any], values: list[Any], others: list[Any])
     if kind is np.ndarray:
         if value.dtype.kind not in "fiub":
             return False
-        parts.append((value.shape, value.dtype, value.flags.c_contiguous, value.flags.f_contiguous))
+        parts.append((value.shape, value.dtype, memory_order(value)))
         values.append(value)
     elif kind is float or kind is np.float64:
         values.append(value)

@@ -20,7 +20,7 @@ from tapegrad.errors import ProgramError
 from tapegrad.programs.keyed_paths import KeyedPaths
 from tapegrad.programs.keys import Paths
 from tapegrad.programs.methods import ProgramOfObject
-from tapegrad.programs.recorded_calls import Results, are_alike, recorded_call
+from tapegrad.programs.recorded_calls import Own, Results, are_alike, recorded_call
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.surroundings import Arrays, same_bits
 from tapegrad.programs.traces import Trace
@@ -136,13 +136,21 @@ class Program(KeyedPaths):
                 )
             return None
         states, recorder = _random_states(), Recorder()
+        own: Any = None
+        if finish is None:  # first of all the function's own value: what it changes must not be changed twice
+            try:
+                own = Own(self.function(*args, **kwargs), True)
+            except Exception as error:
+                self._note_raised(paths, error)
+                raise
+            if self._changed(paths, key, args, kwargs):
+                return False, own.value
+        done = None if own is None else (False, own.value)
         try:
             made, inputs = recorded_call(recorder, self.function, args, kwargs, key[0], key[1][3])
         except Exception as error:  # its own, when the function itself is called
-            paths.raised += 1
-            if paths.raised >= MOST_RAISED:
-                paths.refused = f"it raised {type(error).__name__} while it was recorded: {error}"
-            return None
+            self._note_raised(paths, error)
+            return done
         if recorder.draws or _random_states() != states:
             raise ProgramError(
                 f"{self._name()} draws random numbers, which would be the same in every run of a program. Draw them outside and "
@@ -154,39 +162,52 @@ class Program(KeyedPaths):
                     f"{self._name()} writes into the array {name}, which is not its own: a program would not do that again. "
                     "Write into a copy of it."
                 )
+        if self._changed(paths, key, args, kwargs):
+            return done if finish is None or recorder.refused else (False, finish(_as_asked(made, many)))
         paths.count += 1
-        results = None if recorder.refused else self._results(recorder, made, args, kwargs, key)
+        results = None if recorder.refused else self._results(recorder, made, args, kwargs, key, own)
         if recorder.refused or results is None:
             paths.refused = recorder.refused
-            return None
+            return done
         try:
             trace = Trace(recorder, inputs, made, results)
         except (ValueError, AttributeError) as error:  # memory that is not as it was taken to be
             paths.refused = f"its steps cannot be written down: {error}"
-            return None
+            return done
         made.kept = True
         with trace.lock:  # another thread may find it at once
             if before is not None:
                 before[0].following[before[1]] = trace
             else:
                 paths.first = trace
-            if finish is not None:
-                return False, finish(_as_asked(made, many))
-            return (False, trace.value()) if trace.has_value else None
+            return done if finish is None else (False, finish(_as_asked(made, many)))
 
-    def _results(self, recorder: Recorder, made: Call, args: Any, kwargs: Any, key: Any) -> Results | None:
+    def _note_raised(self, paths: Paths, error: Exception) -> None:
+        paths.raised += 1
+        if paths.raised >= MOST_RAISED:
+            paths.refused = f"it raised {type(error).__name__} while it was recorded: {error}"
+
+    def _changed(self, paths: Paths, key: Any, args: Any, kwargs: Any) -> bool:
+        """Whether the function changed what it sees."""
+        if self._key(args, kwargs, key[0], key[1][3])[0] == key:
+            return False
+        paths.changes += 1
+        if paths.changes >= MOST_RAISED:
+            paths.refused = "it changes what it sees"
+        return True
+
+    def _results(self, recorder: Recorder, made: Call, args: Any, kwargs: Any, key: Any, own: Own | None) -> Results | None:
         """What was returned, if it is what the function itself gives: it may ask whether an argument is a float."""
-        own_types = True
-        with np.errstate(all="ignore"):
-            try:
-                expected = self.function(*args, **kwargs)
-            except (TypeError, AttributeError):  # arrays may not have what it asks of those that drivers give it
-                own_types = False
-                expected = self._under_driver(args, kwargs, key[0])
-            except Exception:
-                expected = None
-        if are_alike(plain_tree(made.output), plain_tree(expected)):
-            return Results(recorder, made, expected, own_types)
+        if own is None:
+            with np.errstate(all="ignore"):
+                try:
+                    own = Own(self.function(*args, **kwargs), True)
+                except (TypeError, AttributeError):  # arrays may not have what it asks of those that drivers give it
+                    own = Own(self._under_driver(args, kwargs, key[0]), False)
+                except Exception:
+                    own = Own(None, True)
+        if are_alike(plain_tree(made.output), plain_tree(own.value)):
+            return Results(recorder, made, own.value, own.has_types)
         recorder.refuse("with the arguments themselves it gives another value than with arrays in their places")
         return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, make, meta_of, register_new_leaf
 
-__all__ = ["Results", "are_alike", "recorded_call"]
+__all__ = ["Own", "Results", "are_alike", "recorded_call"]
 
 
 def recorded_call(
@@ -98,6 +98,13 @@ def containers_in(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [(name, id(part), containers_in(part)) for name, part in value.items()]
     return [(id(part), containers_in(part)) for part in value] if isinstance(value, (list, tuple)) else []
+
+
+class Own(NamedTuple):
+    """The function's own value, and whether it has the types that the function returns outside of drivers."""
+
+    value: Any
+    has_types: bool
 
 
 class Results:
