@@ -79,3 +79,37 @@ def test_views_at_places_that_are_arguments_are_taken_anew() -> None:
         np.testing.assert_array_equal(tg.grad(p)(X, table, np.array(k)), table[k])
         np.testing.assert_array_equal(tg.grad(p)(X, table, k), table[k])
         np.testing.assert_array_equal(tg.grad(p)(X[:2], table[:, :2], np.array([k])), table[k, :2])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "np.add(x, 1.0, out=b)",
+        "np.add(x, 1.0, b)",
+        "np.add(x, 1.0, where=x > 0.0, out=b)",
+        "np.maximum(x, -9.0, out=b)",
+        "np.negative(x, out=b[::-1])",
+        "np.cumsum(x, out=b)",
+        "np.cumsum(x, None, None, b)",
+        "x.clip(0.0, 1.0, out=b)",
+        "np.modf(x, out=(c, b))",
+        "np.greater(x, 0.0, out=d); b[d] = 3.0",
+        "np.copyto(b, x)",
+        "np.copyto(b, 5.0, where=x > 0.0)",
+        "np.putmask(b, x > 0.0, 5.0)",
+        "np.place(b, x > 0.0, 5.0)",
+        "np.put(b, [0, 1], x[:2])",
+        "np.add.at(b, [0, 0, 1], x[:3])",
+        "b = np.add(x, 1.0, where=x > 0.0, out=np.zeros(4))",
+        "b = np.zeros_like(x); np.add(x, 1.0, where=x > 0.0, out=b)",
+    ],
+)
+def test_values_in_arrays_of_numpys_are_not_taken_for_constant(line: str) -> None:
+    space: dict[str, Any] = {"np": np}
+    arrays = "b, c, d = np.zeros(4), np.zeros(4), np.zeros(4, bool)"
+    exec(compile(f"def f(q, x):\n    {arrays}; {line}\n    return (b * q).sum()\n", __file__, "exec"), space)
+    p, f = tg.program(space["f"]), space["f"]
+    q = np.array([0.5, 2.0, -1.0, 3.0])
+    for x in (-np.abs(X), X, -X, 2.0 * X):  # nothing is written first, where a mask or a bound says so
+        assert p(q, x) == f(q, x)
+        np.testing.assert_array_equal(tg.grad(p)(q, x), tg.grad(f)(q, x))

@@ -127,7 +127,7 @@ def _cast(result: Any, value: Any) -> Any:
 
 def _into(out: tuple[Any, ...], x: Any, ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A ufunc whose results are written into what was given for them; on request only where a mask says so."""
-    mask = values_of(kwargs.pop("where", True)) if method == "__call__" else True
+    mask = kwargs.pop("where", True) if method == "__call__" else True
     apart, written = _written_into()
     for place in out:
         if isinstance(place, Tensor):

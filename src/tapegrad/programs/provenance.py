@@ -5,6 +5,8 @@ A recording believes what is listed here and what functions say of themselves (`
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 import warnings
@@ -32,6 +34,7 @@ __all__ = [
     "STATIC_CODE",
     "THREADS",
     "given_in",
+    "is_converted",
     "is_elementwise",
     "named",
     "parts_of",
@@ -40,6 +43,7 @@ __all__ = [
     "reads_settings",
     "tensors_in",
     "values_in",
+    "writes_arrays",
 ]
 
 # What is asked of an array without looking at its values.
@@ -108,7 +112,41 @@ def given_in(values: Any) -> list[Any]:
     return [value for value in _inside(values) if isinstance(value, (tuple, list, int, float, np.ndarray, np.generic))]
 
 
+def is_converted(value: Any, given: Any) -> bool:
+    """Whether an operand is another form of what the user gave, through hands that compute nothing."""
+    if isinstance(given, (list, tuple)) and any(isinstance(part, (Tensor, list, tuple)) for part in given):
+        return False
+    own = np.asarray(given)
+    return own.dtype.kind in "fiub" and np.shape(value) == own.shape and bool(np.array_equal(value, own, equal_nan=True))
+
+
 THREADS = ("threading.py", os.path.join("concurrent", "futures", "thread.py"))
+
+
+# NumPy's functions that write into their first argument.
+WRITERS = frozenset([np.copyto, np.put, np.putmask, np.place, np.fill_diagonal, np.put_along_axis])
+
+
+@functools.cache
+def place_of_output(function: Any) -> int:
+    """Which positional argument of a function is the array for its result; one that no call has if there is none."""
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return sys.maxsize
+    return names.index("out") if "out" in names else sys.maxsize
+
+
+def writes_arrays(call: dict[str, Any]) -> bool:
+    """Whether a call, by its variables, is asked to write into an array of NumPy's: nobody tells what stands in it then."""
+    args, function = call.get("args", ()), call.get("function")
+    written = [call.get("out"), call.get("kwargs", {}).get("out")]
+    if callable(function):
+        first = 0 if function in WRITERS else place_of_output(function)
+        written += args[first : first + 1]
+    if call.get("method") == "at":
+        written.append(call["inputs"][0])
+    return any(isinstance(part, np.ndarray) for part in _inside(written))
 
 
 CATCHING = warnings.catch_warnings.__enter__.__code__

@@ -31,6 +31,7 @@ from tapegrad.programs.provenance import (
     STATIC_CODE,
     THREADS,
     given_in,
+    is_converted,
     is_elementwise,
     named,
     parts_of,
@@ -39,9 +40,11 @@ from tapegrad.programs.provenance import (
     reads_settings,
     tensors_in,
     values_in,
+    writes_arrays,
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value
+from tapegrad.programs.surroundings import same_bits
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -63,7 +66,7 @@ class Recorder(KnownValues, Tracer):
         Where the arrays among the arguments stand, which nothing may be written into.
     """
 
-    __slots__ = ("_entry", "_explained", "_given", "_outer", "_tensors", "_written", "draws", "given_arrays")
+    __slots__ = ("_contents", "_entry", "_explained", "_given", "_outer", "_tensors", "_written", "draws", "given_arrays")
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,6 +74,7 @@ class Recorder(KnownValues, Tracer):
         self.given_arrays: list[Value] = []
         self._written = 0
         self._given: list[Any] = []
+        self._contents: list[tuple[Any, Any]] = []  # of arrays of NumPy's among them
         self._tensors: list[Any] = []
         self._entry: FrameType | None = None
         self._outer: list[tuple[Any, ...]] = []  # what is to be restored when functions of the user's return
@@ -278,7 +282,7 @@ class Recorder(KnownValues, Tracer):
             while _hands_on(maker) and maker.f_back is not None:
                 maker = maker.f_back
         if not maker.f_code.co_filename.startswith(PACKAGE):
-            return None if any(_is_converted(value, given) for given in self._given) else frame
+            return None if any(is_converted(value, given) for given in self._given) else frame
         return frame
 
     def _fix(self, values: Any) -> None:
@@ -297,6 +301,8 @@ class Recorder(KnownValues, Tracer):
             parts = list(map(self._template, values))
             return type(values)(parts) if type(values) in (tuple, list) else type(values)(*parts)
         if isinstance(values, np.ndarray):
+            if not any(values is given or is_converted(values, given) for given in self._given):
+                self.refuse("an array of NumPy's is an operand, perhaps made of values")
             return values.copy()  # the function may write into it afterwards
         return {name: self._template(part) for name, part in values.items()} if values.__class__ is dict else values
 
@@ -306,8 +312,7 @@ class Recorder(KnownValues, Tracer):
         value = self.value_of(t)
         if value is None or value.constant:
             return
-        guard = Guard(value, as_truth)
-        array = np.asarray(t._data)
+        guard, array = Guard(value, as_truth), np.asarray(t._data)
         guard.expected = bool(array.item()) if as_truth else array.tobytes()
         self.note(guard)
 
@@ -316,8 +321,8 @@ class Recorder(KnownValues, Tracer):
     def _crossing(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "c_call":
             self._look_at_c(frame, argument)
-        elif event == "c_return":
-            if sets_errors(argument) and not frame.f_code.co_filename.startswith(PACKAGE) and errors_raise():
+        elif event == "c_return" and sets_errors(argument):
+            if not frame.f_code.co_filename.startswith(PACKAGE) and errors_raise():
                 self.refuse("it lets NumPy raise at floating point errors")
         elif event == "call":
             if self._entry is None and reads_settings(frame):
@@ -332,17 +337,23 @@ class Recorder(KnownValues, Tracer):
             if self._entry is None and inside and not from_inside:
                 self._tensors = self._settings(frame)
                 self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
+                self._contents = [(given, given.copy()) for given in self._given if isinstance(given, np.ndarray)]
+                if writes_arrays(frame.f_locals):
+                    self.refuse("it writes values into an array of NumPy's")
                 asked = frame.f_locals.get("function")
                 asked = asked if callable(asked) else None
                 self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or asked in AT_GIVEN_PLACES
             elif self._entry is not None and from_inside and not inside and _is_users(frame.f_code.co_filename):
                 # A function of the user's that the operation calls: its operations are asked for by the user, too.
-                self._outer.append((frame, self._entry, self._explained, self._given, self._tensors, self.places_are_given))
+                here = self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given
+                self._outer.append((frame, *here))
                 self._entry = None
         elif event == "return" and self._outer and frame is self._outer[-1][0]:
-            _, self._entry, self._explained, self._given, self._tensors, self.places_are_given = self._outer.pop()
+            _, self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given = self._outer.pop()
         elif event == "return" and frame is self._entry:
             self._entry = None
+            if not all(same_bits(given, kept) for given, kept in self._contents):
+                self.refuse("it writes values into an array of NumPy's")
             if not self.refused and argument is not None:
                 self._check(frame, argument)
             elif frame.f_code in WRITING:
@@ -387,11 +398,3 @@ def _hands_on(frame: FrameType) -> bool:
     """Whether code hands operands on as they are."""
     code = frame.f_code
     return (code in WRITING or code.co_filename.startswith(PASSING)) and code not in OF_SHAPES
-
-
-def _is_converted(value: Any, given: Any) -> bool:
-    """Whether an operand is another form of what the user gave, through hands that compute nothing."""
-    if isinstance(given, (list, tuple)) and any(isinstance(part, (Tensor, list, tuple)) for part in given):
-        return False
-    own = np.asarray(given)
-    return own.dtype.kind in "fiub" and np.shape(value) == own.shape and bool(np.array_equal(value, own, equal_nan=True))
