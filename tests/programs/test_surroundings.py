@@ -9,6 +9,7 @@ import enum
 import functools
 import os
 import sys
+import sysconfig
 import types
 import warnings
 from collections.abc import Callable
@@ -221,6 +222,14 @@ def text_as_code() -> tuple[Any, Change]:
     return space["f"], lambda: space.update(scale=3.0)
 
 
+def globals_of_a_function_that_is_installed() -> tuple[Any, Change]:
+    space: dict[str, Any] = {"scale": 2.0}
+    exec(
+        compile("def f(x): return (x * scale).sum()", os.path.join(sysconfig.get_path("purelib"), "some_library.py"), "exec"), space
+    )
+    return space["f"], lambda: space.update(scale=3.0)
+
+
 def variables_of_the_environment() -> tuple[Any, Change]:
     os.environ["TAPEGRAD_TEST_SCALE"] = "2.0"
     return lambda x: (x * float(os.environ["TAPEGRAD_TEST_SCALE"])).sum(), lambda: os.environ.update(TAPEGRAD_TEST_SCALE="3.0")
@@ -230,7 +239,8 @@ STORIES: tuple[Story, ...] = (
     attributes_of_the_function, names_of_attributes, order_of_attributes, names_of_globals, names_of_defaults, deep_containers,
     metaclasses, slots_with_mangled_names, functions_of_missing_items, arrays_of_objects, records, members_of_enumerations, slices,
     code_of_functions, functions_in_decorators_of_others, functions_of_types, modules_that_it_imports, names_that_it_imports,
-    modules_by_text, modules_in_containers, globals_by_text, text_as_code, variables_of_the_environment,
+    modules_by_text, modules_in_containers, globals_by_text, text_as_code,
+    globals_of_a_function_that_is_installed, variables_of_the_environment,
 )  # fmt: skip
 
 
@@ -401,3 +411,15 @@ def test_orders_of_elements_in_memory_are_told_apart() -> None:
         m = a.transpose(axes).copy().transpose(np.argsort(axes))
         assert p(X, m) == X.sum() * m.ravel("K")[1]
         assert p(m, X) == m.sum() * X[1]
+
+
+def test_hooks_see_the_values_of_the_present_call() -> None:
+    def f(x: Any) -> Any:
+        y, first = x * 2.0, x[0]
+        if isinstance(y, tg.Tensor):
+            y.register_hook(lambda g: g * float(first.detach()))
+        return (y * y).sum()
+
+    p = tg.program(f)
+    for x in (X, X, 2.0 * X, -X):
+        assert np.array_equal(tg.grad(p)(x), tg.grad(f)(x))

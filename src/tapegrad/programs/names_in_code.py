@@ -37,7 +37,9 @@ READING_ATTRIBUTES = frozenset(["__dict__", "attrgetter", "getattr", "vars"])
 @functools.cache
 def is_installed_file(name: str | None) -> bool:
     """Whether a file belongs to an installed package, to Python or to this package; what has no file does."""
-    return name is None or name.startswith("<frozen") or os.path.realpath(name).startswith(INSTALLED)
+    if name is None or name.startswith("<"):
+        return name is None or name.startswith("<frozen")
+    return os.path.realpath(name).startswith(INSTALLED)
 
 
 @functools.cache

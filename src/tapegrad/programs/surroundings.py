@@ -124,6 +124,11 @@ class Surroundings:
     def __init__(self, function: Any) -> None:
         self._function = function
         self._names: dict[types.CodeType, NamesInCode | None] = {}  # None for code of installed packages
+        while isinstance(function, (functools.partial, types.MethodType)):
+            function = function.func if isinstance(function, functools.partial) else function.__func__
+        code = getattr(function, "__code__", None)
+        if isinstance(code, types.CodeType) and not code.co_filename.startswith(PACKAGE):
+            self._names[code] = NamesInCode(code)  # wherever it is from
 
     def look(self, *others: Any) -> tuple[tuple[Any, ...], list[Any], Arrays]:
         """What there is, of other objects too: a key that is equal while it is the same, objects whose identity is in it, arrays.

@@ -20,6 +20,7 @@ from tapegrad.tape.locks import registering as _registering
 from tapegrad.tape.row_objects import RowObjects
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, meta_of, register_leaf
+from tapegrad.tensors.tracers import looks_at_values
 
 __all__ = ["Group", "RemovableHandle", "RowHooks", "hooks_at", "hooks_of", "leave_to_rows", "new_hooks", "running"]
 
@@ -97,6 +98,7 @@ class RowHooks:
             return TAPE.slot(self.handle)
         return next((slot for slot, _ in _hooks.items() if hooks_at(slot) is self), -1)
 
+    @looks_at_values  # of tensors that it finds, when passes call it
     def add(self, kind: str, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a hook of a kind (the attribute that lists it).
 
