@@ -423,3 +423,23 @@ def test_hooks_see_the_values_of_the_present_call() -> None:
     p = tg.program(f)
     for x in (X, X, 2.0 * X, -X):
         assert np.array_equal(tg.grad(p)(x), tg.grad(f)(x))
+
+
+def test_functions_that_are_typed_are_followed_where_operations_call_them() -> None:
+    text = "def f(x): return x[0] * np.apply_along_axis(lambda v: v[0] if str(v[0]).startswith('-') else v[1], 0, x)"
+    space: dict[str, Any] = {"np": np, "__name__": "__main__"}
+    exec(compile(text, "<stdin>", "exec"), space)
+    p, f = tg.program(space["f"]), space["f"]
+    for x in (X, X, -X, X[::-1].copy()):
+        assert tg.value_and_grad(p)(x)[0] == f(x)
+        assert np.array_equal(tg.grad(p)(x), tg.grad(f)(x))
+
+
+def test_profilers_that_it_starts_are_its_own() -> None:
+    def f(x: Any) -> Any:
+        sys.setprofile(None)
+        return (x * x).sum()
+
+    p = tg.program(f)
+    assert [p(X), p(X), p(-X)] == [f(X)] * 3
+    assert "profile" in p.explain()

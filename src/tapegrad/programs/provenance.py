@@ -22,6 +22,7 @@ from tapegrad.programs.names_in_code import is_installed_file
 from tapegrad.programs.steps import Value
 from tapegrad.surface import attributes
 from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tracers import OF_SHAPES, WRITING
 
 __all__ = [
     "AT_GIVEN_PLACES",
@@ -30,10 +31,10 @@ __all__ = [
     "FACTORY_DATA",
     "HANDING_ON",
     "NUMBERS",
-    "PASSING",
     "STATIC_CODE",
     "THREADS",
     "given_in",
+    "hands_on",
     "is_converted",
     "is_elementwise",
     "named",
@@ -110,6 +111,12 @@ def values_in(template: Any) -> list[Value]:
 def given_in(values: Any) -> list[Any]:
     """Numbers, arrays and lists in the arguments of a call."""
     return [value for value in _inside(values) if isinstance(value, (tuple, list, int, float, np.ndarray, np.generic))]
+
+
+def hands_on(frame: FrameType) -> bool:
+    """Whether code hands operands on as they are."""
+    code = frame.f_code
+    return (code in WRITING or code.co_filename.startswith(PASSING)) and code not in OF_SHAPES
 
 
 def is_converted(value: Any, given: Any) -> bool:

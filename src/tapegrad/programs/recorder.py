@@ -27,10 +27,10 @@ from tapegrad.programs.provenance import (
     FACTORY_DATA,
     HANDING_ON,
     NUMBERS,
-    PASSING,
     STATIC_CODE,
     THREADS,
     given_in,
+    hands_on,
     is_converted,
     is_elementwise,
     named,
@@ -89,6 +89,8 @@ class Recorder(KnownValues, Tracer):
                 gc.disable()  # destructors of others are none of the function's calls
                 sys.setprofile(self._crossing)
                 result = followed(self, function, *arguments)
+                if sys.getprofile() != self._crossing:
+                    self.refuse("it lets another function profile it")
             finally:
                 profile_again(before)
                 if collects:
@@ -266,7 +268,7 @@ class Recorder(KnownValues, Tracer):
         """Which code made an operand; None if it is an argument of the operation that the user asked for."""
         frame: FrameType = sys._getframe(2)
         candidates = [value]
-        while _hands_on(frame) and frame.f_back is not None:
+        while hands_on(frame) and frame.f_back is not None:
             if frame.f_code.co_filename.startswith(CONVERTING):
                 candidates += frame.f_locals.values()
             frame = frame.f_back
@@ -279,7 +281,7 @@ class Recorder(KnownValues, Tracer):
         maker = frame
         if not from_outside and np.size(value) > 1 and maker.f_back is not None:
             maker = maker.f_back  # of one operation that was given it
-            while _hands_on(maker) and maker.f_back is not None:
+            while hands_on(maker) and maker.f_back is not None:
                 maker = maker.f_back
         if not maker.f_code.co_filename.startswith(PACKAGE):
             return None if any(is_converted(value, given) for given in self._given) else frame
@@ -343,7 +345,7 @@ class Recorder(KnownValues, Tracer):
                 asked = frame.f_locals.get("function")
                 asked = asked if callable(asked) else None
                 self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or asked in AT_GIVEN_PLACES
-            elif self._entry is not None and from_inside and not inside and _is_users(frame.f_code.co_filename):
+            elif self._entry is not None and from_inside and not inside and _is_users(frame):
                 # A function of the user's that the operation calls: its operations are asked for by the user, too.
                 here = self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given
                 self._outer.append((frame, *here))
@@ -389,12 +391,7 @@ class Recorder(KnownValues, Tracer):
                 self.refuse(f"{code.co_qualname} gives {type(part).__name__}")
 
 
-def _is_users(file: str) -> bool:
-    """Whether code is the user's, by its file; the package has text of its own compiled, too."""
-    return not file.startswith("<") and not is_installed_file(file)
-
-
-def _hands_on(frame: FrameType) -> bool:
-    """Whether code hands operands on as they are."""
-    code = frame.f_code
-    return (code in WRITING or code.co_filename.startswith(PASSING)) and code not in OF_SHAPES
+def _is_users(frame: FrameType) -> bool:
+    """Whether code is the user's, by its file; what has none may be typed, or text that the package compiles."""
+    file = frame.f_code.co_filename
+    return frame.f_globals.get("__name__") == "__main__" if file.startswith("<") else not is_installed_file(file)
