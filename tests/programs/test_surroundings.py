@@ -188,10 +188,10 @@ def modules_that_it_imports() -> tuple[Any, Change]:
 
 
 def names_that_it_imports() -> tuple[Any, Change]:
-    module = _module("programs_names")
+    module = _module("programs_settings")
 
     def f(x: Any) -> Any:
-        from programs_names import scale
+        from programs_settings import scale
 
         return (x * scale).sum()
 

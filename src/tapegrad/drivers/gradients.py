@@ -104,7 +104,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         from tapegrad.drivers.compiled import compiled_gradient
 
         return compiled_gradient(callee.function, argnums, value_and_gradient)
-    return mappable(value_and_gradient, f)
+    return mappable(value_and_gradient, f, argnums, "" if has_aux else "value and gradient")
 
 
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -139,7 +139,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
-    return mappable(gradient, f)
+    return mappable(gradient, f, argnums, "" if has_aux else "gradient")
 
 
 def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
@@ -234,6 +234,8 @@ def scalar_output(made: Call, name: str) -> Tensor:
 
 def gradients(made: Call, output: Tensor) -> list[Any]:
     """Gradients of a scalar output by the leaves of its call, zeros where it does not depend on one."""
+    if made.gradients is not None:
+        return made.gradients
     leaves = made.leaves
     if made.recording is not None:
         from tapegrad.drivers.compiled import parts_of

@@ -65,9 +65,13 @@ class Call:
         The tape of a compiled function; leaves and output are plain values then.
     kept : bool
         Whether the graph is used again, so that a pass releases nothing.
+    gradients : list or None
+        Gradients of the output by the leaves, where they are known already.
     """
 
-    __slots__ = ("arrays", "aux", "inside", "kept", "kinds", "leaves", "many", "output", "places", "recording", "structure")
+    __slots__ = (
+        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "output", "places", "recording", "structure",
+    )  # fmt: skip
     kept: bool
     leaves: list[Tensor]
     kinds: list[Any]
@@ -82,6 +86,7 @@ class Call:
 
     def __init__(self) -> None:
         self.recording, self.kept = None, False
+        self.gradients: list[Any] | None = None
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""
@@ -114,10 +119,16 @@ def called(f: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-def mappable(driver: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
-    """What a driver gives for a function; for a program it has a method `map` too."""
+def mappable(
+    driver: Callable[..., Any], f: Callable[..., Any], argnums: Argnums | None = None, parts: str = ""
+) -> Callable[..., Any]:
+    """What a driver gives for a function; for a program it has a method `map` too.
+
+    With `parts` ("value and gradient", or "gradient") programs may compute these for many points at once.
+    """
     if hasattr(f, "__replay__"):
-        driver.map = look_up("drivers.mapping:map_of")(driver)  # type: ignore[attr-defined]
+        many = functools.partial(f.__points__, argnums, parts) if parts and hasattr(f, "__points__") else None
+        driver.map = look_up("drivers.mapping:map_of")(driver, many)  # type: ignore[attr-defined]
     return driver
 
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from tapegrad.drivers.containers import Structure, flatten, restore
 
-__all__ = ["InAxes", "map_of", "mapped"]
+__all__ = ["InAxes", "Many", "Points", "map_of", "mapped"]
 
 InAxes = int | None | Sequence[int | None]
 
 
-def mapped(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: InAxes | None) -> Any:
+def mapped(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: InAxes | None, many: Many | None = None
+) -> Any:
     """The results of a function at many points.
 
     Parameters
@@ -29,6 +31,9 @@ def mapped(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     in_axes : int, None or sequence of these
         Which axis that is, for all arguments or for each; None if an argument is the same at all points. Of containers it is that
         of each array in them. By default the first argument has the points in its axis 0, and the others are the same.
+    many : callable, optional
+        ``many(arguments, numbers)`` gives, for points of these numbers, which of them it has done, and an array for each part of
+        the result with those of these points.
 
     Returns
     -------
@@ -46,7 +51,7 @@ def mapped(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     which says of what shapes the empty results are.
     """
     axes = _axes(in_axes, len(args))
-    taken = [_Points(value, axis, k) for k, (value, axis) in enumerate(zip(args, axes, strict=True))]
+    taken = [Points(value, axis, k) for k, (value, axis) in enumerate(zip(args, axes, strict=True))]
     counts = {k: one.count for k, one in enumerate(taken) if one.count is not None}
     if not counts:
         raise ValueError(f"map: in_axes={in_axes!r} maps no argument; one axis at least must have the points")
@@ -54,8 +59,12 @@ def mapped(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if any(other != count for other in counts.values()):
         raise ValueError(f"map: arguments have different numbers of points: {counts}")
     found: list[list[Any]] = []
+    numbers: list[int] = []  # of the points of these
+    done: list[tuple[np.ndarray, Sequence[np.ndarray]]] = []
     structure: Structure = None
-    for k in range(max(count, 1)):
+    pending = np.arange(max(count, 1))
+    while len(pending):
+        k, pending = int(pending[0]), pending[1:]
         try:
             result = function(*(one.at(k) if count else one.unknown() for one in taken), **kwargs)
         except Exception as error:
@@ -64,14 +73,28 @@ def mapped(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         leaves: list[Any] = []
         structure = flatten(result, leaves, [], "")
         found.append(leaves)
-    return restore(structure, (np.stack(parts)[:count] for parts in zip(*found, strict=True)))
+        numbers.append(k)
+        if many is not None and not kwargs and len(pending) and (more := many(taken, pending)) is not None:
+            done.append(more)
+            pending = np.setdiff1d(pending, more[0], assume_unique=True)
+    parts = [np.stack(leaves)[:count] for leaves in zip(*found, strict=True)]
+    return restore(structure, (_together(part, numbers, done, k) for k, part in enumerate(parts)) if done else iter(parts))
 
 
-def map_of(function: Callable[..., Any]) -> Callable[..., Any]:
+def _together(part: np.ndarray, numbers: list[int], done: Sequence[tuple[np.ndarray, Sequence[np.ndarray]]], k: int) -> np.ndarray:
+    """Results of points one by one, and of many at once, in the order of the points."""
+    whole = np.empty((len(numbers) + sum(len(which) for which, _ in done), *part.shape[1:]), part.dtype)
+    whole[numbers] = part
+    for which, leaves in done:
+        whole[which] = leaves[k]
+    return whole
+
+
+def map_of(function: Callable[..., Any], many: Many | None = None) -> Callable[..., Any]:
     """`mapped` as a method of a function: ``map(*args, in_axes=None, **kwargs)``."""
 
     def map(*args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
-        return mapped(function, args, kwargs, in_axes)
+        return mapped(function, args, kwargs, in_axes, many)
 
     return map
 
@@ -86,40 +109,53 @@ def _axes(in_axes: InAxes | None, count: int) -> list[int | None]:
     return [operator.index(in_axes)] * count  # type: ignore[arg-type]
 
 
-class _Points:
-    """An argument, and how many points it has; None if it is the same at all."""
+class Points:
+    """An argument at many points.
 
-    __slots__ = ("_leaves", "_structure", "_value", "count")
+    Attributes
+    ----------
+    value : object
+        The argument.
+    count : int or None
+        How many points it has; None if it is the same at all.
+    leaves : list of ndarray
+        The arrays in it, with the points in axis 0.
+    """
+
+    __slots__ = ("_structure", "count", "leaves", "value")
 
     def __init__(self, value: Any, axis: int | None, number: int) -> None:
-        self._value, self.count = value, None
+        self.value, self.count = value, None
+        self.leaves: list[np.ndarray] = []
         if axis is None:
             return
         leaves: list[Any] = []
         self._structure = flatten(value, leaves, [], "")
-        self._leaves = []
         for leaf in leaves:
             array = np.asarray(leaf)
             if not -array.ndim <= axis < array.ndim:
                 raise ValueError(f"map: argument {number} has no axis {axis}: an array in it has shape {array.shape}")
-            self._leaves.append(np.moveaxis(array, axis, 0))
-        counts = {len(array) for array in self._leaves}
+            self.leaves.append(np.moveaxis(array, axis, 0))
+        counts = {len(array) for array in self.leaves}
         if len(counts) != 1:
             raise ValueError(f"map: argument {number} has different numbers of points: {sorted(counts)}")
         (self.count,) = counts
 
     def at(self, k: int) -> Any:
         """The argument at one point."""
-        return self._value if self.count is None else restore(self._structure, self._of(k))
+        return self.value if self.count is None else restore(self._structure, self._of(k))
 
     def unknown(self) -> Any:
         """The argument at no point: nan, and zero for integers."""
         if self.count is None:
-            return self._value
-        empty = (np.full(a.shape[1:], np.nan if a.dtype.kind == "f" else 0, a.dtype) for a in self._leaves)
+            return self.value
+        empty = (np.full(a.shape[1:], np.nan if a.dtype.kind == "f" else 0, a.dtype) for a in self.leaves)
         return restore(self._structure, (part if part.ndim else part[()] for part in empty))
 
     def _of(self, k: int) -> Iterator[Any]:
-        for array in self._leaves:
+        for array in self.leaves:
             part = array[k]
             yield part if part.ndim else part[()]
+
+
+Many = Callable[[Sequence[Points], np.ndarray], tuple[np.ndarray, list[np.ndarray]] | None]

@@ -12,7 +12,7 @@ from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, compiled_forms
 from tapegrad.ops.reductions import MANY
-from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Summed, Value, reshaped
+from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Summed, Value, Viewed, reshaped
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import COMMON, RULES
 from tapegrad.tape.tape import TAPE
@@ -66,7 +66,7 @@ class Instructions:
 
     def in_python(self) -> int:
         """How many steps are done in Python."""
-        return sum(int(self._code[first, 0] == at.PYTHON_STEP) for first in self._first[:-1] if first < self._count)
+        return int(np.count_nonzero(self._code[:, 0] == at.PYTHON_STEP))
 
     # One method for each kind of step: its instructions, None if it has none.
 
@@ -99,6 +99,10 @@ class Instructions:
         """A copy."""
         source = step.source.array if step.shape is None else None
         return None if source is None else _copies(source, step.result.array)
+
+    def viewed(self, step: Viewed) -> list[Words]:
+        """Nothing."""
+        return []
 
     def gathered(self, step: Gathered) -> list[Words] | None:
         """A strided view."""
@@ -173,8 +177,8 @@ class Instructions:
 
 
 _LOWERED: dict[type, Callable[[Instructions, Any], list[Words] | None]] = {
-    Ruled: Instructions.ruled, Copied: Instructions.copied, Gathered: Instructions.gathered, Summed: Instructions.summed,
-    Joined: Instructions.joined, Computed: Instructions.computed, Guard: Instructions.guard,
+    Ruled: Instructions.ruled, Copied: Instructions.copied, Viewed: Instructions.viewed, Gathered: Instructions.gathered,
+    Summed: Instructions.summed, Joined: Instructions.joined, Computed: Instructions.computed, Guard: Instructions.guard,
 }  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class KnownValues:
         self.kept.append(data)
         self._by_data[id(data)] = value
         if slot >= 0:
+            value.tracked = True
             self._by_slot[slot] = value
             number = value
             if value.number < 0 and type(data) is np.ndarray and not data.ndim and data.dtype == FLOAT64:
@@ -85,6 +86,8 @@ class KnownValues:
         if value is None:
             self.refuse("a tensor comes from an operation that programs do not follow, or was tracked before the call")
             return None
+        if value.tracked and not t._row:  # detached
+            value = self.untracked(value)
         if value.number >= 0 and type(data) is np.ndarray:  # a number that somebody looks at as an array
             return self.also_in(data, value)
         if value.array is not None and type(data) is np.ndarray and not is_same_memory(data, value.array):
@@ -97,7 +100,16 @@ class KnownValues:
     def also_in(self, data: Array, value: Value) -> Value:
         """A value that also stands in other memory, which a row may have saved."""
         other = Value(data, constant=value.constant)
+        other.tracked = value.tracked
         self.kept.append(data)
+        self.note(Copied(value, other))
+        return other
+
+    def untracked(self, value: Value) -> Value:
+        """The same value without its row."""
+        if value.number < 0:
+            return Value(value.array, of=value)
+        other = self.number()
         self.note(Copied(value, other))
         return other
 

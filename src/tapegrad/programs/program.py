@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import functools
-import random
 import sys
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import errors_raise
-from tapegrad.drivers.calling import call
-from tapegrad.drivers.containers import Node
-from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, plain_tree
-from tapegrad.drivers.mapping import InAxes, mapped
+from tapegrad.drivers.leaves import Argnums, check_argnums, plain_tree
+from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
-from tapegrad.programs.keyed_paths import KeyedPaths
-from tapegrad.programs.keys import Paths
 from tapegrad.programs.methods import ProgramOfObject
-from tapegrad.programs.recorded_calls import Own, Results, are_alike, recorded_call
-from tapegrad.programs.recorder import Recorder
-from tapegrad.programs.surroundings import Arrays, same_bits
+from tapegrad.programs.points import at_points
+from tapegrad.programs.recorded_calls import are_alike
+from tapegrad.programs.recorded_paths import Finish, RecordedPaths, as_asked
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -31,16 +25,13 @@ from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
 
-MOST_RAISED = 16  # recordings that end in an exception until the function is called without any
-Finish = Callable[[Call], Any]
 
-
-class Program(KeyedPaths):
+class Program(RecordedPaths):
     """A function whose recorded calls are run again; made by `program`."""
 
-    def __init__(self, function: Callable[..., Any], check: int, max_traces: int) -> None:
+    def __init__(self, function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int) -> None:
         super().__init__(function, max_traces)
-        self.check = check
+        self.check, self.fuses, self.threads = check, fuse, threads
         functools.update_wrapper(self, function, updated=())
         self._calls = 0
         self._own = frozenset(vars(self))
@@ -63,7 +54,7 @@ class Program(KeyedPaths):
             return None
         if TAPE.tracers:
             settle()
-        if TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth() or not is_recording():
+        if not _may_run():
             return None
         if finish is None and errors_raise():
             return None
@@ -73,7 +64,7 @@ class Program(KeyedPaths):
             trace = usual.paths.first
             if trace is not None and (trace.has_value or finish is not None) and trace.lock.acquire(False):
                 try:
-                    if _runs(trace, args):
+                    if (finish is not None and self._is_fused(trace, args)) or _runs(trace, args):
                         return self._checked(trace, args, kwargs, argnums, many, finish)
                 finally:
                     trace.lock.release()
@@ -96,7 +87,7 @@ class Program(KeyedPaths):
                 return None
             try:
                 try:
-                    failed = trace.run(values)
+                    failed = None if finish is not None and self._is_fused(trace, values) else trace.run(values)
                 except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
                     paths.stopped = f"{type(error).__name__}: {error}"
                     return None
@@ -117,103 +108,26 @@ class Program(KeyedPaths):
                     f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs do "
                     "not see. Pass that as an argument."
                 )
-        return True, trace.value() if finish is None else finish(_as_asked(trace.made, many))
-
-    # Recording.
-
-    def _record(
-        self, paths: Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish | None
-    ) -> tuple[bool, Any] | None:
-        if paths.count >= self.max_traces:
-            if not paths.warned and before is not None:
-                paths.warned = True
-                trace, (step, _) = before
-                warnings.warn(
-                    f"{self._name()} took more than {self.max_traces} paths: what is asked at {trace.steps[step].line} is another "
-                    "each time. It is called from now on; pass what keeps changing as an argument, or raise max_traces.",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
-            return None
-        states, recorder = _random_states(), Recorder()
-        own: Any = None
-        if finish is None:  # first of all the function's own value: what it changes must not be changed twice
-            try:
-                own = Own(self.function(*args, **kwargs), True)
-            except Exception as error:
-                self._note_raised(paths, error)
-                raise
-            if self._changed(paths, key, args, kwargs):
-                return False, own.value
-        done = None if own is None else (False, own.value)
+        if finish is None:
+            return True, trace.value()
+        made = as_asked(trace.made, many)
         try:
-            made, inputs = recorded_call(recorder, self.function, args, kwargs, key[0], key[1][3])
-        except Exception as error:  # its own, when the function itself is called
-            self._note_raised(paths, error)
-            return done
-        if recorder.draws or _random_states() != states:
-            raise ProgramError(
-                f"{self._name()} draws random numbers, which would be the same in every run of a program. Draw them outside and "
-                "pass them as an argument."
-            )
-        for (name, array), kept in zip(arrays, paths.contents, strict=True):
-            if not same_bits(array, kept):
-                raise ProgramError(
-                    f"{self._name()} writes into the array {name}, which is not its own: a program would not do that again. "
-                    "Write into a copy of it."
-                )
-        if self._changed(paths, key, args, kwargs):
-            return done if finish is None or recorder.refused else (False, finish(_as_asked(made, many)))
-        paths.count += 1
-        results = None if recorder.refused else self._results(recorder, made, args, kwargs, key, own)
-        if recorder.refused or results is None:
-            paths.refused = recorder.refused
-            return done
-        try:
-            trace = Trace(recorder, inputs, made, results)
-        except (ValueError, AttributeError) as error:  # memory that is not as it was taken to be
-            paths.refused = f"its steps cannot be written down: {error}"
-            return done
-        made.kept = True
-        with trace.lock:  # another thread may find it at once
-            if before is not None:
-                before[0].following[before[1]] = trace
+            return True, finish(made)
+        finally:
+            made.gradients = None
+
+    def _is_fused(self, trace: Trace, values: Any) -> bool:
+        """Whether machine code of a path gave the gradient."""
+        fused = trace.fused
+        if fused.code is not None:
+            return trace.gradient(values)
+        if self.fuses and not fused.refused:
+            if fused.waits:
+                if _runs(trace, values):
+                    fused.try_out(values, trace.value_and_gradient)
             else:
-                paths.first = trace
-            return done if finish is None else (False, finish(_as_asked(made, many)))
-
-    def _note_raised(self, paths: Paths, error: Exception) -> None:
-        paths.raised += 1
-        if paths.raised >= MOST_RAISED:
-            paths.refused = f"it raised {type(error).__name__} while it was recorded: {error}"
-
-    def _changed(self, paths: Paths, key: Any, args: Any, kwargs: Any) -> bool:
-        """Whether the function changed what it sees."""
-        if self._key(args, kwargs, key[0], key[1][3])[0] == key:
-            return False
-        paths.changes += 1
-        if paths.changes >= MOST_RAISED:
-            paths.refused = "it changes what it sees"
-        return True
-
-    def _results(self, recorder: Recorder, made: Call, args: Any, kwargs: Any, key: Any, own: Own | None) -> Results | None:
-        """What was returned, if it is what the function itself gives: it may ask whether an argument is a float."""
-        if own is None:
-            with np.errstate(all="ignore"):
-                try:
-                    own = Own(self.function(*args, **kwargs), True)
-                except (TypeError, AttributeError):  # arrays may not have what it asks of those that drivers give it
-                    own = Own(self._under_driver(args, kwargs, key[0]), False)
-                except Exception:
-                    own = Own(None, True)
-        if are_alike(plain_tree(made.output), plain_tree(own.value)):
-            return Results(recorder, made, own.value, own.has_types)
-        recorder.refuse("with the arguments themselves it gives another value than with arrays in their places")
-        return None
-
-    def _under_driver(self, args: Any, kwargs: Any, argnums: Any) -> Any:
-        """What the function gives where drivers call it."""
-        return plain_tree(call(Callee(self.function), args, kwargs, argnums, False, "program").output)
+                fused.ran()
+        return False
 
     @property
     def __called__(self) -> Callable[..., Any]:
@@ -258,7 +172,22 @@ class Program(KeyedPaths):
                [12., 16.],
                [ 0.,  6.]])
         """
-        return mapped(self, args, kwargs, in_axes)
+        return mapped(self, args, kwargs, in_axes, functools.partial(self.__points__, None, "value"))
+
+    def __points__(
+        self, argnums: Argnums | None, parts: str, taken: Sequence[Points], numbers: np.ndarray[Any, Any]
+    ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]] | None:
+        """What `map` asks first: points that recorded paths take, and parts of the results there; see `at_points`."""
+        if self._is_called or not self.fuses or self.check or not _may_run() or errors_raise():
+            return None
+        args = tuple(one.at(int(numbers[0])) for one in taken)
+        asked = None if argnums is None else check_argnums(argnums, len(args), "grad")
+        key, _, objects, arrays = self._key(args, {}, asked, False)
+        paths = None if key is None else self._paths_of(key, objects, arrays)
+        if paths is None or paths.refused or paths.first is None:
+            return None
+        traces = [trace for trace in _all_after(paths.first) if parts != "value" or trace.has_value]
+        return at_points(traces, taken, numbers, parts, self.threads)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         """In a class, the program of the method of an object."""
@@ -271,28 +200,44 @@ class Program(KeyedPaths):
             found = getattr(found, part, None)
         if found is self:  # a decorated function: pickle has no other way to it
             return name
-        return _made_anew, (self.function, self.check, self.max_traces)
+        return _made_anew, (self.function, self.check, self.max_traces, self.fuses, self.threads)
 
     # What was recorded.
+
+    def _recorded(self) -> Iterator[Trace]:
+        for paths in (one for known in self._paths.values() for one in known):
+            if paths.first is not None:
+                yield from _all_after(paths.first)
+
+    def compile(self) -> None:
+        """Make machine code of all recorded paths now, instead of in another thread once they have run often.
+
+        The next call that asks a path for its gradient compares it with what the path's steps give, and it is used from then on.
+        Paths of which there is no machine code run as before; `explain` says why.
+
+        Examples
+        --------
+        >>> f = tg.program(lambda x: (x * np.exp(-x)).sum())
+        >>> both = tg.value_and_grad(f)
+        >>> value, gradient = both(np.array([0.0, 1.0]))
+        >>> f.compile()
+        >>> both(np.array([0.0, 1.0]))[1].tolist() == gradient.tolist()
+        True
+        """
+        for trace in self._recorded():
+            trace.fused.compile()
 
     @property
     def traces(self) -> list[dict[str, Any]]:
         """The recorded paths as plain data: for each its number of steps, its guards with their lines, and its inputs."""
-        found = []
-        for paths in (one for known in self._paths.values() for one in known):
-            pending = [paths.first] if paths.first is not None else []
-            while pending:
-                trace = pending.pop()
-                found.append(trace.described())
-                pending += trace.following.values()
-        return found
+        return [trace.described() for trace in self._recorded()]
 
     def explain(self) -> str:
         """The program as text: of each path its inputs and steps, and why there is none where the function is called."""
         lines = [f"program of {self._name()}"]
         for k, trace in enumerate(self.traces):
             lines.append(f"path {k}: inputs of shapes {trace['inputs']}")
-            lines += [f"  {step}" for step in trace["steps"]]
+            lines += [f"  {step}" for step in trace["steps"]] + [f"  {trace['machine code']}"]
         refused = [paths.refused for known in self._paths.values() for paths in known if paths.refused]
         lines += [f"called each time: {reason}" for reason in [*refused, *([self._unseen] if self._unseen else [])]]
         stopped = [paths.stopped for known in self._paths.values() for paths in known if paths.stopped]
@@ -300,11 +245,13 @@ class Program(KeyedPaths):
         return "\n".join(lines)
 
 
-def _made_anew(function: Callable[..., Any], check: int, max_traces: int) -> Program:
-    return Program(function, check, max_traces)
+def _made_anew(function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int) -> Program:
+    return Program(function, check, max_traces, fuse, threads)
 
 
-def program(function: Callable[..., Any] | None = None, *, check: int = 0, max_traces: int = 64) -> Any:
+def program(
+    function: Callable[..., Any] | None = None, *, check: int = 0, max_traces: int = 64, fuse: bool = True, threads: int = 1
+) -> Any:
     """A function that is called once for each path through it, and from then on replaced by what the call recorded.
 
     Parameters
@@ -315,6 +262,10 @@ def program(function: Callable[..., Any] | None = None, *, check: int = 0, max_t
         Call the function beside every so many runs, and raise if they differ; 0 never does.
     max_traces : int
         Paths that are recorded for arguments of the same types and shapes, until the function is called each time.
+    fuse : bool
+        Whether paths of which value and gradient are asked for often get machine code, which another thread compiles.
+    threads : int
+        In how many threads `map` computes points; results do not depend on it.
 
     Returns
     -------
@@ -347,12 +298,26 @@ def program(function: Callable[..., Any] | None = None, *, check: int = 0, max_t
     1
     """
     if function is None:
-        return functools.partial(program, check=check, max_traces=max_traces)
+        return functools.partial(program, check=check, max_traces=max_traces, fuse=fuse, threads=threads)
     if not callable(function):
         raise TypeError(f"program() takes a function, but got {type(function).__name__}")
     if isinstance(function, Program):
         return function
-    return Program(function, check, max_traces)
+    return Program(function, check, max_traces, fuse, threads)
+
+
+def _may_run() -> bool:
+    """Whether nothing is asked of calls that runs do not do."""
+    return not (TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth()) and is_recording()
+
+
+def _all_after(first: Trace) -> Iterator[Trace]:
+    """A path and those that leave it at a guard."""
+    pending = [first]
+    while pending:
+        trace = pending.pop()
+        yield trace
+        pending += trace.following.values()
 
 
 def _runs(trace: Trace, values: Any) -> bool:
@@ -361,18 +326,3 @@ def _runs(trace: Trace, values: Any) -> bool:
         return trace.run(values) is None
     except Exception:  # which the function itself raises with its own words
         return False
-
-
-def _as_asked(made: Call, many: bool) -> Call:
-    """A call with its gradients in a tuple, or without it for a single argument."""
-    if made.many != many:
-        node = made.structure
-        assert node is not None or many
-        made.structure = Node((), (0,), (node,)) if many else node.children[0]  # type: ignore[union-attr]
-        made.many = many
-    return made
-
-
-def _random_states() -> Any:
-    state: Any = np.random.get_state()  # noqa: NPY002 - the function may draw from it
-    return state[1].tobytes(), state[2:], random.getstate()

@@ -131,6 +131,7 @@ class Recorder(KnownValues, Tracer):
                 return
             if type(own) is np.ndarray and own is not t._data:
                 converted = Value(own)
+                converted.tracked = value.tracked
                 self.kept.append(own)
                 self.note(Copied(value, converted))
                 value = converted
@@ -215,7 +216,7 @@ class Recorder(KnownValues, Tracer):
         if any(value.array is not None and np.may_share_memory(part._data, value.array) for value in operands):
             if len(operands) > 1:
                 self.refuse("a view at places that may depend on values")
-            self.know(part._data, Value(part._data, constant=operands[0].constant))
+            self.know(part._data, Value(part._data, constant=operands[0].constant, of=operands[0]))
             return True
         return False
 

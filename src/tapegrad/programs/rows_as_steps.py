@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.programs.forward_values import forward_of
 from tapegrad.programs.known_values import FLOAT64, KnownValues
-from tapegrad.programs.steps import Copied, Gathered, Joined, Scattered, Structured, Summed, Value
+from tapegrad.programs.steps import Copied, Gathered, Joined, Scattered, Structured, Summed, Value, Viewed
 from tapegrad.recording.strided_maps import scattered, strided
 from tapegrad.recording.structural import Payload
 from tapegrad.tape.tape import TAPE
@@ -60,9 +60,10 @@ def view_row(known: KnownValues, slot: int, name: int, x_row: int, px: int, base
         found = known.number()
         if view.base is None or not np.may_share_memory(view, a):
             known.refuse("an element of a strided array")
-        known.note(Copied(Value(view), found))
+        known.note(Copied(Value(view, of=source), found))
     elif np.may_share_memory(z, a) or not z.size:
-        found = Value(z)
+        found = Value(z, of=source)
+        known.note(Viewed(found))
     else:
         known.refuse("a view of other memory")
         return

@@ -25,6 +25,7 @@ __all__ = [
     "Structured",
     "Summed",
     "Value",
+    "Viewed",
     "reshaped",
     "same",
 ]
@@ -50,13 +51,18 @@ class Value:
         Which of the trace's numbers it is; -1 for arrays.
     constant : bool
         Whether it is the same in each run.
+    tracked : bool
+        Whether a row has it.
+    of : Value or None
+        The value that it is a view of.
     """
 
-    __slots__ = ("array", "constant", "number")
+    __slots__ = ("array", "constant", "number", "of", "tracked")
 
-    def __init__(self, array: Array | None = None, number: int = -1, constant: bool = False) -> None:
+    def __init__(self, array: Array | None = None, number: int = -1, constant: bool = False, of: Value | None = None) -> None:
         self.array: Any = array
-        self.number, self.constant = number, constant
+        self.number, self.constant, self.of = number, constant, of
+        self.tracked = False
 
 
 class Step:
@@ -70,6 +76,12 @@ class Step:
 
     __slots__ = ("line",)
     line: str
+
+    @property
+    def results_in(self) -> Value | None:
+        """Where its result stands, if that is one value."""
+        found = getattr(self, "result", None)
+        return found if isinstance(found, Value) else None
 
     def run(self) -> bool:
         """Do it; False if the function would go another way from here."""
@@ -127,6 +139,23 @@ class Copied(Step):
     def describe(self) -> str:
         """Its name."""
         return "copy"
+
+
+class Viewed(Step):
+    """A view, which shares the memory of what it is a view of: there is nothing to do."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: Value) -> None:
+        self.result = result
+
+    def run(self) -> bool:
+        """Do it."""
+        return True
+
+    def describe(self) -> str:
+        """Its name."""
+        return "view"
 
 
 class Gathered(Step):

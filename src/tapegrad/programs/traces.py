@@ -10,15 +10,17 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.drivers.containers import restore
+from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call
 from tapegrad.engine.layout import MOVES
+from tapegrad.programs.fused.paths import FusedPath
 from tapegrad.programs.instructions import Instructions
 from tapegrad.programs.recorded_calls import Results
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Guard, Value
 from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = ["Trace"]
 
@@ -34,13 +36,15 @@ class Trace:
         What the driver knows of the recorded call: leaves and output stay the same tensors in all runs.
     has_value : bool
         Whether `value` is what the function itself returns.
+    fused : FusedPath
+        Its machine code.
     lock : threading.Lock
         Held by whoever runs the path and reads what it gave: another thread, or a function that calls itself, does not wait for it.
     """
 
     __slots__ = (
         "_columns", "_floats", "_instructions", "_moves", "_numbers", "_results", "_slots", "_structure",
-        "following", "has_value", "inputs", "lock", "made", "recorder", "steps",
+        "following", "fused", "has_value", "inputs", "lock", "made", "recorder", "steps",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results) -> None:
@@ -60,6 +64,11 @@ class Trace:
         numbers = sorted(dict(recorder.handles).items())
         self._columns = np.array([number for number, _ in numbers], np.intp), [t for _, t in numbers]
         self._slots, self._moves = np.zeros(0, np.intp), -1
+        leaves = [recorder.value_of(leaf) for leaf in made.leaves]
+        known = [leaf for leaf in leaves if leaf is not None]
+        given = [value for t, value, _ in results.leaves if type(t._data) is float and value.number >= 0]
+        whole = len(results.leaves) == len(given) == 1 and len(known) == len(leaves)
+        self.fused = FusedPath(self.steps, inputs, known, given[0] if whole else None)
 
     def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
         """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
@@ -75,6 +84,19 @@ class Trace:
             return k, step.observed() if isinstance(step, Guard) else None
         self._update_rows()
         return None
+
+    def gradient(self, values: Sequence[Any]) -> bool:
+        """Let machine code compute the value and the gradient for the driver; whether it did."""
+        found = self.fused.code.gradient(values)
+        if found is None:
+            return False
+        self.made.output._data, self.made.gradients = found
+        return True
+
+    def value_and_gradient(self) -> tuple[float, list[Any]]:
+        """What the rows give after a run: the value, and the gradient by each leaf."""
+        output = scalar_output(self.made, "grad")
+        return float(array_of(output)), [np.asarray(g) for g in gradients(self.made, output)]
 
     def _update_rows(self) -> None:
         """Let the rows of numbers, and the tensors that hold one, have their present values."""
@@ -99,6 +121,7 @@ class Trace:
             "inputs": [value.array.shape for value in self.inputs],
             "steps": [f"{step.describe()}  # {step.line}" for step in self.steps],
             "guards": [step.line for step in self.steps if isinstance(step, Guard)],
+            "machine code": self.fused.described(),
         }
 
 

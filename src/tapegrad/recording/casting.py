@@ -19,7 +19,7 @@ from tapegrad.tensors.tracers import computed
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = ["cast", "common_dtype"]
+__all__ = ["cast", "common_dtype", "in_dtype"]
 
 # The engine casts a cotangent to the dtype of its input, so the derivative of a cast is the identity.
 _CAST = Structural("ToCopyBackward0", ((),), lambda g, ctx: (g,))
@@ -36,10 +36,10 @@ def cast(x: Tensor, dtype: DTypeLike) -> Tensor:
     with quiet():  # beyond float32 is inf, as in PyTorch
         converted = data.astype(wanted)
     found = apply(_CAST, (x,), converted)
-    return computed(_converted, (x, wanted), {}, found) if TAPE.tracers and not x._row else found
+    return computed(in_dtype, (x, wanted), {}, found) if TAPE.tracers and not x._row else found
 
 
-def _converted(values: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def in_dtype(values: Any, dtype: Any) -> np.ndarray[Any, Any]:
     """Values that have no row in another dtype."""
     return np.asarray(values).astype(dtype)
 

@@ -1,0 +1,189 @@
+"""The value of a recorded path and its gradient as expressions, with the operations of the eager sweep in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
+from tapegrad.programs.fused.geometry import Part, axes_of_view, broadcast_axes, is_whole, sum_strides
+from tapegrad.programs.fused.values import PathValues, Place
+from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Summed, Value, Viewed
+from tapegrad.rules.table import RULES
+
+__all__ = ["PathExpressions"]
+
+MOST = 40_000_000  # elements of the buffers together
+
+
+class PathExpressions(PathValues):
+    """Value and gradient of a path.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the gradients by the leaves.
+    value, guards : Place
+        Of the value, and of how many guards failed.
+    has_guards : bool
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        output: Value,
+        points: int = 0,
+        shared: Collection[int] = (),
+    ) -> None:
+        super().__init__(steps, inputs, points, shared)
+        self._parts: dict[int, list[Part]] = {}
+        if output.number < 0:
+            raise Unfused("its value is no number")
+        self.has_guards = self.failed not in self.graph.constants
+        self.value, self.guards = self._written(self._node(output)), self._written(self.failed)
+        self._contribute(output, self.graph.constant(1.0))
+        for step in reversed(steps):
+            self._backward(step)
+        self.gradients = [self._gradient(leaf) for leaf in leaves]
+        if sum(self.graph.sizes) > MOST:
+            raise Unfused("it takes too much memory")
+
+    def _written(self, node: int) -> Place:
+        graph = self.graph
+        if self.points:
+            buffer = graph.buffer(self.points[0])
+            node = self._filled(node, self.points) if node in graph.constants else self._spread(node, self.points)
+            graph.write(node, buffer, 0, (1,))
+            return buffer, -1
+        slot = graph.slot()
+        graph.write(node, NUMBERS, slot, ())
+        return NUMBERS, slot
+
+    def _contribute(self, value: Value, node: int) -> None:
+        if value.tracked:
+            value = self._canonical(value)
+            shape = self._shape(value)
+            self._contribute_at(value, node, tuple(Axis(0, d, 1) for d in range(len(shape))), shape, True)
+
+    def _adjoint(self, value: Value) -> int | None:
+        """What was contributed to a value, in the order of the sweep; None if nothing was."""
+        parts = self._parts.get(id(value))
+        if parts is None:
+            return None
+        shape = self._shape(value)
+        if all(is_whole(axes, own, shape) for _, axes, own, _ in parts):
+            found = self._spread(parts[0][0], shape)
+            for node, *_ in parts[1:]:
+                found = self.graph.node("add", found, self._spread(node, shape))
+            return self._spread(found, shape)
+        return self._assembled(parts, shape)
+
+    def _spread(self, node: int, shape: Shape) -> int:
+        return self.graph.at(node, broadcast_axes(self.graph.spaces[node], shape), shape)
+
+    def _backward(self, step: Step) -> None:
+        graph = self.graph
+        if isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
+            view = step.result if isinstance(step, Viewed) else step.source
+            g = self._adjoint(step.result)
+            if g is not None and view.of is not None and view.of.tracked:
+                self._to_whole(view, g)
+        elif isinstance(step, Ruled):
+            self._through_rule(step)
+        elif isinstance(step, Summed):
+            g = self._adjoint(step.result)
+            if g is not None:
+                own, kept = self._shape(self._canonical(step.source)), self._summed_shape(step)
+                scale = 1.0 / step.divisor if step.divisor >= 1 else step.scale
+                g = graph.product(g, graph.constant(scale)) if scale != 1.0 else g
+                if graph.spaces[g]:
+                    g = graph.at(graph.reshaped(g, kept), broadcast_axes(kept, own), own)
+                self._contribute(step.source, g)
+        elif isinstance(step, Gathered):
+            g = self._adjoint(step.result)
+            if g is not None:
+                dims = self._of_points(tuple(step.dims))
+                g = graph.reshaped(g, dims) if g not in graph.constants else g
+                g = graph.product(g, graph.constant(step.scale)) if step.scale != 1.0 else g
+                if step.source.tracked:
+                    self._contribute_at(self._canonical(step.source), g, self._gathered_axes(step), dims, False)
+        elif isinstance(step, Joined):
+            self._through_join(step)
+
+    def _to_whole(self, view: Value, g: int) -> None:
+        assert view.of is not None
+        whole = self._canonical(view.of)
+        axes = axes_of_view(whole.array, view.array)
+        shape = self._shape(whole)
+        if axes is not None:
+            own = self._of_points(view.array.shape)
+            axes = self._axes_of_points(axes, view.array.ndim)
+            self._contribute_at(whole, self._spread(g, own), axes, own, view.array.flags.c_contiguous)
+        else:
+            self._contribute(whole, g if g in self.graph.constants else self.graph.reshaped(g, shape))
+
+    def _contribute_at(self, whole: Value, g: int, axes: tuple[Axis, ...], shape: Shape, dense: bool) -> None:
+        if any(abs(axis.step) > 1 for axis in axes):
+            raise Unfused("a view of every other element")
+        self._parts.setdefault(id(whole), []).append((g, axes, shape, dense))
+
+    def _through_rule(self, step: Ruled) -> None:
+        z = step.result
+        g = self._adjoint(z)
+        if g is None:
+            return
+        graph, shape = self.graph, self._shape(z)
+        nodes = [self._operand(x, shape) for x in step.operands]
+        names = dict(zip("xyw", graph.level([*nodes, self._node(z)]) if shape else nodes, strict=False))
+        names["z"] = self._node(z)
+        if shape and g not in graph.constants:
+            g = graph.at(g, broadcast_axes(graph.spaces[g], shape), shape)
+        for x, text in zip(step.operands, RULES[step.opcode].partials, strict=True):
+            if text is None or not x.tracked:
+                continue
+            term = graph.contribution(g, text, z.number >= 0, names)
+            own = self._shape(self._canonical(x))
+            if own != shape:
+                if not graph.spaces[term]:
+                    term = graph.at(term, (), shape) if term not in graph.constants else self._filled(term, shape)
+                term = graph.total(term, sum_strides(own, shape), own)
+            self._contribute(x, term)
+
+    def _through_join(self, step: Joined) -> None:
+        g = self._adjoint(step.result)
+        if g is None:
+            return
+        graph, start = self.graph, 0
+        rows = step.result.array.size // sum(step.widths)
+        if g not in graph.constants:
+            g = graph.reshaped(g, self._of_points((rows, sum(step.widths))))
+        for source, width in zip(step.sources, step.widths, strict=True):
+            axes = self._axes_of_points((Axis(0, 0, 1), Axis(start, 1, 1)), 2)
+            part = graph.at(g, axes, self._of_points((rows, width)))
+            own = self._shape(self._canonical(source))
+            if part in graph.constants:
+                self._contribute(source, part)
+            elif source.number < 0:
+                self._contribute(source, graph.reshaped(part, own))
+            else:
+                axes = (Axis(0, None, 0), Axis(0, None, 0), *(Axis(0, 0, 1) for _ in self.points))
+                self._contribute(source, graph.at(part, axes, own))
+            start += width
+
+    def _gradient(self, leaf: Value) -> Place:
+        graph, shape = self.graph, self._shape(leaf)
+        parts = self._parts.get(id(leaf))
+        if not shape:
+            g = self._adjoint(leaf)
+            return self._written(graph.constant(0.0) if g is None else g)
+        buffer = graph.buffer(int(np.prod(shape)))
+        if parts is not None and not all(is_whole(axes, own, shape) for _, axes, own, _ in parts):
+            self._assembled(parts, shape, buffer)
+            return buffer, -1
+        g = self._adjoint(leaf)
+        g = graph.constant(0.0) if g is None else g
+        graph.write(self._filled(g, shape) if g in graph.constants else g, buffer, 0, contiguous(shape))
+        return buffer, -1

@@ -1,0 +1,321 @@
+"""What a path computes for one element, as nodes of one graph in which equal expressions are one node.
+
+A node is an operation and the numbers of its operands, and has a space: the shape over which it is evaluated, ``()`` for numbers.
+What a node of another space needs goes through memory; a part of an array is the same expression at other indices, which is made
+again unless it is long.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import operator
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.kernels.opcodes import calls_in
+from tapegrad.recording.primal_values import ARRAY_NAMES
+from tapegrad.rules.table import RULES
+
+__all__ = ["NUMBERS", "Axis", "Effect", "Expressions", "Node", "Shape", "Unfused", "contiguous"]
+
+Node = tuple[Any, ...]
+Shape = tuple[int, ...]
+NUMBERS = 0  # the buffer in which numbers stand
+CHEAP = 150  # nodes up to which a part of an array is computed again instead of read
+ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+COMPARED: dict[type, str] = {
+    ast.Eq: "oeq", ast.NotEq: "une", ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge",
+}  # fmt: skip
+# What is done at once where all operands are known; floats are doubles here as there.
+FOLDED: dict[str, Callable[..., float]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
+# Exact in every implementation, so that the processor's own instructions serve.
+EXACT = frozenset(["abs", "sqrt", "floor", "ceil", "trunc", "round", "copysign"])
+# Functions of the C library. Not hypot: numbers have that of the math module, whose last digit is another.
+LIBRARY = frozenset(
+    [
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p",
+        "log2", "pow", "sin", "sinh", "tan", "tanh",
+    ]
+)  # fmt: skip
+# What rule text calls and is text itself, with the bits of `tapegrad.rules.special`.
+TEXTS = {
+    "mul0": "where(x == 0.0, 0.0, where(y == 0.0, 0.0, x * y))",
+    "sign": "where(x > 0.0, 1.0, where(x < 0.0, -1.0, x * 0.0))",
+    "maximum": "where(x > y, x, where(x != x, x, y))",
+    "minimum": "where(x < y, x, where(x != x, x, y))",
+    "fmax": "where(x >= y, x, where(y != y, x, y))",
+    "fmin": "where(x <= y, x, where(y != y, x, y))",
+    "sigmoid": "where(x >= 0.0, 1.0, exp(-abs(x))) / (1.0 + exp(-abs(x)))",
+    "exp2": "pow(2.0, x)",
+    "logaddexp": "where(x == y, x + 0.6931471805599453, where(x - y > 0.0, x + log1p(exp(-(x - y))), y + log1p(exp(x - y))))",
+}
+_parsed = functools.cache(lambda text: ast.parse(text, mode="eval").body)
+
+
+class Unfused(Exception):  # noqa: N818 - it never reaches a user
+    """Something of which there is no machine code."""
+
+
+class Axis(NamedTuple):
+    """Where an index of an array comes from: ``start + step * index[source]``, or ``start`` alone."""
+
+    start: int
+    source: int | None
+    step: int
+
+
+class Effect(NamedTuple):
+    """What is written: each element of a node to a place, or their sum over the axes whose stride is zero.
+
+    Attributes
+    ----------
+    node, buffer, offset : int
+    strides : tuple of int
+        In elements, one for each dimension of the node's space.
+    adds : bool
+        Whether values are added up.
+    """
+
+    node: int
+    buffer: int
+    offset: int
+    strides: Shape
+    adds: bool
+
+
+def contiguous(shape: Shape) -> Shape:
+    """Strides of an array in C order, in elements."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+class Expressions:
+    """A graph of expressions ``(operation, *operands)`` and what is written.
+
+    Attributes
+    ----------
+    nodes : list of Node
+        Operands are numbers of earlier nodes.
+    spaces : list of Shape
+    constants : dict
+        Values of constant nodes.
+    effects : list of Effect
+    sizes : list of int
+        Elements of each buffer; of the first one, `NUMBERS`, as many as there are numbers.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.spaces: list[Shape] = []
+        self.constants: dict[int, float] = {}
+        self.effects: list[Effect] = []
+        self.sizes = [0]
+        self._numbers: dict[tuple[Node, Shape], int] = {}
+        self._kept: dict[int, tuple[int, int]] = {}  # nodes that stand in memory: buffer and offset
+        self._parts: dict[tuple[int, tuple[Axis, ...], Shape], int] = {}
+        self._lengths: dict[int, int] = {}
+
+    # Nodes.
+
+    def node(self, operation: str, *operands: Any, space: Shape | None = None) -> int:
+        """A node; its space is that of its operands unless it is given."""
+        if operation in FOLDED and all(k in self.constants for k in operands):
+            return self.constant(FOLDED[operation](*(self.constants[k] for k in operands)))
+        if space is None:
+            space = next((self.spaces[k] for k in operands if self.spaces[k]), ())
+        key = ((operation, *operands), space)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.nodes)
+            self.nodes.append(key[0])
+            self.spaces.append(space)
+        return number
+
+    def constant(self, value: float) -> int:
+        """A number that is the same in every run."""
+        number = self.node("constant", struct.pack("<d", value).hex(), space=())
+        self.constants[number] = float(value)
+        return number
+
+    def load(self, buffer: int, offset: int, strides: Shape, space: Shape) -> int:
+        """What stands in memory."""
+        return self.node("load", buffer, offset, strides, space=space)
+
+    def buffer(self, size: int) -> int:
+        """A new buffer."""
+        self.sizes.append(size)
+        return len(self.sizes) - 1
+
+    def slot(self) -> int:
+        """A new place among the numbers."""
+        self.sizes[NUMBERS] += 1
+        return self.sizes[NUMBERS] - 1
+
+    def write(self, node: int, buffer: int, offset: int, strides: Shape, adds: bool = False) -> None:
+        """Write the elements of a node, or add them up."""
+        self.effects.append(Effect(node, buffer, offset, strides, adds))
+
+    def product(self, x: int, y: int) -> int:
+        """A product, but for those by one."""
+        for a, b in ((x, y), (y, x)):
+            if self.constants.get(a) == 1.0:
+                return b
+            if self.constants.get(a) == -1.0:
+                return self.node("neg", b)
+        return self.node("mul", x, y)
+
+    def contribution(self, adjoint: int, text: str, of_number: bool, names: dict[str, int]) -> int:
+        """An adjoint times a partial as in the sweep: with absolute zeros, but for partials of one and minus one on arrays."""
+        if not of_number and text in ("1.0", "-1.0"):
+            return adjoint if text == "1.0" else self.node("neg", adjoint)
+        partial = self.text(text, names)
+        for a, b in ((adjoint, partial), (partial, adjoint)):
+            known = self.constants.get(a)
+            if known == 0.0:
+                return self.constant(0.0)
+            if known is not None and math.isfinite(known):
+                # The other factor may be a zero of either sign, and the product is a positive one; others do not vanish by
+                # a factor of one or more.
+                zero = self.constant(0.0)
+                if abs(known) >= 1.0:
+                    return self.node("add", self.product(a, b), zero)
+                return self.node("where", self.node("oeq", b, zero), zero, self.product(a, b))
+        return self.text("mul0(x, y)", {"x": adjoint, "y": partial})
+
+    def text(self, text: str, names: dict[str, int], by_loops: bool = False) -> int:
+        """Rule text; its functions are the C library's, or NumPy's loops over blocks of elements.
+
+        Raises
+        ------
+        Unfused
+            If it calls a function that there is no code for.
+        """
+        return self._expand(_parsed(text), names, by_loops)
+
+    def _expand(self, tree: Any, names: dict[str, int], by_loops: bool) -> int:
+        if isinstance(tree, ast.Name):
+            return names[tree.id]
+        if isinstance(tree, ast.Constant):
+            return self.constant(float(tree.value))  # type: ignore[arg-type]
+        if isinstance(tree, ast.UnaryOp):
+            x = self._expand(tree.operand, names, by_loops)
+            return self.constant(-self.constants[x]) if x in self.constants else self.node("neg", x)
+        if isinstance(tree, ast.BinOp):
+            operation = ARITHMETIC[type(tree.op)]
+            x, y = self._expand(tree.left, names, by_loops), self._expand(tree.right, names, by_loops)
+            return self.product(x, y) if operation == "mul" else self.node(operation, x, y)
+        if isinstance(tree, ast.Compare):
+            x, y = self._expand(tree.left, names, by_loops), self._expand(tree.comparators[0], names, by_loops)
+            return self.node(COMPARED[type(tree.ops[0])], x, y)
+        operands = [self._expand(argument, names, by_loops) for argument in tree.args]
+        return self._call(tree.func.id, operands, by_loops)
+
+    def _call(self, name: str, operands: list[int], by_loops: bool) -> int:
+        if name == "where" or name in EXACT:
+            return self.node(name, *operands)
+        if by_loops and isinstance(ARRAY_NAMES.get(name), np.ufunc) and any(self.spaces[k] for k in operands):
+            return self.node("loop", ARRAY_NAMES[name].__name__, *self.level(operands), space=self._space(operands))
+        if name in TEXTS:
+            return self.text(TEXTS[name], dict(zip("xy", operands, strict=False)), by_loops)
+        if name not in LIBRARY:
+            raise Unfused(f"no code for {name}")
+        return self.node("call", name, *operands, space=self._space(operands))
+
+    def _space(self, operands: Sequence[int]) -> Shape:
+        return next((self.spaces[k] for k in operands if self.spaces[k]), ())
+
+    def level(self, operands: Sequence[int]) -> list[int]:
+        """Operands of one space: numbers are read as if they were arrays; constants stay what they are."""
+        space = self._space(operands)
+        return [self.at(k, (), space) if space and not self.spaces[k] else k for k in operands]
+
+    def value(self, opcode: int, operands: Sequence[int], of_number: bool) -> int:
+        """The value of a rule."""
+        rule = RULES[opcode]
+        names = dict(zip("xyw", self.level(operands), strict=False))
+        if of_number or not calls_in(rule.primal) - EXACT - {"where"}:
+            return self.text(rule.primal, names)
+        return self.text(rule.primal, names, by_loops=True)
+
+    # Memory.
+
+    def kept(self, node: int) -> tuple[int, int]:
+        """Buffer and offset at which a node stands in memory, in C order."""
+        operation, *operands = self.nodes[node]
+        space = self.spaces[node]
+        if operation == "load" and operands[2] == contiguous(space):
+            return operands[0], operands[1]
+        if node not in self._kept:
+            place = (NUMBERS, self.slot()) if not space else (self.buffer(math.prod(space)), 0)
+            self.write(node, *place, contiguous(space))
+            self._kept[node] = place
+        return self._kept[node]
+
+    def reshaped(self, node: int, shape: Shape) -> int:
+        """The elements in C order in another shape."""
+        if shape == self.spaces[node]:
+            return node
+        buffer, offset = self.kept(node)
+        return self.load(buffer, offset, contiguous(shape), shape)
+
+    def total(self, node: int, strides: Shape, shape: Shape) -> int:
+        """Sums of the elements, over axes whose stride is zero, in C order of the rest; the strides are of the result."""
+        if not shape:
+            slot = self.slot()
+            self.write(node, NUMBERS, slot, strides, adds=True)
+            return self.load(NUMBERS, slot, (), ())
+        buffer = self.buffer(math.prod(shape))
+        self.write(node, buffer, 0, strides, adds=True)
+        return self.load(buffer, 0, contiguous(shape), shape)
+
+    def at(self, node: int, axes: tuple[Axis, ...], space: Shape) -> int:
+        """The same at other indices: one axis for each dimension of the node's space."""
+        if node in self.constants:
+            return node
+        own = self.spaces[node]
+        if own == space and all(axis == Axis(0, d, 1) for d, axis in enumerate(axes)):
+            return node
+        key = node, axes, space
+        if key not in self._parts:
+            self._parts[key] = self._at(node, axes, space)
+        return self._parts[key]
+
+    def _at(self, node: int, axes: tuple[Axis, ...], space: Shape) -> int:
+        operation, *operands = self.nodes[node]
+        if operation == "load":
+            buffer, offset, strides = operands
+            found = [0] * len(space)
+            for axis, stride in zip(axes, strides, strict=True):
+                offset += axis.start * stride
+                if axis.source is not None:
+                    found[axis.source] += axis.step * stride
+            return self.load(buffer, offset, tuple(found), space)
+        own = self.spaces[node]
+        if own and operation != "loop" and self._length(node) <= CHEAP:
+            name = operands[:1] if operation == "call" else []
+            made = [self.at(k, axes if self.spaces[k] else (), space) for k in operands[len(name) :]]
+            return self.node(operation, *name, *made, space=space)
+        buffer, offset = self.kept(node)
+        return self.at(self.load(buffer, offset, contiguous(own), own), axes, space)
+
+    def _length(self, node: int) -> int:
+        """How many operations it takes to compute a node again, or more than are asked for."""
+        if node not in self._lengths:
+            pending, seen, weight = [node], {node}, 0
+            while pending and weight <= CHEAP:
+                operation, *operands = self.nodes[pending.pop()]
+                if operation not in ("load", "constant", "loop"):
+                    weight += 20 if operation == "call" else 1
+                    fresh = {k for k in operands if isinstance(k, int)} - seen
+                    seen |= fresh
+                    pending += fresh
+            self._lengths[node] = weight
+        return self._lengths[node]

@@ -1,0 +1,141 @@
+"""Lines of LLVM's text for operations on a number, or on eight of them at once."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tapegrad.programs.fused.expressions import COMPARED, EXACT
+
+__all__ = ["LANES", "Lines", "number_text"]
+
+LANES = 8
+OPERATIONS = {
+    "add": "fadd {t} {0}, {1}",
+    "sub": "fsub {t} {0}, {1}",
+    "mul": "fmul {t} {0}, {1}",
+    "div": "fdiv {t} {0}, {1}",
+    "neg": "fneg {t} {0}",
+    "where": "select {c} {0}, {t} {1}, {t} {2}",
+}
+OPERATIONS |= {name: f"fcmp {name} {{t}} {{0}}, {{1}}" for name in COMPARED.values()}
+INTRINSICS = {name: name for name in EXACT} | {"abs": "fabs", "round": "rint"}
+
+
+def number_text(value: float) -> str:
+    """A number, exactly."""
+    return f"0x{struct.pack('>d', value).hex()}"
+
+
+class Lines:
+    """Lines of one function.
+
+    Attributes
+    ----------
+    lines : list of str
+    declared : set of str
+        Declarations of what it calls.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self._count = 0
+
+    def do(self, text: str) -> None:
+        """A line without a result."""
+        self.lines.append(text)
+
+    def new(self, text: str) -> str:
+        """A line with a result; its name."""
+        self._count += 1
+        self.lines.append(f"%v{self._count} = {text}")
+        return f"%v{self._count}"
+
+    def label(self) -> str:
+        """A new name for a block."""
+        self._count += 1
+        return f"b{self._count}"
+
+    def constant(self, value: float, lanes: int) -> str:
+        """A number, in each lane."""
+        text = number_text(value)
+        return text if lanes == 1 else f"<{', '.join([f'double {text}'] * lanes)}>"
+
+    def operation(self, name: str, operands: Sequence[str], lanes: int) -> str:
+        """An operation of the processor."""
+        t, c = ("double", "i1") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x i1>")
+        if name in OPERATIONS:
+            return self.new(OPERATIONS[name].format(*operands, t=t, c=c))
+        called = f"llvm.{INTRINSICS[name]}.{'f64' if lanes == 1 else f'v{lanes}f64'}"
+        self.declared.add(f"declare {t} @{called}({', '.join([t] * len(operands))})")
+        return self.new(f"call {t} @{called}({', '.join(f'{t} {x}' for x in operands)})")
+
+    def call(self, name: str, operands: Sequence[str], lanes: int) -> str:
+        """A function of the C library, lane by lane."""
+        self.declared.add(f"declare double @{name}({', '.join(['double'] * len(operands))})")
+        if lanes == 1:
+            return self.new(f"call double @{name}({', '.join(f'double {x}' for x in operands)})")
+        found = "undef"
+        for k in range(lanes):
+            own = [self.new(f"extractelement <{lanes} x double> {x}, i64 {k}") for x in operands]
+            one = self.new(f"call double @{name}({', '.join(f'double {x}' for x in own)})")
+            found = self.new(f"insertelement <{lanes} x double> {found}, double {one}, i64 {k}")
+        return found
+
+    def splat(self, value: str, lanes: int) -> str:
+        """A number in each lane."""
+        if lanes == 1:
+            return value
+        first = self.new(f"insertelement <{lanes} x double> undef, double {value}, i64 0")
+        return self.new(f"shufflevector <{lanes} x double> {first}, <{lanes} x double> undef, <{lanes} x i32> zeroinitializer")
+
+    def whole(self, value: str, lanes: int) -> str:
+        """The sum of the lanes, pair by pair."""
+        if lanes == 1:
+            return value
+        parts = [self.new(f"extractelement <{lanes} x double> {value}, i64 {k}") for k in range(lanes)]
+        while len(parts) > 1:
+            parts = [self.new(f"fadd double {a}, {b}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    def element(self, pointer: str, index: Any) -> str:
+        """Address of an element."""
+        return pointer if index == 0 else self.new(f"getelementptr double, ptr {pointer}, i64 {index}")
+
+    def integer(self, operation: str, x: Any, y: Any) -> str:
+        """Arithmetic on integers, done at once where both are known."""
+        if isinstance(x, int) and isinstance(y, int):
+            return {"add": x + y, "mul": x * y, "sub": x - y}[operation]  # type: ignore[return-value]
+        if operation == "mul" and 1 in (x, y):
+            return y if x == 1 else x
+        if (operation == "mul" and 0 in (x, y)) or (operation == "add" and 0 in (x, y)):
+            return 0 if operation == "mul" else y if x == 0 else x  # type: ignore[return-value]
+        return self.new(f"{operation} i64 {x}, {y}")
+
+    def loop(
+        self, start: Any, stop: Any, step: int, states: Sequence[str], kind: str, body: Callable[[str, list[str]], list[str]]
+    ) -> list[str]:
+        """A loop that carries states of a kind along; the last ones."""
+        before, head, inside, after = (self.label() for _ in range(4))
+        i, carried = self.label(), [self.label() for _ in states]
+        self.do(f"br label %{before}")
+        self.do(f"{before}:")
+        self.do(f"br label %{head}")
+        self.do(f"{head}:")
+        place = len(self.lines)
+        self.lines += [""] * (1 + len(states))
+        self.do(f"br i1 {self.new(f'icmp slt i64 %{i}, {stop}')}, label %{inside}, label %{after}")
+        self.do(f"{inside}:")
+        results = body(f"%{i}", [f"%{name}" for name in carried])
+        following = self.new(f"add i64 %{i}, {step}")
+        last = self.label()
+        self.do(f"br label %{last}")
+        self.do(f"{last}:")
+        self.do(f"br label %{head}")
+        self.lines[place] = f"%{i} = phi i64 [{start}, %{before}], [{following}, %{last}]"
+        for k, (name, first, result) in enumerate(zip(carried, states, results, strict=True), 1):
+            self.lines[place + k] = f"%{name} = phi {kind} [{first}, %{before}], [{result}, %{last}]"
+        self.do(f"{after}:")
+        return [f"%{name}" for name in carried]

@@ -1,0 +1,308 @@
+"""A walk over the elements of a space as loops: blocks of elements, eight at a time, between calls of NumPy's loops."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.numpy_api import inner_loop
+from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Shape, Unfused
+from tapegrad.programs.fused.lines import LANES, Lines
+from tapegrad.programs.fused.schedule import Group, needed_by, operands_of
+
+__all__ = ["cleared", "loop_code"]
+
+BLOCK = 512  # elements that NumPy's loops are called for at once
+LONG_BLOCK = 4096  # elements that are added up one after the other
+
+
+def loop_code(graph: Expressions, group: Group, name: str) -> tuple[list[str], set[str]]:
+    """A function ``void name(ptr table)``, and declarations."""
+    walk = _Walk(graph, group)
+    walk.outer(0, [])
+    for effect in walk.totals:
+        walk.finish(effect)
+    return [
+        f"define internal void @{name}(ptr %table) {{",
+        *walk.head.lines,
+        *walk.lines.lines,
+        "ret void",
+        "}",
+    ], walk.lines.declared
+
+
+class _Walk:
+    def __init__(self, graph: Expressions, group: Group) -> None:
+        self.graph, self.effects = graph, group.effects
+        self.lines, self.head = Lines(), Lines()
+        self.nodes = needed_by(graph, group.effects)
+        self.dims, self._kept = _collapsed(graph, self.nodes, group)
+        self.stages = self._staged()
+        self.called = [k for k in self.nodes if graph.nodes[k][0] == "loop"]
+        self._blocks: dict[int, str] = {}
+        self._stored: set[int] = set()  # nodes that stand in their blocks
+        self._buffers: dict[int, str] = {}
+        self._constants: dict[int, str] = {}
+        self.totals = [e for e in self.effects if e.adds and not any(self.strides(e.strides))]
+        self._sums: dict[Effect, str] = {}
+        for effect in self.totals:
+            self._sums[effect] = place = f"%sum{len(self._sums)}"
+            self.head.do(f"{place} = alloca [2 x double], align 16")
+            self.head.do(f"store [2 x double] zeroinitializer, ptr {place}, align 16")
+        self.rows: dict[tuple[int, int, Shape], str] = {}
+        self.spread: dict[int, dict[int, str]] = {}
+        inner = [self.strides(s)[-1] for s in self._all_strides()]
+        self.lanes = LANES if all(stride in (0, 1) for stride in inner) and self.dims[-1] >= LANES else 1
+        made = sorted({k for node in self.called for k in operands_of(graph, node)} - set(self.called))
+        self.made = [k for k in made if graph.nodes[k][0] not in ("load", "constant")]
+        for k in (*self.called, *self.made):
+            self.head.do(f"%block{k} = alloca [{BLOCK} x double], align 64")
+            self._blocks[k] = f"%block{k}"
+        if self.called:
+            self.head.do("%places = alloca [3 x ptr]")
+            self.head.do("%count = alloca i64")
+            self.head.do("%strides = alloca [3 x i64]")
+
+    def strides(self, strides: Shape) -> Shape:
+        """Strides along the dimensions that are left."""
+        return tuple(strides[d] for d in self._kept) if self._kept else (0,)
+
+    def _all_strides(self) -> list[Shape]:
+        found = [self.graph.nodes[k][3] for k in self.nodes if self.graph.nodes[k][0] == "load"]
+        return found + [effect.strides for effect in self.effects]
+
+    def _staged(self) -> dict[int, int]:
+        stages: dict[int, int] = {}
+        for k in self.nodes:
+            own = operands_of(self.graph, k)
+            stages[k] = max((stages[x] + (self.graph.nodes[x][0] == "loop") for x in own), default=0)
+        return stages
+
+    def buffer(self, number: int) -> str:
+        if number not in self._buffers:
+            self.head.do(f"%t{number} = getelementptr ptr, ptr %table, i64 {number}")
+            self.head.do(f"%p{number} = load ptr, ptr %t{number}, align 8")
+            self._buffers[number] = f"%p{number}"
+        return self._buffers[number]
+
+    def outer(self, d: int, indices: list[Any]) -> None:
+        """The loop over one dimension; the innermost one in blocks."""
+        if d < len(self.dims) - 1:
+            self.lines.loop(0, self.dims[d], 1, [], "", functools.partial(self._inner, d, indices))
+            return
+        self.rows, self.spread = {}, {}
+        for effect in self.effects:
+            self._row(effect.buffer, effect.offset, effect.strides, indices)
+        for k in self.nodes:
+            if self.graph.nodes[k][0] == "load":
+                _, buffer, offset, strides = self.graph.nodes[k]
+                place = self._row(buffer, offset, strides, indices)
+                if not self.strides(strides)[-1]:
+                    number = self.lines.new(f"load double, ptr {place}, align 8")
+                    self.spread[k] = {1: number}
+                    if self.lanes > 1:
+                        self.spread[k][self.lanes] = self.lines.splat(number, self.lanes)
+        n = self.dims[-1]
+        block = BLOCK if self.called else LONG_BLOCK
+        if n <= block:
+            self.block(0, n)
+        else:
+            whole = n - n % block
+            self.lines.loop(0, whole, block, [], "", functools.partial(self._whole_block, block))
+            if n % block:
+                self.block(whole, n % block)
+
+    def _inner(self, d: int, indices: list[Any], i: str, states: list[str]) -> list[str]:
+        self.outer(d + 1, [*indices, i])
+        return states
+
+    def _whole_block(self, size: int, start: str, states: list[str]) -> list[str]:
+        self.block(start, size)
+        return states
+
+    def _row(self, buffer: int, offset: int, strides: Shape, indices: Sequence[Any]) -> str:
+        key = buffer, offset, strides
+        if key not in self.rows:
+            place: Any = offset
+            for index, stride in zip(indices, self.strides(strides)[:-1], strict=True):
+                place = self.lines.integer("add", place, self.lines.integer("mul", index, stride))
+            self.rows[key] = self.lines.element(self.buffer(buffer), place)
+        return self.rows[key]
+
+    def block(self, start: Any, size: int) -> None:
+        """The elements of one block, stage by stage."""
+        last = max(self.stages[e.node] + (self.graph.nodes[e.node][0] == "loop") for e in self.effects)
+        for stage in range(last + 1):
+            wanted = [k for k in self.made if self.stages[k] == stage and stage < last]
+            self._stored = {k for k in self._blocks if k in self.called or self.stages[k] < stage}
+            if wanted or stage == last:
+                self._elements(start, size, wanted, self.effects if stage == last else [])
+            for k in self.called:
+                if self.stages[k] == stage:
+                    self._call(k, start, size)
+
+    def _elements(self, start: Any, size: int, wanted: Sequence[int], effects: Sequence[Effect]) -> None:
+        whole = size - size % self.lanes if self.lanes > 1 else 0
+        summed = [e for e in effects if e.adds and not self.strides(e.strides)[-1]]
+        totals: dict[Effect, str] = {}
+        for lanes, first, stop in ((self.lanes, 0, whole), (1, whole, size)):
+            if first == stop:
+                continue
+            kind = "double" if lanes == 1 else f"<{lanes} x double>"
+            body = functools.partial(self._body, start, lanes, wanted, effects, summed)
+            states = [self.lines.constant(0.0, lanes)] * len(summed)
+            found = self.lines.loop(first, stop, lanes, states, kind, body)
+            for effect, state in zip(summed, found, strict=True):
+                one = self.lines.whole(state, lanes)
+                totals[effect] = self.lines.new(f"fadd double {totals[effect]}, {one}") if effect in totals else one
+        for effect, total in totals.items():
+            self._add_up(effect, total)
+
+    def _body(
+        self,
+        start: Any,
+        lanes: int,
+        wanted: Sequence[int],
+        effects: Sequence[Effect],
+        summed: Sequence[Effect],
+        i: str,
+        states: list[str],
+    ) -> list[str]:
+        index = self.lines.integer("add", start, i)
+        names: dict[int, str] = {}
+        kind = "double" if lanes == 1 else f"<{lanes} x double>"
+        for k in self._computed([*wanted, *(e.node for e in effects)]):
+            names[k] = self._value(k, lanes, index, i, names)
+        for k in wanted:
+            self.lines.do(f"store {kind} {names[k]}, ptr {self.lines.element(self._blocks[k], i)}, align 8")
+        results: list[str] = []
+        for effect in effects:
+            value = names[effect.node]
+            if effect in summed:
+                results.append(self.lines.new(f"fadd {kind} {states[len(results)]}, {value}"))
+                continue
+            place = self._address(effect.buffer, effect.offset, effect.strides, index)
+            if effect.adds:
+                before = self.lines.new(f"load {kind}, ptr {place}, align 8")
+                value = self.lines.new(f"fadd {kind} {before}, {value}")
+            self.lines.do(f"store {kind} {value}, ptr {place}, align 8")
+        return results
+
+    def _computed(self, wanted: Sequence[int]) -> list[int]:
+        pending, found = list(wanted), set(wanted)
+        while pending:
+            k = pending.pop()
+            for x in () if k in self._stored else operands_of(self.graph, k):
+                if x not in found:
+                    found.add(x)
+                    pending.append(x)
+        return sorted(found)
+
+    def _address(self, buffer: int, offset: int, strides: Shape, index: Any) -> str:
+        row = self.rows[buffer, offset, strides]
+        return self.lines.element(row, self.lines.integer("mul", index, self.strides(strides)[-1]))
+
+    def _value(self, node: int, lanes: int, index: Any, local: str, names: dict[int, str]) -> str:
+        operation, *operands = self.graph.nodes[node]
+        kind = "double" if lanes == 1 else f"<{lanes} x double>"
+        if operation == "constant":
+            return self.lines.constant(self.graph.constants[node], lanes)
+        if operation == "fill":
+            return names[operands[0]]
+        if operation == "load":
+            if node in self.spread:
+                return self.spread[node][lanes]
+            return self.lines.new(f"load {kind}, ptr {self._address(operands[0], operands[1], operands[2], index)}, align 8")
+        if node in self._stored:
+            return self.lines.new(f"load {kind}, ptr {self.lines.element(self._blocks[node], local)}, align 8")
+        if operation == "call":
+            return self.lines.call(operands[0], [names[k] for k in operands[1:]], lanes)
+        return self.lines.operation(operation, [names[k] for k in operands], lanes)
+
+    def _call(self, node: int, start: Any, size: int) -> None:
+        """NumPy's loop over a block."""
+        _, name, *operands = self.graph.nodes[node]
+        function, data = inner_loop(getattr(np, name))
+        if not function:
+            raise Unfused(f"no loop of {name}")
+        places: list[tuple[str, int]] = []
+        for k in operands:
+            operation, *own = self.graph.nodes[k]
+            if operation == "constant":
+                places.append((self._constant(k), 0))
+            elif operation == "load":
+                stride = self.strides(own[2])[-1]
+                places.append((self._address(own[0], own[1], own[2], start), 8 * stride))
+            else:
+                places.append((self._blocks[k], 8))
+        places.append((self._blocks[node], 8))
+        for number, (place, stride) in enumerate(places):
+            at = self.lines.new(f"getelementptr ptr, ptr %places, i64 {number}")
+            self.lines.do(f"store ptr {place}, ptr {at}, align 8")
+            at = self.lines.new(f"getelementptr i64, ptr %strides, i64 {number}")
+            self.lines.do(f"store i64 {stride}, ptr {at}, align 8")
+        self.lines.do(f"store i64 {size}, ptr %count, align 8")
+        called = self.lines.new(f"inttoptr i64 {function} to ptr")
+        given = self.lines.new(f"inttoptr i64 {data} to ptr")
+        self.lines.do(f"call void {called}(ptr %places, ptr %count, ptr %strides, ptr {given})")
+
+    def _constant(self, node: int) -> str:
+        if node not in self._constants:
+            self._constants[node] = f"%constant{node}"
+            self.head.do(f"%constant{node} = alloca double, align 8")
+            self.head.do(f"store double {self.lines.constant(self.graph.constants[node], 1)}, ptr %constant{node}, align 8")
+        return self._constants[node]
+
+    def _add_up(self, effect: Effect, total: str) -> None:
+        """Add the sum of a block to what there is: of all elements with what was lost by rounding (Neumaier, ZAMM 54, 1974)."""
+        lines = self.lines
+        if effect not in self._sums:
+            place = self.rows[effect.buffer, effect.offset, effect.strides]
+            before = lines.new(f"load double, ptr {place}, align 8")
+            lines.do(f"store double {lines.new(f'fadd double {before}, {total}')}, ptr {place}, align 8")
+            return
+        place = self._sums[effect]
+        rest = lines.element(place, 1)
+        before, lost = (lines.new(f"load double, ptr {p}, align 8") for p in (place, rest))
+        found = lines.new(f"fadd double {before}, {total}")
+        back = lines.new(f"fsub double {found}, {before}")
+        own = lines.new(f"fsub double {found}, {back}")
+        error = lines.new(f"fadd double {lines.new(f'fsub double {before}, {own}')}, {lines.new(f'fsub double {total}, {back}')}")
+        lines.do(f"store double {found}, ptr {place}, align 8")
+        lines.do(f"store double {lines.new(f'fadd double {lost}, {error}')}, ptr {rest}, align 8")
+
+    def finish(self, effect: Effect) -> None:
+        """Write a sum of all elements; what was lost by rounding is nan where the sum is infinite."""
+        lines, place = self.lines, self._sums[effect]
+        found = lines.new(f"load double, ptr {place}, align 8")
+        lost = lines.new(f"load double, ptr {lines.element(place, 1)}, align 8")
+        known = lines.new(f"fcmp ord double {lost}, {lost}")
+        both = lines.new(f"fadd double {found}, {lost}")
+        value = lines.new(f"select i1 {known}, double {both}, double {found}")
+        at = lines.element(self.buffer(effect.buffer), effect.offset)
+        lines.do(f"store double {value}, ptr {at}, align 8")
+
+
+def _collapsed(graph: Expressions, nodes: Sequence[int], group: Group) -> tuple[list[int], list[int]]:
+    """Extents of the dimensions that are left when those that can be walked as one are, and which ones they are."""
+    every = [graph.nodes[k][3] for k in nodes if graph.nodes[k][0] == "load"] + [effect.strides for effect in group.effects]
+    dims: list[int] = []
+    kept: list[int] = []
+    for d, extent in enumerate(group.space):
+        if extent == 1:
+            continue
+        if kept and all(strides[kept[-1]] == strides[d] * extent for strides in every):
+            dims[-1] *= extent
+            kept[-1] = d
+        else:
+            dims.append(extent)
+            kept.append(d)
+    return dims or [1], kept
+
+
+def cleared(group: Group) -> list[int]:
+    """Buffers into which sums are added, which are zero before."""
+    return [e.buffer for e in group.effects if e.adds and e.buffer != NUMBERS]

@@ -1,0 +1,140 @@
+"""Machine code of a path: compiled by LLVM from text, called with one table of addresses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.memory_pool import large_empty
+from tapegrad.engine import layout as at
+from tapegrad.programs.fused.adjoints import PathExpressions
+from tapegrad.programs.fused.expressions import NUMBERS, Expressions
+from tapegrad.programs.fused.loop_code import cleared, loop_code
+from tapegrad.programs.fused.schedule import scheduled
+from tapegrad.programs.fused.straight_code import straight_code
+from tapegrad.tape.tape import TAPE
+
+__all__ = ["MachineCode", "compiled", "memory_of", "text_of"]
+
+SMALL = 4096  # elements up to which a copy costs less than to ask for an address
+FLOAT64 = np.dtype(np.float64)
+QUICK = 3000  # nodes from which on LLVM's quick way of making code is taken
+
+
+def text_of(path: PathExpressions) -> str:
+    """The text of ``void run(ptr, ptr, ptr, ptr table)``."""
+    graph = path.graph
+    places = [path.value, path.guards, *path.gradients]
+    buffers = [buffer for buffer, _ in places if buffer != NUMBERS]
+    slots = [slot for buffer, slot in places if buffer == NUMBERS]
+    bodies: list[str] = []
+    calls: list[str] = []
+    declared: set[str] = set()
+    for number, group in enumerate(scheduled(graph, buffers, slots)):
+        if group.space:
+            for buffer in cleared(group):
+                declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+                at, place = f"%c{number}.{buffer}", f"%q{number}.{buffer}"
+                calls += [
+                    f"{at} = getelementptr ptr, ptr %table, i64 {buffer}",
+                    f"{place} = load ptr, ptr {at}, align 8",
+                    f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {8 * graph.sizes[buffer]}, i1 false)",
+                ]
+            text, own = loop_code(graph, group, f"walk{number}")
+            names = [f"walk{number}"]
+        else:
+            text, own, names = straight_code(graph, group, f"numbers{number}")
+        bodies += text
+        declared |= own
+        calls += [f"call void @{name}(ptr %table)" for name in names]
+    head = "define void @run(ptr %operands, ptr %counts, ptr %strides, ptr %table) {"
+    return "\n".join([*sorted(declared), *bodies, head, *calls, "ret void", "}"])
+
+
+class MachineCode:
+    """Compiled value and gradient of a path.
+
+    Attributes
+    ----------
+    seconds : float
+        What its making took.
+
+    Notes
+    -----
+    The code has the C signature of NumPy's inner loops, whose last argument is the table: the entry that runs steps again calls it.
+    """
+
+    __slots__ = ("_at", "_gradients", "_guards", "_inputs", "_kept", "_large", "_numbers", "_step", "_table", "_value", "seconds")
+
+    def __init__(self, path: PathExpressions, shapes: Sequence[tuple[int, ...]]) -> None:
+        started = time.perf_counter()
+        sizes = path.graph.sizes
+        text = text_of(path)
+        engine, address = compiled(text, path.graph)
+        memory, self._table = memory_of(path)
+        self._numbers = memory[NUMBERS]
+        self._kept: list[Any] = [engine, memory]
+        words = [0] * at.STEP_WORDS
+        words[:4] = at.LOOP_STEP, address, self._table.ctypes.data, 1
+        self._step = np.array(words, np.int64)
+        self._at = self._step.ctypes.data
+        self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
+        # Small arrays are copied, of large ones the address is given.
+        own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
+        self._inputs = [(slot, own.get(buffer), buffer) for buffer, slot in path.inputs]
+        self._gradients = [
+            (slot, own[buffer].reshape(shape) if buffer in own else None, buffer, shape)
+            for (buffer, slot), shape in zip(path.gradients, shapes, strict=True)
+        ]
+        self.seconds = time.perf_counter() - started
+
+    def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
+        """Value and gradient for other inputs; None if the function would go another way."""
+        numbers, held = self._numbers, []
+        for (slot, own, buffer), value in zip(self._inputs, values, strict=True):
+            if slot >= 0:
+                numbers[slot] = value
+            elif own is not None:
+                own[:] = value.reshape(-1) if value.ndim != 1 else value
+            else:
+                held.append(np.require(value, np.float64, ["C", "A"]))
+                self._table[buffer] = held[-1].ctypes.data
+        found: list[Any] = []
+        for _, own, buffer, shape in self._gradients:
+            if own is None and buffer != NUMBERS:
+                found.append(large_empty(shape, FLOAT64))
+                self._table[buffer] = found[-1].ctypes.data
+        TAPE.replay(TAPE.address, self._at, 0, 1)
+        if self._guards >= 0 and numbers.item(self._guards):
+            return None
+        for k, (slot, own, _, _) in enumerate(self._gradients):
+            if slot >= 0:
+                found.insert(k, numbers.item(slot))
+            elif own is not None:
+                found.insert(k, own.copy())
+        return numbers.item(self._value), found
+
+
+def memory_of(path: PathExpressions) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
+    """Memory for each buffer, and the table of their addresses."""
+    sizes = path.graph.sizes
+    memory = {buffer: np.zeros(max(size, 1)) for buffer, size in enumerate(sizes)} | dict(path.arrays)
+    return memory, np.array([memory[buffer].ctypes.data for buffer in range(len(sizes))], np.int64)
+
+
+def compiled(text: str, graph: Expressions) -> tuple[Any, int]:
+    """What owns the machine code of a text, and the address of its function ``run``."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
+    level = 2 if len(graph.nodes) < QUICK else 0
+    target = llvm.Target.from_default_triple()
+    machine = target.create_target_machine(llvm.get_host_cpu_name(), features, opt=level, jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    engine.finalize_object()
+    return engine, int(engine.get_function_address("run"))

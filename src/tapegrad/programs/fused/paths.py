@@ -1,0 +1,147 @@
+"""When a path gets machine code, and whether it is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.programs.steps import Step, Value
+
+__all__ = ["FusedPath", "close"]
+
+PATIENCE = 0.05  # seconds of a path's own runs until it is compiled
+A_CALL, A_STEP, AN_ELEMENT = 1e-5, 2e-7, 5e-9  # seconds, about
+# Sums are added up in another order: of the largest element, and of the largest one of all values on the way to it.
+CLOSE, ROUNDED = 1e-9, 1e-13
+
+
+class FusedPath:
+    """The machine code of a path: not there yet, on trial, in use, or impossible.
+
+    Attributes
+    ----------
+    code : MachineCode or None
+        What computes value and gradient, once it has agreed with the steps.
+    refused : str
+        Why there is none, and there will be none.
+    """
+
+    __slots__ = ("_cost", "_inputs", "_leaves", "_many", "_output", "_patience", "_steps", "_trial", "code", "refused")
+
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value | None) -> None:
+        self._steps, self._inputs, self._leaves, self._output = steps, inputs, leaves, output
+        self.code: Any = None
+        self._trial: Any = None
+        self.refused = "" if output is not None else "its value is no number"
+        elements = sum(place.array.size for step in steps if (place := step.results_in) is not None)
+        self._many: dict[Any, Any] = {}
+        self._cost = A_CALL + A_STEP * len(steps) + AN_ELEMENT * elements
+
+        self._patience = PATIENCE / self._cost
+
+    def many(self, points: int, shared: frozenset[int], with_gradients: bool) -> Any:
+        """Machine code for many points, and whether it is new; None if there is none or too few points to make it for."""
+        key = shared, with_gradients
+        if key in self._many:
+            return self._many[key], False
+        if self.refused or self._output is None or points * self._cost < PATIENCE:
+            return None, False
+        from tapegrad.programs.fused.background import compiling
+        from tapegrad.programs.fused.expressions import Unfused
+        from tapegrad.programs.fused.many_points import ManyPoints
+
+        with compiling:
+            try:
+                found = ManyPoints(self._steps, self._inputs, self._leaves if with_gradients else (), self._output, shared)
+            except Unfused:
+                found = None
+        self._many[key] = found
+        return found, True
+
+    def forget(self, shared: frozenset[int], with_gradients: bool) -> None:
+        """Not to use code for many points that gave something else than the steps."""
+        self._many[shared, with_gradients] = None
+
+    def ran(self) -> None:
+        """Count a run of the steps; when there were enough, the code is made meanwhile."""
+        self._patience -= 1
+        if self._patience < 0 and not self.refused:
+            self._patience = float("inf")
+            from tapegrad.programs.fused.background import compile_later
+
+            compile_later(self.compile)
+
+    def compile(self) -> None:
+        """Make the code, which is on trial then."""
+        from tapegrad.programs.fused.background import compiling
+
+        with compiling:
+            if not self.refused and self.code is None and self._trial is None:
+                self._compile()
+
+    def _compile(self) -> None:
+        from tapegrad.programs.fused.adjoints import PathExpressions
+        from tapegrad.programs.fused.expressions import Unfused
+        from tapegrad.programs.fused.machine_code import MachineCode
+
+        assert self._output is not None
+        try:
+            path = PathExpressions(self._steps, self._inputs, self._leaves, self._output)
+            self._trial = MachineCode(path, [value.array.shape for value in self._leaves])
+        except Unfused as error:
+            self.refused = str(error)
+        except Exception as error:  # a path that is not compiled is no error
+            self.refused = f"{type(error).__name__}: {error}"
+
+    def try_out(self, values: Sequence[Any], expected: Callable[[], tuple[float, Sequence[Any]]]) -> None:
+        """Compare code on trial with what the steps give at these inputs."""
+        trial, self._trial = self._trial, None
+        if trial is None:
+            return
+        found = trial.gradient(values)
+        value, gradient = expected()
+        own = self.tolerance(gradient)
+        if (
+            found is None
+            or not close(found[0], value, own + CLOSE * abs(value))
+            or not all(close(a, b, own) for a, b in zip(found[1], gradient, strict=True))
+        ):
+            self.refused = "its machine code differed from its steps"
+        else:
+            self.code = trial
+
+    def tolerance(self, gradient: Sequence[Any]) -> float:
+        """By how much results may differ: sums are added up in another order."""
+        places = [place for step in self._steps if (place := step.results_in) is not None]
+        largest = max([_largest(place.array) for place in places], default=0.0)
+        return ROUNDED * largest + CLOSE * max([_largest(g) for g in gradient], default=0.0)
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is code on trial."""
+        return self._trial is not None
+
+    def described(self) -> str:
+        """What became of it, as text."""
+        if self.code is not None:
+            return f"machine code, made in {1e3 * self.code.seconds:.0f} ms"
+        return f"no machine code: {self.refused}" if self.refused else "no machine code yet"
+
+
+def _largest(array: Any) -> float:
+    """The largest magnitude among the finite elements of an array."""
+    array = np.asarray(array)
+    if array.dtype.kind != "f":
+        return 0.0
+    return float(np.abs(array, where=np.isfinite(array), out=np.zeros(array.shape)).max(initial=0.0))
+
+
+def close(a: Any, b: Any, tolerance: float) -> bool:
+    """Whether numbers differ by no more than that, or not at all."""
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.all((np.abs(a - b) <= tolerance) | (a == b) | ((a != a) & (b != b))))

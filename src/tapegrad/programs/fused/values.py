@@ -1,0 +1,340 @@
+"""The values of a recorded path as expressions."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
+from tapegrad.programs.fused.geometry import (
+    Part,
+    axes_of_strides,
+    axes_of_view,
+    broadcast_axes,
+    regions,
+    sum_strides,
+)
+from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Summed, Value, Viewed
+from tapegrad.recording.casting import in_dtype
+
+__all__ = ["PathValues", "Place"]
+
+Place = tuple[int, int]  # a buffer, and the place in it of a number
+FLOAT64 = np.dtype(np.float64)
+OF_SHAPES = (np.shape, np.ndim, np.size)
+COMPARISONS = {
+    operator.lt: "olt", operator.le: "ole", operator.gt: "ogt", operator.ge: "oge", operator.eq: "oeq", operator.ne: "une",
+}  # fmt: skip
+
+
+def float64_of(value: Value) -> np.ndarray[Any, Any]:
+    """The memory of a value.
+
+    Raises
+    ------
+    Unfused
+        If it is of another dtype than float64.
+    """
+    array: np.ndarray[Any, Any] = value.array
+    if array.dtype != FLOAT64:
+        raise Unfused(f"values of dtype {array.dtype}")
+    return array
+
+
+class PathValues:
+    """Expressions of the values of a path, and of whether its guards hold.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+    inputs : sequence of Value
+    points : int
+        For how many points at once, 0 for one: all values have an axis of them then, the last one.
+    shared : collection of int
+        Inputs that are the same at all points.
+
+    Attributes
+    ----------
+    graph : Expressions
+    inputs : list of Place
+        Of each input.
+    arrays : list of (int, ndarray)
+        Buffers of constant arrays.
+    failed : int
+        How many guards failed.
+    """
+
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], points: int = 0, shared: Collection[int] = ()) -> None:
+        self.graph = Expressions()
+        self.points: Shape = (points,) if points else ()
+        self.arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
+        self._steps, self.failed = steps, self.graph.constant(0.0)
+        self._nodes: dict[int, int] = {}
+        self._same: dict[int, Value] = {}  # values that are copies of others
+        self._memory: list[tuple[int, int]] = []
+        self.inputs = [self._input(value, k in shared) for k, value in enumerate(inputs)]
+        for step in steps:
+            self._forward(step)
+
+    def _shape(self, value: Value) -> Shape:
+        return self._of_points(() if value.number >= 0 else value.array.shape)
+
+    def _of_points(self, shape: Shape) -> Shape:
+        return (*shape, *self.points)
+
+    def _axes_of_points(self, axes: tuple[Axis, ...], rank: int) -> tuple[Axis, ...]:
+        return (*axes, Axis(0, rank, 1)) if self.points else axes
+
+    def _input(self, value: Value, is_shared: bool) -> Place:
+        graph, shape = self.graph, self._shape(value)
+        if value.number < 0:
+            array = float64_of(value)
+            if not array.flags.c_contiguous or not array.size:
+                raise Unfused("an argument in another order of elements")
+            self._claim(array)
+        if value.number >= 0 and (is_shared or not self.points):
+            place = NUMBERS, graph.slot()
+        else:
+            own = shape[:-1] if is_shared else shape
+            place = graph.buffer(math.prod(own)), -1
+        self._nodes[id(value)] = self._load(place, shape, is_shared)
+        return place
+
+    def _load(self, place: Place, shape: Shape, is_shared: bool) -> int:
+        strides = (*contiguous(shape[:-1]), *(0 for _ in self.points)) if is_shared and self.points else contiguous(shape)
+        return self.graph.load(place[0], max(place[1], 0), strides, shape)
+
+    def _claim(self, array: np.ndarray[Any, Any]) -> None:
+        if not array.size:
+            raise Unfused("an array without elements")
+        low, high = np.lib.array_utils.byte_bounds(array)
+        if any(low < other_high and other_low < high for other_low, other_high in self._memory):
+            raise Unfused("it writes over values")
+        self._memory.append((low, high))
+
+    def _canonical(self, value: Value) -> Value:
+        while id(value) in self._same:
+            value = self._same[id(value)]
+        return value
+
+    def _node(self, value: Value) -> int:
+        value = self._canonical(value)
+        if id(value) not in self._nodes:
+            self._nodes[id(value)] = self._other(value)
+        return self._nodes[id(value)]
+
+    def _other(self, value: Value) -> int:
+        if value.constant:
+            array = np.asarray(value.array)
+            if not array.ndim:
+                return self.graph.constant(float(array))
+            if array.dtype.kind not in "fiub":
+                raise Unfused(f"a constant of dtype {array.dtype}")
+            # Contents never change: outside arrays are compared, and others belong to the path.
+            own = np.ascontiguousarray(array, np.float64)
+            buffer = self.graph.buffer(own.size)
+            self.arrays.append((buffer, own.copy() if own is array else own))
+            return self._load((buffer, -1), self._of_points(own.shape), True)
+        if value.of is not None:
+            whole = self._canonical(value.of)
+            axes = axes_of_view(float64_of(whole), float64_of(value))
+            if axes is not None:
+                axes = self._axes_of_points(axes, value.array.ndim)
+                return self.graph.at(self._node(whole), axes, self._of_points(value.array.shape))
+            if whole.array.flags.c_contiguous and value.array.flags.c_contiguous and whole.array.size == value.array.size:
+                return self.graph.reshaped(self._node(whole), self._of_points(value.array.shape))
+        raise Unfused("a value that no step gives")
+
+    def _forward(self, step: Step) -> None:
+        graph = self.graph
+        if isinstance(step, Viewed):
+            return
+        if isinstance(step, Copied):
+            self._copy(step)
+        elif isinstance(step, Ruled):
+            z = step.result
+            if z.number < 0:
+                self._claim(float64_of(z))
+                if not z.array.ndim:
+                    raise Unfused("an array without dimensions")
+            shape = self._shape(z)
+            self._nodes[id(z)] = graph.value(step.opcode, [self._operand(x, shape) for x in step.operands], z.number >= 0)
+        elif isinstance(step, Summed):
+            self._sum(step)
+        elif isinstance(step, Gathered):
+            x = self._canonical(step.source)
+            axes = self._gathered_axes(step)
+            self._claim(float64_of(step.result))
+            node = graph.at(self._node(x), axes, self._of_points(tuple(step.dims)))
+            if step.scale != 1.0:
+                node = graph.product(node, graph.constant(step.scale))
+            self._nodes[id(step.result)] = graph.reshaped(node, self._shape(step.result))
+        elif isinstance(step, Joined):
+            self._join(step)
+        elif isinstance(step, Computed):
+            self._compute(step)
+        elif isinstance(step, Guard):
+            self._guard(step)
+        else:
+            raise Unfused(f"no code for {step.describe()}")
+
+    def _operand(self, value: Value, shape: Shape) -> int:
+        node = self._node(value)
+        own = self.graph.spaces[node]
+        if own == shape or node in self.graph.constants:
+            return node
+        return self.graph.at(node, broadcast_axes(own, shape), shape)
+
+    def _copy(self, step: Copied) -> None:
+        source, result = step.source, step.result
+        if step.shape is not None:
+            raise Unfused("a copy in another shape")
+        if source.array.shape != (() if result.number >= 0 else result.array.shape) or result.of is not None:
+            raise Unfused("a copy that broadcasts")
+        if result.number < 0:
+            if result.array.dtype not in (FLOAT64, np.bool_):
+                raise Unfused(f"values of dtype {result.array.dtype}")
+            self._claim(result.array)
+        if source.of is None:
+            self._same[id(result)] = source
+        else:
+            self._nodes[id(result)] = self._node(source)
+
+    def _sum(self, step: Summed) -> None:
+        source = self._node(step.source)
+        own, shape = self._shape(step.source), self._shape(step.result)
+        if step.result.number < 0:
+            self._claim(float64_of(step.result))
+        if step.source.number >= 0 or source in self.graph.constants:
+            raise Unfused("a sum of a number")
+        kept = self._summed_shape(step)
+        found = self.graph.total(source, sum_strides(kept, own), shape)
+        if step.divisor > 1:
+            divisor = self.graph.constant(float(step.divisor))
+            found = self.graph.node("div", found, divisor)
+        elif step.divisor == 0:
+            found = self.graph.product(found, self.graph.constant(step.scale))
+        self._nodes[id(step.result)] = found
+
+    def _summed_shape(self, step: Summed) -> Shape:
+        """Shape of the sum with extents of one in the place of what was summed over."""
+        own = self._shape(self._canonical(step.source))
+        rank = len(own) - len(self.points)
+        axes = range(rank) if step.axes is None else step.axes
+        return tuple(1 if d in axes else extent for d, extent in enumerate(own))
+
+    def _join(self, step: Joined) -> None:
+        graph = self.graph
+        parts: list[Part] = []
+        self._claim(float64_of(step.result))
+        rows, start = step.result.array.size // sum(step.widths), 0
+        for source, width in zip(step.sources, step.widths, strict=True):
+            shape = self._of_points((rows, width))
+            node = self._node(source)
+            node = node if node in graph.constants else graph.reshaped(node, shape)
+            parts.append((node, self._axes_of_points((Axis(0, 0, 1), Axis(start, 1, 1)), 2), shape, True))
+            start += width
+        whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True)
+        self._nodes[id(step.result)] = graph.reshaped(whole, self._shape(step.result))
+
+    def _compute(self, step: Computed) -> None:
+        if step.function in OF_SHAPES:
+            return
+        ((_, result),) = step.results if len(step.results) == 1 else ((None, None),)
+        if step.function is in_dtype and isinstance(result, Value) and isinstance(step.args[0], Value):
+            if result.array.dtype != FLOAT64:
+                raise Unfused(f"values of dtype {result.array.dtype}")
+            self._same[id(result)] = step.args[0]
+        else:
+            self._compare(step)
+
+    def _compare(self, step: Computed) -> None:
+        if step.function not in COMPARISONS or len(step.args) != 2 or len(step.results) != 1:
+            raise Unfused(f"no code for {step.describe()}")
+        ((_, result),) = step.results
+        if not isinstance(result, Value) or result.array.dtype != np.bool_:
+            raise Unfused(f"no code for {step.describe()}")
+        shape = self._of_points(result.array.shape)
+        places = []
+        for x in step.args:
+            if isinstance(x, Value):
+                places.append(self._operand(x, shape))
+            elif type(x) in (float, int):
+                places.append(self.graph.constant(float(x)))
+            else:
+                raise Unfused("a comparison with something else than numbers")
+        if result.number < 0 and result.array.ndim:
+            self._claim(result.array)
+        holds = self.graph.node(COMPARISONS[step.function], *self.graph.level(places))
+        one, zero = self.graph.constant(1.0), self.graph.constant(0.0)
+        self._nodes[id(result)] = self.graph.node("where", holds, one, zero)
+
+    def _guard(self, step: Guard) -> None:
+        node, array = self._node(step.value), step.value.array
+        graph = self.graph
+        zero, one = graph.constant(0.0), graph.constant(1.0)
+        if array.ndim or array.dtype not in (FLOAT64, np.bool_):
+            raise Unfused("a guard on more than a number")
+        if step.as_truth or array.dtype == np.bool_:
+            expected = step.expected if step.as_truth else step.expected != b"\0"
+            is_true = graph.node("une", node, zero)
+            failed = graph.node("where", is_true, *((zero, one) if expected else (one, zero)))
+        else:
+            value = float(np.frombuffer(step.expected)[0])
+            if value != value:
+                raise Unfused("a guard on nan")
+            known = graph.constant(value)
+            # Zeros of different signs are equal.
+            other = graph.node("copysign", one, node), graph.constant(math.copysign(1.0, value))
+            signs = graph.node("where", graph.node("oeq", *other), zero, one)
+            failed = graph.node("where", graph.node("oeq", node, known), signs, one)
+        self.failed = failed if self.failed in self.graph.constants else self.graph.node("add", self.failed, failed)
+
+    def _gathered_axes(self, step: Gathered) -> tuple[Axis, ...]:
+        shape = step.source.array.shape
+        axes = axes_of_strides(shape, contiguous(shape), step.offset, tuple(step.dims), tuple(step.strides))
+        if axes is None or not step.source.array.flags.c_contiguous:
+            raise Unfused("a strided map")
+        return self._axes_of_points(axes, len(step.dims))
+
+    def _assembled(self, parts: list[Part], shape: Shape, buffer: int | None = None, apart: bool = False) -> int:
+        """An array of parts, added up where they overlap: to zeros, but for the first one and for parts that never do."""
+        graph = self.graph
+        if buffer is None:
+            buffer = graph.buffer(int(np.prod(shape)))
+        strides = contiguous(shape)
+        try:
+            boxes = list(regions(shape, parts))
+        except OverflowError:
+            raise Unfused("an array of too many parts") from None
+        for corner, extents, numbers in boxes:
+            kept = [d for d, extent in enumerate(extents) if extent > 1]
+            space = tuple(extents[d] for d in kept)
+            node = graph.constant(0.0)
+            for place, number in enumerate(numbers):
+                term = self._piece(parts[number], corner, kept, space)
+                is_first = place == 0 and (apart or (number == 0 and parts[0][3]))
+                node = term if is_first else graph.node("add", *graph.level((node, term)))
+            offset = sum(start * stride for start, stride in zip(corner, strides, strict=True))
+            if not self.graph.spaces[node] and space:
+                node = graph.at(node, (), space) if node not in graph.constants else self._filled(node, space)
+            graph.write(node, buffer, offset, tuple(strides[d] for d in kept))
+        return graph.load(buffer, 0, strides, shape)
+
+    def _filled(self, constant: int, space: Shape) -> int:
+        return self.graph.node("fill", constant, space=space)
+
+    def _piece(self, part: Part, corner: Shape, kept: list[int], space: Shape) -> int:
+        node, axes, shape, _ = part
+        if node in self.graph.constants or not self.graph.spaces[node]:
+            return node
+        found: list[Axis] = [Axis(0, None, 0)] * len(shape)
+        for d, axis in enumerate(axes):
+            if axis.source is not None:
+                start = (corner[d] - axis.start) * axis.step
+                found[axis.source] = Axis(start, kept.index(d), axis.step) if d in kept else Axis(start, None, 0)
+        return self.graph.at(node, tuple(found), space)

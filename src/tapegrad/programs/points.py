@@ -1,0 +1,89 @@
+"""Programs at many points: each recorded path takes the points that go its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.mapping import Points
+from tapegrad.programs.fused.paths import close
+from tapegrad.programs.keys import describe
+from tapegrad.programs.traces import Trace
+
+__all__ = ["at_points"]
+
+FLOAT64 = np.dtype(np.float64)
+
+
+def at_points(
+    traces: Iterable[Trace], taken: Sequence[Points], numbers: np.ndarray, parts: str, threads: int
+) -> tuple[np.ndarray, list[np.ndarray]] | None:
+    """Which points paths have taken, and the parts of the result there; None if there is nothing compiled for them.
+
+    Parameters
+    ----------
+    traces : iterable of Trace
+        For arguments like these.
+    taken : sequence of Points
+        The arguments.
+    numbers : ndarray of int
+        Of the points that are asked for.
+    parts : str
+        "value", "gradient" or "value and gradient".
+    threads : int
+    """
+    given: list[Any] = []
+    shared: list[int] = []
+    for one in taken:
+        own: list[Any] = list(one.leaves)
+        if one.count is None:
+            describe(one.value, [], own, [])
+            shared += range(len(given), len(given) + len(own))
+        elif any(leaf.dtype != FLOAT64 for leaf in own):
+            return None
+        given += own
+    same = frozenset(shared)
+    done: list[np.ndarray] = []
+    found: list[list[np.ndarray]] = []
+    for trace in traces:
+        if not len(numbers) or len(trace.inputs) != len(given) or not trace.lock.acquire(False):
+            continue
+        try:
+            code, is_new = trace.fused.many(len(numbers), same, parts != "value")
+            if code is None or (is_new and not _agrees(trace, code, same, parts)):
+                continue
+        finally:
+            trace.lock.release()
+        values = [value if k in same else value[numbers] for k, value in enumerate(given)]
+        value, gradients, failed = code.results(values, len(numbers), threads)
+        results = ([] if parts == "gradient" else [value]) + gradients
+        found.append([part[~failed] for part in results])
+        done.append(numbers[~failed])
+        numbers = numbers[failed]
+    if not done:
+        return None
+    return np.concatenate(done), [np.concatenate(part) for part in zip(*found, strict=True)]
+
+
+def _agrees(trace: Trace, code: Any, shared: frozenset[int], parts: str) -> bool:
+    """Whether machine code gives at the point of the latest run what its steps give."""
+    latest = [value.array.copy() for value in trace.inputs]
+    try:
+        followed = trace.run(latest) is None
+    except Exception:
+        followed = False
+    if followed:
+        own_value, own = trace.value_and_gradient()
+        values = [value if k in shared else value[None] for k, value in enumerate(latest)]
+        value, gradients, failed = code.results(values, 1)
+        tolerance = trace.fused.tolerance(own)
+        followed = (
+            not failed[0]
+            and close(value[0], own_value, tolerance + 1e-9 * abs(own_value))
+            and all(close(a[0], b, tolerance) for a, b in zip(gradients, own, strict=False))
+        )
+    if not followed:
+        trace.fused.forget(shared, parts != "value")
+    return followed

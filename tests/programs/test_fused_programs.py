@@ -1,0 +1,251 @@
+"""Machine code of programs: the value and the gradient of the steps that it was made of."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import time
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from many_cases import each
+from random_expressions import points, random_function
+from rule_samples import PUBLIC
+
+import tapegrad as tg
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -3.5, 1e-300, 1e300, math.inf, -math.inf, math.nan, 25.0]
+NOT_ON_NUMBERS = {"hypot", "cbrt", "logaddexp2"}
+NO_CODE = {"where", "remainder", "erf", "erfc", "lgamma", "digamma", "polygamma", "gelu", "fmod", "erfinv", "sinc"}
+RULES = [rule for rule in PUBLIC if rule.name not in NO_CODE]
+
+
+def compiled(function: Any, *arguments: Any, argnums: Any = 0) -> tuple[Any, Any]:
+    """A program with machine code, and its value and gradient."""
+    program = tg.program(function)
+    run = tg.value_and_grad(program, argnums)
+    run(*arguments)
+    program.compile()
+    run(*arguments)
+    assert [trace["machine code"][:13] for trace in program.traces] == ["machine code,"], program.explain()
+    return program, run
+
+
+def close(found: Any, expected: Any, scale: float = 0.0) -> bool:
+    found, expected = np.asarray(found), np.asarray(expected)
+    finite = np.isfinite(found) & np.isfinite(expected)
+    largest = max(scale, np.abs(expected[finite]).max(initial=0.0))
+    equal = (found == expected) | ((found != found) & (expected != expected))
+    return found.shape == expected.shape and bool(np.all(np.where(finite, np.abs(found - expected) <= 1e-12 * largest, equal)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_functions_have_the_functions_values_and_gradients(request: pytest.FixtureRequest) -> None:
+    count = 5_000 if request.config.getoption("--long") else 80
+    wrong, traces = [], []
+    for seed in range(count):
+        function, text = random_function(seed)
+        program = tg.program(function)
+        own, run = tg.value_and_grad(function, (0, 1, 2)), tg.value_and_grad(program, (0, 1, 2))
+        with np.errstate(all="ignore"):
+            for arguments in points(seed):
+                run(*arguments)
+            program.compile()
+            for arguments in points(seed) * 2:
+                (value, found), (own_value, expected) = run(*arguments), own(*arguments)
+                if not close(value, own_value, scale=1e-3) or not all(map(close, found, expected)):
+                    wrong.append(f"{text}\n{arguments}\n{found}\n{expected}")
+        traces += [trace["machine code"] for trace in program.traces]
+    assert not wrong, "\n".join(wrong[:3])
+    assert sum(text.startswith("machine code") for text in traces) > 0.9 * len(traces)
+
+
+@pytest.mark.filterwarnings("ignore")
+@each("rule", RULES, ids=lambda rule: rule.name)
+def test_rules_on_arrays_have_the_bits_of_eager_ones(rule: Any) -> None:
+    columns = [np.array(column) for column in zip(*product(SPECIAL, repeat=len(rule.args)), strict=True)]
+    weights = np.linspace(-2.0, 2.0, columns[0].size)
+    function, by = getattr(tg, rule.name), tuple(range(len(rule.args)))
+
+    def loss(*arrays: Any) -> Any:
+        return (function(*arrays) * weights).sum()
+
+    _, run = compiled(loss, *(np.linspace(0.2, 0.8, weights.size) for _ in by), argnums=by)
+    found, expected = run(*columns)[1], tg.value_and_grad(loss, by)(*columns)[1]
+    for a, b in zip(found, expected, strict=True):
+        known = ~np.isnan(b)
+        assert np.array_equal(a[known].view(np.int64), b[known].view(np.int64))
+        assert np.isnan(a[~known]).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@each("rule", [rule for rule in RULES if rule.name not in NOT_ON_NUMBERS], ids=lambda rule: rule.name)
+def test_rules_on_numbers_have_the_bits_of_eager_ones(rule: Any) -> None:
+    function, by = getattr(tg, rule.name), tuple(range(len(rule.args)))
+
+    def loss(*numbers: Any) -> Any:
+        return function(*numbers) * 1.75
+
+    _, run = compiled(loss, *(0.4 for _ in by), argnums=by)
+    own = tg.value_and_grad(loss, by)
+    for numbers in product(SPECIAL, repeat=len(by)):
+        (value, found), (own_value, expected) = run(*numbers), own(*numbers)
+        bits = [struct_bits(x) for x in (value, *found)], [struct_bits(x) for x in (own_value, *expected)]
+        assert bits[0] == bits[1], numbers
+
+
+def struct_bits(x: float) -> Any:
+    return "nan" if x != x else x.hex()
+
+
+def rosenbrock(x: Any) -> Any:
+    return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+
+
+@each("n", [2, 3, 9, 513, 5000, 20_000])
+def test_lengths_that_are_no_multiples_of_blocks(n: int) -> None:
+    x = np.random.default_rng(n).standard_normal(n)
+    _, run = compiled(rosenbrock, x)
+    value, gradient = run(x)
+    own_value, expected = tg.value_and_grad(rosenbrock)(x)
+    assert gradient.tobytes() == expected.tobytes()
+    assert value == pytest.approx(own_value, rel=2e-15)
+
+
+def test_sums_of_many_elements_keep_their_digits() -> None:
+    x = np.random.default_rng(0).uniform(0.0, 1.0, 1_000_003)
+    _, run = compiled(lambda x: x.sum(), x)
+    assert run(x)[0] == pytest.approx(math.fsum(x), rel=2e-15)
+
+
+@each("special", [math.inf, -math.inf, math.nan])
+def test_sums_of_infinite_elements(special: float) -> None:
+    x = np.ones(2000)
+    _, run = compiled(lambda x: (x * 2.0).sum(), x)
+    x[1234] = special
+    assert run(x)[0] == pytest.approx(special, nan_ok=True)
+
+
+@each("n", [5, 6000])
+def test_results_are_arrays_of_their_own(n: int) -> None:
+    x = np.linspace(0.0, 1.0, n)
+    _, run = compiled(lambda x: (x * x).sum(), x)
+    first, second = run(x)[1], run(x + 1.0)[1]
+    assert np.array_equal(first, 2.0 * x)
+    first[:] = 0.0
+    assert np.array_equal(run(x + 1.0)[1], second)
+
+
+@each("n", [5, 6000])
+def test_arguments_in_other_orders(n: int) -> None:
+    x = np.linspace(0.0, 1.0, 2 * n)[::2]
+    program = tg.program(lambda x: (x * x * x).sum())
+    run = tg.value_and_grad(program)
+    for _ in range(3):
+        assert np.array_equal(run(x)[1], 3.0 * (x * x))
+        program.compile()
+        assert np.array_equal(run(-x)[1], 3.0 * (x * x))
+
+
+def test_another_branch_is_another_path() -> None:
+    def f(x: Any) -> Any:
+        return (x * x).sum() if x[0] > 0.0 else (x * 3.0).sum()
+
+    _, run = compiled(f, np.array([1.0, 2.0]))
+    for _ in range(3):
+        assert run(np.array([-1.0, 2.0]))[1].tolist() == [3.0, 3.0]
+        assert run(np.array([3.0, 2.0]))[1].tolist() == [6.0, 4.0]
+
+
+def test_a_number_that_decides_must_be_the_same_bits() -> None:
+    def f(x: Any) -> Any:
+        return x[0] * math.copysign(1.0, tg.stop_gradient(x[1]))
+
+    _, run = compiled(f, np.array([2.0, 0.0]))
+    assert run(np.array([2.0, -0.0]))[1].tolist() == [-1.0, 0.0]
+    assert run(np.array([2.0, 0.0]))[1].tolist() == [1.0, 0.0]
+
+
+def test_detached_values_pass_no_derivative_on() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        return (y * tg.as_tensor(y).detach()).sum()
+
+    x = np.array([1.0, 2.0, 3.0])
+    program = tg.program(f)
+    run = tg.value_and_grad(program)
+    run(x)
+    program.compile()
+    for _ in range(2):
+        assert np.array_equal(run(x)[1], 2.0 * x**3)
+
+
+def test_paths_that_run_often_get_machine_code_by_themselves() -> None:
+    program = tg.program(lambda x: (np.exp(-x) * x).sum())
+    run = tg.value_and_grad(program)
+    x = np.linspace(0.0, 1.0, 20_000)
+    expected = run(x)[1]
+    for _ in range(100_000):
+        run(x)
+        if program.traces[0]["machine code"].startswith("machine code"):
+            break
+        time.sleep(1e-4)
+    assert program.traces[0]["machine code"].startswith("machine code")
+    assert run(x)[1].tobytes() == expected.tobytes()
+
+
+def test_no_machine_code_where_none_is_wanted() -> None:
+    program = tg.program(lambda x: (x * x).sum(), fuse=False)
+    run = tg.value_and_grad(program)
+    for _ in range(30_000):
+        run(np.ones(2))
+    assert program.traces[0]["machine code"] == "no machine code yet"
+
+
+def test_what_there_is_no_code_for_runs_as_before() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 3))
+    program = tg.program(lambda x: np.linalg.det(x) * x[0, 0])
+    run = tg.value_and_grad(program)
+    expected = run(x)[1]
+    program.compile()
+    assert np.array_equal(run(x)[1], expected)
+    assert "no machine code: no code for" in program.explain()
+
+
+SCRIPT = """
+import numpy as np, tapegrad as tg
+programs = [tg.program(lambda x, k=k: (np.exp(-x * k) * x).sum()) for k in range(8)]
+x = np.linspace(0.0, 1.0, 100_000)
+for p in programs:
+    for _ in range(200):
+        tg.value_and_grad(p)(x)
+print("done")
+"""
+
+
+def test_a_script_may_end_while_code_is_made() -> None:
+    ran = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "done\n", "")
+
+
+FORKED = """
+import os, numpy as np, tapegrad as tg
+p = tg.program(lambda x: (np.exp(-x) * x).sum())
+x = np.linspace(0.0, 1.0, 100_000)
+run = tg.value_and_grad(p)
+for _ in range(150):
+    run(x)
+if os.fork() == 0:
+    p.compile()
+    run(x); run(x)
+    os._exit(0 if p.traces[0]["machine code"].startswith("machine code") else 3)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_forked_processes_make_their_own() -> None:
+    ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, check=False, timeout=300)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "0\n", "")
