@@ -30,17 +30,17 @@ _PYTHON: list[Words] = [(at.PYTHON_STEP, *[0] * (at.STEP_WORDS - 1))]
 
 
 class Instructions:
-    """The instructions of a trace.
+    """The instructions of a trace, whose numbers stand one after the other.
 
     Attributes
     ----------
     steps : sequence of Step
     """
 
-    __slots__ = ("_address", "_code", "_count", "_first", "_kept", "_of", "steps")
+    __slots__ = ("_address", "_code", "_count", "_first", "_kept", "_numbers", "_of", "steps")
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self.steps = steps
+    def __init__(self, steps: Sequence[Step], numbers: Array) -> None:
+        self.steps, self._numbers = steps, _at(numbers)
         self._kept: list[Any] = []  # memory of constants
         code: list[Words] = []
         self._of: list[int] = []  # the step of each instruction
@@ -77,11 +77,11 @@ class Instructions:
             loaded = opcode < COMMON or TAPE.kernel_table[LOOPS[f"loops_of_{RULES[opcode].name}"]]
             if not (compiled_forms(RULES[opcode]) & HAS_SCALAR and loaded and TAPE.header[at.PRIMAL]):
                 return None
-            places = [value.array for value in step.operands]
-            if any(a.dtype != FLOAT64 or a.size != 1 for a in places):
-                return None
-            x, y = _at(places[0]), _at(places[-1])
-            return [_words(at.NUMBER_STEP, function=opcode, x=x, y=y, z=_at(result))]
+            for value in step.operands:
+                if value.number < 0 and (value.array.dtype != FLOAT64 or value.array.size != 1):
+                    return None
+            x, y = self._number(step.operands[0]), self._number(step.operands[-1])
+            return [(at.NUMBER_STEP, opcode, 0, 1, x, 0, y, 0, self._number(step.result), 0, 0)]
         function = forward[opcode]
         if not isinstance(function, np.ufunc) or len(step.operands) > 2:
             return None
@@ -169,6 +169,10 @@ class Instructions:
             return None
         expected = step.expected if step.as_truth else step.expected != b"\0"
         return [_words(at.GUARD_STEP, x=_at(array), extra=int(expected))]
+
+    def _number(self, value: Value) -> int:
+        """Address of a number, or of the only element of an array."""
+        return self._numbers + 8 * value.number if value.number >= 0 else _at(value.array)
 
     def _constant(self, value: float) -> Array:
         self._kept.append(np.array(value))

@@ -37,6 +37,7 @@ __all__ = [
     "hands_on",
     "is_converted",
     "is_elementwise",
+    "is_users",
     "named",
     "parts_of",
     "profile_again",
@@ -196,3 +197,9 @@ def parts_of(value: Any, place: tuple[int, ...], found: list[tuple[tuple[int, ..
 def is_elementwise(function: Any) -> bool:
     """Whether all arguments of a function are operands of elementwise operations."""
     return isinstance(function, np.ufunc) or function is np.where or getattr(function, "__module__", "") == "_operator"
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether code is the user's, by its file; what has none may be typed, or text that the package compiles."""
+    file = frame.f_code.co_filename
+    return frame.f_globals.get("__name__") == "__main__" if file.startswith("<") else not is_installed_file(file)

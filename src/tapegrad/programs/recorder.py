@@ -11,7 +11,7 @@ import gc
 import random
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.programs.known_values import FLOAT64, KnownValues
-from tapegrad.programs.names_in_code import is_installed_file
 from tapegrad.programs.provenance import (
     AT_GIVEN_PLACES,
     CONVERTING,
@@ -33,6 +32,7 @@ from tapegrad.programs.provenance import (
     hands_on,
     is_converted,
     is_elementwise,
+    is_users,
     named,
     parts_of,
     profile_again,
@@ -53,6 +53,8 @@ from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, WRITING, Tracer
 from tapegrad.tensors.tracing import followed
 
 __all__ = ["Recorder"]
+
+_OWN_CODE: set[CodeType] = set()  # of the package, and does not look at values
 
 
 class Recorder(KnownValues, Tracer):
@@ -322,6 +324,14 @@ class Recorder(KnownValues, Tracer):
     # What crosses from the package into the user's code.
 
     def _crossing(self, frame: FrameType, event: str, argument: Any) -> None:
+        if (entry := self._entry) is not None:  # nearly all events: what the package does inside of one operation
+            if event == "call":
+                if frame.f_code in _OWN_CODE:
+                    return
+                if frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code not in LOOKING:
+                    _OWN_CODE.add(frame.f_code)
+            elif frame is not entry and not (event == "return" and self._outer and frame is self._outer[-1][0]):
+                return
         if event == "c_call":
             self._look_at_c(frame, argument)
         elif event == "c_return" and sets_errors(argument):
@@ -335,8 +345,7 @@ class Recorder(KnownValues, Tracer):
             elif frame.f_code in LOOKING:
                 self.refuse(f"{named(frame)} looks at values")
             inside = frame.f_code.co_filename.startswith(PACKAGE)
-            around = frame.f_back
-            from_inside = around is not None and around.f_code.co_filename.startswith(PACKAGE)
+            from_inside = frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(PACKAGE)
             if self._entry is None and inside and not from_inside:
                 self._tensors = self._settings(frame)
                 self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
@@ -344,9 +353,10 @@ class Recorder(KnownValues, Tracer):
                 if writes_arrays(frame.f_locals):
                     self.refuse("it writes values into an array of NumPy's")
                 asked = frame.f_locals.get("function")
-                asked = asked if callable(asked) else None
-                self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or asked in AT_GIVEN_PLACES
-            elif self._entry is not None and from_inside and not inside and _is_users(frame):
+                self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or (
+                    callable(asked) and asked in AT_GIVEN_PLACES
+                )
+            elif self._entry is not None and from_inside and not inside and is_users(frame):
                 # A function of the user's that the operation calls: its operations are asked for by the user, too.
                 here = self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given
                 self._outer.append((frame, *here))
@@ -390,9 +400,3 @@ class Recorder(KnownValues, Tracer):
                     self.refuse(f"{code.co_qualname} gives what programs do not follow")
             elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and code not in STATIC_CODE and not self._explained:
                 self.refuse(f"{code.co_qualname} gives {type(part).__name__}")
-
-
-def _is_users(frame: FrameType) -> bool:
-    """Whether code is the user's, by its file; what has none may be typed, or text that the package compiles."""
-    file = frame.f_code.co_filename
-    return frame.f_globals.get("__name__") == "__main__" if file.startswith("<") else not is_installed_file(file)

@@ -55,7 +55,7 @@ class Trace:
         self._numbers = np.zeros(len(recorder.values))
         for k, value in enumerate(recorder.values):
             value.array = self._numbers[k : k + 1].reshape(())
-        self._instructions = Instructions(self.steps)
+        self._instructions = Instructions(self.steps, self._numbers)
         self._structure, self._results = results.structure, results.leaves
         self.has_value = results.own
         for t, value, _ in self._results:

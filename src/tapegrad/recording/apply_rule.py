@@ -109,17 +109,20 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
                 return found
             values = found
             break
-    operands = tuple(value if isinstance(value, Tensor) else as_operand(value) for value in values)
+    # Lists and no generators: recordings of programs are told of each step of these.
+    operands = tuple([value if isinstance(value, Tensor) else as_operand(value) for value in values])
     dtype = result_dtype(
-        opcode, tuple(v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True))
+        opcode, tuple([v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True)])
     )
-    data = tuple(_operand_data(t, dtype) for t in operands)
+    data = tuple([_operand_data(t, dtype) for t in operands])
     # A tracked float32 scalar has a float32 adjoint, which plain rows do not know.
-    plain = dtype == dtypes.float64 and all(not t._row or type(t._data) is float or t._data.dtype == dtype for t in operands)
+    of_one_dtype = [not t._row or type(t._data) is float or t._data.dtype == dtype for t in operands]
+    plain = dtype == dtypes.float64 and all(of_one_dtype)
     if plain:
-        data = tuple(float(a) if type(a) is not float and a.ndim == 0 else a for a in data)
+        data = tuple([float(a) if type(a) is not float and a.ndim == 0 else a for a in data])
     z: Any
-    if plain and all(type(a) is float for a in data):
+    kinds = [type(a) for a in data]
+    if plain and kinds.count(float) == len(kinds):
         try:
             z = scalar_forward[opcode](*data)
         except (ArithmeticError, ValueError):
