@@ -46,6 +46,7 @@ WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose compari
 SMALL = 4096  # bytes up to which a copy costs less than two views
 HEAP_TYPE = 1 << 9  # flag of classes that are made while a program runs
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
+USUAL = frozenset([types.FunctionType, types.MethodType, property, staticmethod, classmethod, type, list, tuple, dict])
 MAPPINGS = (dict, types.MappingProxyType)
 HOLDING = (
     object,
@@ -190,7 +191,8 @@ class Surroundings:
         if kind in PLAIN:
             view.key += (kind, value if kind is not float and kind is not complex else repr(value))
             return
-        if isinstance(value, np.generic) and not value.dtype.hasobject:
+        held = kind in USUAL
+        if not held and isinstance(value, np.generic) and not value.dtype.hasobject:
             view.key += (kind, value.dtype, value.tobytes())
             return
         view.objects.append(value)
@@ -200,15 +202,18 @@ class Surroundings:
         view.seen.add(id(value))
         if depth > DEPTH or len(view.seen) > MOST_OBJECTS:
             raise Unseen(f"{path} is {kind.__name__}, and there is too much to look into")
-        if isinstance(value, np.ndarray):
+        if kind is types.FunctionType:
+            view.objects.append(value.__code__)
+            view.key.append(id(value.__code__))
+        if not held and isinstance(value, np.ndarray):
             self._add_array(value, path, view)
             if kind is not np.ndarray:
                 raise Unseen(f"{path or 'it'} is {kind.__name__}, an array of another class")
-        elif isinstance(value, Tensor):
+        elif not held and isinstance(value, Tensor):
             if value._row:
                 raise Unseen(f"{path} is a tensor that requires grad")
             self._add_array(array_of(value), path, view)
-        elif isinstance(value, FIXED) or kind is object:
+        elif not held and (isinstance(value, FIXED) or kind is object):
             return
         else:
             for name, part in self._inside(value, path, names):
@@ -225,7 +230,6 @@ class Surroundings:
     def _inside(self, value: Any, path: str, names: NamesInCode | None) -> Iterator[tuple[str, Any]]:
         """What an object holds, with its name in it."""
         if isinstance(value, types.FunctionType):
-            yield "code", value.__code__
             seen = self._names_of(value)
             yield from _users_in(value) if seen is None else self._seen_by(value, seen)
         elif isinstance(value, types.MethodType):
@@ -274,7 +278,7 @@ class Surroundings:
             yield "default_factory", value.default_factory
         yield from list(getattr(value, "__dict__", {}).items())
         for kind in type(value).__mro__:
-            for name, part in vars(kind).items():  # of slots, whose names may be mangled
+            for name, part in vars(kind).items() if kind not in HOLDING else ():  # of slots, whose names may be mangled
                 if isinstance(part, types.MemberDescriptorType) and hasattr(value, name):
                     yield name, getattr(value, name)
 
