@@ -25,7 +25,6 @@ from tapegrad.tensors.tensor import Tensor
 from tapegrad.tensors.tracers import OF_SHAPES, WRITING
 
 __all__ = [
-    "AT_GIVEN_PLACES",
     "CONVERTING",
     "FACTORIES",
     "FACTORY_DATA",
@@ -43,6 +42,7 @@ __all__ = [
     "profile_again",
     "reads_outside",
     "reads_settings",
+    "takes_given_places",
     "tensors_in",
     "values_in",
     "writes_arrays",
@@ -79,6 +79,12 @@ append block compress delete diag diagonal extract flip fliplr flipud insert pad
 trace tril triu
 """
 AT_GIVEN_PLACES = frozenset(getattr(np, name) for name in _AT_GIVEN_PLACES.split())
+
+
+def takes_given_places(frame: FrameType) -> bool:
+    """Whether a call takes elements at places that its arguments name."""
+    asked = frame.f_locals.get("function")
+    return frame.f_code.co_name in ("getitem", "setitem") or (callable(asked) and asked in AT_GIVEN_PLACES)
 
 
 def named(frame: FrameType) -> str:

@@ -20,7 +20,6 @@ from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.programs.known_values import FLOAT64, KnownValues
 from tapegrad.programs.provenance import (
-    AT_GIVEN_PLACES,
     CONVERTING,
     FACTORIES,
     FACTORY_DATA,
@@ -38,6 +37,7 @@ from tapegrad.programs.provenance import (
     profile_again,
     reads_outside,
     reads_settings,
+    takes_given_places,
     tensors_in,
     values_in,
     writes_arrays,
@@ -352,10 +352,7 @@ class Recorder(KnownValues, Tracer):
                 self._contents = [(given, given.copy()) for given in self._given if isinstance(given, np.ndarray)]
                 if writes_arrays(frame.f_locals):
                     self.refuse("it writes values into an array of NumPy's")
-                asked = frame.f_locals.get("function")
-                self.places_are_given = frame.f_code.co_name in ("getitem", "setitem") or (
-                    callable(asked) and asked in AT_GIVEN_PLACES
-                )
+                self.places_are_given = takes_given_places(frame)
             elif self._entry is not None and from_inside and not inside and is_users(frame):
                 # A function of the user's that the operation calls: its operations are asked for by the user, too.
                 here = self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given
