@@ -21,8 +21,8 @@ INNER_FIGURE = DOCS / "nopython.svg"
 # From the ground up: a room imports those before it only. The ground are files in no room, the roof is the package itself.
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
-    "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "drivers", "programs", "optimize",
-    "nn", "optim", "files", "utils", "as_autograd", "roof",
+    "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "drivers", "programs", "sparse",
+    "optimize", "nn", "optim", "files", "utils", "as_autograd", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -46,7 +46,8 @@ FLOORS = (
     ("numpy_protocol", "nn", "library_build"),
     ("numpy_arrays",),
     ("drivers", "numpy"),
-    ("files", "utils", "optimize", "as_autograd", "programs"),
+    ("files", "utils", "sparse", "as_autograd", "programs"),
+    ("optimize",),
 )
 INNER_FLOORS = (
     ("types", "numba_interface"),

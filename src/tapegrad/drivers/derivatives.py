@@ -222,6 +222,11 @@ class Derivative:
         """Whether the compiled sweeps are used."""
         return self._compiled is not None
 
+    @property
+    def linear_tape(self) -> Any:
+        """What the compiled sweeps go over; None if they are not used."""
+        return self._compiled
+
     def push(self, tangents: Vector) -> Vector:
         """Products of the Jacobian with the columns of a matrix of shape (inputs, k)."""
         if self._compiled is not None:
@@ -249,14 +254,21 @@ class Derivative:
         return with_recording(self._curved, tangents)
 
     def _curved(self, tangents: Vector) -> Vector:
+        if self._second_rows is None and tangents.shape[1] == 1:
+            return _by_columns(tangents, self._recorded_gradient(), self.leaves, self.input_sizes, self.inputs)
+        return self.of_gradient().pull(tangents)
+
+    def _recorded_gradient(self) -> list[Tensor]:
         if self._gradient is None:
             ones = [wrap(np.ones_like(array_of(t))) for t in self.outputs]
             self._gradient = gradients_of(self.outputs, self.leaves, ones, create_graph=True)
-        if self._second_rows is None and tangents.shape[1] == 1:
-            return _by_columns(tangents, self._gradient, self.leaves, self.input_sizes, self.inputs)
+        return self._gradient
+
+    def of_gradient(self) -> Derivative:
+        """The derivative of the gradient, recorded on the tape, by the leaves; for a caller who has switched recording on."""
         if self._second_rows is None:
-            self._second_rows = Derivative(self.leaves, self._gradient)
-        return self._second_rows.pull(tangents)
+            self._second_rows = Derivative(self.leaves, self._recorded_gradient())
+        return self._second_rows
 
 
 def hessian_matrix(derivative: Any, *weights: Vector) -> Vector:

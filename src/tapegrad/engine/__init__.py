@@ -42,7 +42,16 @@ SOURCES = (
 )
 
 # The second file: what makes linear tapes, and what sweeps over them, the latter for each number of lanes.
-LINEAR_SOURCES = ("linear_layout", "linear_structs", "linear_size", "linearise", "weights")
+LINEAR_SOURCES = (
+    "linear_layout",
+    "linear_structs",
+    "linear_size",
+    "linearise",
+    "weights",
+    "set_layout",
+    "index_sets",
+    "interactions",
+)
 LANE_SOURCES = ("lanes", "linear_sweeps")
 LANES = (1, 8, 32)
 
@@ -63,4 +72,7 @@ ARRAY_SOURCES = (
     "grouped_elements",
     "chosen_elements",
     "log_sums",
+    "colouring_orders",
+    "colouring",
+    "star_colouring",
 )

@@ -2,7 +2,8 @@
 
 from numba import types
 
-from tapegrad.compilation.memory_types import DOUBLES, WORDS, Column, struct
+from tapegrad.compilation.jit import inline
+from tapegrad.compilation.memory_types import DOUBLES, WORDS, Column, from_element, struct
 from tapegrad.engine.linear_layout import *
 from tapegrad.engine.structs import fields
 
@@ -43,3 +44,15 @@ Linear = struct(
     place_of=WORDS,
     second_table=Column(SecondPartials),
 )
+
+
+@inline
+def x_strides(program):
+    """Address of the strides of x."""
+    return from_element(program.dimensions, program.rank)
+
+
+@inline
+def z_strides(program):
+    """Address of the strides of z."""
+    return from_element(program.dimensions, 2 * program.rank)

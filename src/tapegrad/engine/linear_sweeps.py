@@ -7,6 +7,7 @@ from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.lanes import LANES, add_scaled, set_scaled, set_two
 from tapegrad.engine.linear_layout import *
+from tapegrad.engine.linear_structs import x_strides, z_strides
 from tapegrad.engine.memory import f64, float_of
 from tapegrad.rules.special import mul0
 
@@ -123,18 +124,6 @@ def add_map(linear, program, target, target_strides, source, source_strides):
         else:
             weights = address_of(linear.factors, program.factor + outer * extent)
             add_factor_run(out, to, values, at, extent, weights)
-
-
-@inline
-def x_strides(program):
-    """Address of the strides of x."""
-    return from_element(program.dimensions, program.rank)
-
-
-@inline
-def z_strides(program):
-    """Address of the strides of z."""
-    return from_element(program.dimensions, 2 * program.rank)
 
 
 @entry("int64(Linear,Doubles,int64)")

@@ -280,12 +280,10 @@ def plain_entry(tape, sweep, linear, slot, opcode, place, places):
         call_scalar(linear.second_scalar, 0, opcode, 1 if has_x else 0, 1 if has_y else 0, x, y, z, curve)
     else:
         own_second_partials(sweep, linear, opcode, x, y, z, curve)
-    if not xx:
-        curve.xx = 0.0
-    if not xy:
-        curve.xy = 0.0
-    if not yy:
-        curve.yy = 0.0
+    # What a rule has is never -0.0, which stands for a second partial that is none.
+    curve.xx = curve.xx + 0.0 if xx else -0.0
+    curve.xy = curve.xy + 0.0 if xy else -0.0
+    curve.yy = curve.yy + 0.0 if yy else -0.0
     return place
 
 

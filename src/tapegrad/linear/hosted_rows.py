@@ -41,6 +41,17 @@ class HostedRow:
         First place of a row; -1 if it depends on no input.
     tape_of : callable
         Gives the linear tape from leaves to outputs, or None.
+
+    Attributes
+    ----------
+    place, size : int
+        First place, and number of elements, of its result.
+    inputs, sizes : list of int
+        The same of its inputs; place -1 for one that depends on nothing.
+    parts : list of (int, int)
+        First place and number of elements of each input to which `transposed` leads.
+    is_flat : bool
+        Whether it is linear in all inputs that vary together.
     """
 
     def __init__(self, slot: int, record: Record, place_of: Callable[[int], int], tape_of: Callable[..., Any]) -> None:
@@ -53,11 +64,11 @@ class HostedRow:
         values, result = list(map(_value, record.arguments)), saved_result(slot, record, _copied)
         self.context = payload.context(values, result, needs, TENSORS)
         self._plain = payload.context(values, result, needs, PLAIN)
-        self._sizes = list(map(math.prod, payload.shapes))
+        self.sizes = list(map(math.prod, payload.shapes))
         named = len(self.op.linear)
         self.linear = [(k, self.op.linear[k] if k < named else None) for k, place in enumerate(self.inputs) if place >= 0]
         varying = {k for k, _ in self.linear}
-        self._is_flat = all(varying.isdisjoint(self._needs_of(k)) for k in varying)
+        self.is_flat = all(varying.isdisjoint(self._needs_of(k)) for k in varying)
         self._adjoint: Tensor | None = None
         self._crossed: Any = None
         self._is_crossed: bool | None = None  # not known yet
@@ -65,7 +76,7 @@ class HostedRow:
         self._pulled: tuple[Tensor, list[tuple[int, Tensor]]] | None = None
         self._transposed: Any = None
         self._is_transposed: bool | None = None  # not known yet
-        self._parts: list[tuple[int, int]] = []  # first place and number of elements of each argument that it leads to
+        self.parts: list[tuple[int, int]] = []  # first place and number of elements of each argument that it leads to
 
     @property
     def is_linear(self) -> bool:
@@ -75,7 +86,7 @@ class HostedRow:
     @property
     def has_curvature(self) -> bool:
         """Whether `curve` is at hand: for what is linear in all of its inputs together, or in each of two."""
-        return self.is_linear and (self._is_flat or self.op.uses == ((1,), (0,)))
+        return self.is_linear and (self.is_flat or self.op.uses == ((1,), (0,)))
 
     def _needs_of(self, k: int) -> Sequence[int | str]:
         uses = self.op.uses
@@ -86,12 +97,21 @@ class HostedRow:
         """Whether vectors go through it many at once, in both directions."""
         return self._in_blocks() is not None
 
+    @property
+    def transposed(self) -> Any:
+        """The linear tape of the vjp, from the cotangent to the inputs in `parts`; None if a row of it takes single vectors."""
+        return self._in_blocks()
+
+    def pulled(self, cotangent: Matrix) -> Sequence[Tensor | None]:
+        """What the vjp makes of one cotangent, given as a vector."""
+        return self.op.vjp(_tensor(cotangent.astype(self.dtype).reshape(self.shape)), self._plain)
+
     def pull(self, bars: Matrix, count: int) -> None:
         """Add what the row contributes to the adjoints of its arguments, for the first `count` lanes."""
         if count >= FEW and (transposed := self._in_blocks()):
             found = transposed.push(bars[self.place : self.place + self.size, :count])
             done = 0
-            for place, size in self._parts:
+            for place, size in self.parts:
                 bars[place : place + size, :count] += found[done : done + size]
                 done += size
             return
@@ -111,7 +131,7 @@ class HostedRow:
         if self.is_linear:
             own[...] = self._of_tangents(dots)
         elif transposed := self._in_blocks():
-            parts = [dots[place : place + size, :count] for place, size in self._parts]
+            parts = [dots[place : place + size, :count] for place, size in self.parts]
             own[:, :count] = transposed.pull(np.concatenate(parts)) if parts else 0.0
         else:
             own[...] = 0.0
@@ -128,12 +148,12 @@ class HostedRow:
         place, it is its own derivative along the tangents.
         """
         self.pull(bars, count)
-        if self._is_flat:
+        if self.is_flat:
             return
         if count >= FEW and (crossed := self._crossed_tape()):
-            places = list(zip(self.inputs, self._sizes, strict=True))
+            places = list(zip(self.inputs, self.sizes, strict=True))
             found = crossed.push(np.concatenate([dots[place : place + size, :count] for place, size in places]))
-            for (place, size), part in zip(places, np.split(found, [self._sizes[0]]), strict=True):
+            for (place, size), part in zip(places, np.split(found, [self.sizes[0]]), strict=True):
                 bars[place : place + size, :count] += part
             return
         for lane in range(count):
@@ -163,7 +183,7 @@ class HostedRow:
             for k, form in self.linear:
                 assert form is not None  # it is linear
                 place = self.inputs[k]
-                x_dot = dots[place : place + self._sizes[k]].reshape(*self.context.shapes[k], dots.shape[1])
+                x_dot = dots[place : place + self.sizes[k]].reshape(*self.context.shapes[k], dots.shape[1])
                 total = total + form(x_dot, self.context, self.shape).reshape(self.size, dots.shape[1])
         return total
 
@@ -173,7 +193,7 @@ class HostedRow:
             seed, found = self._recorded_vjp()
             tape = with_recording(self._tape_of, [seed], [t for _, t in found])
             fits = tape is not None and all(row.is_linear for row in tape.hosts.values())
-            self._parts = [(self.inputs[k], self._sizes[k]) for k, _ in found]
+            self.parts = [(self.inputs[k], self.sizes[k]) for k, _ in found]
             self._transposed = tape if fits else None
             self._is_transposed = fits
             if fits:
@@ -196,7 +216,7 @@ class HostedRow:
 
     def _tangent(self, dots: Matrix, k: int, lane: int) -> Tensor:
         place = self.inputs[k]
-        values = dots[place : place + self._sizes[k], lane].astype(self.context.dtypes[k])
+        values = dots[place : place + self.sizes[k], lane].astype(self.context.dtypes[k])
         return _tensor(values.reshape(self.context.shapes[k]))
 
     def _recorded_vjp(self) -> tuple[Tensor, list[tuple[int, Tensor]]]:

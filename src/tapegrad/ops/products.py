@@ -224,6 +224,11 @@ _BATCHED = _bilinear("UnsafeViewBackward0", _batched_vjp)
 _BY_RANKS = ((_DOT, _DOT, _DOT), (_DOT, _DOT, _VM), (_DOT, _MV, _MM))
 
 
+def is_product(op: Structural) -> bool:
+    """Whether an operation is a product of matrices or vectors, or of batches of them."""
+    return op.linear[:1] == (_products_of_many,)
+
+
 def product_row(x: Tensor, y: Tensor, value: Array) -> Tensor:
     """The product of two matrices, whose value is known."""
     return apply(_MM, (x, y), value)

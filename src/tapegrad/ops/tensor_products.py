@@ -272,6 +272,11 @@ def _one_of_many(many: np.ndarray, labels: Labels, other: np.ndarray, others: La
     return np.einsum(many, [*first, lane], other, second, [*last, lane], optimize=True)
 
 
+def is_contraction(op: Structural) -> bool:
+    """Whether an operation is a sum of products of elements of two operands, by labels of their dimensions and the result's."""
+    return op is _EINSUM
+
+
 _EINSUM = Structural("EinsumBackward0", ((1,), (0,)), _einsum_vjp, linear=(_sums_of_many, _sums_with_many))
 
 

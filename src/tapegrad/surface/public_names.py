@@ -147,5 +147,6 @@ FAMILIES = {
     "numpy": ".",
     "optim": ".",
     "optimize": ".",
+    "sparse": ".",
     "programs.program": "program",
 }

@@ -1,0 +1,223 @@
+"""A sparse derivative from call to call: one plan as long as the structure stays what it was, a larger one where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tapegrad.drivers.derivatives import Derivative
+from tapegrad.linear.linear_tape import LinearTape
+from tapegrad.nopython.derivatives import Recording
+from tapegrad.sparse.compression import Compression, of_hessian, of_jacobian
+from tapegrad.sparse.patterns import MOST_ENTRIES, Structured, fingerprint, first_pattern, second_pattern
+from tapegrad.tensors.grad_mode import with_recording
+
+__all__ = ["Evaluation", "PatternError", "checked_pattern", "pattern_of", "structured"]
+
+MOST_KNOWN = 256  # structures that are remembered
+TOLERANCE = 1e-8  # of products with random vectors that are compared, by the size of what is summed
+
+
+class PatternError(ValueError):
+    """A pattern without an entry that the derivative has."""
+
+
+def structured(derivative: Any, second: bool) -> Structured | None:
+    """What patterns are read from; None where the general passes give the products.
+
+    A Hessian whose second partials are not in a linear tape is the Jacobian of the recorded gradient.
+    """
+    if isinstance(derivative, Recording):
+        return derivative
+    assert isinstance(derivative, Derivative)
+    found: LinearTape | None = derivative.linear_tape
+    if found is None and second:
+        found = with_recording(derivative.of_gradient).linear_tape
+    return found
+
+
+def pattern_of(derivative: Any, second: bool, warn: bool = True) -> Any:
+    """Pattern of a Jacobian or Hessian, with sorted indices.
+
+    Warns
+    -----
+    RuntimeWarning
+        If it is dense, in whole or in a large part, because nothing is known of what is in it.
+    """
+    import warnings
+
+    from scipy.sparse import csr_array
+
+    n = derivative.inputs
+    m = n if second else derivative.results
+    tape = structured(derivative, second)
+    if tape is None:
+        if m * n > MOST_ENTRIES:
+            raise MemoryError(f"nothing is known of the structure of a derivative of {m} by {n} entries; give pattern=")
+        if warn and m * n >= 1024:
+            warnings.warn(
+                f"tapegrad.sparse: the {'Hessian' if second else 'Jacobian'} is taken to be dense ({m} by {n}): an operation in it "
+                "(a custom function, a hook, a compiled function called in Python, or one without a second derivative in compiled "
+                "sweeps) says nothing of its structure. Give pattern= if that is not so.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        whole = np.tile(np.arange(n, dtype=np.int32), m), np.arange(m + 1, dtype=np.int64) * n
+        return csr_array((np.ones(m * n, bool), *whole), shape=(m, n))
+    if not second:
+        ends, elements = first_pattern(tape, warn)
+        pattern = csr_array((np.ones(len(elements), bool), elements, ends), shape=(m, n))
+        pattern.sort_indices()
+        return pattern
+    if isinstance(tape, LinearTape) and not tape.second:
+        ends, elements = first_pattern(tape, warn)
+        half = csr_array((np.ones(len(elements), bool), elements, ends), shape=(n, n))
+        return _canonical(csr_array(half + half.T))
+    rows, columns = second_pattern(tape, warn)
+    both = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    return _canonical(csr_array((np.ones(2 * len(rows), bool), both), shape=(n, n)))
+
+
+def _canonical(pattern: Any) -> Any:
+    pattern.sum_duplicates()
+    pattern.data[:] = True
+    return pattern
+
+
+def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Any:
+    """A pattern that the user gave, in the form of ours.
+
+    Raises
+    ------
+    ValueError
+        If its shape is another one, or that of a Hessian is not symmetric.
+    """
+    from scipy.sparse import csr_array, issparse
+
+    if not issparse(pattern):
+        pattern = np.asarray(pattern) != 0
+    given = csr_array(pattern)
+    if given.shape != shape:
+        raise ValueError(f"pattern= has shape {given.shape}, but the derivative has shape {shape}")
+    made = csr_array((np.ones(given.nnz, bool), given.indices.copy(), given.indptr.copy()), shape=shape)
+    made = _canonical(made)
+    if second:
+        other = made.T.tocsr()
+        other.sort_indices()
+        if not np.array_equal(other.indices, made.indices) or not np.array_equal(other.indptr, made.indptr):
+            raise ValueError("pattern= of a Hessian must be symmetric: give both halves, as (P + P.T) != 0 does")
+    return made
+
+
+class Evaluation:
+    """Values of a sparse derivative's entries, call after call.
+
+    Parameters
+    ----------
+    second : bool
+        Whether it is a Hessian.
+    pattern : sparse array or array, optional
+        The user's, which is not doubted unless `check` is set.
+    mode, order : str
+        For colourings.
+    check : bool
+        Whether each result is compared with products of the derivative with random vectors.
+    """
+
+    def __init__(self, second: bool, pattern: Any = None, mode: str = "auto", order: str = "auto", check: bool = False) -> None:
+        self._second, self._given, self._mode, self._order, self._check = second, pattern, mode, order, check
+        self._known: set[bytes] = set()
+        self._plan: Compression | None = None
+
+    @property
+    def plan(self) -> Compression:
+        """What is known of the structure.
+
+        Raises
+        ------
+        RuntimeError
+            If the function has not been called.
+        """
+        if self._plan is None:
+            raise RuntimeError("the structure is not known before the first call; tapegrad.sparse.plan(f, x) makes one")
+        return self._plan
+
+    def matrix(self, derivative: Any) -> Any:
+        """The derivative at the point where it was recorded, as a csr_array.
+
+        Raises
+        ------
+        PatternError
+            If it is checked and an entry is missing.
+        """
+        from scipy.sparse import csr_array
+
+        plan = self.prepared(derivative)
+        product = derivative.curve if self._second else derivative.push if plan.info.method == "forward" else derivative.pull
+        data = plan.entries(product)
+        pattern = plan.pattern
+        made = csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape)
+        made.has_canonical_format = True
+        if self._check:
+            self._compare(made, derivative)
+        return made
+
+    def prepared(self, derivative: Any) -> Compression:
+        """The plan for a derivative's structure."""
+        shape = (derivative.inputs if self._second else derivative.results, derivative.inputs)
+        plan = self._plan
+        if plan is not None and plan.info.shape != shape:
+            plan, self._known = None, set()
+        if self._given is not None:
+            if plan is None:
+                plan = self._plan = self._compressed(checked_pattern(self._given, shape, self._second))
+            return plan
+        tape = structured(derivative, self._second)
+        key = b"" if tape is None else fingerprint(tape)
+        if plan is not None and key in self._known:
+            return plan
+        pattern = pattern_of(derivative, self._second)
+        if plan is not None:  # entries that were there stay: the pattern is that of all structures so far
+            pattern = _canonical((plan.pattern + pattern).tocsr())
+        if plan is None or pattern.nnz != plan.pattern.nnz:
+            plan = self._plan = self._compressed(pattern)
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known.add(key)
+        return plan
+
+    def _compressed(self, pattern: Any) -> Compression:
+        return of_hessian(pattern, self._order) if self._second else of_jacobian(pattern, self._mode, self._order)
+
+    def _compare(self, made: Any, derivative: Any) -> None:
+        """Raise if products with random vectors differ."""
+        random = np.random.default_rng(0).standard_normal((derivative.inputs, 2))
+        product: Callable[..., Any] = derivative.curve if self._second else derivative.push
+        expected, found, sizes = product(random), made @ random, abs(made) @ abs(random)
+        wrong = np.abs(expected - found) > TOLERANCE * (1.0 + sizes + np.abs(expected))
+        rows = np.flatnonzero(wrong.any(axis=1))
+        if not len(rows):
+            return
+        # A missing entry is mixed into others of compressed products, perhaps of other rows: the first that is missing is named.
+        for row in rows.tolist():
+            whole = self._row(derivative, row)
+            inside = np.zeros(len(whole), bool)
+            inside[made.indices[made.indptr[row] : made.indptr[row + 1]]] = True
+            missed = np.flatnonzero((whole != 0) & ~inside)
+            if len(missed):
+                column = int(missed[0])
+                raise PatternError(
+                    f"the pattern has no entry ({row}, {column}), but the {'Hessian' if self._second else 'Jacobian'} has "
+                    f"{whole[column]:.6g} there" + (f" (and {len(missed) - 1} more in that row)" if len(missed) > 1 else "")
+                )
+        raise PatternError(
+            f"rows {rows[:5].tolist()} of the result are not those of the derivative, which has to be a bug: please report it"
+        )
+
+    def _row(self, derivative: Any, row: int) -> np.ndarray[Any, Any]:
+        seed = np.zeros((derivative.inputs if self._second else derivative.results, 1))
+        seed[row] = 1.0
+        found: np.ndarray[Any, Any] = (derivative.curve if self._second else derivative.pull)(seed)[:, 0]
+        return found

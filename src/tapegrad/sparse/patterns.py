@@ -1,0 +1,195 @@
+"""Patterns of derivatives: of first ones from index sets of a linear tape's places, of second ones from its curved entries.
+
+A pattern is what it is whatever the partials are at this point, but for what was chosen by values (branches, indices, largest
+elements). All of that stands in a tape's `fingerprint`: two tapes of one fingerprint have one pattern.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from tapegrad.engine import linear_layout as lin
+from tapegrad.linear.hosted_rows import HostedRow
+from tapegrad.linear.linear_tape import LinearTape, entry_of
+from tapegrad.nopython.derivatives import Recording
+from tapegrad.nopython.tape.columns import PAIRS, ROW_COLUMN, ROWS, TRIPLET_COLUMN, TRIPLETS
+from tapegrad.sparse.hosted_structure import edges_of, factor_lines, multiplies, spread
+from tapegrad.sparse.index_sets import IndexSets
+
+__all__ = ["MOST_ENTRIES", "Structured", "fingerprint", "first_pattern", "second_pattern"]
+
+Vector = np.ndarray[Any, Any]
+Structured = LinearTape | Recording
+LARGE_BLOCK = 1024  # entries of a dense block from which on it is worth a warning
+MOST_ENTRIES = 1 << 29  # of a Hessian before entries that come again are joined: beyond, it is refused
+NO_PARTIAL = np.float64(-0.0).view(np.int64)  # the bits of a second partial that no rule has
+
+
+class _Host:
+    """What is known of a hosted row: found once for the fingerprint and the pattern."""
+
+    def __init__(self, row: HostedRow) -> None:
+        self.row = row
+        self.edges, self.dense = edges_of(row)
+
+    def words(self) -> Iterable[bytes]:
+        """What the structure depends on."""
+        row = self.row
+        yield repr((row.op.name, row.place, row.size, row.inputs, row.sizes, row.context.shapes, self.dense)).encode()
+        for k, sources, targets in self.edges:
+            yield repr(k).encode() + np.ascontiguousarray(sources).tobytes() + np.ascontiguousarray(targets).tobytes()
+
+
+def _hosts(tape: LinearTape) -> dict[int, _Host]:
+    found: dict[int, _Host] | None = getattr(tape, "structures", None)
+    if found is None:
+        found = tape.structures = {number: _Host(row) for number, row in tape.hosts.items()}
+    return found
+
+
+def fingerprint(tape: Structured) -> bytes:
+    """A hash of all that the patterns of a tape depend on."""
+    digest = blake2b(digest_size=16)
+    if isinstance(tape, Recording):
+        for column in (_references(tape), _triplets(tape), tape.outs):
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.digest() + repr((tape.inputs, tape.results)).encode()
+    entries, programs = tape.entries, tape.programs
+    heads = entries[:, :2].copy()
+    kinds = heads[:, 0] & 0xFFFFFFFF
+    heads[kinds == lin.HOSTED, 1] = 0  # where the row stood
+    digest.update(heads.tobytes())
+    maps = heads[(kinds == lin.MAP) | (kinds == lin.CURVED_MAP), 1]
+    words = programs.copy()
+    for word in (lin.MAP_KIND, lin.MAP_FACTOR):  # numbers, and where they stand
+        words[maps + word] = 0
+    digest.update(words.tobytes())
+    digest.update(repr((tape.inputs, tape.outputs)).encode())
+    if tape.second:
+        digest.update((tape.curves[kinds == lin.CURVED_PLAIN].view(np.int64) == NO_PARTIAL).tobytes())
+    for host in _hosts(tape).values():
+        for part in host.words():
+            digest.update(part)
+    return digest.digest()
+
+
+def _sets(tape: Structured, warn: bool = False) -> IndexSets:
+    """The sets of all places."""
+    if isinstance(tape, Recording):
+        columns = tape.columns
+        sets = IndexSets(tape.inputs, int(columns.header[ROWS]) + 2, 1)
+        references, last = _references(tape), np.array([tape.inputs], np.int64)
+        addresses = sets.address, references.ctypes.data
+        sets.run(entry_of("spread_pairs"), *addresses, after=(len(references), last.ctypes.data))
+        return sets
+    sets = IndexSets(tape.inputs, tape.places)
+    start, spread_sets = 0, entry_of("spread_sets")
+    while (number := sets.run(spread_sets, tape.address, sets.address, start=start)) != lin.FINISHED:
+        host = _hosts(tape)[number]
+        block = host.row.size * sum(host.row.sizes[k] for k in host.dense)
+        if spread(host.row, sets, host.edges, host.dense) and warn and block >= LARGE_BLOCK:
+            _warn(host)
+        start = number + 1
+    return sets
+
+
+def _warn(host: _Host) -> None:
+    row = host.row
+    shapes = ", ".join(str(tuple(row.context.shapes[k])) for k in host.dense)
+    warnings.warn(
+        f"tapegrad.sparse: nothing is known of the structure of {row.op.name} (result {tuple(row.shape)}, of {shapes}), "
+        "so every element of its result counts as depending on every element of these. Give pattern= if that is not so.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _references(tape: Recording) -> Vector:
+    return _column(int(tape.columns.header[ROW_COLUMN]), int(tape.columns.header[PAIRS]))
+
+
+def _triplets(tape: Recording) -> Vector:
+    count = int(tape.columns.header[TRIPLETS])
+    return _column(int(tape.columns.header[TRIPLET_COLUMN]), 3 * count).reshape(count, 3)
+
+
+def _column(address: int, count: int) -> Vector:
+    import ctypes
+
+    if not count:
+        return np.empty(0, np.int32)
+    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_int32)), (count,))
+
+
+def first_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector]:
+    """Where the rows of a Jacobian's pattern end, with a zero in front, and the columns of its entries (in no order)."""
+    sets = _sets(tape, warn)
+    if isinstance(tape, Recording):
+        last = int(tape.columns.header[ROWS])
+        outs = np.where((tape.outs > 0) & (tape.outs <= last), tape.outs, 0)
+        return sets.collected(sets.places[outs])
+    numbers = [sets.places[place : place + size] if place >= 0 else np.zeros(size, np.int32) for place, size in tape.outputs]
+    return sets.collected(np.concatenate(numbers) if numbers else np.empty(0, np.int32))
+
+
+def second_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector]:
+    """Rows and columns of the lower triangle of a Hessian's pattern; entries may come more than once.
+
+    Raises
+    ------
+    MemoryError
+        If there are too many of them: a function of that many numbers whose Hessian is dense.
+    """
+    sets = _sets(tape, warn)
+    if isinstance(tape, Recording):
+        triplets = _triplets(tape)
+        pairs = sets.places[triplets[:, 1:]]
+    else:
+        pairs = sets.pairs(entry_of("find_pairs"), tape.address)
+        hosted = [p for host in _hosts(tape).values() for p in _pairs_of(host, sets)]
+        pairs = np.concatenate([pairs, *hosted]) if hosted else pairs
+    high, low = pairs.max(axis=1, initial=0), pairs.min(axis=1, initial=2**31 - 1)
+    keys = np.sort((high.astype(np.int64) << 32 | low)[low > 0])
+    keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+    crossing = np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1)
+    is_used = np.zeros(sets.count, bool)
+    is_used[crossing.reshape(-1)] = True
+    numbers = np.flatnonzero(is_used)
+    ends, elements = sets.collected(numbers)
+    crossing = (np.cumsum(is_used, dtype=np.int32) - 1)[crossing]
+    lengths = np.diff(ends)[crossing]
+    most = int((lengths[:, 0] * lengths[:, 1]).sum()) if len(crossing) else 0
+    if most > MOST_ENTRIES:
+        longest = int(lengths.max())
+        raise MemoryError(
+            f"the Hessian's pattern has {most:.2g} entries, for some row has a second derivative by {longest} inputs at once "
+            "(as the square of a sum of all has). Take products (tg.hvp) instead, or make the sum a variable of its own."
+        )
+    rows, columns = np.empty(most, np.int32), np.empty(most, np.int32)
+    cross = entry_of("cross_sets")
+    crossed = (np.ascontiguousarray(crossing, np.int32), len(crossing), ends, elements, rows, columns)
+    count = cross(*(a if isinstance(a, int) else a.ctypes.data for a in crossed))
+    return rows[:count], columns[:count]
+
+
+def _pairs_of(host: _Host, sets: IndexSets) -> Iterable[Vector]:
+    """Pairs of sets that meet in a hosted row that is linear in each of two inputs."""
+    row = host.row
+    if row.is_flat:
+        return
+    if multiplies(row):
+        one, two = np.broadcast_arrays(*factor_lines(row))
+        a, b = sets.places[row.inputs[0] + one.reshape(-1)], sets.places[row.inputs[1] + two.reshape(-1)]
+        keys = np.unique(a.astype(np.int64) << 32 | b)
+        yield np.stack([keys >> 32, keys & 0xFFFFFFFF], axis=1).astype(np.int32)
+        return
+    hubs = sets.scratch(2)
+    for k in (0, 1):
+        sources = row.inputs[k] + np.arange(row.sizes[k])
+        sets.add_edges(sources, np.full(len(sources), hubs[k]))
+    yield sets.places[hubs][None, :]

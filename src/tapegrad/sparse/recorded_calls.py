@@ -1,0 +1,46 @@
+"""One call of a function, and its derivative as a linear map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.drivers.calling import call
+from tapegrad.drivers.derivatives import Outputs, derivative_of
+from tapegrad.drivers.gradients import scalar_output
+from tapegrad.drivers.leaves import Call
+
+__all__ = ["recorded"]
+
+
+def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: str, second: bool) -> tuple[Call, Outputs, Any]:
+    """Call a function on leaves.
+
+    Parameters
+    ----------
+    f, args, kwargs, argnums, has_aux
+        As for drivers.
+    name : str
+        For messages.
+    second : bool
+        Whether the Hessian is wanted, of an output that is a scalar.
+
+    Returns
+    -------
+    tuple
+        The call, what it returned, and its derivative.
+
+    Raises
+    ------
+    NotImplementedError
+        If the call is part of what another driver differentiates.
+    """
+    made = call(f, args, kwargs, argnums, has_aux, name, second=second)
+    if made.inside:
+        raise NotImplementedError(
+            f"{name}: sparse derivatives are numbers, which cannot be differentiated by another driver or by a tracked tensor; "
+            "use tapegrad.jacobian or tapegrad.hessian there"
+        )
+    if second:
+        scalar_output(made, name)
+    outputs = Outputs(made, name)
+    return made, outputs, derivative_of(made, outputs.tensors, second)
