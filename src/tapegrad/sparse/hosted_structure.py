@@ -6,7 +6,7 @@ gives for random numbers tells a selection from anything else. Whatever is not k
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ __all__ = ["Edges", "edges_of", "factor_lines", "multiplies", "spread"]
 
 Places = np.ndarray[Any, Any]
 Edges = list[tuple[int, Places, Places]]  # number of an input; elements of it, and elements of the row that depend on these
+Pattern = Callable[[Any], tuple[Places, Places]]
 MOST_CODES = 1 << 24  # numbers that float32 holds exactly
 THIN = 0.5  # part of a constant factor that is not zero from which on its zeros are not looked at
 
@@ -30,8 +31,14 @@ def multiplies(row: HostedRow) -> bool:
     return is_product(row.op) or is_contraction(row.op)
 
 
-def edges_of(row: HostedRow) -> tuple[Edges, list[int]]:
+def edges_of(row: HostedRow, pattern_of: Pattern) -> tuple[Edges, list[int]]:
     """The dependencies of a hosted row's elements.
+
+    Parameters
+    ----------
+    row : HostedRow
+    pattern_of : callable
+        Gives the pattern of a linear tape, for rows whose derivative is one.
 
     Returns
     -------
@@ -44,7 +51,7 @@ def edges_of(row: HostedRow) -> tuple[Edges, list[int]]:
     dense: list[int] = []
     varying = [k for k, place in enumerate(row.inputs) if place >= 0]
     if not row.is_linear:
-        through = _through_the_transpose(row)
+        through = _through_the_transpose(row, pattern_of)
         return (through, []) if through is not None else ([], varying)
     for k in varying:
         pair = _constant_factor(row, k) if multiplies(row) else _selection(row, k) or _scattering(row, k)
@@ -118,14 +125,12 @@ def _scattering(row: HostedRow, k: int) -> tuple[Places, Places] | None:
     return None if found is None else found[::-1]
 
 
-def _through_the_transpose(row: HostedRow) -> Edges | None:
+def _through_the_transpose(row: HostedRow, pattern_of: Pattern) -> Edges | None:
     """The structure of what the derivative recorded, which leads from the row to its inputs."""
-    from tapegrad.sparse.patterns import first_pattern
-
     tape = row.transposed
     if tape is None:
         return None
-    ends, elements = first_pattern(tape)
+    ends, elements = pattern_of(tape)
     of_inputs = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
     found, done = [], 0
     for place, size in row.parts:

@@ -35,7 +35,7 @@ class _Host:
 
     def __init__(self, row: HostedRow) -> None:
         self.row = row
-        self.edges, self.dense = edges_of(row)
+        self.edges, self.dense = edges_of(row, first_pattern)
 
     def words(self) -> Iterable[bytes]:
         """What the structure depends on."""
