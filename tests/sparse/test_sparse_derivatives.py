@@ -149,6 +149,14 @@ def test_single_precision_stays() -> None:
     assert sparse.jacobian(bilinear)(np.ones(3, np.float32)).dtype == np.float32
 
 
+def test_rounding_in_single_precision_is_no_missing_entry() -> None:
+    def f(x: Any) -> Any:
+        return np.sin(x.astype(np.float32)[1:] * 2.0).sum()
+
+    x = np.random.default_rng(0).uniform(0.5, 1.5, 6)
+    np.testing.assert_allclose(sparse.hessian(f, check=True)(x).toarray(), tg.hessian(f)(x), rtol=1e-5)
+
+
 def test_other_shapes_begin_anew() -> None:
     made = sparse.jacobian(bilinear)
     assert made(np.ones(3)).shape == (2, 3)

@@ -60,11 +60,11 @@ class Constraint(NamedTuple):
         """
         return self.packed(Packing(x0, "constraint"))
 
-    def packed(self, packing: Packing, second: bool = True) -> Any:
+    def packed(self, packing: Packing, second: bool = True, sparse: bool = False) -> Any:
         """The same for a packing, on request without the Hessian, which most methods warn that they do not take."""
         from scipy.optimize import NonlinearConstraint
 
-        vector = VectorFunction(self.function, packing, name="constraint", keeps=second)
+        vector = VectorFunction(self.function, packing, name="constraint", keeps=second, sparse=sparse)
         known = {"hess": vector.hessian} if second else {}
         return NonlinearConstraint(vector.value, self.lower, self.upper, jac=vector.jacobian, **known)
 
@@ -137,10 +137,10 @@ def between(function: Callable[..., Any], lower: Any, upper: Any) -> Constraint:
     return Constraint(function, lower, upper)
 
 
-def scipy_constraints(given: Any, packing: Packing, second: bool) -> Any:
+def scipy_constraints(given: Any, packing: Packing, second: bool, sparse: bool = False) -> Any:
     """Constraints as SciPy takes them, with derivatives filled in where there are none."""
     if isinstance(given, Constraint):
-        return [given.packed(packing, second)]
+        return [given.packed(packing, second, sparse)]
     if isinstance(given, dict):
         return [_filled(given, packing)]
     if hasattr(given, "fun"):
@@ -149,7 +149,7 @@ def scipy_constraints(given: Any, packing: Packing, second: bool) -> Any:
         return given
     found: list[Any] = []
     for one in given:
-        made = scipy_constraints(one, packing, second)
+        made = scipy_constraints(one, packing, second, sparse)
         found.extend(made if isinstance(made, list) else [made])
     return found
 

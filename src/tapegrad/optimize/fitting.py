@@ -28,7 +28,12 @@ INSTEAD_OF_BOUNDS = (
 
 
 def least_squares(
-    residual: Callable[..., Any], x0: Any, args: Any = (), kwargs: dict[str, Any] | None = None, **options: Any
+    residual: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    kwargs: dict[str, Any] | None = None,
+    sparse: bool = False,
+    **options: Any,
 ) -> Any:
     """Minimise a sum of squares with `scipy.optimize.least_squares` and the exact Jacobian.
 
@@ -43,6 +48,9 @@ def least_squares(
         Further arguments; what is no tuple is one argument.
     kwargs : dict, optional
         Further arguments by keyword.
+    sparse : bool
+        Whether the Jacobian is given as a sparse array (`tapegrad.sparse.jacobian`), and systems are solved by
+        ``tr_solver="lsmr"``. Of SciPy's methods ``"trf"`` and ``"dogbox"`` take it.
     **options
         SciPy's: ``bounds``, ``method``, ``loss``, tolerances, and others.
 
@@ -81,7 +89,9 @@ def least_squares(
     refuse_tracked_limits("least_squares", bounds, advice=INSTEAD_OF_BOUNDS)
     pairs = None if bounds is None else bounds if hasattr(bounds, "lb") else optimize.Bounds(*bounds)
     function = functools.partial(residual, **kwargs) if kwargs else residual
-    vector = VectorFunction(function, packing, constants(as_arguments(args)), "least_squares")
+    vector = VectorFunction(function, packing, constants(as_arguments(args)), "least_squares", sparse=sparse)
+    if sparse:
+        options.setdefault("tr_solver", "lsmr")
     solve = functools.partial(optimize.least_squares, vector.value, packing.start, jac=vector.jacobian, **options)
     with vector:
         result = at_depth(0, solve)

@@ -39,6 +39,7 @@ def minimize(
     options: dict[str, Any] | None = None,
     progress: bool = False,
     program: bool = False,
+    sparse: bool = False,
 ) -> Any:
     """Minimise a scalar function with `scipy.optimize.minimize` and exact derivatives.
 
@@ -69,6 +70,9 @@ def minimize(
         Show a progress bar, if tqdm is installed.
     program : bool
         Whether `f` is made a `program`: what its calls record is run again at the next points.
+    sparse : bool
+        Whether ``"trust-constr"``, the method that takes them, gets Hessians and Jacobians of constraints as sparse arrays
+        (`tapegrad.sparse`).
 
     Returns
     -------
@@ -82,7 +86,7 @@ def minimize(
     CompileError
         If a compiled `f` or constraint uses what cannot be recorded, or what has no second derivative where the method asks for it.
     ValueError
-        If the function is nan at `x0`.
+        If the function is nan at `x0`, or `sparse` is asked for with another method.
     NotImplementedError
         If bounds are tracked tensors, or the minimum depends on tracked tensors and a constraint cannot be recorded.
 
@@ -122,6 +126,8 @@ def minimize(
     if program:
         f = look_up("programs.program:program")(f)
     kind = "" if method is None else str(method).lower()
+    if sparse and kind != "trust-constr":
+        raise ValueError(f"minimize: sparse=True is for method='trust-constr', which takes sparse Hessians, not {method!r}")
     if isinstance(bounds, dict):
         raise TypeError(
             f"minimize: bounds are {packing.size} pairs (low, high), one for each element of the variable in the order of its "
@@ -129,7 +135,9 @@ def minimize(
         )
     refuse_tracked_limits("minimize", bounds, constraints)
     further = constants(as_arguments(args))
-    result = at_depth(0, _minimized, f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress)
+    result = at_depth(
+        0, _minimized, f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress, sparse
+    )
     result.flat = result.x
     x = _with_derivative(f, packing, args, result, bounds, constraints)
     if x is not None:
@@ -177,6 +185,7 @@ def _minimized(
     callback: Any,
     options: Any,
     progress: bool,
+    sparse: bool,
 ) -> Any:
     """What SciPy finds."""
     optimize = solvers()
@@ -185,7 +194,9 @@ def _minimized(
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
     # Not jac=True: SciPy compares whole points then, twice for each, to find out what the function knows itself.
     known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": function.gradient}
-    if kind in WITH_PRODUCTS:
+    if sparse:
+        known["hess"] = function.sparse_hess
+    elif kind in WITH_PRODUCTS:
         known["hessp"] = function.hessp
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
@@ -195,7 +206,7 @@ def _minimized(
             packing.start,
             method=method,
             bounds=bounds,
-            constraints=scipy_constraints(constraints, packing, kind == "trust-constr"),
+            constraints=scipy_constraints(constraints, packing, kind == "trust-constr", sparse),
             tol=tol,
             callback=_called_back(callback, packing, count),
             options=options,

@@ -9,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected
@@ -128,6 +129,7 @@ class ScipyFunction(Recordings[_Point]):
     def __init__(self, f: Callable[..., Any], packing: Packing, args: Any = (), keeps: bool = False, strict: bool = False) -> None:
         super().__init__()
         self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
+        self._sparse: Any = None
         self._strict = strict  # whether nan is refused at the first point
         self.x0 = packing.start
         self._value_and_gradient: Callable[..., Any] = functools.partial(_value_and_gradient, f)
@@ -202,27 +204,42 @@ class ScipyFunction(Recordings[_Point]):
         """Hessian at a point, of shape (n, n)."""
         return hessian_matrix(self._second(x))
 
+    def sparse_hess(self, x: np.ndarray) -> Any:
+        """The same as SciPy's sparse array, of a structure that is found once."""
+        if self._sparse is None:
+            self._sparse = _evaluation(True)
+        return self._sparse.matrix(self._second(x))
+
     def structured(self, x: np.ndarray) -> Any:
         """A vector in the structure of the starting point."""
         return self._packing.structured(x)
 
 
-class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
+class VectorFunction(Recordings[tuple[Call, Outputs, list[Any]]]):
     """A function of a flat vector that gives a vector, with its Jacobian from the same recording.
 
-    With `keeps` the recording outlives the Jacobian, and `hessian` is of the same one.
+    With `keeps` the recording outlives the Jacobian, and `hessian` is of the same one. With `sparse` both are SciPy's
+    sparse arrays.
     """
 
     def __init__(
-        self, f: Callable[..., Any], packing: Packing, args: Any = (), name: str = "jacobian", keeps: bool = False
+        self,
+        f: Callable[..., Any],
+        packing: Packing,
+        args: Any = (),
+        name: str = "jacobian",
+        keeps: bool = False,
+        sparse: bool = False,
     ) -> None:
         super().__init__()
         self._f, self._packing, self._args, self._name, self._keeps = f, packing, as_arguments(args), name, keeps
+        self._first: Any = _evaluation(False) if sparse else None
+        self._weighted: Any = _evaluation(True) if sparse else None
 
     def _call(self, variable: Any, second: bool = False) -> Call:
         return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
 
-    def _record(self, x: np.ndarray) -> tuple[Call, Outputs, list[np.ndarray]]:
+    def _record(self, x: np.ndarray) -> tuple[Call, Outputs, list[Any]]:
         made = self._call(self._packing.point(x))
         made.output = _as_floats(made.output)
         return made, Outputs(made, self._name), []
@@ -232,26 +249,37 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[np.ndarray]]]):
         _, outputs, _ = self._value_at(x)
         return joined(map(array_of, outputs.tensors))
 
-    def jacobian(self, x: np.ndarray) -> np.ndarray:
+    def jacobian(self, x: np.ndarray) -> Any:
         """Matrix of shape (outputs, inputs)."""
         made, outputs, matrices = self._at(x)
         if not matrices:
             matrices.append(self._matrix(made, outputs.tensors))
         return matrices[0].copy()
 
-    def _matrix(self, made: Call, tensors: list[Tensor]) -> np.ndarray:
+    def _matrix(self, made: Call, tensors: list[Tensor]) -> Any:
+        if self._first is not None:
+            return self._first.matrix(derivative_of(made, tensors, constant=True))
         if not self._keeps and made.recording is None and len(tensors) == 1 and not np.ndim(tensors[0]._data):
             return _vector(gradients(made, tensors[0])).reshape(1, -1)  # a linear tape would be swept once only
         from tapegrad.drivers.jacobians import jacobian_matrix
 
         return np.ascontiguousarray(jacobian_matrix(derivative_of(made, tensors, constant=True)))
 
-    def hessian(self, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def hessian(self, x: np.ndarray, weights: np.ndarray) -> Any:
         """Hessian of a weighted sum of the outputs; only where recordings are kept."""
         if is_compiled(self._f):
-            return hessian_matrix(self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64))
+            recording, given = self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64)
+            if self._weighted is not None:
+                return self._weighted.matrix(recording, lambda directions: recording.curve(directions, given))
+            return hessian_matrix(recording, given)
         made, outputs, _ = self._at(x)
-        return hessian_matrix(Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True))
+        derivative = Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True)
+        return hessian_matrix(derivative) if self._weighted is None else self._weighted.matrix(derivative)
+
+
+def _evaluation(second: bool) -> Any:
+    """What computes sparse derivatives, call after call."""
+    return look_up("sparse.evaluation:Evaluation")(second)
 
 
 def _as_floats(value: Any) -> Any:

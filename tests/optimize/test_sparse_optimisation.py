@@ -1,0 +1,79 @@
+"""Solvers that are given sparse derivatives find what they find with dense ones."""
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+
+import tapegrad as tg
+
+optimize: Any = tg.optimize
+
+
+def chained(x: Any) -> Any:
+    """Rosenbrock's function as residuals."""
+    return np.concatenate([10.0 * (x[1:] - x[:-1] ** 2), 1.0 - x[:-1]])
+
+
+def rosenbrock(x: Any) -> Any:
+    return (chained(x) ** 2).sum()
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def compiled_rosenbrock(x: Any) -> Any:
+    total = 0.0
+    for k in range(len(x) - 1):
+        total += 100.0 * (x[k + 1] - x[k] ** 2) ** 2 + (1.0 - x[k]) ** 2
+    return total
+
+
+def test_least_squares() -> None:
+    start = np.full(200, 0.5)
+    found = optimize.least_squares(chained, start, sparse=True)
+    np.testing.assert_allclose(found.x, 1.0, atol=1e-6)
+    assert found.jac.format == "csr"
+    assert found.jac.nnz == 3 * 199
+
+
+def test_least_squares_of_structured_variables() -> None:
+    target = np.arange(4.0)
+    found = optimize.least_squares(lambda p: [p["a"] - target, p["b"] * 2.0 - 1.0], {"a": np.zeros(4), "b": 0.0}, sparse=True)
+    np.testing.assert_allclose(found.x["a"], target, atol=1e-6)
+    assert abs(found.x["b"] - 0.5) < 1e-6
+
+
+@pytest.mark.parametrize("f", [rosenbrock, compiled_rosenbrock], ids=["Python", "compiled"])
+def test_trust_constr(f: Any) -> None:
+    found = optimize.minimize(f, np.full(30, 0.8), method="trust-constr", sparse=True, options={"gtol": 1e-9})
+    np.testing.assert_allclose(found.x, 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["Python", "compiled"])
+def test_constraints_have_sparse_derivatives(compiled: bool) -> None:
+    def products(x: Any) -> Any:
+        return x[1:] * x[:-1]
+
+    constraint = optimize.between(numba.njit(products) if compiled else products, 0.25, 4.0)
+    options = {"gtol": 1e-10, "xtol": 1e-12}
+    start = np.full(6, 1.5)
+
+    def f(x: Any) -> Any:
+        return ((x - 0.1) ** 2).sum()
+
+    found = optimize.minimize(f, start, method="trust-constr", constraints=constraint, sparse=True, options=options)
+    dense = optimize.minimize(f, start, method="trust-constr", constraints=constraint, options=options)
+    np.testing.assert_allclose(found.fun, dense.fun, rtol=1e-6)
+    assert all(hasattr(jacobian, "nnz") for jacobian in found.jac)
+
+
+def test_other_methods_refuse() -> None:
+    with pytest.raises(ValueError, match="sparse=True is for method='trust-constr'"):
+        optimize.minimize(rosenbrock, np.zeros(3), method="L-BFGS-B", sparse=True)
+
+
+def test_solutions_stay_differentiable() -> None:
+    def solution(p: Any) -> Any:
+        return optimize.least_squares(lambda x, p: x - p * np.arange(3.0), np.zeros(3), (p,), sparse=True).x
+
+    np.testing.assert_allclose(tg.jacobian(solution)(2.0), np.arange(3.0), atol=1e-9)
