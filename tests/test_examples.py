@@ -55,7 +55,8 @@ def printed_by(document: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize(
-    "document", ["README.md", "docs/drivers.md", "docs/compiled-functions.md", "docs/from-autograd.md", "docs/from-jax.md"]
+    "document",
+    ["README.md", "docs/drivers.md", "docs/sparse.md", "docs/compiled-functions.md", "docs/from-autograd.md", "docs/from-jax.md"],
 )
 def test_documents_print_what_they_promise(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

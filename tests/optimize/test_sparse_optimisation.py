@@ -77,3 +77,64 @@ def test_solutions_stay_differentiable() -> None:
         return optimize.least_squares(lambda x, p: x - p * np.arange(3.0), np.zeros(3), (p,), sparse=True).x
 
     np.testing.assert_allclose(tg.jacobian(solution)(2.0), np.arange(3.0), atol=1e-9)
+
+
+def heat(u: Any) -> Any:
+    """A nonlinear boundary value problem: u'' = exp(u), zero at both ends."""
+    n = len(u)
+    padded = np.concatenate([np.zeros(1), u, np.zeros(1)])
+    return (padded[2:] - 2.0 * padded[1:-1] + padded[:-2]) * (n + 1) ** 2 - np.exp(u)
+
+
+def test_roots_of_large_systems() -> None:
+    found = optimize.root(heat, np.zeros(5000), sparse=True)
+    assert found.success
+    assert found.nit < 10
+    coarse = optimize.root(heat, np.zeros(9)).x
+    assert abs(found.x[2500] - coarse[4]) < 1e-3
+
+
+def test_roots_are_those_of_the_dense_method() -> None:
+    np.testing.assert_allclose(optimize.root(heat, np.zeros(20), sparse=True).x, optimize.root(heat, np.zeros(20)).x, atol=1e-9)
+
+
+def test_roots_far_away_are_reached_by_halved_steps() -> None:
+    found = optimize.root(lambda x: np.arctan(x), np.full(3, 10.0), sparse=True)
+    assert found.success
+    np.testing.assert_allclose(found.x, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("f", "message"),
+    [
+        (lambda x: np.stack([x[0] + x[1], 2.0 * (x[0] + x[1]) - 1.0]), "singular"),
+        (lambda x: x * x + 1.0, "singular|decreases|iterations"),
+        (lambda x: x / 0.0 * 0.0 + np.log(x - 1.0 + 1e-300), ""),
+    ],
+    ids=["singular", "none", "not finite"],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_systems_without_a_root(f: Any, message: str) -> None:
+    if not message:
+        with pytest.raises(ValueError, match="not finite at x0"):
+            optimize.root(f, np.ones(2), sparse=True)
+        return
+    found = optimize.root(f, np.array([1.0, 0.5]), sparse=True)
+    assert not found.success
+    assert any(word in found.message for word in message.split("|"))
+
+
+def test_roots_that_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 equations for 2 variables"):
+        optimize.root(lambda x: np.concatenate([x, x[:1]]), np.ones(2), sparse=True)
+    with pytest.raises(ValueError, match="Newton's method, and 'lm'"):
+        optimize.root(lambda x: x, np.ones(2), method="lm", sparse=True)
+    with pytest.raises(ValueError, match="maxiter and xtol, not ftol"):
+        optimize.root(lambda x: x, np.ones(2), sparse=True, options={"ftol": 1.0})
+
+
+def test_roots_stay_differentiable() -> None:
+    def solution(p: Any) -> Any:
+        return optimize.root(lambda x, p: x * x - p * np.arange(1.0, 4.0), np.ones(3), (p,), sparse=True).x
+
+    np.testing.assert_allclose(tg.jacobian(solution)(4.0), np.sqrt(np.arange(1.0, 4.0)) / 4.0, rtol=1e-9)

@@ -15,6 +15,7 @@ from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.optimize.scipy_solvers import solvers
+from tapegrad.optimize.sparse_newton import newton
 from tapegrad.tensors.tensor import Tensor
 from tapegrad.tensors.untracked_values import at_depth
 
@@ -23,7 +24,7 @@ __all__ = ["root"]
 WITH_JACOBIANS = frozenset(["hybr", "lm"])
 
 
-def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", **options: Any) -> Any:
+def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", sparse: bool = False, **options: Any) -> Any:
     """Find where a function is zero with `scipy.optimize.root` and the exact Jacobian.
 
     Parameters
@@ -37,6 +38,10 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
         Further arguments; what is no tuple is one argument. The solution is differentiable by those that are tracked; see Notes.
     method : str
         SciPy's name of the method; ``"hybr"`` and ``"lm"`` take a Jacobian.
+    sparse : bool
+        Whether Newton's method with the sparse Jacobian (`tapegrad.sparse.jacobian`) and its LU factors is to be used instead,
+        whose steps are halved until the norm decreases. It takes ``tol`` (the last step's length, relative to x), ``callback``
+        and the options ``maxiter`` and ``xtol``.
     **options
         SciPy's: ``tol``, ``callback``, ``options``.
 
@@ -52,7 +57,7 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     CompileError
         If a compiled function uses what cannot be recorded.
     ValueError
-        If SciPy is to read the Jacobian in columns.
+        If SciPy is to read the Jacobian in columns, or `sparse` is asked for with another method.
 
     Notes
     -----
@@ -82,11 +87,15 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
 
     function = called(function)
     packing = Packing(x0, "root")
-    vector = VectorFunction(function, packing, constants(as_arguments(args)), "root")
+    vector = VectorFunction(function, packing, constants(as_arguments(args)), "root", sparse=sparse)
+    if sparse and method != "hybr":
+        raise ValueError(f"root: sparse=True is Newton's method, and {method!r} another one; leave out one of them")
     known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}
     if known and (options.get("options") or {}).get("col_deriv"):
         raise ValueError("root: the Jacobian has derivatives along its rows; leave out col_deriv.")
     solve = functools.partial(optimize.root, vector.value, packing.start, method=method, **known, **options)
+    if sparse:
+        solve = functools.partial(newton, vector.value, vector.jacobian, packing.start, **options)
     with vector:
         result = at_depth(0, solve)
     result.flat = result.x
