@@ -17,6 +17,7 @@ from tapegrad.tensors.grad_mode import with_recording
 __all__ = ["Evaluation", "PatternError", "checked_pattern", "pattern_of", "structured"]
 
 MOST_KNOWN = 256  # structures that are remembered
+FAR_OFF = 1e-3  # what rounding in single precision does not explain
 TOLERANCE = 1e-8  # of products with random vectors that are compared, by the size of what is summed
 
 
@@ -203,7 +204,8 @@ class Evaluation:
         random = np.random.default_rng(0).standard_normal((derivative.inputs, 2))
         product: Callable[..., Any] = derivative.curve if self._second else derivative.push
         expected, found, sizes = product(random), made @ random, abs(made) @ abs(random)
-        wrong = np.abs(expected - found) > TOLERANCE * (1.0 + sizes + np.abs(expected))
+        off = np.abs(expected - found) / (1.0 + sizes + np.abs(expected))
+        wrong = off > TOLERANCE
         rows = np.flatnonzero(wrong.any(axis=1))  # what is computed in single precision is among them, and lacks no entry
         # A missing entry is mixed into others of compressed products, perhaps of other rows: the first that is missing is named.
         for row in rows.tolist():
@@ -217,6 +219,10 @@ class Evaluation:
                     f"the pattern has no entry ({row}, {column}), but the {'Hessian' if self._second else 'Jacobian'} has "
                     f"{whole[column]:.6g} there" + (f" (and {len(missed) - 1} more in that row)" if len(missed) > 1 else "")
                 )
+        if off.max(initial=0.0) > FAR_OFF:
+            raise PatternError(
+                f"rows {rows[:5].tolist()} are not those of the derivative, though no entry is missing; please report it"
+            )
 
     def _row(self, derivative: Any, row: int) -> np.ndarray[Any, Any]:
         seed = np.zeros((derivative.inputs if self._second else derivative.results, 1))
