@@ -18,12 +18,12 @@ BINARY = ["+", "-", "*", "/"]
 PAIRS = ["np.maximum", "np.minimum", "np.arctan2", "np.copysign", "np.hypot", "np.logaddexp", "np.fmax"]
 
 
-def _line(rng: Random, names: list[str], numbers: list[str]) -> str:
+def _line(rng: Random, names: list[str], numbers: list[str], products: bool) -> str:
     """A line that gives a new array of shape (3, 4), a vector of four, or a number."""
     a, b, n = rng.choice(names), rng.choice(names), rng.choice(numbers)
     c = round(rng.uniform(-2.0, 2.0), 2)
     i, j = rng.randrange(3), rng.randrange(4)
-    kind = rng.randrange(18)
+    kind = rng.randrange(22 if products else 18)
     op = rng.choice(BINARY)
     made = {
         0: f"{rng.choice(UNARY)}({a})",
@@ -44,11 +44,15 @@ def _line(rng: Random, names: list[str], numbers: list[str]) -> str:
         15: f"{a}.reshape(4, 3).reshape(-1).reshape(3, 4) + {b}",
         16: f"np.concatenate([{a}[:, {j}:], {b}[:, :{j}]], axis=1)",
         17: f"np.clip({a}, -1.0, {abs(c)}) ** 2",
+        18: f"{a} @ ({b}.T @ {a}) * 0.1",
+        19: f"{a} * ({b} @ y)[:, None]",
+        20: f"{a} - {b}[:, 0] @ {b}",
+        21: f"{a} * ({b}[{i}] @ {a}[{i}])",
     }
     return made[kind]
 
 
-def random_function(seed: int) -> tuple[Callable[..., Any], str]:
+def random_function(seed: int, products: bool = True) -> tuple[Callable[..., Any], str]:
     """A function of an array of shape (3, 4), a vector of four and a number, and its text."""
     rng = Random(seed)
     names, numbers = ["x", "v0"], ["s"]
@@ -69,7 +73,7 @@ def random_function(seed: int) -> tuple[Callable[..., Any], str]:
             lines.append(f"w{k} = {a} * 2.0 if {test} else {b} - {rng.choice(numbers)}")
             names.append(f"w{k}")
         else:
-            lines.append(f"w{k} = {_line(rng, names, numbers)}")
+            lines.append(f"w{k} = {_line(rng, names, numbers, products)}")
             names.append(f"w{k}")
     lines.append(f"return ({names[-1]} * 0.3).sum() + ({rng.choice(names)} * {rng.choice(names)}).mean() + {numbers[-1]}")
     text = "def f(x, y, s):\n" + "\n".join(f"    {line}" for line in lines)

@@ -83,7 +83,7 @@ def test_random_functions_at_many_points(request: pytest.FixtureRequest) -> None
     wrong, compiled = [], 0
     count = 400 if request.config.getoption("--long") else 12
     for seed in range(count):
-        function, text = random_function(seed)
+        function, text = random_function(seed, products=False)
         program = tg.program(function)
         x, y, s = RNG.standard_normal((6000, 3, 4)), RNG.standard_normal(4), RNG.standard_normal(6000)
         with np.errstate(all="ignore"):

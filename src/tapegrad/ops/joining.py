@@ -18,8 +18,9 @@ from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast, common_dtype
 from tapegrad.recording.strided_maps import join
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.nested_sequences import MAX_DIMENSIONS
-from tapegrad.tensors.tensor import Tensor, array_of, make
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, make
 
 __all__ = [
     "atleast_1d",
@@ -101,6 +102,9 @@ def cat_of_lists(values: Sequence[Any]) -> Tensor | None:
     inputs, parts, size = [], [], 0
     for x in values:
         if isinstance(x, Tensor):
+            part = x._data
+        elif TAPE.tracers and x.__class__ is ndarray:
+            x = as_operand(x)
             part = x._data
         else:  # neither copied nor kept: the derivative needs no values
             part, x = x, _CONSTANT

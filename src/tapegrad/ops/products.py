@@ -208,10 +208,10 @@ def _products_with_many(y_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 
 def _bilinear(name: str, vjp: Any) -> Structural:
-    return Structural(name, ((1,), (0,)), vjp, linear=(_products_of_many, _products_with_many), forward=_product_again)
+    return Structural(name, ((1,), (0,)), vjp, linear=(_products_of_many, _products_with_many), forward=product_again)
 
 
-def _product_again(arrays: Sequence[Any], attrs: Any) -> Array:
+def product_again(arrays: Sequence[Any], attrs: Any) -> Array:
     return product(*arrays)
 
 

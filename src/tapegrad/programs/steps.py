@@ -253,10 +253,12 @@ class Joined(Step):
 class Structured(Step):
     """A structural operation, by what gives its value again."""
 
-    __slots__ = ("forward", "name", "operands", "result")
+    __slots__ = ("forward", "name", "operands", "operation", "result")
 
-    def __init__(self, name: str, forward: Callable[[list[Array]], Any], operands: Sequence[Value], result: Value) -> None:
-        self.name, self.forward, self.operands, self.result = name, forward, tuple(operands), result
+    def __init__(
+        self, name: str, forward: Callable[[list[Array]], Any], operands: Sequence[Value], result: Value, operation: Any
+    ) -> None:
+        self.name, self.forward, self.operands, self.result, self.operation = name, forward, tuple(operands), result, operation
 
     def run(self) -> bool:
         """Do it."""

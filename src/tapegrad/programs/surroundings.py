@@ -13,12 +13,14 @@ import datetime
 import decimal
 import fractions
 import functools
+import itertools
 import logging
+import operator
 import pathlib
 import re
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -76,12 +78,13 @@ def same_bits(a: Any, b: Any) -> bool:
 class Snapshot:
     """What functions saw at one time, by identity, and the contents of arrays."""
 
-    __slots__ = ("arrays", "cells", "functions", "names")
+    __slots__ = ("arrays", "cells", "containers", "functions", "names")
 
     def __init__(self) -> None:
         self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.cells: list[tuple[Any, Any]] = []
+        self.containers: list[tuple[Any, list[Any]]] = []
         self.functions: list[tuple[Any, Any, Any, Any]] = []
 
     def holds(self) -> bool:
@@ -92,12 +95,21 @@ class Snapshot:
         for cell, part in self.cells:
             if cell.cell_contents is not part:
                 return False
+        for container, parts in self.containers:
+            now = list(_parts_in(container))
+            if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
+                return False
         for function, code, defaults, named in self.functions:
             if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not named:
                 return False
             if function.__dict__:
                 return False
         return all(same_bits(array, kept) for array, kept in self.arrays)
+
+
+def _parts_in(container: Any) -> Iterable[Any]:
+    """What a tuple or a list holds, or a dict, whose names come one by one with their values."""
+    return itertools.chain.from_iterable(container.items()) if type(container) is dict else container
 
 
 class _View:
@@ -156,6 +168,10 @@ class Surroundings:
         if type(value) is np.ndarray:
             found.arrays.append((value, value.copy()))
             return value.dtype.kind != "O"
+        if type(value) in (tuple, list, dict):
+            parts = list(_parts_in(value))
+            found.containers.append((value, parts))
+            return all(self._add(part, found, seen) for part in parts)
         if isinstance(value, types.ModuleType):
             return is_installed_module(value.__name__)
         if isinstance(value, types.BuiltinFunctionType):

@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
 from tapegrad.programs.fused.geometry import Part, axes_of_view, broadcast_axes, is_whole, sum_strides
 from tapegrad.programs.fused.values import PathValues, Place
-from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Summed, Value, Viewed
+from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed
 from tapegrad.rules.table import RULES
 
 __all__ = ["PathExpressions"]
@@ -112,6 +112,8 @@ class PathExpressions(PathValues):
                     self._contribute_at(self._canonical(step.source), g, self._gathered_axes(step), dims, False)
         elif isinstance(step, Joined):
             self._through_join(step)
+        elif isinstance(step, Structured):
+            self._through_product(step)
 
     def _to_whole(self, view: Value, g: int) -> None:
         assert view.of is not None
@@ -151,6 +153,42 @@ class PathExpressions(PathValues):
                     term = graph.at(term, (), shape) if term not in graph.constants else self._filled(term, shape)
                 term = graph.total(term, sum_strides(own, shape), own)
             self._contribute(x, term)
+
+    def _through_product(self, step: Structured) -> None:
+        g = self._adjoint(step.result)
+        if g is None:
+            return
+        graph, shape = self.graph, self._shape(step.result)
+        if g in graph.constants and shape:
+            g = self._filled(g, shape)
+        x, y = step.operands
+        first, second = self._node(x), self._node(y)
+        if x.tracked:
+            if not shape or y.array.ndim == 1:  # g times y, for each row
+                term = self._outer(g, second, self._shape(x), 0)
+            else:
+                term = graph.matmul(g, self._transposed(second)) if x.array.ndim == 2 else graph.matmul(second, g)
+            self._contribute(x, term)
+        if y.tracked:
+            if not shape or x.array.ndim == 1:  # x times g, for each column
+                term = self._outer(g, first, self._shape(y), 1)
+            else:
+                term = graph.matmul(self._transposed(first), g)
+            self._contribute(y, term)
+
+    def _transposed(self, node: int) -> int:
+        rows, columns = self.graph.spaces[node]
+        return self.graph.at(node, (Axis(0, 1, 1), Axis(0, 0, 1)), (columns, rows))
+
+    def _outer(self, g: int, other: int, shape: Shape, along: int) -> int:
+        """Products of a vector or number, which varies along one dimension, and the other operand, over the shape of one."""
+        graph = self.graph
+        if len(shape) == 2:
+            g = graph.at(g, (Axis(0, along, 1),), shape)
+            other = graph.at(other, (Axis(0, 1 - along, 1),), shape)
+        else:
+            g = self._spread(g, shape)
+        return graph.product(g, other)
 
     def _through_join(self, step: Joined) -> None:
         g = self._adjoint(step.result)

@@ -26,7 +26,7 @@ __all__ = ["NUMBERS", "Axis", "Effect", "Expressions", "Node", "Shape", "Unfused
 Node = tuple[Any, ...]
 Shape = tuple[int, ...]
 NUMBERS = 0  # the buffer in which numbers stand
-CHEAP = 150  # nodes up to which a part of an array is computed again instead of read
+CHEAP = 32  # operations up to which a part of an array is computed again instead of read
 ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 COMPARED: dict[type, str] = {
     ast.Eq: "oeq", ast.NotEq: "une", ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge",
@@ -254,10 +254,15 @@ class Expressions:
         if operation == "load" and operands[2] == contiguous(space):
             return operands[0], operands[1]
         if node not in self._kept:
-            place = (NUMBERS, self.slot()) if not space else (self.buffer(math.prod(space)), 0)
+            place = self.place_for(node)
             self.write(node, *place, contiguous(space))
             self._kept[node] = place
         return self._kept[node]
+
+    def place_for(self, node: int) -> tuple[int, int]:
+        """New memory for a node."""
+        space = self.spaces[node]
+        return (self.buffer(math.prod(space)), 0) if space else (NUMBERS, self.slot())
 
     def reshaped(self, node: int, shape: Shape) -> int:
         """The elements in C order in another shape."""
@@ -265,6 +270,25 @@ class Expressions:
             return node
         buffer, offset = self.kept(node)
         return self.load(buffer, offset, contiguous(shape), shape)
+
+    def matmul(self, x: int, y: int) -> int:
+        """The product of two matrices, of a matrix and a vector, or of two vectors, which stand in memory."""
+        x, y = self.in_memory(x), self.in_memory(y)
+        space = (*self.spaces[x][:-1], *self.spaces[y][1:])
+        node = self.node("matmul", x, y, space=space)
+        if node not in self._kept:
+            self._kept[node] = self.place_for(node)
+            self.write(node, *self._kept[node], contiguous(space))
+        buffer, offset = self._kept[node]
+        return self.load(buffer, offset, contiguous(space), space)
+
+    def in_memory(self, node: int) -> int:
+        """A node that reads what a node is."""
+        operation, *operands = self.nodes[node]
+        if operation == "load" and all(operands[2]):
+            return node
+        buffer, offset = self.kept(node)
+        return self.load(buffer, offset, contiguous(self.spaces[node]), self.spaces[node])
 
     def total(self, node: int, strides: Shape, shape: Shape) -> int:
         """Sums of the elements, over axes whose stride is zero, in C order of the rest; the strides are of the result."""
@@ -299,14 +323,14 @@ class Expressions:
                     found[axis.source] += axis.step * stride
             return self.load(buffer, offset, tuple(found), space)
         own = self.spaces[node]
-        if own and operation != "loop" and self._length(node) <= CHEAP:
+        if own and operation != "loop" and self.length(node) <= CHEAP:
             name = operands[:1] if operation == "call" else []
             made = [self.at(k, axes if self.spaces[k] else (), space) for k in operands[len(name) :]]
             return self.node(operation, *name, *made, space=space)
         buffer, offset = self.kept(node)
         return self.at(self.load(buffer, offset, contiguous(own), own), axes, space)
 
-    def _length(self, node: int) -> int:
+    def length(self, node: int) -> int:
         """How many operations it takes to compute a node again, or more than are asked for."""
         if node not in self._lengths:
             pending, seen, weight = [node], {node}, 0

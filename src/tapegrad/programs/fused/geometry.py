@@ -33,8 +33,12 @@ def axes_of_strides(
     """The same for strides in elements."""
     if 0 in whole or 0 in shape:
         return None
+    # Along dimensions that go backwards, indices are counted from the other end first.
+    turned = {d for d in range(len(whole)) if strides[d] < 0}
+    offset -= sum(strides[d] * (whole[d] - 1) for d in turned)
+    strides = [abs(stride) for stride in strides]
     order = sorted((d for d in range(len(whole)) if whole[d] > 1), key=lambda d: -strides[d])
-    if any(strides[d] <= 0 for d in order):
+    if any(not strides[d] for d in order):
         return None
     starts = dict.fromkeys(range(len(whole)), 0)
     for d in order:
@@ -52,7 +56,8 @@ def axes_of_strides(
         if found is None:
             return None
         sources[found] = (k, step // strides[found])
-    return tuple(Axis(starts[d], *sources.get(d, (None, 0))) for d in range(len(whole)))
+    axes = [Axis(starts[d], *sources.get(d, (None, 0))) for d in range(len(whole))]
+    return tuple(Axis(whole[d] - 1 - axis.start, axis.source, -axis.step) if d in turned else axis for d, axis in enumerate(axes))
 
 
 def broadcast_axes(shape: Shape, result: Shape) -> tuple[Axis, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Shape, Unfused
 from tapegrad.programs.fused.lines import LANES, Lines
-from tapegrad.programs.fused.schedule import Group, needed_by, operands_of
+from tapegrad.programs.fused.schedule import Group
 
 __all__ = ["cleared", "loop_code"]
 
@@ -36,12 +36,12 @@ def loop_code(graph: Expressions, group: Group, name: str) -> tuple[list[str], s
 
 class _Walk:
     def __init__(self, graph: Expressions, group: Group) -> None:
-        self.graph, self.effects = graph, group.effects
+        self.graph, self.group, self.effects = graph, group, group.effects
         self.lines, self.head = Lines(), Lines()
-        self.nodes = needed_by(graph, group.effects)
-        self.dims, self._kept = _collapsed(graph, self.nodes, group)
+        self.nodes = group.needed()
+        self.dims, self._kept = _collapsed(self.nodes, group)
         self.stages = self._staged()
-        self.called = [k for k in self.nodes if graph.nodes[k][0] == "loop"]
+        self.called = [k for k in self.nodes if group.node(k)[0] == "loop"]
         self._blocks: dict[int, str] = {}
         self._stored: set[int] = set()  # nodes that stand in their blocks
         self._buffers: dict[int, str] = {}
@@ -56,8 +56,8 @@ class _Walk:
         self.spread: dict[int, dict[int, str]] = {}
         inner = [self.strides(s)[-1] for s in self._all_strides()]
         self.lanes = LANES if all(stride in (0, 1) for stride in inner) and self.dims[-1] >= LANES else 1
-        made = sorted({k for node in self.called for k in operands_of(graph, node)} - set(self.called))
-        self.made = [k for k in made if graph.nodes[k][0] not in ("load", "constant")]
+        made = sorted({k for node in self.called for k in group.operands_of(node)} - set(self.called))
+        self.made = [k for k in made if group.node(k)[0] not in ("load", "constant")]
         for k in (*self.called, *self.made):
             self.head.do(f"%block{k} = alloca [{BLOCK} x double], align 64")
             self._blocks[k] = f"%block{k}"
@@ -71,14 +71,14 @@ class _Walk:
         return tuple(strides[d] for d in self._kept) if self._kept else (0,)
 
     def _all_strides(self) -> list[Shape]:
-        found = [self.graph.nodes[k][3] for k in self.nodes if self.graph.nodes[k][0] == "load"]
+        found = [self.group.node(k)[3] for k in self.nodes if self.group.node(k)[0] == "load"]
         return found + [effect.strides for effect in self.effects]
 
     def _staged(self) -> dict[int, int]:
         stages: dict[int, int] = {}
         for k in self.nodes:
-            own = operands_of(self.graph, k)
-            stages[k] = max((stages[x] + (self.graph.nodes[x][0] == "loop") for x in own), default=0)
+            own = self.group.operands_of(k)
+            stages[k] = max((stages[x] + (self.group.node(x)[0] == "loop") for x in own), default=0)
         return stages
 
     def buffer(self, number: int) -> str:
@@ -97,8 +97,8 @@ class _Walk:
         for effect in self.effects:
             self._row(effect.buffer, effect.offset, effect.strides, indices)
         for k in self.nodes:
-            if self.graph.nodes[k][0] == "load":
-                _, buffer, offset, strides = self.graph.nodes[k]
+            if self.group.node(k)[0] == "load":
+                _, buffer, offset, strides = self.group.node(k)
                 place = self._row(buffer, offset, strides, indices)
                 if not self.strides(strides)[-1]:
                     number = self.lines.new(f"load double, ptr {place}, align 8")
@@ -134,7 +134,7 @@ class _Walk:
 
     def block(self, start: Any, size: int) -> None:
         """The elements of one block, stage by stage."""
-        last = max(self.stages[e.node] + (self.graph.nodes[e.node][0] == "loop") for e in self.effects)
+        last = max(self.stages[e.node] + (self.group.node(e.node)[0] == "loop") for e in self.effects)
         for stage in range(last + 1):
             wanted = [k for k in self.made if self.stages[k] == stage and stage < last]
             self._stored = {k for k in self._blocks if k in self.called or self.stages[k] < stage}
@@ -195,7 +195,7 @@ class _Walk:
         pending, found = list(wanted), set(wanted)
         while pending:
             k = pending.pop()
-            for x in () if k in self._stored else operands_of(self.graph, k):
+            for x in () if k in self._stored else self.group.operands_of(k):
                 if x not in found:
                     found.add(x)
                     pending.append(x)
@@ -206,7 +206,7 @@ class _Walk:
         return self.lines.element(row, self.lines.integer("mul", index, self.strides(strides)[-1]))
 
     def _value(self, node: int, lanes: int, index: Any, local: str, names: dict[int, str]) -> str:
-        operation, *operands = self.graph.nodes[node]
+        operation, *operands = self.group.node(node)
         kind = "double" if lanes == 1 else f"<{lanes} x double>"
         if operation == "constant":
             return self.lines.constant(self.graph.constants[node], lanes)
@@ -224,13 +224,13 @@ class _Walk:
 
     def _call(self, node: int, start: Any, size: int) -> None:
         """NumPy's loop over a block."""
-        _, name, *operands = self.graph.nodes[node]
+        _, name, *operands = self.group.node(node)
         function, data = inner_loop(getattr(np, name))
         if not function:
             raise Unfused(f"no loop of {name}")
         places: list[tuple[str, int]] = []
         for k in operands:
-            operation, *own = self.graph.nodes[k]
+            operation, *own = self.group.node(k)
             if operation == "constant":
                 places.append((self._constant(k), 0))
             elif operation == "load":
@@ -286,9 +286,9 @@ class _Walk:
         lines.do(f"store double {value}, ptr {at}, align 8")
 
 
-def _collapsed(graph: Expressions, nodes: Sequence[int], group: Group) -> tuple[list[int], list[int]]:
+def _collapsed(nodes: Sequence[int], group: Group) -> tuple[list[int], list[int]]:
     """Extents of the dimensions that are left when those that can be walked as one are, and which ones they are."""
-    every = [graph.nodes[k][3] for k in nodes if graph.nodes[k][0] == "load"] + [effect.strides for effect in group.effects]
+    every = [group.node(k)[3] for k in nodes if group.node(k)[0] == "load"] + [effect.strides for effect in group.effects]
     dims: list[int] = []
     kept: list[int] = []
     for d, extent in enumerate(group.space):

@@ -13,6 +13,7 @@ from tapegrad.engine import layout as at
 from tapegrad.programs.fused.adjoints import PathExpressions
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
 from tapegrad.programs.fused.loop_code import cleared, loop_code
+from tapegrad.programs.fused.product_code import product_code
 from tapegrad.programs.fused.schedule import scheduled
 from tapegrad.programs.fused.straight_code import straight_code
 from tapegrad.tape.tape import TAPE
@@ -34,7 +35,9 @@ def text_of(path: PathExpressions) -> str:
     calls: list[str] = []
     declared: set[str] = set()
     for number, group in enumerate(scheduled(graph, buffers, slots)):
-        if group.space:
+        if graph.nodes[group.effects[0].node][0] == "matmul":
+            text, own, names = *product_code(graph, group.effects[0], f"product{number}"), [f"product{number}"]
+        elif group.space:
             for buffer in cleared(group):
                 declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
                 at, place = f"%c{number}.{buffer}", f"%q{number}.{buffer}"

@@ -3,79 +3,132 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
-from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Shape
+from tapegrad.programs.fused.expressions import COMPARED, NUMBERS, Effect, Expressions, Node, Shape, contiguous
 
-__all__ = ["Group", "needed_by", "operands_of", "scheduled"]
+__all__ = ["COMPARISONS", "Group", "scheduled"]
 
-
-class Group(NamedTuple):
-    """Effects over one space, none of which reads what another one of them writes."""
-
-    space: Shape
-    effects: list[Effect]
+COMPARISONS = frozenset(COMPARED.values())
+QUICK = 4  # operations that are done again instead of being kept in memory
 
 
-def operands_of(graph: Expressions, node: int) -> list[int]:
-    """The nodes that a node is computed from; what it loads is in memory already."""
-    operation, *operands = graph.nodes[node]
+class Group:
+    """Effects over one space, none of which reads what another one of them writes.
+
+    Attributes
+    ----------
+    graph : Expressions
+    space : Shape
+    effects : list of Effect
+    """
+
+    def __init__(self, schedule: _Schedule, level: int, space: Shape) -> None:
+        self._schedule, self._level = schedule, level
+        self.graph, self.space = schedule.graph, space
+        self.effects: list[Effect] = []
+
+    def node(self, k: int) -> Node:
+        """A node as this group sees it: what an earlier one has kept is read from memory."""
+        if k in self._schedule.kept and self._schedule.levels[k] < self._level:
+            return ("load", *self._schedule.kept[k], contiguous(self.graph.spaces[k]))
+        return self.graph.nodes[k]
+
+    def operands_of(self, k: int) -> list[int]:
+        """The nodes that a node is computed from; what it loads is in memory already."""
+        return _operands_in(self.node(k))
+
+    def needed(self) -> list[int]:
+        """The nodes that its effects need, operands first."""
+        pending = [effect.node for effect in self.effects]
+        found = set(pending)
+        while pending:
+            for k in self.operands_of(pending.pop()):
+                if k not in found:
+                    found.add(k)
+                    pending.append(k)
+        return sorted(found)
+
+
+def _operands_in(node: Node) -> list[int]:
+    operation, *operands = node
     if operation in ("load", "constant"):
         return []
     return operands[1:] if operation in ("call", "loop") else operands
-
-
-def needed_by(graph: Expressions, effects: Collection[Effect]) -> list[int]:
-    """The nodes that effects need, operands first."""
-    pending = [effect.node for effect in effects]
-    found = set(pending)
-    while pending:
-        for k in operands_of(graph, pending.pop()):
-            if k not in found:
-                found.add(k)
-                pending.append(k)
-    return sorted(found)
-
-
-def scheduled(graph: Expressions, buffers: Collection[int], slots: Collection[int]) -> list[Group]:
-    """The groups in which buffers and numbers are computed, in their order; what nobody needs is left out."""
-    writers: dict[tuple[int, int], list[Effect]] = {}
-    for effect in graph.effects:
-        writers.setdefault(_place(effect.buffer, effect.offset), []).append(effect)
-    wanted = [_place(buffer, 0) for buffer in buffers] + [(NUMBERS, slot) for slot in slots]
-    pending = [effect for place in wanted for effect in writers.get(place, ())]
-    live, seen = list(pending), set(wanted)
-    nodes: set[int] = set()
-    while pending:
-        stack = [pending.pop().node]
-        while stack:
-            node = stack.pop()
-            if node in nodes:
-                continue
-            nodes.add(node)
-            stack += operands_of(graph, node)
-            place = _read(graph, node)
-            if place is not None and place not in seen:
-                seen.add(place)
-                pending += writers.get(place, ())
-                live += writers.get(place, ())
-    levels: dict[int, int] = {}
-    for node in sorted(nodes):  # operands come first, and so does what writes the memory that a node reads
-        place = _read(graph, node)
-        if place is not None:
-            levels[node] = max((1 + levels[effect.node] for effect in writers.get(place, ())), default=0)
-        else:
-            levels[node] = max((levels[k] for k in operands_of(graph, node)), default=0)
-    groups: dict[tuple[int, Shape], list[Effect]] = {}
-    for effect in live:
-        groups.setdefault((levels[effect.node], graph.spaces[effect.node]), []).append(effect)
-    return [Group(space, effects) for (_, space), effects in sorted(groups.items(), key=lambda item: item[0][0])]
 
 
 def _place(buffer: int, offset: int) -> tuple[int, int]:
     return buffer, offset if buffer == NUMBERS else 0
 
 
-def _read(graph: Expressions, node: int) -> tuple[int, int] | None:
-    operation, *operands = graph.nodes[node]
-    return _place(operands[0], operands[1]) if operation == "load" else None
+class _Schedule:
+    """Which nodes are needed, after how many others each can be computed, and which of them stand in memory for later ones."""
+
+    def __init__(self, graph: Expressions, wanted: list[tuple[int, int]]) -> None:
+        self.graph = graph
+        self._writers: dict[tuple[int, int], list[Effect]] = {}
+        for effect in graph.effects:
+            self._writers.setdefault(_place(effect.buffer, effect.offset), []).append(effect)
+        self.effects, self.nodes = self._needed(wanted)
+        self.levels: dict[int, int] = {}
+        for node in sorted(self.nodes):  # operands come first, and so does what writes the memory that a node reads
+            place = self._read(node)
+            if place is not None:
+                self.levels[node] = max((1 + self.levels[e.node] for e in self._writers.get(place, ())), default=0)
+            else:
+                self.levels[node] = max((self.levels[k] for k in _operands_in(graph.nodes[node])), default=0)
+        self.kept: dict[int, tuple[int, int]] = {}
+        self._keep()
+
+    def _read(self, node: int) -> tuple[int, int] | None:
+        operation, *operands = self.graph.nodes[node]
+        return _place(operands[0], operands[1]) if operation == "load" else None
+
+    def _needed(self, wanted: list[tuple[int, int]]) -> tuple[list[Effect], set[int]]:
+        pending = [effect for place in wanted for effect in self._writers.get(place, ())]
+        live, seen = list(pending), set(wanted)
+        nodes: set[int] = set()
+        while pending:
+            stack = [pending.pop().node]
+            while stack:
+                node = stack.pop()
+                if node in nodes:
+                    continue
+                nodes.add(node)
+                stack += _operands_in(self.graph.nodes[node])
+                place = self._read(node)
+                if place is not None and place not in seen:
+                    seen.add(place)
+                    pending += self._writers.get(place, ())
+                    live += self._writers.get(place, ())
+        return live, nodes
+
+    def _keep(self) -> None:
+        """Find what is computed at one level and needed at a later one, and let it be written."""
+        graph = self.graph
+        written = {e.node: e for e in self.effects if not e.adds and e.strides == contiguous(graph.spaces[e.node])}
+        for node in sorted(self.nodes):
+            pending = _operands_in(graph.nodes[node])
+            while pending:
+                k = pending.pop()
+                if self.levels[k] == self.levels[node] or k in self.kept or graph.nodes[k][0] in ("load", "constant", "fill"):
+                    continue
+                if graph.nodes[k][0] in COMPARISONS or graph.length(k) <= QUICK:  # made again; what they are made of may be long
+                    pending += _operands_in(graph.nodes[k])
+                elif k in written:
+                    self.kept[k] = written[k].buffer, written[k].offset
+                else:
+                    self.kept[k] = graph.place_for(k)
+                    self.effects.append(Effect(k, *self.kept[k], contiguous(graph.spaces[k]), False))
+
+
+def scheduled(graph: Expressions, buffers: Collection[int], slots: Collection[int]) -> list[Group]:
+    """The groups in which buffers and numbers are computed, in their order; what nobody needs is left out."""
+    schedule = _Schedule(graph, [(buffer, 0) for buffer in buffers] + [(NUMBERS, slot) for slot in slots])
+    groups: dict[tuple[int, Shape, int], Group] = {}
+    for effect in schedule.effects:
+        is_product = graph.nodes[effect.node][0] == "matmul"  # which is a group of its own
+        key = schedule.levels[effect.node], graph.spaces[effect.node], effect.node if is_product else -1
+        if key not in groups:
+            groups[key] = Group(schedule, *key[:2])
+        groups[key].effects.append(effect)
+    return [group for _, group in sorted(groups.items(), key=lambda item: item[0][0])]

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from tapegrad.programs.fused.expressions import COMPARED, NUMBERS, Expressions
+from tapegrad.programs.fused.expressions import NUMBERS, Expressions
 from tapegrad.programs.fused.lines import Lines
-from tapegrad.programs.fused.schedule import Group, needed_by, operands_of
+from tapegrad.programs.fused.schedule import COMPARISONS, Group
 
 __all__ = ["straight_code"]
 
-COMPARISONS = frozenset(COMPARED.values())
 PIECE = 1200  # nodes, compilation is superlinear in them
 
 
 def straight_code(graph: Expressions, group: Group, name: str) -> tuple[list[str], set[str], list[str]]:
     """Functions ``void name(ptr table)``, declarations, and their names in order."""
-    nodes = [k for k in needed_by(graph, group.effects) if graph.nodes[k][0] not in ("constant", "load")]
+    nodes = [k for k in group.needed() if group.node(k)[0] not in ("constant", "load")]
     pieces = [nodes[k : k + PIECE] for k in range(0, len(nodes), PIECE)] or [[]]
     piece_of = {node: number for number, piece in enumerate(pieces) for node in piece}
     slots: dict[int, int] = {}  # of what later pieces need
     for number, piece in enumerate(pieces):
-        pending = [k for node in piece for k in operands_of(graph, node)]
+        pending = [k for node in piece for k in group.operands_of(node)]
         while pending:
             k = pending.pop()
             if piece_of.get(k, number) != number:
-                if graph.nodes[k][0] in COMPARISONS:  # made again: it is no number
-                    pending += operands_of(graph, k)
+                if group.node(k)[0] in COMPARISONS:  # made again: it is no number
+                    pending += group.operands_of(k)
                 elif k not in slots:
                     slots[k] = graph.slot()
     text: list[str] = []
     declared: set[str] = set()
     for number, piece in enumerate(pieces):
         effects = [e for e in group.effects if piece_of.get(e.node, 0) == number]
-        own = _Piece(graph, {k: slot for k, slot in slots.items() if piece_of[k] != number})
+        own = _Piece(group, {k: slot for k, slot in slots.items() if piece_of[k] != number})
         for node in piece:
             made = own.value(node)
             if node in slots:
@@ -44,8 +43,8 @@ def straight_code(graph: Expressions, group: Group, name: str) -> tuple[list[str
 
 
 class _Piece:
-    def __init__(self, graph: Expressions, stored: dict[int, int]) -> None:
-        self.graph, self.stored = graph, stored
+    def __init__(self, group: Group, stored: dict[int, int]) -> None:
+        self.group, self.graph, self.stored = group, group.graph, stored
         self.lines, self.head = Lines(), Lines()
         self._names: dict[int, str] = {}
         self._buffers: dict[int, str] = {}
@@ -63,7 +62,7 @@ class _Piece:
         return self._names[node]
 
     def _made(self, node: int) -> str:
-        operation, *operands = self.graph.nodes[node]
+        operation, *operands = self.group.node(node)
         if operation == "constant":
             return self.lines.constant(self.graph.constants[node], 1)
         if operation == "load":

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
 from tapegrad.programs.fused.geometry import (
     Part,
@@ -18,7 +19,7 @@ from tapegrad.programs.fused.geometry import (
     regions,
     sum_strides,
 )
-from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Summed, Value, Viewed
+from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Structured, Summed, Value, Viewed
 from tapegrad.recording.casting import in_dtype
 
 __all__ = ["PathValues", "Place"]
@@ -179,6 +180,8 @@ class PathValues:
             self._compute(step)
         elif isinstance(step, Guard):
             self._guard(step)
+        elif isinstance(step, Structured) and step.operation.forward is product_again:
+            self._multiply(step)
         else:
             raise Unfused(f"no code for {step.describe()}")
 
@@ -240,6 +243,14 @@ class PathValues:
             start += width
         whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True)
         self._nodes[id(step.result)] = graph.reshaped(whole, self._shape(step.result))
+
+    def _multiply(self, step: Structured) -> None:
+        if step.result.number < 0:
+            self._claim(float64_of(step.result))
+        if self.points or any(value.number >= 0 or value.array.ndim > 2 for value in step.operands):
+            raise Unfused("a product of many matrices")
+        x, y = (self._node(value) for value in step.operands)
+        self._nodes[id(step.result)] = self.graph.matmul(x, y)
 
     def _compute(self, step: Computed) -> None:
         if step.function in OF_SHAPES:

@@ -1,0 +1,50 @@
+"""Products of matrices: calls of the loop of NumPy's `matmul`, which knows BLAS."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.arrays.numpy_api import inner_loop
+from tapegrad.programs.fused.expressions import Effect, Expressions, Shape, Unfused
+from tapegrad.programs.fused.lines import Lines
+
+__all__ = ["product_code"]
+
+
+def product_code(graph: Expressions, effect: Effect, name: str) -> tuple[list[str], set[str]]:
+    """A function ``void name(ptr table)``, and declarations.
+
+    The loop takes the addresses of the operands and the result, how many products, rows, inner elements and columns there are, and
+    the bytes from one product, row and column to the next.
+    """
+    function, data = inner_loop(np.matmul)
+    if not function:
+        raise Unfused("no loop of matmul")
+    _, x, y = graph.nodes[effect.node]
+    places = [graph.nodes[x][1:], graph.nodes[y][1:], (effect.buffer, effect.offset, effect.strides)]
+    rows, inner = (1, *graph.spaces[x])[-2:]
+    columns = (*graph.spaces[y], 1)[1]
+    of_x, of_y = (0, *places[0][2])[-2:], (*places[1][2], 0)[:2]
+    of_z = _two(effect.strides, len(graph.spaces[x]), len(graph.spaces[y]))
+    lines = Lines()
+    for part, count in (("places", 3), ("counts", 4), ("steps", 9)):
+        lines.do(f"%{part} = alloca [{count} x i64], align 8")
+    for number, (buffer, offset, _) in enumerate(places):
+        at = lines.new(f"getelementptr ptr, ptr %table, i64 {buffer}")
+        base = lines.new(f"load ptr, ptr {at}, align 8")
+        place = lines.new(f"getelementptr ptr, ptr %places, i64 {number}")
+        lines.do(f"store ptr {lines.element(base, offset)}, ptr {place}, align 8")
+    for part, values in (("counts", (1, rows, inner, columns)), ("steps", (0, 0, 0, *(8 * s for s in (*of_x, *of_y, *of_z))))):
+        for number, value in enumerate(values):
+            place = lines.new(f"getelementptr i64, ptr %{part}, i64 {number}")
+            lines.do(f"store i64 {value}, ptr {place}, align 8")
+    called = lines.new(f"inttoptr i64 {function} to ptr")
+    given = lines.new(f"inttoptr i64 {data} to ptr")
+    lines.do(f"call void {called}(ptr %places, ptr %counts, ptr %steps, ptr {given})")
+    return [f"define internal void @{name}(ptr %table) {{", *lines.lines, "ret void", "}"], lines.declared
+
+
+def _two(strides: Shape, x_rank: int, y_rank: int) -> Shape:
+    """Strides of the rows and columns of a result that lacks what a vector has none of."""
+    found = iter(strides)
+    return (next(found) if x_rank == 2 else 0, next(found) if y_rank == 2 else 0)
