@@ -21,8 +21,8 @@ INNER_FIGURE = DOCS / "nopython.svg"
 # From the ground up: a room imports those before it only. The ground are files in no room, the roof is the package itself.
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
-    "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "drivers", "programs", "sparse",
-    "optimize", "nn", "optim", "files", "utils", "as_autograd", "roof",
+    "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "nn", "optim", "files", "drivers",
+    "programs", "sparse", "optimize", "utils", "as_autograd", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -44,9 +44,9 @@ FLOORS = (
     ("optim", "autograd", "linalg"),
     ("surface", "linear", "nopython"),
     ("numpy_protocol", "nn", "library_build"),
-    ("numpy_arrays",),
+    ("numpy_arrays", "files"),
     ("drivers", "numpy"),
-    ("files", "utils", "sparse", "as_autograd", "programs"),
+    ("utils", "sparse", "as_autograd", "programs"),
     ("optimize",),
 )
 INNER_FLOORS = (

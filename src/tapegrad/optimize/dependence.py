@@ -153,5 +153,8 @@ def _depends(functions: Callable[[Tensor], Any], z: np.ndarray, name: str) -> bo
 
 
 def none_tracked(f: Callable[..., Any], arguments: Sequence[Any]) -> bool:
-    """Whether it is known without a call that tracked tensors have no part in a result: compiled functions see only arguments."""
-    return is_compiled(f) and not tracked_in(tuple(arguments))
+    """Whether it is known without a call that tracked tensors have no part in a result.
+
+    Compiled functions, and programs from files, see only arguments.
+    """
+    return (is_compiled(f) or getattr(f, "sees_only_arguments", False)) and not tracked_in(tuple(arguments))

@@ -17,7 +17,8 @@ from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import Finish, RecordedPaths, as_asked
-from tapegrad.programs.traces import Trace
+from tapegrad.programs.saved_programs import File, save_program
+from tapegrad.programs.traces import Trace, all_after
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import is_recording
@@ -186,7 +187,7 @@ class Program(RecordedPaths):
         paths = None if key is None else self._paths_of(key, objects, arrays)
         if paths is None or paths.refused or paths.first is None:
             return None
-        traces = [trace for trace in _all_after(paths.first) if parts != "value" or trace.has_value]
+        traces = [trace for trace in all_after(paths.first) if parts != "value" or trace.has_value]
         return at_points(traces, taken, numbers, parts, self.threads)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
@@ -207,7 +208,7 @@ class Program(RecordedPaths):
     def _recorded(self) -> Iterator[Trace]:
         for paths in (one for known in self._paths.values() for one in known):
             if paths.first is not None:
-                yield from _all_after(paths.first)
+                yield from all_after(paths.first)
 
     def compile(self) -> None:
         """Make machine code of all recorded paths now, instead of in another thread once they have run often.
@@ -226,6 +227,22 @@ class Program(RecordedPaths):
         """
         for trace in self._recorded():
             trace.fused.compile()
+
+    def save(self, file: File) -> None:
+        """Write all recorded paths to a file, from which `load_program` reads them where the function is not.
+
+        Parameters
+        ----------
+        file : str, path, or binary file object
+
+        Raises
+        ------
+        ProgramError
+            If nothing was recorded, or a path cannot have machine code; the message says why.
+        OSError
+            If the file cannot be written.
+        """
+        save_program(self, file)
 
     @property
     def traces(self) -> list[dict[str, Any]]:
@@ -309,15 +326,6 @@ def program(
 def _may_run() -> bool:
     """Whether nothing is asked of calls that runs do not do."""
     return not (TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth()) and is_recording()
-
-
-def _all_after(first: Trace) -> Iterator[Trace]:
-    """A path and those that leave it at a guard."""
-    pending = [first]
-    while pending:
-        trace = pending.pop()
-        yield trace
-        pending += trace.following.values()
 
 
 def _runs(trace: Trace, values: Any) -> bool:

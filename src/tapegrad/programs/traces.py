@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -22,7 +22,7 @@ from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["Trace"]
+__all__ = ["Trace", "all_after"]
 
 
 class Trace:
@@ -93,6 +93,14 @@ class Trace:
         self.made.output._data, self.made.gradients = found
         return True
 
+    def leaf_shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of what it is differentiated by."""
+        return self.fused.shapes()
+
+    def kind_of_value(self) -> str:
+        """Name of the type that the function itself returns; empty if that is not known."""
+        return self._results[0][2].__name__ if self.has_value and len(self._results) == 1 else ""
+
     def value_and_gradient(self) -> tuple[float, list[Any]]:
         """What the rows give after a run: the value, and the gradient by each leaf."""
         output = scalar_output(self.made, "grad")
@@ -123,6 +131,15 @@ class Trace:
             "guards": [step.line for step in self.steps if isinstance(step, Guard)],
             "machine code": self.fused.described(),
         }
+
+
+def all_after(first: Trace) -> Iterator[Trace]:
+    """A path and those that leave it at a guard."""
+    pending = [first]
+    while pending:
+        trace = pending.pop()
+        yield trace
+        pending += trace.following.values()
 
 
 def _plain(value: Value, kind: type) -> Any:

@@ -149,4 +149,5 @@ FAMILIES = {
     "optimize": ".",
     "sparse": ".",
     "programs.program": "program",
+    "programs.saved_programs": "LoadedProgram load_program",
 }

@@ -33,6 +33,9 @@ COMPARED: dict[type, str] = {
 }  # fmt: skip
 # What is done at once where all operands are known; floats are doubles here as there.
 FOLDED: dict[str, Callable[..., float]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
+DECIDED: dict[str, Callable[[float, float], bool]] = {
+    "oeq": operator.eq, "une": operator.ne, "olt": operator.lt, "ole": operator.le, "ogt": operator.gt, "oge": operator.ge,
+}  # fmt: skip
 # Exact in every implementation, so that the processor's own instructions serve.
 EXACT = frozenset(["abs", "sqrt", "floor", "ceil", "trunc", "round", "copysign"])
 # Functions of the C library. Not hypot: numbers have that of the math module, whose last digit is another.
@@ -129,6 +132,8 @@ class Expressions:
         """A node; its space is that of its operands unless it is given."""
         if operation in FOLDED and all(k in self.constants for k in operands):
             return self.constant(FOLDED[operation](*(self.constants[k] for k in operands)))
+        if operation == "where" and (asked := self._decided(operands[0])) is not None:
+            return int(operands[1] if asked else operands[2])
         if space is None:
             space = next((self.spaces[k] for k in operands if self.spaces[k]), ())
         key = ((operation, *operands), space)
@@ -138,6 +143,13 @@ class Expressions:
             self.nodes.append(key[0])
             self.spaces.append(space)
         return number
+
+    def _decided(self, comparison: int) -> bool | None:
+        """The outcome of a comparison of two constants; None for others."""
+        operation, *operands = self.nodes[comparison]
+        if not all(k in self.constants for k in operands):
+            return None
+        return bool(DECIDED[operation](*(self.constants[k] for k in operands)))
 
     def constant(self, value: float) -> int:
         """A number that is the same in every run."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import layout as at
-from tapegrad.programs.fused.adjoints import PathExpressions
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
 from tapegrad.programs.fused.loop_code import cleared, loop_code
 from tapegrad.programs.fused.product_code import product_code
@@ -18,14 +17,26 @@ from tapegrad.programs.fused.schedule import scheduled
 from tapegrad.programs.fused.straight_code import straight_code
 from tapegrad.tape.tape import TAPE
 
-__all__ = ["MachineCode", "compiled", "memory_of", "text_of"]
+__all__ = ["Compilable", "MachineCode", "compiled", "memory_of", "text_of"]
 
 SMALL = 4096  # elements up to which a copy costs less than to ask for an address
 FLOAT64 = np.dtype(np.float64)
 QUICK = 3000  # nodes from which on LLVM's quick way of making code is taken
 
 
-def text_of(path: PathExpressions) -> str:
+class Compilable(Protocol):
+    """What machine code is made of: expressions, and where what is given and what is asked for stands."""
+
+    graph: Expressions
+    inputs: list[tuple[int, int]]
+    gradients: list[tuple[int, int]]
+    value: tuple[int, int]
+    guards: tuple[int, int]
+    has_guards: bool
+    arrays: list[tuple[int, np.ndarray[Any, Any]]]
+
+
+def text_of(path: Compilable) -> str:
     """The text of ``void run(ptr, ptr, ptr, ptr table)``."""
     graph = path.graph
     places = [path.value, path.guards, *path.gradients]
@@ -72,7 +83,7 @@ class MachineCode:
 
     __slots__ = ("_at", "_gradients", "_guards", "_inputs", "_kept", "_large", "_numbers", "_step", "_table", "_value", "seconds")
 
-    def __init__(self, path: PathExpressions, shapes: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
         started = time.perf_counter()
         sizes = path.graph.sizes
         text = text_of(path)
@@ -121,7 +132,7 @@ class MachineCode:
         return numbers.item(self._value), found
 
 
-def memory_of(path: PathExpressions) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
+def memory_of(path: Compilable) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
     """Memory for each buffer, and the table of their addresses."""
     sizes = path.graph.sizes
     memory = {buffer: np.zeros(max(size, 1)) for buffer, size in enumerate(sizes)} | dict(path.arrays)

@@ -81,15 +81,31 @@ class FusedPath:
             if not self.refused and self.code is None and self._trial is None:
                 self._compile()
 
-    def _compile(self) -> None:
+    def expressions(self) -> Any:
+        """The expressions of value and gradient.
+
+        Raises
+        ------
+        Unfused
+            If there are none.
+        """
         from tapegrad.programs.fused.adjoints import PathExpressions
+        from tapegrad.programs.fused.expressions import Unfused
+
+        if self.refused or self._output is None:
+            raise Unfused(self.refused)
+        return PathExpressions(self._steps, self._inputs, self._leaves, self._output)
+
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shapes of the gradients."""
+        return [value.array.shape for value in self._leaves]
+
+    def _compile(self) -> None:
         from tapegrad.programs.fused.expressions import Unfused
         from tapegrad.programs.fused.machine_code import MachineCode
 
-        assert self._output is not None
         try:
-            path = PathExpressions(self._steps, self._inputs, self._leaves, self._output)
-            self._trial = MachineCode(path, [value.array.shape for value in self._leaves])
+            self._trial = MachineCode(self.expressions(), self.shapes())
         except Unfused as error:
             self.refused = str(error)
         except Exception as error:  # a path that is not compiled is no error
