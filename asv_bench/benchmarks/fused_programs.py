@@ -83,9 +83,92 @@ class FusedPrograms:
         self.run()
 
 
+def of_points(p: Any) -> Any:
+    """Thirty operations on five numbers, three of them dear."""
+    a, b, c, d, e = p[0], p[1], p[2], p[3], p[4]
+    u = a * b + c
+    v = u * d - e
+    w = np.tanh(v)
+    s = w * w + a
+    t = s / (1.0 + b * b)
+    q = np.exp(-t * t)
+    r = q * c - d
+    o = r * r + e * w
+    k = o * t - u
+    m = k * k + v * w
+    return np.sin(m) * q * o + k * a - s * d + m * 0.5 + t * e
+
+
+def short_vectors(x: Any) -> Any:
+    """A thousand operations on vectors of eight."""
+    a, b = x[:8], x[8:]
+    for k in range(250):
+        a = np.tanh(a * b) if k % 5 == 0 else a * b
+        b = (b - a) * 0.5
+        a = a + x[:8]
+    return (a * b).sum()
+
+
+def long_chain(x: Any) -> Any:
+    """12,000 operations on numbers."""
+    a, b = x[0], x[1]
+    for _ in range(2400):
+        a = a * 0.99 + b * x[1]
+        b = b - a * x[0]
+    return a
+
+
+CASES |= {"vectors of 8": (short_vectors, 16), "long chain": (long_chain, 2)}
+
+
+def jitted(function: Callable[[Any], Any], x: Any, points: bool = False) -> Callable[[], Any] | None:
+    """The same by JAX, where that is installed; loops it would take minutes to compile."""
+    try:
+        import jax
+    except ImportError:
+        return None
+    jax.config.update("jax_enable_x64", True)
+    both = jax.value_and_grad(function)
+    run, given = jax.jit(jax.vmap(both) if points else both), jax.numpy.asarray(x)
+    return lambda: jax.block_until_ready(run(given))
+
+
+def _in_jax(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function with JAX's functions in the place of NumPy's."""
+    import types
+
+    import jax.numpy
+
+    return types.FunctionType(function.__code__, {**function.__globals__, "np": jax.numpy})
+
+
+def _print(case: str, ready: dict[str, Callable[[], Any]], scale: float = 1.0) -> None:
+    counts = {name: max(1, int(0.03 / timeit.timeit(run, number=1))) for name, run in ready.items()}
+    rounds = [{name: timeit.timeit(run, number=counts[name]) / counts[name] for name, run in ready.items()} for _ in range(7)]
+    print(f"{case:16s}", *(f"{name} {1e6 / scale * min(r[name] for r in rounds):9.3f} us" for name in ready), flush=True)
+
+
 if __name__ == "__main__":
-    for case in CASES:
+    for case, (function, n) in CASES.items():
         ready = forms(case)
-        count = max(1, int(0.02 / timeit.timeit(ready["called"], number=1)))
-        rounds = [{name: timeit.timeit(run, number=count) / count for name, run in ready.items()} for _ in range(7)]
-        print(f"{case:16s}", *(f"{name} {1e6 * min(r[name] for r in rounds):9.2f} us" for name in ready))
+        if case not in ("chain", "long chain", "vectors of 8"):
+            try:
+                other = jitted(_in_jax(function), np.random.default_rng(0).standard_normal(n))
+            except ImportError:
+                other = None
+            if other is not None:
+                other()
+                ready["jax"] = other
+        _print(case, ready)
+    many = np.random.default_rng(0).standard_normal((100_000, 5))
+    mapped = {f"{threads} threads": tg.value_and_grad(tg.program(of_points, threads=threads)).map for threads in (1, 2)}
+    by_threads: dict[str, Callable[[], Any]] = {name: lambda run=run: run(many) for name, run in mapped.items()}
+    try:
+        other = jitted(_in_jax(of_points), many, points=True)
+    except ImportError:
+        other = None
+    if other is not None:
+        by_threads["jax"] = other
+    for run in by_threads.values():
+        run()
+    _print("a point of 1e5", by_threads, 1e5)
