@@ -143,7 +143,7 @@ CUBES_PRODUCT = np.array([12.0 * 0.5 + 1.0, 12.0 * 2.0 + 1.0])  # of the Hessian
 def test_second_partials_are_weighted_once(error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module("tapegrad.linear.linear_tape")
     function = tg.optimize.scipy_fun(cubes)
-    entry = module._entry
+    entry = module.entry_of
 
     def interrupted(name: str) -> Any:
         def weigh(*arguments: Any) -> None:
@@ -154,7 +154,7 @@ def test_second_partials_are_weighted_once(error: type[BaseException], monkeypat
         return weigh if name == "weigh" else entry(name)
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "_entry", interrupted)
+        patched.setattr(module, "entry_of", interrupted)
         with pytest.raises(error):
             function.hessp(X, np.ones(2))
     np.testing.assert_allclose(function.hessp(X, np.ones(2)), CUBES_PRODUCT, rtol=1e-12)
