@@ -104,7 +104,7 @@ class Snapshot:
                 return False
             if function.__dict__:
                 return False
-        return all(same_bits(array, kept) for array, kept in self.arrays)
+        return not self.arrays or all(same_bits(array, kept) for array, kept in self.arrays)
 
 
 def _parts_in(container: Any) -> Iterable[Any]:

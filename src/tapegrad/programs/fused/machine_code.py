@@ -81,7 +81,10 @@ class MachineCode:
     The code has the C signature of NumPy's inner loops, whose last argument is the table: the entry that runs steps again calls it.
     """
 
-    __slots__ = ("_at", "_gradients", "_guards", "_inputs", "_kept", "_large", "_numbers", "_step", "_table", "_value", "seconds")
+    __slots__ = (
+        "_at", "_gradients", "_guards", "_has_others", "_kept", "_large", "_numbers", "_results", "_slots", "_small", "_step",
+        "_table", "_value", "seconds",
+    )  # fmt: skip
 
     def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
         started = time.perf_counter()
@@ -98,38 +101,51 @@ class MachineCode:
         self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
-        self._inputs = [(slot, own.get(buffer), buffer) for buffer, slot in path.inputs]
+        self._slots = [(k, slot) for k, (_, slot) in enumerate(path.inputs) if slot >= 0]
+        self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in own]
+        self._large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer != NUMBERS and buffer not in own]
         self._gradients = [
             (slot, own[buffer].reshape(shape) if buffer in own else None, buffer, shape)
             for (buffer, slot), shape in zip(path.gradients, shapes, strict=True)
         ]
+        self._results = [result for _, result, _, _ in self._gradients if result is not None]
+        self._has_others = len(self._results) < len(self._gradients)
         self.seconds = time.perf_counter() - started
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """Value and gradient for other inputs; None if the function would go another way."""
-        numbers, held = self._numbers, []
-        for (slot, own, buffer), value in zip(self._inputs, values, strict=True):
-            if slot >= 0:
-                numbers[slot] = value
-            elif own is not None:
-                own[:] = value.reshape(-1) if value.ndim != 1 else value
-            else:
-                held.append(np.require(value, np.float64, ["C", "A"]))
-                self._table[buffer] = held[-1].ctypes.data
-        found: list[Any] = []
-        for _, own, buffer, shape in self._gradients:
-            if own is None and buffer != NUMBERS:
-                found.append(large_empty(shape, FLOAT64))
-                self._table[buffer] = found[-1].ctypes.data
+        numbers = self._numbers
+        for k, slot in self._slots:
+            numbers[slot] = values[k]
+        for k, own in self._small:
+            value = values[k]
+            own[:] = value if value.ndim == 1 else value.reshape(-1)
+        if self._large or self._has_others:
+            return self._gradient(values)
         TAPE.replay(TAPE.address, self._at, 0, 1)
         if self._guards >= 0 and numbers.item(self._guards):
             return None
+        return numbers.item(self._value), [result.copy() for result in self._results]
+
+    def _gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
+        """The same where arrays are large, or gradients numbers."""
+        held = [np.require(values[k], np.float64, ["C", "A"]) for k, _ in self._large]
+        for (_, buffer), array in zip(self._large, held, strict=True):
+            self._table[buffer] = array.ctypes.data
+        found: list[Any] = [None] * len(self._gradients)
+        for k, (slot, own, buffer, shape) in enumerate(self._gradients):
+            if own is None and slot < 0:
+                found[k] = large_empty(shape, FLOAT64)
+                self._table[buffer] = found[k].ctypes.data
+        TAPE.replay(TAPE.address, self._at, 0, 1)
+        if self._guards >= 0 and self._numbers.item(self._guards):
+            return None
         for k, (slot, own, _, _) in enumerate(self._gradients):
             if slot >= 0:
-                found.insert(k, numbers.item(slot))
+                found[k] = self._numbers.item(slot)
             elif own is not None:
-                found.insert(k, own.copy())
-        return numbers.item(self._value), found
+                found[k] = own.copy()
+        return self._numbers.item(self._value), found
 
 
 def memory_of(path: Compilable) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
