@@ -63,6 +63,7 @@ def mapped(
     done: list[tuple[np.ndarray, Sequence[np.ndarray]]] = []
     structure: Structure = None
     pending = np.arange(max(count, 1))
+    asking = 1  # after so many points one by one, which doubles when there is nothing yet that takes many
     while len(pending):
         k, pending = int(pending[0]), pending[1:]
         try:
@@ -74,7 +75,11 @@ def mapped(
         structure = flatten(result, leaves, [], "")
         found.append(leaves)
         numbers.append(k)
-        if many is not None and not kwargs and len(pending) and (more := many(taken, pending)) is not None:
+        if many is None or kwargs or not len(pending) or len(numbers) < asking:
+            continue
+        if (more := many(taken, pending)) is None:
+            asking *= 2
+        else:
             done.append(more)
             pending = np.setdiff1d(pending, more[0], assume_unique=True)
     parts = [np.stack(leaves)[:count] for leaves in zip(*found, strict=True)]

@@ -72,6 +72,7 @@ class Trace:
 
     def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
         """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
+        self.made.gradients = None  # of machine code, whose caller was interrupted
         for value, given in zip(self.inputs, values, strict=True):
             value.array[...] = given
         token = enter(IGNORING)
