@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.drivers.containers import Structure, flatten, restore
 
-__all__ = ["InAxes", "Many", "Points", "map_of", "mapped"]
+__all__ = ["InAxes", "Many", "Points", "map_of", "mapped", "places_of"]
 
 InAxes = int | None | Sequence[int | None]
 
@@ -81,7 +81,7 @@ def mapped(
             asking *= 2
         else:
             done.append(more)
-            pending = np.setdiff1d(pending, more[0], assume_unique=True)
+            pending = pending[:0] if len(more[0]) == len(pending) else np.setdiff1d(pending, more[0], assume_unique=True)
     parts = [np.stack(leaves)[:count] for leaves in zip(*found, strict=True)]
     return restore(structure, (_together(part, numbers, done, k) for k, part in enumerate(parts)) if done else iter(parts))
 
@@ -91,8 +91,14 @@ def _together(part: np.ndarray, numbers: list[int], done: Sequence[tuple[np.ndar
     whole = np.empty((len(numbers) + sum(len(which) for which, _ in done), *part.shape[1:]), part.dtype)
     whole[numbers] = part
     for which, leaves in done:
-        whole[which] = leaves[k]
+        whole[places_of(which)] = leaves[k]
     return whole
+
+
+def places_of(numbers: np.ndarray) -> slice | np.ndarray:
+    """Increasing numbers as an index, which is a slice where they are consecutive."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    return slice(first, last + 1) if last - first + 1 == len(numbers) else numbers
 
 
 def map_of(function: Callable[..., Any], many: Many | None = None) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.mapping import Points
+from tapegrad.drivers.mapping import Points, places_of
 from tapegrad.programs.fused.paths import close
 from tapegrad.programs.keys import describe
 from tapegrad.programs.traces import Trace
@@ -56,15 +56,19 @@ def at_points(
                 continue
         finally:
             trace.lock.release()
-        values = [value if k in same else value[numbers] for k, value in enumerate(given)]
+        places = places_of(numbers)
+        values = [value if k in same else value[places] for k, value in enumerate(given)]
         value, gradients, failed = code.results(values, len(numbers), threads)
         results = ([] if parts == "gradient" else [value]) + gradients
-        found.append([part[~failed] for part in results])
-        done.append(numbers[~failed])
+        taken_here = ~failed if failed.any() else slice(None)
+        if not failed.all():
+            found.append([part[taken_here] for part in results])
+            done.append(numbers[taken_here])
         numbers = numbers[failed]
-    if not done:
-        return None
-    return np.concatenate(done), [np.concatenate(part) for part in zip(*found, strict=True)]
+    if len(done) < 2:
+        return (done[0], found[0]) if done else None
+    order = np.argsort(np.concatenate(done))
+    return np.concatenate(done)[order], [np.concatenate(part)[order] for part in zip(*found, strict=True)]
 
 
 def _agrees(trace: Trace, code: Any, shared: frozenset[int], parts: str) -> bool:

@@ -18,7 +18,7 @@ from tapegrad.programs.steps import Step, Value
 __all__ = ["CHUNK", "ManyPoints"]
 
 Array = np.ndarray[Any, Any]
-CHUNK = 2048  # points
+CHUNK = 4096  # points that are computed at once, in memory of which much stays in the cache
 
 
 class ManyPoints:
