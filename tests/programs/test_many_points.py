@@ -53,6 +53,18 @@ def test_points_that_go_other_ways_are_taken_by_their_paths() -> None:
         np.testing.assert_allclose([values[k], *by_points[k], by_scale[k]], [value, *gradient, slope], rtol=4e-15)
 
 
+def test_a_path_that_the_first_point_leaves_takes_the_others() -> None:
+    points = np.abs(RNG.standard_normal((COUNT, 3)))
+    program = tg.program(two_ways)
+    run = tg.value_and_grad(program)
+    run(points[0], 1.5)
+    points[0] *= -1.0
+    values, gradients = run.map(points, 1.5)
+    assert code_of(program)[0]
+    np.testing.assert_allclose(values[1:], (points[1:] ** 2 * 1.5).sum(1), rtol=4e-15)
+    np.testing.assert_allclose(gradients[0], tg.grad(two_ways)(points[0], 1.5), rtol=4e-15)
+
+
 @pytest.mark.parametrize("threads", [2, 3])
 def test_results_do_not_depend_on_the_number_of_threads(threads: int) -> None:
     points = RNG.standard_normal((COUNT + 1, 3))

@@ -51,8 +51,8 @@ def at_points(
         if not len(numbers) or len(trace.inputs) != len(given) or not trace.lock.acquire(False):
             continue
         try:
-            code, is_new = trace.fused.many(len(numbers), same, parts != "value")
-            if code is None or (is_new and not _agrees(trace, code, same, parts)):
+            code = trace.fused.many(len(numbers), same, parts != "value")
+            if code is None or not (code.agrees or _agrees(trace, code, same, parts)):
                 continue
         finally:
             trace.lock.release()
@@ -72,22 +72,22 @@ def at_points(
 
 
 def _agrees(trace: Trace, code: Any, shared: frozenset[int], parts: str) -> bool:
-    """Whether machine code gives at the point of the latest run what its steps give."""
+    """Whether machine code gives what the steps give at the point of the latest run, if that did not leave the path."""
     latest = [value.array.copy() for value in trace.inputs]
     try:
-        followed = trace.run(latest) is None
+        if trace.run(latest) is not None:
+            return False
     except Exception:
-        followed = False
-    if followed:
-        own_value, own = trace.value_and_gradient()
-        values = [value if k in shared else value[None] for k, value in enumerate(latest)]
-        value, gradients, failed = code.results(values, 1)
-        tolerance = trace.fused.tolerance(own)
-        followed = (
-            not failed[0]
-            and close(value[0], own_value, tolerance + 1e-9 * abs(own_value))
-            and all(close(a[0], b, tolerance) for a, b in zip(gradients, own, strict=False))
-        )
-    if not followed:
+        return False
+    own_value, own = trace.value_and_gradient()
+    values = [value if k in shared else value[None] for k, value in enumerate(latest)]
+    value, gradients, failed = code.results(values, 1)
+    tolerance = trace.fused.tolerance(own)
+    code.agrees = (
+        not failed[0]
+        and close(value[0], own_value, tolerance + 1e-9 * abs(own_value))
+        and all(close(a[0], b, tolerance) for a, b in zip(gradients, own, strict=False))
+    )
+    if not code.agrees:
         trace.fused.forget(shared, parts != "value")
-    return followed
+    return bool(code.agrees)

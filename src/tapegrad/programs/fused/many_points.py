@@ -31,19 +31,24 @@ class ManyPoints:
     shared : frozenset of int
         Inputs that are the same at all points.
 
+    Attributes
+    ----------
+    agrees : bool
+        Whether it has given what the steps give, at one point.
+
     Notes
     -----
     Each point is computed on its own: what it gives depends neither on its neighbours nor on the number of threads.
     """
 
-    __slots__ = ("_address", "_engine", "_path", "_shapes", "_shared")
+    __slots__ = ("_address", "_engine", "_path", "_shapes", "_shared", "agrees")
 
     def __init__(
         self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, shared: frozenset[int]
     ) -> None:
         self._path = PathExpressions(steps, inputs, leaves, output, CHUNK, shared)
         self._engine, self._address = compiled(text_of(self._path), self._path.graph)
-        self._shared = shared
+        self._shared, self.agrees = shared, False
         self._shapes = [value.array.shape for value in leaves]
 
     def results(

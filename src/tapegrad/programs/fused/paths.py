@@ -42,12 +42,12 @@ class FusedPath:
         self._patience = PATIENCE / self._cost
 
     def many(self, points: int, shared: frozenset[int], with_gradients: bool) -> Any:
-        """Machine code for many points, and whether it is new; None if there is none or too few points to make it for."""
+        """Machine code for many points; None if there is none or too few points to make it for."""
         key = shared, with_gradients
         if key in self._many:
-            return self._many[key], False
+            return self._many[key]
         if self.refused or self._output is None or points * self._cost < PATIENCE:
-            return None, False
+            return None
         from tapegrad.programs.fused.background import compiling
         from tapegrad.programs.fused.expressions import Unfused
         from tapegrad.programs.fused.many_points import ManyPoints
@@ -58,7 +58,7 @@ class FusedPath:
             except Unfused:
                 found = None
         self._many[key] = found
-        return found, True
+        return found
 
     def forget(self, shared: frozenset[int], with_gradients: bool) -> None:
         """Not to use code for many points that gave something else than the steps."""
