@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import errors_raise
+from tapegrad.deferred import look_up
 from tapegrad.drivers.leaves import Argnums, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
@@ -17,7 +19,6 @@ from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import Finish, RecordedPaths, as_asked
-from tapegrad.programs.saved_programs import File, save_program
 from tapegrad.programs.traces import Trace, all_after
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -228,7 +229,7 @@ class Program(RecordedPaths):
         for trace in self._recorded():
             trace.fused.compile()
 
-    def save(self, file: File) -> None:
+    def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write all recorded paths to a file, from which `load_program` reads them where the function is not.
 
         Parameters
@@ -242,7 +243,7 @@ class Program(RecordedPaths):
         OSError
             If the file cannot be written.
         """
-        save_program(self, file)
+        look_up("programs.saved_programs:save_program")(self, file)
 
     @property
     def traces(self) -> list[dict[str, Any]]:
