@@ -93,6 +93,11 @@ class Recorder:
         self._has_changed = watch(nodes)
         self._compilations = compilations
 
+    def current_twin(self, level: int) -> Any:
+        """The recording form of the function that Numba calls now, for who compiles it himself; level 2 is the first one."""
+        self._renew()
+        return self._twins[level]
+
     def record(self, columns: Columns, arguments: list[Any], curved: bool = False, has_aux: bool = False) -> Any:
         """Run the function on an empty tape; primals and rows of its result.
 

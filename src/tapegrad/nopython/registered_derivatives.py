@@ -18,7 +18,7 @@ from tapegrad.nopython.functions.registered_calls import name_of, recorded_call
 from tapegrad.nopython.twins.generations import outdate
 from tapegrad.nopython.twins.registrations import Registration, is_pointer, register
 
-__all__ = ["register_derivative"]
+__all__ = ["register_derivative", "stand_in"]
 
 NAME = "register_derivative"
 Partials = Callable[..., Any] | Sequence[Callable[..., Any] | None]
@@ -99,7 +99,7 @@ def register_derivative(f: Any, partials: Partials) -> None:
                 f"{NAME}: partial {k} of {name} must take the arguments of {name}, {', '.join(names)}, but it takes {count}"
             )
     call = recorded_call(name, f, given, names)
-    register(f, Registration(given, call, _stand_in(f, call, names)))
+    register(f, Registration(given, call, stand_in(f, call, names)))
     outdate()
 
 
@@ -142,7 +142,7 @@ def _count(partial: Any) -> int:
     return len(inspect.signature(partial.py_func).parameters)
 
 
-def _stand_in(f: Any, call: Any, names: Sequence[str]) -> Any:
+def stand_in(f: Any, call: Any, names: Sequence[str]) -> Any:
     """A function with the arguments of `f` that calls what records; the recording pass adds the tape."""
     space = {"call": call}
     arguments = ", ".join(names)

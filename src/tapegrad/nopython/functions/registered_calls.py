@@ -121,7 +121,12 @@ def _checked(z):
     raise TypingError(f"[tapegrad] tg.register_derivative is for functions whose result is a number, not {z}")
 
 
-def recorded_call(name: str, function: Any, partials: Sequence[Any], names: Sequence[str]) -> Callable[..., Any]:
+UNKNOWN = "of which no derivative is known; say what it is by tg.register_derivative"
+
+
+def recorded_call(
+    name: str, function: Any, partials: Sequence[Any], names: Sequence[str], unknown: str = UNKNOWN
+) -> Callable[..., Any]:
     """A function of the tape and the arguments that calls `function` and records one row.
 
     Parameters
@@ -134,12 +139,14 @@ def recorded_call(name: str, function: Any, partials: Sequence[Any], names: Sequ
         A compiled function of the same arguments for each of them, or None.
     names : sequence of str
         Of the arguments.
+    unknown : str
+        What is said of a variable as an argument that has no partial.
     """
     arguments = ", ".join(names)
     space: dict[str, Any] = {"__name__": __name__}
     exec(_text(name, f"def call(tape, {arguments}):\n    raise NotImplementedError"), space)
     call: Callable[..., Any] = space["call"]
-    space = {"implementation": lambda tape, *kinds: _implementation(name, function, partials, names, tape, kinds)}
+    space = {"implementation": lambda tape, *kinds: _implementation(name, function, partials, names, unknown, tape, kinds)}
     exec(_text(name, f"def define(tape, {arguments}):\n    return implementation(tape, {arguments})"), space)
     overload(call)(space["define"])
     return call
@@ -180,18 +187,15 @@ def _text(name: str, text: str) -> Any:
     return compile(text, f"<tapegrad registered {name}>", "exec")
 
 
-def _implementation(name: str, function: Any, partials: Any, names: Sequence[str], tape: Any, kinds: Any) -> Any:
+def _implementation(name: str, function: Any, partials: Any, names: Sequence[str], unknown: str, tape: Any, kinds: Any) -> Any:
     tracked = [k for k, kind in enumerate(kinds) if has_variables(kind)]
     for k in tracked:
         kind = types.unliteral(kinds[k])
+        if partials[k] is None:
+            raise TypingError(f"[tapegrad] {name} is called with a variable as its argument {names[k]}, {unknown}")
         if not isinstance(kind, (Variable, types.Array)):
             raise TypingError(
                 f"[tapegrad] {name}, whose derivative is registered, takes numbers and arrays of variables, not {kind}"
-            )
-        if partials[k] is None:
-            raise TypingError(
-                f"[tapegrad] {name} is called with a variable as its argument {names[k]}, of which no derivative is known; "
-                "say what it is by tg.register_derivative"
             )
     arguments = ", ".join(names)
     plain = ", ".join(f"primals({x})" if k in tracked else x for k, x in enumerate(names))

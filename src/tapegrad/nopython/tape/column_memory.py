@@ -16,9 +16,12 @@ import numpy as np
 
 from tapegrad.interrupts import undone
 from tapegrad.nopython.tape.columns import (
+    FIRST,
     GROW,
     GROW_TRIPLETS,
     LIMIT,
+    MOST,
+    ODD,
     OWNER,
     PAIRS,
     ROWS,
@@ -30,10 +33,6 @@ from tapegrad.nopython.tape.columns import (
 from tapegrad.nopython.tape.held_memory import IDLE, KNOWN
 
 __all__ = ["Columns", "give_back", "take"]
-
-FIRST = 1 << 14  # pairs that a new tape has room for
-ODD = 1096  # columns a power of two apart share cache sets, and recording then takes three times as long
-MOST = 2**31 - 2  # rows are numbered in 31 bits
 
 
 class Columns:

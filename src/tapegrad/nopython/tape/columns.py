@@ -22,11 +22,16 @@ from llvmlite import ir
 from numba.core import cgutils
 
 __all__ = [
+    "BAR_COLUMN",
+    "BAR_LIMIT",
     "CHANGE_COLUMN",
+    "FIRST",
     "FLAG",
     "GROW",
     "GROW_TRIPLETS",
     "LIMIT",
+    "MOST",
+    "ODD",
     "OWNER",
     "PAIRS",
     "PARTIAL_COLUMN",
@@ -44,11 +49,16 @@ __all__ = [
 ROWS, PAIRS, LIMIT, ROW_COLUMN, PARTIAL_COLUMN, GROW = range(6)
 TRIPLETS, TRIPLET_LIMIT, TRIPLET_COLUMN, SECOND_COLUMN, GROW_TRIPLETS = range(6, 11)
 TANGENT_COLUMN, CHANGE_COLUMN, OWNER = range(11, 14)
+BAR_COLUMN, BAR_LIMIT = 14, 15  # of tapes without an owner in Python, whose adjoints compiled code makes room for
 WORDS = 16
 HEADER = (
     "ROWS", "PAIRS", "ROW_COLUMN", "PARTIAL_COLUMN", "TRIPLETS", "TRIPLET_COLUMN", "SECOND_COLUMN", "CHANGE_COLUMN",
 )  # what sweeps read  # fmt: skip
 FLAG = -(2**31)
+
+FIRST = 1 << 14  # pairs that a new tape has room for
+ODD = 1096  # columns a power of two apart share cache sets, and recording then takes three times as long
+MOST = 2**31 - 2  # rows are numbered in 31 bits
 
 F64 = ir.DoubleType()
 

@@ -7,14 +7,33 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from tapegrad.tape.tape import TAPE
 
-__all__ = ["IDLE", "KNOWN", "free_tape_memory", "tape_memory"]
+__all__ = [
+    "EMPTYING",
+    "IDLE",
+    "KNOWN",
+    "NATIVE",
+    "NATIVE_BYTES",
+    "NATIVE_GROW",
+    "NATIVE_SLOTS",
+    "free_tape_memory",
+    "tape_memory",
+]
 
 KNOWN: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # columns that live, by the address of their header
 IDLE: list[Any] = []  # columns for calls to come
+
+# What compiled code takes without Python (`tapegrad.nopython.tape.native_memory`): how many bytes there are, the address of what
+# makes room, and the headers of tapes that no call uses.
+NATIVE_BYTES, NATIVE_GROW, NATIVE_SLOTS = range(3)
+NATIVE = np.zeros(NATIVE_SLOTS + 64, np.int64)
+EMPTYING: list[Callable[[], None]] = []  # what gives that memory back, where there is any
 
 
 def tape_memory() -> int:
@@ -32,7 +51,8 @@ def tape_memory() -> int:
     >>> tg.tape_memory() <= before
     True
     """
-    return sum(columns.nbytes for link in KNOWN.valuerefs() if (columns := link()) is not None)
+    of_python = sum(columns.nbytes for link in KNOWN.valuerefs() if (columns := link()) is not None)
+    return of_python + int(NATIVE[NATIVE_BYTES])
 
 
 def free_tape_memory() -> None:
@@ -48,3 +68,5 @@ def free_tape_memory() -> None:
     while IDLE:
         with contextlib.suppress(IndexError):  # another thread may be first
             IDLE.pop().dissolve()
+    for empty in EMPTYING:
+        empty()

@@ -103,7 +103,12 @@ def _growth(context: Any, module: Any, words: tuple[int, int, int]) -> Any:
     builder.function.attributes.add("cold")
     _, _, header, count = builder.function.args
     grow, owner = builder.load(word_at(builder, header, growth)), builder.load(word_at(builder, header, OWNER))
-    call_python(context, builder, grow, owner, count)
+    with builder.if_else(cgutils.is_null(builder, owner)) as (native, python):
+        with native:  # a tape that Python does not know
+            function = ir.FunctionType(ir.VoidType(), [I64, I64]).as_pointer()
+            builder.call(builder.inttoptr(grow, function), [builder.ptrtoint(header, I64), count])
+        with python:
+            call_python(context, builder, grow, owner, count)
     end = builder.add(builder.load(word_at(builder, header, used)), count)
     with cgutils.if_unlikely(builder, builder.icmp_signed(">", end, builder.load(word_at(builder, header, limit)))):
         context.call_conv.return_user_exc(builder, MemoryError, ("the tape of a compiled function cannot grow any further",))
