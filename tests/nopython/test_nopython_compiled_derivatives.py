@@ -13,6 +13,7 @@ from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 from tapegrad.errors import CompileError
+from tapegrad.nopython.tape.held_memory import NATIVE, NATIVE_GROW
 
 
 class Point(NamedTuple):
@@ -227,6 +228,23 @@ def test_exceptions_come_through_and_give_the_tape_back() -> None:
             derivative(far)
         assert tried(far) == -1.0
     assert tg.tape_memory() == held
+
+
+def test_a_tape_that_cannot_grow_raises_and_the_next_one_works() -> None:
+    derivative = tg.njit_derivative(valley)
+    x = np.array([0.5, 0.2])
+    expected = derivative(x)
+    refusing = numba.cfunc("void(int64, int64)")(lambda header, count: None)
+    grow = NATIVE[NATIVE_GROW]
+    tg.free_tape_memory()
+    try:
+        NATIVE[NATIVE_GROW] = refusing.address
+        with pytest.raises(MemoryError, match="cannot grow any further"):
+            derivative(x)
+        tg.free_tape_memory()
+    finally:
+        NATIVE[NATIVE_GROW] = grow
+    np.testing.assert_array_equal(derivative(x)[1], expected[1])
 
 
 def in_threads(work: Callable[[int], None], count: int) -> None:
