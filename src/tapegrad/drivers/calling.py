@@ -16,7 +16,7 @@ from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
 
-__all__ = ["NEEDING_COPIES", "call", "refuse_written", "take_apart", "written_as"]
+__all__ = ["NEEDING_COPIES", "call", "finished_call", "refuse_written", "take_apart", "written_as"]
 
 ndarray = np.ndarray
 # Functions that overwrite what their derivative needs (`overwritten_values.py`).
@@ -108,6 +108,30 @@ def call(
             "float() and functions of the math module; np.sin and np.stack record)."
         )
     return made
+
+
+def finished_call(
+    f: Callable[..., Any] | Callee,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    name: str,
+    finish: Callable[[Call], Any],
+    second: bool = False,
+    along: Any = None,
+) -> Any:
+    """What `finish` makes of a call, which is that of `call`; a program does what it recorded again where it can.
+
+    Rows of a program have their values until it returns only (`Call.kept`). Where it gives `NotImplemented` for them, the function
+    is called.
+    """
+    callee = f if isinstance(f, Callee) else Callee(f)
+    if callee.replay is not None:
+        done = callee.replay(args, kwargs, argnums, has_aux, finish, True)
+        if done is not None and done[1] is not NotImplemented:
+            return done[1]
+    return finish(call(callee, args, kwargs, argnums, has_aux, name, second, along=along))
 
 
 def written_as(function: Any) -> Any:

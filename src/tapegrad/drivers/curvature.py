@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import call
+from tapegrad.drivers.calling import finished_call
 from tapegrad.drivers.derivatives import (
     Derivative,
     Outputs,
     as_column,
     cut,
     derivative_of,
+    detached,
     gradients_of,
     hessian_matrix,
     joined,
@@ -72,12 +73,17 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    made = call(f, (x,), {}, 0, False, "hvp", second=True, along=v)
+    return finished_call(f, (x,), {}, 0, False, "hvp", functools.partial(_product, v=v), second=True, along=v)
+
+
+def _product(made: Call, v: Any) -> Any:
     output = scalar_output(made, "hvp")
     if made.recording is not None:
         return _arranged(made, made.recording.curve_along())
     vectors = vectors_like(made.leaves, made.structure, v, "v")
     if made.inside or any(isinstance(t, Tensor) for t in vectors):
+        if made.kept:
+            return NotImplemented  # rows that the result would be part of have other values soon
         made.inside = True
         recorded = gradients(made, output)
         seeds = [t if isinstance(t, Tensor) else wrap(t) for t in vectors]
@@ -136,12 +142,14 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
            [ 1., 12.]])
     """
 
-    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
-    def matrix(*args: Any, **kwargs: Any) -> Any:
-        made = call(f, args, kwargs, argnums, has_aux, "hessian", second=True)
+    def finish(made: Call) -> Any:
         output = scalar_output(made, "hessian")
         found = made.like_the_arguments(_tracked_hessian(made, output) if made.inside else _hessian(made, output))
         return (found, made.aux) if has_aux else found
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def matrix(*args: Any, **kwargs: Any) -> Any:
+        return finished_call(f, args, kwargs, argnums, has_aux, "hessian", finish, second=True)
 
     return mappable(matrix, f)
 
@@ -274,8 +282,11 @@ def gauss_newton(residual: Callable[..., Any], x: Any) -> GaussNewton:
     array([[ 401., -200.],
            [-200.,  100.]])
     """
-    made = call(residual, (copied(x),), {}, 0, False, "gauss_newton")
+    return finished_call(residual, (copied(x),), {}, 0, False, "gauss_newton", _products)
+
+
+def _products(made: Call) -> Any:
     if made.inside:
         raise NotImplementedError("gauss_newton cannot be differentiated by another driver; use jacobian inside of it")
-    outputs = Outputs(made, "gauss_newton")
-    return GaussNewton(made, outputs, derivative_of(made, outputs.tensors))
+    kept = detached(made, "gauss_newton")
+    return NotImplemented if kept is None else GaussNewton(*kept)

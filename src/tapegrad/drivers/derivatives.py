@@ -6,6 +6,7 @@ is one that the compiled sweeps know, these do it; else the general passes of `t
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "as_column",
     "cut",
     "derivative_of",
+    "detached",
     "gradients_of",
     "hessian_matrix",
     "joined",
@@ -61,6 +63,13 @@ class Outputs:
     def arranged(self, results: Iterable[Any]) -> Any:
         """Results in the structure of the output."""
         return restore(self.structure, iter(results))
+
+    def detached_from(self, made: Call) -> Call:
+        """Leave the rows of a call whose values will change, and what is left of the call: shapes, kinds and structures."""
+        self.tensors = [make(t._data if type(t._data) is float else t._data.copy(), 0) for t in self.tensors]
+        made = copy.copy(made)
+        made.kept, made.output = False, None
+        return made
 
     def values(self) -> Any:
         """The output itself, plain."""
@@ -296,6 +305,23 @@ def derivative_of(made: Call, outputs: Sequence[Tensor], second: bool = False, o
             "`inside` is set, a driver goes through the graph (`gradients`, `gradients_of`) or is refused by name"
         )
     return Derivative(made.leaves, outputs, second, once) if made.recording is None else made.recording
+
+
+def detached(made: Call, name: str, second: bool = False) -> tuple[Call, Outputs, Any] | None:
+    """Call, outputs and derivative for who keeps them: nothing in them changes when a program runs again.
+
+    None if the derivative is that of rows which will change then.
+    """
+    outputs = Outputs(made, name)
+    if made.inside:
+        return made, outputs, None
+    derivative = derivative_of(made, outputs.tensors, second)
+    if made.kept:
+        if not derivative.compiled:
+            return None
+        made = outputs.detached_from(made)
+        derivative.outputs = outputs.tensors
+    return made, outputs, derivative
 
 
 def _leaf_like(t: Tensor) -> Tensor:

@@ -179,7 +179,26 @@ def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..
         return result.sum() if isinstance(result, (Tensor, np.ndarray)) else result
 
     general = grad(total, argnums)
-    return _compiled_elementwise_grad(f, argnums, general) if is_compiled(f) else general
+    if is_compiled(f):
+        return _compiled_elementwise_grad(f, argnums, general)
+    return _elementwise_grad_of_program(f, argnums, general) if hasattr(f, "__replay__") else general
+
+
+def _elementwise_grad_of_program(f: Any, argnums: Argnums, general: Callable[..., Any]) -> Callable[..., Any]:
+    def finish(made: Call) -> Any:
+        output = made.output
+        if not made.kept or not isinstance(output, Tensor):
+            return NotImplemented
+        from tapegrad.drivers.derivatives import gradients_of
+
+        return made.finished(list(map(array_of, gradients_of([output], made.leaves, [wrap(np.ones_like(array_of(output)))]))))
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        done = f.__replay__(args, kwargs, argnums, False, finish, True)
+        return general(*args, **kwargs) if done is None or done[1] is NotImplemented else done[1]
+
+    return gradient
 
 
 def _compiled_elementwise_grad(f: Callable[..., Any], argnums: Argnums, general: Callable[..., Any]) -> Callable[..., Any]:

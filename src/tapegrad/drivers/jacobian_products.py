@@ -7,8 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import call
-from tapegrad.drivers.derivatives import Derivative, Outputs, as_column, cut, derivative_of, gradients_of, sizes_of, vectors_like
+from tapegrad.deferred import look_up
+from tapegrad.drivers.calling import finished_call
+from tapegrad.drivers.derivatives import (
+    Derivative,
+    Outputs,
+    as_column,
+    cut,
+    derivative_of,
+    detached,
+    gradients_of,
+    sizes_of,
+    vectors_like,
+)
 from tapegrad.drivers.leaves import Call, copied, finish
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
@@ -53,10 +64,16 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     >>> tg.jvp(lambda x: x[0] * x, (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
     (array([1., 2.]), array([2., 2.]))
     """
-    made = _called(f, primals, has_aux, "jvp")
-    outputs = Outputs(made, "jvp")
-    pushed = _push(made, outputs, _tangents(made, primals, tangents, "jvp"))
-    return (outputs.values(), pushed, made.aux) if has_aux else (outputs.values(), pushed)
+
+    def finish(made: Call) -> Any:
+        outputs = Outputs(made, "jvp")
+        given = _tangents(made, primals, tangents, "jvp")
+        if made.kept and _are_tracked(given):
+            return NotImplemented  # rows that the result would be part of have other values soon
+        pushed = _push(made, outputs, given)
+        return (outputs.values(), pushed, made.aux) if has_aux else (outputs.values(), pushed)
+
+    return finished_call(f, _checked(primals, "jvp"), {}, range(len(primals)), has_aux, "jvp", finish)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -93,12 +110,14 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     >>> value, product(1.0), product(2.0)
     (0.0, 1.0, 2.0)
     """
-    made = _called(f, copied(primals), has_aux, "linearize")
-    outputs = Outputs(made, "linearize")
-    derivative = None if made.inside else derivative_of(made, outputs.tensors)
+    made, outputs, derivative, is_program = _kept(f, primals, has_aux, "linearize")
 
     def product(*tangents: Any) -> Any:
-        return _push(made, outputs, _tangents(made, primals, tangents, "linearize"), derivative)
+        given = _tangents(made, primals, tangents, "linearize")
+        if is_program and _are_tracked(given):
+            pushed = look_up("drivers.recorded_products:recorded_product")(derivative, given, outputs.tensors, False)
+            return outputs.arranged(map(_plain_unless_tracked, pushed))
+        return _push(made, outputs, given, derivative)
 
     return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
 
@@ -142,27 +161,53 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> product(np.array([1.0, 10.0]))
     (array([ 3., 30.]), 21.0)
     """
-    made = _called(f, copied(primals), has_aux, "vjp")
-    outputs = Outputs(made, "vjp")
+    made, outputs, derivative, is_program = _kept(f, primals, has_aux, "vjp")
 
     def product(cotangent: Any) -> Any:
         given = vectors_like(outputs.tensors, outputs.structure, cotangent, "the cotangent")
-        if made.recording is not None:
-            return made.finished(split(made.recording.pull(as_column(made, given))[:, 0], made.leaves))
-        seeds = [_fitting(v, t) for v, t in zip(given, outputs.tensors, strict=True)]
-        tracked = is_recording() and (made.inside or any(isinstance(v, Tensor) for v in given))
-        found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=tracked)
-        return made.finished([g if g._row else array_of(g) for g in found])
+        if not is_program:
+            return _pull(made, outputs, given)
+        if _are_tracked(given):
+            pulled = look_up("drivers.recorded_products:recorded_product")(derivative, given, made.leaves, True)
+            return made.finished([g if g._row else array_of(g) for g in pulled])
+        return made.finished(split(derivative.pull(as_column(made, given))[:, 0], made.leaves))
 
     return (outputs.values(), product, made.aux) if has_aux else (outputs.values(), product)
 
 
-def _called(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> Call:
+def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tuple[Call, Outputs, Any, bool]:
+    """Call, outputs and derivative for products to come, and whether it is a program's, which has no graph of its own."""
+
+    def finish(made: Call) -> Any:
+        if made.kept or name == "linearize":
+            found = detached(made, name)
+            return NotImplemented if found is None else (*found, made.kept)
+        return made, Outputs(made, name), None, False
+
+    primals = copied(_checked(primals, name))
+    found: tuple[Call, Outputs, Any, bool] = finished_call(f, primals, {}, range(len(primals)), has_aux, name, finish)
+    return found
+
+
+def _pull(made: Call, outputs: Outputs, given: list[Any]) -> Any:
+    if made.recording is not None:
+        return made.finished(split(made.recording.pull(as_column(made, given))[:, 0], made.leaves))
+    seeds = [_fitting(v, t) for v, t in zip(given, outputs.tensors, strict=True)]
+    tracked = is_recording() and (made.inside or _are_tracked(given))
+    found = gradients_of(outputs.tensors, made.leaves, seeds, create_graph=tracked)
+    return made.finished([g if g._row else array_of(g) for g in found])
+
+
+def _are_tracked(vectors: Sequence[Any]) -> bool:
+    return any(isinstance(v, Tensor) for v in vectors)
+
+
+def _checked(primals: Any, name: str) -> Any:
     if not isinstance(primals, (tuple, list)):
         raise TypeError(f"{name}: primals must be a tuple or list of the function's arguments, not {type(primals).__name__}")
     if not primals:
         raise TypeError(f"{name}: there must be an argument at least to differentiate by")
-    return call(f, primals, {}, range(len(primals)), has_aux, name)
+    return primals
 
 
 def _tangents(made: Call, primals: Any, tangents: Any, name: str) -> list[Any]:
@@ -177,7 +222,7 @@ def _fitting(v: Any, t: Tensor) -> Tensor:
 
 
 def _push(made: Call, outputs: Outputs, tangents: list[Any], derivative: Derivative | None = None) -> Any:
-    if made.inside or (made.recording is None and any(isinstance(v, Tensor) for v in tangents)):
+    if made.inside or (made.recording is None and _are_tracked(tangents)):
         pushed = with_recording(_pushed_by_the_graph, made, outputs, tangents, is_recording())
         return made.like_the_arguments(outputs.arranged(map(_plain_unless_tracked, pushed)))
     derivative = derivative_of(made, outputs.tensors) if derivative is None else derivative

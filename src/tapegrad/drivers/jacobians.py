@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.drivers.calling import call
+from tapegrad.drivers.calling import finished_call
 from tapegrad.drivers.derivatives import Derivative, Outputs, cut, derivative_of, gradients_of, sizes_of
 from tapegrad.drivers.leaves import Argnums, Call, finish, mappable
 from tapegrad.errors import CompileError, DerivativeOrderError
@@ -67,13 +67,15 @@ def value_and_jacobian(
     if mode not in MODES:
         raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, but got {mode!r}")
 
-    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
-    def value_and_matrix(*args: Any, **kwargs: Any) -> Any:
-        made = call(f, args, kwargs, argnums, has_aux, "jacobian")
+    def finish(made: Call) -> Any:
         outputs = Outputs(made, "jacobian")
         found = _tracked_jacobian(made, outputs) if made.inside else _jacobian(made, outputs, mode)
         value, found = outputs.values(), made.like_the_arguments(found)
         return ((value, made.aux) if has_aux else value), found
+
+    @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
+    def value_and_matrix(*args: Any, **kwargs: Any) -> Any:
+        return finished_call(f, args, kwargs, argnums, has_aux, "jacobian", finish)
 
     return mappable(value_and_matrix, f)
 

@@ -177,8 +177,8 @@ class Callee:
     kind : type
         Of what it is given: tensors for modules of layers, else arrays.
     replay : callable or None
-        ``replay(args, kwargs, argnums, has_aux, finish)`` of a program: a pair of what it recorded once and ``finish(made)`` of its
-        present `Call`, or None if the function has to be called.
+        ``replay(args, kwargs, argnums, has_aux, finish, rows)`` of a program: whether it was run again, and ``finish(made)`` of its
+        `Call`, whose rows are up to date if `rows`; or None if the function has to be called.
 
     Raises
     ------

@@ -10,9 +10,9 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.drivers.calling import call
+from tapegrad.drivers.calling import call, finished_call
 from tapegrad.drivers.containers import flatten, restore
-from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, hessian_matrix, joined, projected
+from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, detached, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
@@ -157,7 +157,11 @@ class ScipyFunction(Recordings[_Point]):
 
     def _retained(self, x: np.ndarray) -> _Point:
         """A point whose recording is kept."""
-        made = call(self._f, (self._packing.point(x), *self._args), {}, 0, False, "minimize", second=True)
+        arguments = (self._packing.point(x), *self._args)
+        point: _Point = finished_call(self._f, arguments, {}, 0, False, "minimize", self._point_of, second=True)
+        return point
+
+    def _point_of(self, made: Call) -> Any:
         output = scalar_output(made, "minimize")
         value = self._checked(float(output._data))
         if made.recording is None and output._row:
@@ -168,7 +172,13 @@ class ScipyFunction(Recordings[_Point]):
         else:
             found = gradients(made, output)
         point = _Point(value, _vector(found))
-        point.made, point.output = made, output
+        if made.kept:  # by a program, whose rows will have other values
+            kept = detached(made, "minimize", second=True)
+            if kept is None:
+                return NotImplemented
+            point.derivative = kept[2]
+        else:
+            point.made, point.output = made, output
         return point
 
     def _second(self, x: np.ndarray) -> Any:
@@ -215,7 +225,7 @@ class ScipyFunction(Recordings[_Point]):
         return self._packing.structured(x)
 
 
-class VectorFunction(Recordings[tuple[Call, Outputs, list[Any]]]):
+class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
     """A function of a flat vector that gives a vector, with its Jacobian from the same recording.
 
     With `keeps` the recording outlives the Jacobian, and `hessian` is of the same one. With `sparse` both are SciPy's
@@ -239,31 +249,43 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[Any]]]):
     def _call(self, variable: Any, second: bool = False) -> Call:
         return call(self._f, (variable, *self._args), {}, 0, False, self._name, second)
 
-    def _record(self, x: np.ndarray) -> tuple[Call, Outputs, list[Any]]:
-        made = self._call(self._packing.point(x))
+    def _record(self, x: np.ndarray) -> tuple[Call, Outputs, Any, list[Any]]:
+        variable = self._packing.point(x)
+        if self._keeps or not hasattr(self._f, "__replay__"):
+            return self._recorded(self._call(variable))
+        found: Any = finished_call(self._f, (variable, *self._args), {}, 0, False, self._name, self._recorded)
+        return found
+
+    def _recorded(self, made: Call) -> Any:
         made.output = _as_floats(made.output)
-        return made, Outputs(made, self._name), []
+        if not made.kept:
+            return made, Outputs(made, self._name), None, []
+        kept = detached(made, self._name)  # by a program, whose rows will have other values
+        return NotImplemented if kept is None else (*kept, [])
 
     def value(self, x: np.ndarray) -> np.ndarray:
         """All outputs as one vector."""
-        _, outputs, _ = self._value_at(x)
+        _, outputs, _, _ = self._value_at(x)
         return joined(map(array_of, outputs.tensors))
 
     def jacobian(self, x: np.ndarray) -> Any:
         """Matrix of shape (outputs, inputs)."""
-        made, outputs, matrices = self._at(x)
+        made, outputs, derivative, matrices = self._at(x)
         if not matrices:
-            matrices.append(self._matrix(made, outputs.tensors))
+            matrices.append(self._matrix(made, outputs.tensors, derivative))
         return matrices[0].copy()
 
-    def _matrix(self, made: Call, tensors: list[Tensor]) -> Any:
+    def _matrix(self, made: Call, tensors: list[Tensor], derivative: Any) -> Any:
         if self._first is not None:
-            return self._first.matrix(derivative_of(made, tensors, constant=True))
-        if not self._keeps and made.recording is None and len(tensors) == 1 and not np.ndim(tensors[0]._data):
+            return self._first.matrix(derivative_of(made, tensors, constant=True) if derivative is None else derivative)
+        once = derivative is None and not self._keeps and made.recording is None
+        if once and len(tensors) == 1 and not np.ndim(tensors[0]._data):
             return _vector(gradients(made, tensors[0])).reshape(1, -1)  # a linear tape would be swept once only
         from tapegrad.drivers.jacobians import jacobian_matrix
 
-        return np.ascontiguousarray(jacobian_matrix(derivative_of(made, tensors, constant=True)))
+        if derivative is None:
+            derivative = derivative_of(made, tensors, constant=True)
+        return np.ascontiguousarray(jacobian_matrix(derivative))
 
     def hessian(self, x: np.ndarray, weights: np.ndarray) -> Any:
         """Hessian of a weighted sum of the outputs; only where recordings are kept."""
@@ -272,7 +294,7 @@ class VectorFunction(Recordings[tuple[Call, Outputs, list[Any]]]):
             if self._weighted is not None:
                 return self._weighted.matrix(recording, lambda directions: recording.curve(directions, given))
             return hessian_matrix(recording, given)
-        made, outputs, _ = self._at(x)
+        made, outputs, _, _ = self._at(x)
         derivative = Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True)
         return hessian_matrix(derivative) if self._weighted is None else self._weighted.matrix(derivative)
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.drivers.leaves import tensor_like
 from tapegrad.frames import calling_frame
 from tapegrad.programs.steps import Copied, Step, Value
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, make, meta_of, register_new_leaf
 
 __all__ = ["FLOAT64", "KnownValues"]
 
@@ -133,6 +134,30 @@ class KnownValues:
     def place_of(self, z: Any) -> Value:
         """Where a new result is to stand."""
         return self.number() if type(z) is float else Value(z)
+
+    def as_leaf(self, t: Any) -> Any:
+        """An untracked number as a leaf with a row, which holds its present value; others as they are."""
+        value = None if t._row else self.value_at(t._data)
+        if value is None or value.constant or np.ndim(t._data) or np.asarray(t._data).dtype != FLOAT64:
+            return t
+        leaf, _ = tensor_like(float(t._data), "program", "a number", False)
+        register_new_leaf(leaf, meta_of(leaf)).of_call = True
+        number = self.number()
+        self.note(Copied(value, number))
+        self.know(leaf._data, number, TAPE.slot(leaf._row))
+        self.kept.append(leaf)
+        return leaf
+
+    def is_view(self, part: Any, operands: list[Value]) -> bool:
+        """Note a view of memory that is known, which needs no step."""
+        if not isinstance(part, Tensor) or type(part._data) is float:
+            return False
+        if any(value.array is not None and np.may_share_memory(part._data, value.array) for value in operands):
+            if len(operands) > 1:
+                self.refuse("a view at places that may depend on values")
+            self.know(part._data, Value(part._data, constant=operands[0].constant, of=operands[0]))
+            return True
+        return False
 
 
 def is_same_memory(a: Array, b: Array) -> bool:

@@ -46,11 +46,17 @@ class Program(RecordedPaths):
         return self.function(*args, **kwargs) if done is None else done[1]
 
     def __replay__(
-        self, args: Any, kwargs: Any, argnums: Argnums | None = None, has_aux: bool = False, finish: Finish | None = None
+        self,
+        args: Any,
+        kwargs: Any,
+        argnums: Argnums | None = None,
+        has_aux: bool = False,
+        finish: Finish | None = None,
+        rows: bool = False,
     ) -> tuple[bool, Any] | None:
         """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function.
 
-        Without `finish` it is the function's value.
+        Without `finish` it is the function's value. With `rows` it needs more of the call than gradients of a number.
         """
         if self._is_called:
             return None
@@ -66,7 +72,7 @@ class Program(RecordedPaths):
             trace = usual.paths.first
             if trace is not None and (trace.has_value or finish is not None) and trace.lock.acquire(False):
                 try:
-                    if (finish is not None and self._is_fused(trace, args)) or _runs(trace, args):
+                    if (finish is not None and not rows and self._is_fused(trace, args)) or _runs(trace, args):
                         return self._checked(trace, args, kwargs, argnums, many, finish)
                 finally:
                     trace.lock.release()
@@ -89,7 +95,8 @@ class Program(RecordedPaths):
                 return None
             try:
                 try:
-                    failed = None if finish is not None and self._is_fused(trace, values) else trace.run(values)
+                    fused = finish is not None and not rows and self._is_fused(trace, values)
+                    failed = None if fused else trace.run(values)
                 except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
                     paths.stopped = f"{type(error).__name__}: {error}"
                     return None
@@ -288,8 +295,7 @@ def program(
     Returns
     -------
     Program
-        To be called as the function, and to be given to `value_and_grad` and `grad`, which run it again too; other drivers call the
-        function.
+        To be called as the function, and to be given to drivers and optimisers, which run it again too.
 
     Raises
     ------

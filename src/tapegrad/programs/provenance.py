@@ -202,6 +202,8 @@ def parts_of(value: Any, place: tuple[int, ...], found: list[tuple[tuple[int, ..
 
 def is_elementwise(function: Any) -> bool:
     """Whether all arguments of a function are operands of elementwise operations."""
+    if isinstance(getattr(function, "__self__", None), np.ufunc):  # its call, with which rules are asked for
+        return function.__name__ == "__call__"
     return isinstance(function, np.ufunc) or function is np.where or getattr(function, "__module__", "") == "_operator"
 
 

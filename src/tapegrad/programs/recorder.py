@@ -124,6 +124,13 @@ class Recorder(KnownValues, Tracer):
         if frame is None or not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code in OF_SHAPES:
             self.know(t._data, Value(np.asarray(t._data), constant=True))
 
+    def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Untracked numbers beside what is tracked are leaves: rows hold numbers themselves, and these are others in each run."""
+        if not any(t._row for t in operands) or all(t._row for t in operands):
+            return operands
+        partials = RULES[opcode].partials
+        return tuple([self.as_leaf(t) if partials[k] is not None else t for k, t in enumerate(operands)])
+
     def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any) -> None:
         """Note an elementwise operation."""
         values: list[Value] = []
@@ -189,7 +196,7 @@ class Recorder(KnownValues, Tracer):
         if self.refused:
             return
         operands = values_in(template)
-        wanted = [(place, part) for place, part in wanted if not self._is_view(part, operands)]
+        wanted = [(place, part) for place, part in wanted if not self.is_view(part, operands)]
         if all(value.constant for value in operands):
             for _, part in wanted:
                 if isinstance(part, Tensor):
@@ -210,17 +217,6 @@ class Recorder(KnownValues, Tracer):
         for (_, part), (_, value) in zip(wanted, results, strict=True):
             if isinstance(part, Tensor):
                 self.know(part._data, value)
-
-    def _is_view(self, part: Any, operands: list[Value]) -> bool:
-        """Note a view of memory that is known, which needs no step."""
-        if not isinstance(part, Tensor) or type(part._data) is float:
-            return False
-        if any(value.array is not None and np.may_share_memory(part._data, value.array) for value in operands):
-            if len(operands) > 1:
-                self.refuse("a view at places that may depend on values")
-            self.know(part._data, Value(part._data, constant=operands[0].constant, of=operands[0]))
-            return True
-        return False
 
     def written(self, t: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Note the function that has the last word on a value."""

@@ -51,14 +51,12 @@ def save_program(program: Any, file: File) -> None:
                 raise ProgramError(f"{program._name()} cannot be saved: {paths.refused or 'objects are among its arguments'}")
             for trace in [] if paths.first is None else all_after(paths.first):
                 try:
-                    path, shapes, kind = trace.fused.expressions(), trace.leaf_shapes(), trace.kind_of_value()
+                    graph, kind = encoded(trace.fused.expressions(), trace.leaf_shapes()), trace.kind_of_value()
                 except Unfused as error:
                     raise ProgramError(f"{program._name()} cannot be saved: there is no machine code of a path: {error}") from None
                 if kind not in ("", *KINDS):
                     raise ProgramError(f"{program._name()} cannot be saved: it returns {kind}")
-                saved.append(
-                    {"key": key_text(parts, dtype), "argnums": list(argnums), "kind": kind, "graph": encoded(path, shapes)}
-                )
+                saved.append({"key": key_text(parts, dtype), "argnums": list(argnums), "kind": kind, "graph": graph})
     if not saved:
         raise ProgramError(f"{program._name()} cannot be saved: nothing of it has been recorded; call it first")
     save({"format": FORMAT, "version": VERSION, "name": program._name(), "paths": saved}, file)
@@ -188,9 +186,17 @@ class LoadedProgram:
         raise ProgramError(f"{self.__name__} {why}; it was loaded from a file, so its function cannot be called")
 
     def __replay__(
-        self, args: Any, kwargs: Any, argnums: Argnums | None = None, has_aux: bool = False, finish: Finish | None = None
+        self,
+        args: Any,
+        kwargs: Any,
+        argnums: Argnums | None = None,
+        has_aux: bool = False,
+        finish: Finish | None = None,
+        rows: bool = False,
     ) -> tuple[bool, Any]:
         settle()
+        if rows:
+            raise ProgramError(f"{self.__name__} was loaded from a file, which has values and gradients and no other derivatives")
         if finish is None or argnums is None or has_aux:
             return True, self(*args, **kwargs)
         numbers = check_argnums(argnums, len(args), "grad")

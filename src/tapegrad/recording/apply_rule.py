@@ -111,6 +111,8 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
             break
     # Lists and no generators: recordings of programs are told of each step of these.
     operands = tuple([value if isinstance(value, Tensor) else as_operand(value) for value in values])
+    if TAPE.tracers and (tracer := current_tracer()) is not None:
+        operands = tracer.operands(opcode, operands)
     dtype = result_dtype(
         opcode, tuple([v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True)])
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.drivers.calling import call
-from tapegrad.drivers.derivatives import Outputs, derivative_of
+from tapegrad.drivers.calling import finished_call
+from tapegrad.drivers.derivatives import Outputs, detached
 from tapegrad.drivers.gradients import scalar_output
 from tapegrad.drivers.leaves import Call
 
@@ -34,13 +34,17 @@ def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: 
     NotImplementedError
         If the call is part of what another driver differentiates.
     """
-    made = call(f, args, kwargs, argnums, has_aux, name, second=second)
-    if made.inside:
-        raise NotImplementedError(
-            f"{name}: sparse derivatives are numbers, which cannot be differentiated by another driver or by a tracked tensor; "
-            "use tapegrad.jacobian or tapegrad.hessian there"
-        )
-    if second:
-        scalar_output(made, name)
-    outputs = Outputs(made, name)
-    return made, outputs, derivative_of(made, outputs.tensors, second)
+
+    def finish(made: Call) -> Any:
+        if made.inside:
+            raise NotImplementedError(
+                f"{name}: sparse derivatives are numbers, which cannot be differentiated by another driver or by a tracked tensor; "
+                "use tapegrad.jacobian or tapegrad.hessian there"
+            )
+        if second:
+            scalar_output(made, name)
+        found = detached(made, name, second)
+        return NotImplemented if found is None else found
+
+    found: tuple[Call, Outputs, Any] = finished_call(f, args, kwargs, argnums, has_aux, name, finish, second)
+    return found

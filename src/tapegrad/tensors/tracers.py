@@ -59,6 +59,10 @@ class Tracer:
         """A factory made the untracked tensor `t`."""
         raise NotImplementedError
 
+    def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The operands of an elementwise rule, or others of the same values in their places."""
+        raise NotImplementedError
+
     def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any) -> None:
         """An elementwise rule gave a tensor; `data` are its operands as it read them."""
         raise NotImplementedError

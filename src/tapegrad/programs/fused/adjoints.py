@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
 from tapegrad.programs.fused.geometry import Part, axes_of_view, broadcast_axes, is_whole, sum_strides
 from tapegrad.programs.fused.values import PathValues, Place
@@ -38,15 +39,18 @@ class PathExpressions(PathValues):
         points: int = 0,
         shared: Collection[int] = (),
     ) -> None:
-        super().__init__(steps, inputs, points, shared)
+        before = [] if points else steps_before(steps, inputs, leaves)
+        super().__init__(steps, inputs, points, shared, before)
         self._parts: dict[int, list[Part]] = {}
         if output.number < 0:
             raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants
         self.value, self.guards = self._written(self._node(output)), self._written(self.failed)
         self._contribute(output, self.graph.constant(1.0))
+        done = set(map(id, before))
         for step in reversed(steps):
-            self._backward(step)
+            if id(step) not in done:
+                self._backward(step)
         self.gradients = [self._gradient(leaf) for leaf in leaves]
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")

@@ -55,8 +55,10 @@ TEXTS = {
     "fmin": "where(x <= y, x, where(y != y, x, y))",
     "sigmoid": "where(x >= 0.0, 1.0, exp(-abs(x))) / (1.0 + exp(-abs(x)))",
     "exp2": "pow(2.0, x)",
-    "logaddexp": "where(x == y, x + 0.6931471805599453, where(x - y > 0.0, x + log1p(exp(-(x - y))), y + log1p(exp(x - y))))",
+    "logaddexp": "where(x == y, x + 0.6931471805599453, where(x > y, x, y) + log1p(exp(-abs(x - y))))",
 }
+# Loops of NumPy's that call the C library's functions element by element, after branches.
+SLOW_LOOPS = frozenset(["logaddexp"])
 _parsed = functools.cache(lambda text: ast.parse(text, mode="eval").body)
 
 
@@ -233,6 +235,8 @@ class Expressions:
     def _call(self, name: str, operands: list[int], by_loops: bool) -> int:
         if name == "where" or name in EXACT:
             return self.node(name, *operands)
+        if name in SLOW_LOOPS:
+            by_loops = False
         if by_loops and isinstance(ARRAY_NAMES.get(name), np.ufunc) and any(self.spaces[k] for k in operands):
             return self.node("loop", ARRAY_NAMES[name].__name__, *self.level(operands), space=self._space(operands))
         if name in TEXTS:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
@@ -15,6 +16,7 @@ from tapegrad.programs.fused.loop_code import cleared, loop_code
 from tapegrad.programs.fused.product_code import product_code
 from tapegrad.programs.fused.schedule import scheduled
 from tapegrad.programs.fused.straight_code import straight_code
+from tapegrad.programs.steps import Step, Value
 from tapegrad.tape.tape import TAPE
 
 __all__ = ["Compilable", "MachineCode", "compiled", "memory_of", "text_of"]
@@ -34,6 +36,8 @@ class Compilable(Protocol):
     guards: tuple[int, int]
     has_guards: bool
     arrays: list[tuple[int, np.ndarray[Any, Any]]]
+    before: list[Step]
+    before_inputs: list[tuple[int, Value]]
 
 
 def text_of(path: Compilable) -> str:
@@ -82,8 +86,8 @@ class MachineCode:
     """
 
     __slots__ = (
-        "_at", "_gradients", "_guards", "_has_others", "_kept", "_large", "_numbers", "_results", "_slots", "_small", "_step",
-        "_table", "_value", "seconds",
+        "_at", "_before", "_before_inputs", "_gradients", "_guards", "_has_others", "_kept", "_large", "_numbers", "_results",
+        "_slots", "_small", "_step", "_table", "_value", "seconds",
     )  # fmt: skip
 
     def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -98,12 +102,13 @@ class MachineCode:
         words[:4] = at.LOOP_STEP, address, self._table.ctypes.data, 1
         self._step = np.array(words, np.int64)
         self._at = self._step.ctypes.data
+        self._before, self._before_inputs = path.before, path.before_inputs
         self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
         self._slots = [(k, slot) for k, (_, slot) in enumerate(path.inputs) if slot >= 0]
         self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in own]
-        self._large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer != NUMBERS and buffer not in own]
+        self._large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer > NUMBERS and buffer not in own]
         self._gradients = [
             (slot, own[buffer].reshape(shape) if buffer in own else None, buffer, shape)
             for (buffer, slot), shape in zip(path.gradients, shapes, strict=True)
@@ -115,6 +120,8 @@ class MachineCode:
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """Value and gradient for other inputs; None if the function would go another way."""
         numbers = self._numbers
+        if self._before and not self._has_done(values):
+            return None
         for k, slot in self._slots:
             numbers[slot] = values[k]
         for k, own in self._small:
@@ -126,6 +133,18 @@ class MachineCode:
         if self._guards >= 0 and numbers.item(self._guards):
             return None
         return numbers.item(self._value), [result.copy() for result in self._results]
+
+    def _has_done(self, values: Sequence[Any]) -> bool:
+        """Whether what is computed before the code was, and as it was recorded."""
+        for k, value in self._before_inputs:
+            value.array[...] = values[k]
+        token = enter(IGNORING)
+        try:
+            return all(step.run() for step in self._before)
+        except Exception:  # the steps raise it again
+            return False
+        finally:
+            leave(token)
 
     def _gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """The same where arrays are large, or gradients numbers."""

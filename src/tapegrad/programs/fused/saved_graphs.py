@@ -18,10 +18,12 @@ from tapegrad.programs.fused.expressions import (
     Expressions,
     Node,
     Shape,
+    Unfused,
     contiguous,
 )
 from tapegrad.programs.fused.machine_code import Compilable
 from tapegrad.programs.fused.schedule import COMPARISONS
+from tapegrad.programs.steps import Step, Value
 from tapegrad.recording.primal_values import ARRAY_NAMES
 
 __all__ = ["SavedPath", "decoded", "encoded"]
@@ -54,10 +56,22 @@ class SavedPath:
     has_guards: bool
     arrays: list[tuple[int, np.ndarray[Any, Any]]]
     shapes: list[Shape]
+    before: list[Step]
+    before_inputs: list[tuple[int, Value]]
 
 
 def encoded(path: Compilable, shapes: Sequence[Shape]) -> dict[str, Any]:
-    """A path as dicts of text, arrays and numbers."""
+    """A path as dicts of text, arrays and numbers.
+
+    Raises
+    ------
+    Unfused
+        If NumPy computes something of it.
+    """
+    if path.before:
+        raise Unfused(f"{path.before[0].describe()}, of arguments that nothing is differentiated by")
+    if any(buffer < 0 for buffer, _ in path.inputs):
+        raise Unfused("an argument that is not of float64 in C order")
     graph = path.graph
     names, operands = [], []
     for operation, *own in graph.nodes:
@@ -160,7 +174,7 @@ def _place(row: Sequence[int], graph: Expressions) -> Place:
 def _decode_arrays(state: dict[str, Any], path: SavedPath) -> None:
     buffers, arrays = _integers(state["buffers"]), state["arrays"]
     need(isinstance(arrays, list) and len(arrays) == len(buffers), "there are other numbers of arrays and of buffers")
-    path.arrays = []
+    path.arrays, path.before, path.before_inputs = [], [], []
     for buffer, array in zip(buffers, arrays, strict=True):
         need(0 < buffer < len(path.graph.sizes) and isinstance(array, np.ndarray), "an array has no buffer")
         need(array.dtype == np.float64 and array.size == path.graph.sizes[buffer], "an array has not the size of its buffer")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.products import product_again
+from tapegrad.programs.fused.data_steps import COMPARISONS, OF_SHAPES, operands_of, results_of
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
 from tapegrad.programs.fused.geometry import (
     Part,
@@ -25,11 +25,8 @@ from tapegrad.recording.casting import in_dtype
 __all__ = ["PathValues", "Place"]
 
 Place = tuple[int, int]  # a buffer, and the place in it of a number
+NOWHERE: Place = (-1, -1)
 FLOAT64 = np.dtype(np.float64)
-OF_SHAPES = (np.shape, np.ndim, np.size)
-COMPARISONS = {
-    operator.lt: "olt", operator.le: "ole", operator.gt: "ogt", operator.ge: "oge", operator.eq: "oeq", operator.ne: "une",
-}  # fmt: skip
 
 
 def float64_of(value: Value) -> np.ndarray[Any, Any]:
@@ -57,19 +54,28 @@ class PathValues:
         For how many points at once, 0 for one: all values have an axis of them then, the last one.
     shared : collection of int
         Inputs that are the same at all points.
+    before : list of Step
+        Steps that are done before, so that what they give stands in memory.
 
     Attributes
     ----------
     graph : Expressions
     inputs : list of Place
-        Of each input.
+        Of each input; `NOWHERE` of those that only steps read which are done before.
     arrays : list of (int, ndarray)
-        Buffers of constant arrays.
+        Buffers of constant arrays, and of what is computed before.
     failed : int
         How many guards failed.
     """
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], points: int = 0, shared: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        points: int = 0,
+        shared: Collection[int] = (),
+        before: list[Step] | None = None,
+    ) -> None:
         self.graph = Expressions()
         self.points: Shape = (points,) if points else ()
         self.arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
@@ -78,8 +84,15 @@ class PathValues:
         self._same: dict[int, Value] = {}  # values that are copies of others
         self._memory: list[tuple[int, int]] = []
         self.inputs = [self._input(value, k in shared) for k, value in enumerate(inputs)]
+        self.before = before or []
+        read = {id(value) for step in self.before for value in operands_of(step)}
+        self.before_inputs = [(k, value) for k, value in enumerate(inputs) if id(value) in read]
+        done = set(map(id, self.before))
         for step in steps:
-            self._forward(step)
+            if id(step) in done:
+                self._known(step)
+            else:
+                self._forward(step)
 
     def _shape(self, value: Value) -> Shape:
         return self._of_points(() if value.number >= 0 else value.array.shape)
@@ -93,9 +106,11 @@ class PathValues:
     def _input(self, value: Value, is_shared: bool) -> Place:
         graph, shape = self.graph, self._shape(value)
         if value.number < 0:
-            array = float64_of(value)
-            if not array.flags.c_contiguous or not array.size:
-                raise Unfused("an argument in another order of elements")
+            array = value.array
+            if array.dtype != FLOAT64 or not array.flags.c_contiguous or not array.size:
+                if self.points:
+                    raise Unfused("an argument that is not of float64 in C order")
+                return NOWHERE
             self._claim(array)
         if value.number >= 0 and (is_shared or not self.points):
             place = NUMBERS, graph.slot()
@@ -104,6 +119,18 @@ class PathValues:
             place = graph.buffer(math.prod(own)), -1
         self._nodes[id(value)] = self._load(place, shape, is_shared)
         return place
+
+    def _known(self, step: Step) -> None:
+        """What a step gives that was done before."""
+        for value in results_of(step):
+            array = value.array
+            if value.of is not None or array.dtype != FLOAT64:
+                continue
+            self._claim(array)
+            if array.flags.c_contiguous:
+                buffer = self.graph.buffer(array.size)
+                self.arrays.append((buffer, array))
+                self._nodes[id(value)] = self._load((buffer, -1), self._shape(value), False)
 
     def _load(self, place: Place, shape: Shape, is_shared: bool) -> int:
         strides = (*contiguous(shape[:-1]), *(0 for _ in self.points)) if is_shared and self.points else contiguous(shape)
@@ -148,7 +175,7 @@ class PathValues:
                 return self.graph.at(self._node(whole), axes, self._of_points(value.array.shape))
             if whole.array.flags.c_contiguous and value.array.flags.c_contiguous and whole.array.size == value.array.size:
                 return self.graph.reshaped(self._node(whole), self._of_points(value.array.shape))
-        raise Unfused("a value that no step gives")
+        raise Unfused("an argument that is not of float64 in C order" if value.array.size else "an array without elements")
 
     def _forward(self, step: Step) -> None:
         graph = self.graph
