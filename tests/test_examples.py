@@ -56,8 +56,11 @@ def printed_by(document: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize(
     "document",
-    ["README.md", "docs/drivers.md", "docs/sparse.md", "docs/compiled-functions.md", "docs/from-autograd.md", "docs/from-jax.md"],
-)
+    [
+        "README.md", "docs/drivers.md", "docs/sparse.md", "docs/compiled-functions.md", "docs/from-autograd.md", "docs/from-jax.md",
+        "docs/looking-inside.md",
+    ],
+)  # fmt: skip
 def test_documents_print_what_they_promise(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed, promised = printed_by(document)

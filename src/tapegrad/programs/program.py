@@ -332,7 +332,7 @@ def program(
 
 def _may_run() -> bool:
     """Whether nothing is asked of calls that runs do not do."""
-    return not (TAPE.tracers or TAPE.anomalies or TAPE.packers or untracked_values.depth()) and is_recording()
+    return not (TAPE.tracers or TAPE.anomalies or TAPE.observers or TAPE.packers or untracked_values.depth()) and is_recording()
 
 
 def _runs(trace: Trace, values: Any) -> bool:

@@ -143,6 +143,8 @@ FAMILIES = {
     "nopython": "free_tape_memory njit_derivative njit_op register_derivative tape_memory",
     "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",
+    "inspection.first_nan": "explain_nan",
+    "inspection.profiling": "profile",
     "nn": ".",
     "numpy": ".",
     "optim": ".",

@@ -93,7 +93,8 @@ class Tape(Columns):
     # slower.
     __slots__ = (
         "_name_numbers", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
-        "off_word", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers", "waiting",
+        "observers", "off_word", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers",
+        "waiting",
         *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
 
@@ -105,6 +106,7 @@ class Tape(Columns):
         self.off_word = ctypes.c_int64.from_address(self.address + 8 * at.RECORDING_OFF)  # the same number for compiled code
         self.anomalies = 0  # 1 while they are looked for
         self.inferring = 0  # number of threads in inference mode now
+        self.observers = 0  # how many are told of each row now, in all threads
         self.reshaped = False  # whether a tensor was ever given data of another shape or dtype
         self.names: list[str] = [""]
         self._name_numbers: dict[str, int] = {"": 0}

@@ -1,9 +1,9 @@
 """How operations come to the tape: by compiled operators, or, while somebody must see each of them, by Python forms only.
 
-Those who must are hooks that pack saved values, threads in inference mode or whose operations are followed, and anomaly detection.
-While there is none, nothing
-looks for them: the entries of the tape are the compiled ones, and compiled operators take tensors. Else compiled operators find
-that nothing is a tensor and leave all to the Python forms, and the entries may have something around them.
+Those who must are hooks that pack saved values, threads in inference mode or whose operations are followed, anomaly detection,
+and observers of rows. While there is none, nothing looks for them: the entries of the tape are the compiled ones, and compiled
+operators take tensors. Else compiled operators find that nothing is a tensor and leave all to the Python forms, and the entries
+may have something around them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Nothing:
 
 def operand_type(inferring: int) -> int:
     """Address of the class that compiled operators take for tensors, if so many threads are in inference mode."""
-    return id(_Nothing if inferring or TAPE.packers or TAPE.anomalies or TAPE.tracers else Tensor)
+    return id(_Nothing if inferring or TAPE.packers or TAPE.anomalies or TAPE.observers or TAPE.tracers else Tensor)
 
 
 def usual_entry(name: str) -> Any:
@@ -48,8 +48,9 @@ def surround(who: str, layers: Layers | None) -> None:
 
     Parameters
     ----------
-    who : {"anomalies", "packers", "tracers"}
-        The attribute of the tape that counts for whom; it is set by the caller. The later of these have the outer layer.
+    who : {"anomalies", "profiles", "observers", "packers", "tracers"}
+        For whom. All but profiles are counted by an attribute of the tape, which the caller sets. The later of these have the
+        outer layer.
     layers : mapping of str to callable, or None
         By the names of the entries what makes the function in an entry's place from the entry.
     """
@@ -61,7 +62,7 @@ def surround(who: str, layers: Layers | None) -> None:
         else:
             _layers[who] = layers
         chosen = dict(_compiled)
-        for one in ("anomalies", "packers", "tracers"):
+        for one in ("anomalies", "profiles", "observers", "packers", "tracers"):
             if one == "packers":
                 _usual.update(chosen)
             chosen.update({name: made(chosen[name]) for name, made in _layers.get(one, {}).items()})
