@@ -132,7 +132,7 @@ class Record:
 
 
 @pytest.mark.parametrize(
-    "point", [{"x": X}, Record(X), [X, X], 2, 1j, np.arange(3), X.astype(np.float32)], ids=lambda p: type(p).__name__
+    "point", [{"x": X}, Record(X), [X, X], 2, 1j, np.arange(3), X.astype(np.complex128)], ids=lambda p: type(p).__name__
 )
 def test_what_compiled_functions_do_not_take(point: Any) -> None:
     with pytest.raises(TypeError, match="argument 0 is"):

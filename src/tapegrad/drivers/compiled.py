@@ -15,11 +15,12 @@ from tapegrad.nopython.compiled_operation import holds_tensors, value_of
 from tapegrad.nopython.derivatives import Recording, gradient
 from tapegrad.nopython.recorder import recorder
 from tapegrad.nopython.tape.column_memory import give_back, take
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["compiled_call", "compiled_gradient", "parts_of"]
 
 ndarray = np.ndarray
+FLOAT64 = np.dtype(np.float64)
 
 
 def compiled_call(
@@ -47,7 +48,7 @@ def compiled_call(
     structures = [flatten(arguments[n], found, made.places, f"argument {n}") for n in numbers]
     made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
     made.leaves = [make(value, 0) for value in found]
-    made.kinds = [float if isinstance(value, float) else ndarray for value in found]
+    made.kinds = [value.__class__ if isinstance(value, (float, np.generic)) else ndarray for value in found]
     direction = None
     if along is not None:
         direction = as_column(made, vectors_like(made.leaves, made.structure, along, "v"))[:, 0]
@@ -70,12 +71,12 @@ def _is_general(arg: Any) -> bool:
 
 
 def parts_of(vector: np.ndarray, leaves: Sequence[Tensor]) -> list[np.ndarray]:
-    """A vector over all inputs cut into arrays of the shapes of the leaves."""
+    """A vector over all inputs cut into arrays of the shapes and types of the leaves."""
     parts, done = [], 0
     for leaf in leaves:
         shape = np.shape(leaf._data)
         size = int(np.prod(shape))
-        parts.append(vector[done : done + size].reshape(shape))
+        parts.append(vector[done : done + size].reshape(shape).astype(array_of(leaf).dtype, copy=False))
         done += size
     return parts
 
@@ -116,7 +117,8 @@ def compiled_gradient(f: Any, argnums: Argnums, general: Callable[..., Any]) -> 
                 else:
                     last = first + point.size
                     part = bar[first:last].copy()
-                    parts.append(part if point.ndim == 1 else part.reshape(point.shape))
+                    part = part if point.ndim == 1 else part.reshape(point.shape)
+                    parts.append(part if point.dtype is FLOAT64 else part.astype(point.dtype))
                     first = last
         finally:
             give_back(columns)

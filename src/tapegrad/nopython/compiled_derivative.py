@@ -44,7 +44,7 @@ def njit_derivative(f: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
     f : callable
         A function decorated with `numba.njit`, unmodified, or a plain function, which is then compiled. It returns a number.
     argnums : int or sequence of int, optional
-        Which arguments it is differentiated by: float64 numbers and arrays, and tuples of these.
+        Which arguments it is differentiated by: float64 and float32 numbers and arrays, and tuples of these.
 
     Returns
     -------
@@ -199,8 +199,8 @@ def _check(record: Recorder, kinds: tuple[Any, ...], places: tuple[int, ...]) ->
     for k, kind in enumerate(kinds):
         if k in places and not native_results.is_input(kind):
             raise CompileError(
-                f"{NAME}: argument {k} of {record.name} is {kind}, but derivatives are taken by float64 numbers and arrays, and "
-                "tuples of these: write float(...) or .astype(np.float64), or leave it out of argnums"
+                f"{NAME}: argument {k} of {record.name} is {kind}, but derivatives are taken by float64 and float32 numbers and "
+                "arrays, and tuples of these: write float(...) or .astype(np.float64), or leave it out of argnums"
             )
         if not isinstance(kind, types.Omitted) and not native_results.is_plain(kind):
             raise CompileError(

@@ -31,6 +31,7 @@ from tapegrad.nopython.types.curved_tape import as_curved, as_directed
 __all__ = ["Recorder", "recorder"]
 
 FLOAT64 = np.dtype(np.float64)
+FLOATS = FLOAT64, np.dtype(np.float32)
 ATOMS = frozenset([np.ndarray, float, int, bool])  # arguments that need not be looked into
 Form = tuple[str, bool]  # what the tape is seen as, and whether the function returns something besides
 
@@ -207,7 +208,7 @@ def _point(value: Any, place: str, name: str) -> Any:
     """An argument that is differentiated with respect to, checked."""
     if isinstance(value, float):
         return float(value)
-    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+    if isinstance(value, (np.ndarray, np.float32)) and value.dtype in FLOATS:
         return value
     if isinstance(value, tuple) and value:
         items = [_point(item, f"{place}[{k}]", name) for k, item in enumerate(value)]
@@ -220,8 +221,8 @@ def _point(value: Any, place: str, name: str) -> Any:
     if isinstance(value, (dict, list)) or dataclasses.is_dataclass(value):
         advice = "Compiled functions take a tuple or a named tuple in its place."
     raise TypeError(
-        f"{name}: {place} is {kind}, but derivatives of compiled functions require real-valued inputs: float64 numbers and arrays, "
-        f"and tuples of these. {advice}"
+        f"{name}: {place} is {kind}, but derivatives of compiled functions require real-valued inputs: float64 and float32 numbers "
+        f"and arrays, and tuples of these. {advice}"
     )
 
 

@@ -18,7 +18,7 @@ from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.columns import ROWS
 from tapegrad.nopython.tape.row_instructions import header_of, word_at
 from tapegrad.nopython.tape.row_writing import primal, primals
-from tapegrad.nopython.types.variable import Variable, has_variables, make, primal_of, row_of, variable
+from tapegrad.nopython.types.variable import Variable, has_variables, is_float, make, number_of, row_of, variable_of
 from tapegrad.nopython.types.variable_arrays import copied, copied_type, taken_apart
 
 __all__ = ["constant", "finish", "finish_pair", "guarded", "held", "input_"]
@@ -96,7 +96,7 @@ def input_(typingctx: Any, tape: Any, x: Any) -> Any:
 
 def _taken_type(kind: types.Type) -> types.Type | None:
     if isinstance(kind, types.Float):
-        return variable
+        return variable_of(kind) if is_float(kind) else None
     if isinstance(kind, types.Array):
         return copied_type(kind).copy(readonly=not kind.mutable)
     if isinstance(kind, types.BaseTuple):
@@ -107,7 +107,8 @@ def _taken_type(kind: types.Type) -> types.Type | None:
 
 def _taken(context: Any, builder: Any, tape: Any, kind: Any, value: Any) -> Any:
     if isinstance(kind, types.Float):
-        return make(context, builder, value, builder.trunc(_new_rows(builder, tape, I64(1)), ir.IntType(32)))
+        primal = context.cast(builder, value, kind, types.float64)
+        return make(context, builder, primal, builder.trunc(_new_rows(builder, tape, I64(1)), ir.IntType(32)))
     if isinstance(kind, types.Array):
         items = make_array(kind)(context, builder, value).nitems
         return copied(context, builder, kind, value, copied_type(kind), _new_rows(builder, tape, items))
@@ -161,7 +162,7 @@ def constant(x: Any) -> Any:
 
 @overload(constant)
 def _constant(x):
-    if isinstance(x, types.Array) and x.dtype == types.float64:
+    if isinstance(x, types.Array) and is_float(x.dtype):
         return lambda x: with_variables(x)
     if isinstance(x, types.Array) and not _of_records(x):
         return lambda x: duplicate(x)
@@ -184,15 +185,16 @@ class FinishedVariables(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: Any, kws: Any) -> Any:
         (y,) = args
         if isinstance(y, Variable):
-            return signature(types.Tuple((types.float64, types.int32)), y)
+            return signature(types.Tuple((y.primal, types.int32)), y)
         if isinstance(y, types.Array) and isinstance(y.dtype, Variable):
-            return signature(types.Tuple([types.Array(dtype, y.ndim, "C") for dtype in (types.float64, types.int32)]), y)
+            return signature(types.Tuple([types.Array(dtype, y.ndim, "C") for dtype in (y.dtype.primal, types.int32)]), y)
         return None
 
 
 @lower_builtin(finish, Variable)
 def _finished_variable(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return context.make_tuple(builder, sig.return_type, [primal_of(builder, args[0]), row_of(builder, args[0])])
+    primal = number_of(context, builder, sig.args[0], args[0])
+    return context.make_tuple(builder, sig.return_type, [primal, row_of(builder, args[0])])
 
 
 @lower_builtin(finish, types.Array)
@@ -202,9 +204,9 @@ def _finished_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 @overload(finish)
 def _finish(y):
-    if isinstance(y, types.Float) and y.bitwidth == 64:
+    if is_float(y):
         return lambda y: (y, np.int32(0))
-    if isinstance(y, types.Array) and y.dtype == types.float64:
+    if isinstance(y, types.Array) and is_float(y.dtype):
         return lambda y: (y.copy(), np.zeros(y.shape, np.int32))
     if isinstance(y, types.BaseTuple) and len(y.types):
         count, new = len(y.types), getattr(y, "instance_class", None)
@@ -214,7 +216,9 @@ def _finish(y):
         space = {"finish": finish, "new": new}
         exec(text, space)
         return space["tuple_"]
-    raise TypingError(f"[tapegrad] the function returns {y}; only float64 numbers and arrays of them are differentiated")
+    raise TypingError(
+        f"[tapegrad] the function returns {y}; only float64 and float32 numbers and arrays of them are differentiated"
+    )
 
 
 def finish_pair(y: Any) -> Any:

@@ -14,7 +14,7 @@ from numba.np.arrayobj import make_array
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.row_writing import primal, row
 from tapegrad.nopython.tape.sweep_entries import f64
-from tapegrad.nopython.types.variable import Variable
+from tapegrad.nopython.types.variable import Variable, is_float
 
 __all__ = ["apart", "arrays_in", "distinct", "gathered", "is_input", "is_plain", "number", "size"]
 
@@ -26,12 +26,12 @@ PLAIN = (
 
 
 def is_input(kind: Any) -> bool:
-    """Whether a derivative by values of a type is taken: float64 numbers and arrays, and tuples of these."""
+    """Whether a derivative by values of a type is taken: float64 and float32 numbers and arrays, and tuples of these."""
     if isinstance(kind, types.Array):
-        return bool(kind.dtype == types.float64)
+        return is_float(kind.dtype)
     if isinstance(kind, types.BaseTuple):
         return len(kind.types) > 0 and all(map(is_input, kind.types))
-    return bool(kind == types.float64)
+    return is_float(kind)
 
 
 def is_plain(kind: Any) -> bool:
@@ -154,7 +154,7 @@ def _gathered(x, bars, start):
     if isinstance(x, types.Array):
 
         def of_array(x, bars, start):
-            made = np.empty(x.size)
+            made = np.empty(x.size, x.dtype)
             given = f64(bars, start + x.size)
             for k in range(x.size):
                 made[k] = given[start + k]
@@ -170,6 +170,8 @@ def _gathered(x, bars, start):
         space = {"gathered": gathered, "size": size, "new": new}
         exec("\n".join(lines), space)
         return space["of_items"]
+    if x == types.float32:
+        return lambda x, bars, start: np.float32(f64(bars, start + 1)[start])
     return lambda x, bars, start: f64(bars, start + 1)[start]
 
 
@@ -180,11 +182,13 @@ def number(y: Any) -> Any:
 
 @overload(number)
 def _number(y):
-    if isinstance(y, Variable) or y == types.float64:
+    if isinstance(y, Variable):
         return lambda y: (primal(y), row(y))
+    if is_float(y):
+        return lambda y: (y, np.int32(0))
     if isinstance(y, types.Array):
         raise TypingError(
             "[tapegrad] the function returns an array, and tg.njit_derivative is for functions that return a number: return one "
             "of its elements, or their sum"
         )
-    raise TypingError(f"[tapegrad] the function returns {y}, and tg.njit_derivative is for functions that return a float64 number")
+    raise TypingError(f"[tapegrad] the function returns {y}, and tg.njit_derivative is for functions that return a float")

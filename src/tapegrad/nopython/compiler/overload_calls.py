@@ -25,7 +25,7 @@ from tapegrad.nopython.functions.linear_algebra import WITHOUT_DERIVATIVE
 from tapegrad.nopython.numba_interface.error_reports import reason_of
 from tapegrad.nopython.statements.statement import StatementType
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import has_variables, primal_type, variable
+from tapegrad.nopython.types.variable import Variable, has_variables, is_float, primal_type, variable_of
 
 __all__ = ["Invocation"]
 
@@ -186,8 +186,8 @@ class InvocationType(types.Callable, types.Opaque):
             return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)
         if isinstance(value, types.FunctionType) or not isinstance(value, types.Callable):
             raise TypingError(f"[tapegrad] {value} cannot be recorded; pass functions that are decorated with numba.njit")
-        if isinstance(value, types.NumberClass) and value.dtype == types.float64 and rest[1:] == (variable,):
-            return self._remember(None, None, signature(variable, tape, value, variable), None, 4)
+        if isinstance(value, types.NumberClass) and is_float(value.dtype) and len(rest) == 2 and isinstance(rest[1], Variable):
+            return self._remember(None, None, signature(variable_of(value.dtype), tape, value, rest[1]), None, 4)
         if isinstance(value, types.Function) and any(has_variables(kind) for kind in (*rest[1:], *kws.values())):
             inner: Any = InvocationType(value.typing_key, None, self.level)
             if value.typing_key in RULE_OF and not kws:
@@ -210,8 +210,8 @@ class InvocationType(types.Callable, types.Opaque):
 
     def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
         function, inner, form = self._calls[tuple(sig.args)]
-        if form == 4:  # a variable as a float64
-            return args[2]
+        if form == 4:  # a variable as a float of some type
+            return context.cast(builder, args[2], sig.args[2], sig.return_type)
         given = {0: args, 1: args[1:], 2: [args[0], *args[2:]], 3: args[2:]}[form]
         return context.get_function(function, inner)(builder, given)
 

@@ -19,7 +19,7 @@ _OPERATORS = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "div", operator.pow: "pow",
     operator.mod: "remainder", operator.neg: "neg", operator.pos: "_alias", builtins.abs: "abs", builtins.float: "_alias",
     builtins.pow: "pow", np.float64: "_alias", builtins.max: "maximum", builtins.min: "minimum", operator.floordiv: "floor",
-    np.conjugate: "_alias", types.float64: "_alias",
+    np.conjugate: "_alias", types.float64: "_alias", np.float32: "_alias", types.float32: "_alias",
 }  # fmt: skip
 
 # Names that NumPy and `math` have for rules, where they differ from the table's.

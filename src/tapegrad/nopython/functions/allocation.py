@@ -18,16 +18,21 @@ from numba.np.arrayobj import _parse_shape
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.types import variable_arrays
-from tapegrad.nopython.types.variable import has_variables, variable
+from tapegrad.nopython.types.variable import Variable, has_variables, is_float, primal_type, variable, variable_of
 
-__all__ = ["ALLOCATORS", "CONVERSIONS", "lifted", "lifted_from"]
+__all__ = ["ALLOCATORS", "CONVERSIONS", "converted", "lifted", "lifted_from"]
 
 
-def _holds_floats(dtype):
-    """Whether a dtype argument means float64; `float` itself where it was left away."""
-    if dtype is float or (isinstance(dtype, types.Function) and dtype.typing_key is float):
-        return True
-    return parse_dtype(dtype) in (types.float64, variable)
+def _declared(dtype):
+    """The type of variables that a dtype argument means, `float` itself where it was left away; None if it means no floats."""
+    if dtype is float or isinstance(dtype, types.Omitted) or (isinstance(dtype, types.Function) and dtype.typing_key is float):
+        return variable
+    return _of(parse_dtype(dtype))
+
+
+def _of(kind):
+    """The type of variables in the place of numbers of a type; None if these have no derivatives."""
+    return variable_of(kind) if is_float(primal_type(kind)) else None
 
 
 def _given(dtype):
@@ -46,9 +51,10 @@ class ZerosByPosition(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args, kws):
         count = parse_shape(args[0]) if len(args) in (1, 2) and not kws else None
-        if count is None or (len(args) == 2 and not _holds_floats(args[1])):
+        kind = variable if len(args) == 1 else _declared(args[1])
+        if count is None or kind is None:
             return None
-        return signature(types.Array(variable, count, "C"), types.unliteral(args[0]), *args[1:])
+        return signature(types.Array(kind, count, "C"), types.unliteral(args[0]), *args[1:])
 
 
 @lower_builtin(zeros, types.Any)
@@ -60,8 +66,9 @@ def _write_zeros(context, builder, sig, args):
 
 @overload(zeros)
 def _zeros(shape, dtype=float):
-    if isinstance(dtype, types.Omitted) or _holds_floats(dtype):
-        return lambda shape, dtype=float: np.zeros(shape, variable)
+    kind = _declared(dtype)
+    if kind is not None:
+        return lambda shape, dtype=float: np.zeros(shape, kind)
     return lambda shape, dtype=float: np.zeros(shape, dtype)
 
 
@@ -71,8 +78,9 @@ def ones(shape, dtype=float):
 
 @overload(ones)
 def _ones(shape, dtype=float):
-    if isinstance(dtype, types.Omitted) or _holds_floats(dtype):
-        return lambda shape, dtype=float: np.full(shape, 1.0, variable)
+    kind = _declared(dtype)
+    if kind is not None:
+        return lambda shape, dtype=float: np.full(shape, 1.0, kind)
     return lambda shape, dtype=float: np.ones(shape, dtype)
 
 
@@ -82,16 +90,17 @@ def full(shape, fill_value, dtype=None):
 
 @overload(full)
 def _full(shape, fill_value, dtype=None):
-    if _holds_floats(dtype) if _given(dtype) else types.unliteral(fill_value) in (types.float64, variable):
-        return lambda shape, fill_value, dtype=None: np.full(shape, fill_value, variable)
+    kind = _declared(dtype) if _given(dtype) else _of(types.unliteral(fill_value))
+    if kind is not None:
+        return lambda shape, fill_value, dtype=None: np.full(shape, fill_value, kind)
     if _given(dtype):
         return lambda shape, fill_value, dtype=None: np.full(shape, fill_value, dtype)
     return lambda shape, fill_value, dtype=None: np.full(shape, fill_value)
 
 
 def _like(a, dtype):
-    """Whether an array like `a` holds floats."""
-    return _holds_floats(dtype) if _given(dtype) else getattr(a, "dtype", a) in (types.float64, variable)
+    """The type of variables in an array like `a`; None if it holds no floats."""
+    return _declared(dtype) if _given(dtype) else _of(getattr(a, "dtype", a))
 
 
 def zeros_like(a, dtype=None):
@@ -100,8 +109,9 @@ def zeros_like(a, dtype=None):
 
 @overload(zeros_like)
 def _zeros_like(a, dtype=None):
-    if _like(a, dtype):
-        return lambda a, dtype=None: np.zeros_like(a, variable)
+    kind = _like(a, dtype)
+    if kind is not None:
+        return lambda a, dtype=None: np.zeros_like(a, kind)
     if _given(dtype):
         return lambda a, dtype=None: np.zeros_like(a, dtype)
     return lambda a, dtype=None: np.zeros_like(a)
@@ -113,8 +123,9 @@ def ones_like(a, dtype=None):
 
 @overload(ones_like)
 def _ones_like(a, dtype=None):
-    if _like(a, dtype):
-        return lambda a, dtype=None: np.full_like(a, 1.0, variable)
+    kind = _like(a, dtype)
+    if kind is not None:
+        return lambda a, dtype=None: np.full_like(a, 1.0, kind)
     if _given(dtype):
         return lambda a, dtype=None: np.ones_like(a, dtype)
     return lambda a, dtype=None: np.ones_like(a)
@@ -126,8 +137,9 @@ def full_like(a, fill_value, dtype=None):
 
 @overload(full_like)
 def _full_like(a, fill_value, dtype=None):
-    if _like(a, dtype):
-        return lambda a, fill_value, dtype=None: np.full_like(a, fill_value, variable)
+    kind = _like(a, dtype)
+    if kind is not None:
+        return lambda a, fill_value, dtype=None: np.full_like(a, fill_value, kind)
     if _given(dtype):
         return lambda a, fill_value, dtype=None: np.full_like(a, fill_value, dtype)
     return lambda a, fill_value, dtype=None: np.full_like(a, fill_value)
@@ -145,9 +157,12 @@ def _depth(kind):
     return depth, kind
 
 
-def _converts(dtype):
-    if _given(dtype) and not _holds_floats(dtype):
-        raise TypingError(f"[tapegrad] an array of variables is made with {dtype}; only float64 is differentiated")
+def _items(dtype, bottom):
+    """The type of the items of an array that is made of variables."""
+    kind = _declared(dtype) if _given(dtype) else variable_of(getattr(bottom, "dtype", bottom))
+    if kind is None:
+        raise TypingError(f"[tapegrad] an array of variables is made with {dtype}; only float64 and float32 are differentiated")
+    return kind
 
 
 @overload(array)
@@ -156,22 +171,22 @@ def _array(object, dtype=None):
         if _given(dtype):
             return lambda object, dtype=None: lifted(np.array(object, dtype))
         return lambda object, dtype=None: lifted(np.array(object))
-    _converts(dtype)
     depth, bottom = _depth(object)
-    if object is variable:
+    kind = _items(dtype, bottom)
+    if isinstance(object, Variable):
 
         def scalar(object, dtype=None):
-            out = np.empty((), variable)
+            out = np.empty((), kind)
             out[()] = object
             return out
 
         return scalar
     if depth == 0 and isinstance(object, types.Array):
-        return lambda object, dtype=None: np.copy(object)
+        return lambda object, dtype=None: converted(object, kind)
     if depth == 1 and isinstance(bottom, types.Array) and bottom.ndim == 1:
 
         def rows(object, dtype=None):
-            out = np.empty((len(object), object[0].size), variable)
+            out = np.empty((len(object), object[0].size), kind)
             for i in range(len(object)):
                 out[i, :] = object[i]
             return out
@@ -180,7 +195,7 @@ def _array(object, dtype=None):
     if depth == 1:
 
         def vector(object, dtype=None):
-            out = np.empty(len(object), variable)
+            out = np.empty(len(object), kind)
             for i in range(len(object)):
                 out[i] = object[i]
             return out
@@ -189,7 +204,7 @@ def _array(object, dtype=None):
     if depth == 2:
 
         def matrix(object, dtype=None):
-            out = np.empty((len(object), len(object[0])), variable)
+            out = np.empty((len(object), len(object[0])), kind)
             for i in range(len(object)):
                 for j in range(len(object[i])):
                     out[i, j] = object[i][j]
@@ -207,8 +222,10 @@ def asarray(a, dtype=None):
 def _asarray(a, dtype=None):
     if isinstance(a, types.Array):
         if has_variables(a):
-            _converts(dtype)
-            return lambda a, dtype=None: a
+            kind = _items(dtype, a)
+            if kind is a.dtype:
+                return lambda a, dtype=None: a
+            return lambda a, dtype=None: converted(a, kind)
         if _given(dtype):
             return lambda a, dtype=None: np.asarray(a, dtype)
         return lambda a, dtype=None: np.asarray(a)
@@ -224,11 +241,32 @@ def _astype(a, dtype):
     if not has_variables(a):
         return lambda a, dtype: lifted(a.astype(dtype))
     kind = parse_dtype(dtype) if not isinstance(dtype, types.Function) else types.float64
-    if kind in (types.float64, variable):
-        return lambda a, dtype: np.copy(a)
+    to = _of(kind)
+    if to is not None:
+        return lambda a, dtype: converted(a, to)
     if isinstance(kind, (types.Integer, types.Boolean)):
         return lambda a, dtype: primals(a).astype(dtype)
-    raise TypingError(f"[tapegrad] a conversion of variables to {kind}; only float64 is differentiated: leave the conversion away")
+    raise TypingError(
+        f"[tapegrad] a conversion of variables to {kind}; only float64 and float32 are differentiated: leave the conversion away"
+    )
+
+
+def converted(a, kind):
+    """A copy of an array with items of a type of variables."""
+    raise NotImplementedError
+
+
+@overload(converted)
+def _converted(a, kind):
+    if kind.instance_type is a.dtype:
+        return lambda a, kind: np.copy(a)
+
+    def rounded(a, kind):
+        out = np.empty_like(a, kind)
+        out[...] = a
+        return out
+
+    return rounded
 
 
 def real(val):
@@ -237,7 +275,7 @@ def real(val):
 
 @overload(real)
 def _real(val):
-    if val is variable or (isinstance(val, types.Array) and has_variables(val)):
+    if isinstance(val, Variable) or (isinstance(val, types.Array) and has_variables(val)):
         return lambda val: val
     return lambda val: np.real(val)
 
@@ -254,8 +292,8 @@ ALLOCATORS = {
 @intrinsic
 def lifted(typingctx, a):
     """New arrays of constants into which variables may be written; everything else as it is."""
-    fresh = isinstance(a, types.Array) and a.dtype == types.float64 and a.mutable
-    kind = a.copy(dtype=variable, layout="F" if a.layout == "F" else "C") if fresh else a
+    fresh = isinstance(a, types.Array) and is_float(a.dtype) and a.mutable
+    kind = a.copy(dtype=variable_of(a.dtype), layout="F" if a.layout == "F" else "C") if fresh else a
 
     def write(context, builder, sig, args):
         if fresh:

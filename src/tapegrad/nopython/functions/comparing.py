@@ -14,7 +14,7 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.np.arrayobj import get_sort_func
 
 from tapegrad.nopython.formulas.rule_names import COMPARISONS
-from tapegrad.nopython.types.variable import REAL, Variable, has_variables, primal_of, variable
+from tapegrad.nopython.types.variable import FLOATS, REAL, Variable, has_variables, primal_of, variable_of
 
 __all__: list[str] = []
 
@@ -40,20 +40,20 @@ class StoreOfVariable(AbstractTemplate):  # type: ignore[misc]
         array, _, value = args
         if isinstance(array, types.Array) and not has_variables(array) and has_variables(value):
             raise TypingError(
-                f"[tapegrad] a variable is written into {array}, which holds no variables; use an array of float64 that the "
+                f"[tapegrad] a variable is written into {array}, which holds no variables; use an array of floats that the "
                 "function makes or takes as an argument"
             )
 
 
 @infer_global(type)
 class TypeOfVariable(AbstractTemplate):  # type: ignore[misc]
-    """``type(x)(1)`` is a float64 in the user's function, and a constant here."""
+    """``type(x)(1)`` is a float in the user's function, and a constant here."""
 
     key = type
 
     def generic(self, args: Any, kws: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Variable):
-            return signature(types.NumberClass(types.float64), *args)
+            return signature(types.NumberClass(args[0].primal), *args)
         return None
 
 
@@ -112,7 +112,7 @@ def _argsort(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.compile_internal(builder, lambda array: sort(array), sig.replace(args=sig.args[:1]), args[:1])
 
 
-for _array in (types.Array(variable, ndim, layout) for ndim in range(1, 5) for layout in "CFA"):
+for _array in (types.Array(variable_of(kind), ndim, layout) for kind in FLOATS for ndim in range(1, 5) for layout in "CFA"):
     lower_builtin("array.sort", _array, types.StringLiteral)(_sort)
     lower_builtin("array.argsort", _array, types.StringLiteral)(_argsort)
     lower_builtin(np.argsort, _array, types.StringLiteral)(_argsort)

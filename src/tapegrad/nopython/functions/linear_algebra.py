@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 
+from tapegrad.nopython.functions.allocation import converted
 from tapegrad.nopython.functions.decompositions import DECOMPOSITIONS
 from tapegrad.nopython.functions.determinants import det, slogdet
 from tapegrad.nopython.functions.linear_systems import solution
@@ -18,7 +19,7 @@ from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.array_rows import with_rows
 from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import has_variables, variable
+from tapegrad.nopython.types.variable import has_narrow, has_variables, variable
 
 __all__ = ["LINEAR_ALGEBRA", "WITHOUT_DERIVATIVE"]
 
@@ -75,6 +76,13 @@ def matrix_power(tape, a, n):
 def _matrix_power(tape, a, n):
     if not has_variables(a):
         return lambda tape, a, n: np.linalg.matrix_power(a, n)
+    if has_narrow(a):
+
+        def of_float32(tape, a, n):
+            values = np.linalg.matrix_power(np.ascontiguousarray(primals(a)), n)
+            return with_rows(np.asarray(values), matrix_power(tape, converted(a, variable), n))
+
+        return of_float32
     recording = twin(power)
     known = n.literal_value if isinstance(n, types.IntegerLiteral) else None
 

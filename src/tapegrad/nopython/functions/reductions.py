@@ -28,7 +28,7 @@ from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, sum_rows
 from tapegrad.nopython.tape.row_writing import primals, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import has_variables, variable
+from tapegrad.nopython.types.variable import Variable, has_variables
 
 __all__ = ["FUNCTIONS", "METHODS", "dot_into"]
 
@@ -154,7 +154,7 @@ def item(tape, a):
 
 @overload(item)
 def _item(tape, a):
-    if a is variable:
+    if isinstance(a, Variable):
         return lambda tape, a: a
     return lambda tape, a: a.item()
 

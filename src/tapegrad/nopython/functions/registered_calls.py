@@ -116,7 +116,9 @@ def checked(z):
 
 @overload(checked)
 def _checked(z):
-    if isinstance(z, (types.Float, types.Integer)):
+    if isinstance(z, types.Float):
+        return lambda z: z
+    if isinstance(z, types.Integer):
         return lambda z: float(z)
     raise TypingError(f"[tapegrad] tg.register_derivative is for functions whose result is a number, not {z}")
 

@@ -15,24 +15,20 @@ __all__ = ["cumprod", "cumsum"]
 
 @part
 def sums(a):
-    out = np.empty(a.size)
+    totals = np.full(a.size + 1, 0.0, a.dtype)
     items = a.ravel()
-    total = 0.0
     for k in range(items.size):
-        total = total + items[k]
-        out[k] = total
-    return out
+        totals[k + 1] = totals[k] + items[k]
+    return totals[1:]
 
 
 @part
 def products(a):
-    out = np.empty(a.size)
+    totals = np.full(a.size + 1, 1.0, a.dtype)
     items = a.ravel()
-    total = 1.0
     for k in range(items.size):
-        total = total * items[k]
-        out[k] = total
-    return out
+        totals[k + 1] = totals[k] * items[k]
+    return totals[1:]
 
 
 def cumsum(tape, a, axis=None, dtype=None):

@@ -10,7 +10,7 @@ from typing import Any
 from numba.core import types
 from numba.core.extending import intrinsic
 
-from tapegrad.nopython.types.variable import Variable, has_variables, variable
+from tapegrad.nopython.types.variable import has_variables, is_float, primal_type, variable_of
 
 __all__ = ["alike", "as_variable"]
 
@@ -20,9 +20,9 @@ def alike(typingctx: Any, items: Any) -> Any:
     """The same tuple; if all items are floats in the user's function and some are variables, all are."""
     kind = items
     if isinstance(items, types.BaseAnonymousTuple) and has_variables(items):
-        plain = [types.unliteral(item) for item in items]
-        if all(isinstance(item, Variable) or item == types.float64 for item in plain):
-            kind = types.UniTuple(variable, len(plain))
+        plain = {primal_type(types.unliteral(item)) for item in items}
+        if len(plain) == 1 and is_float(*plain):
+            kind = types.UniTuple(variable_of(*plain), len(items))
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if kind is items:
@@ -35,8 +35,9 @@ def alike(typingctx: Any, items: Any) -> Any:
 
 @intrinsic
 def as_variable(typingctx: Any, item: Any) -> Any:
-    """A float64 as a variable, so that its container may hold variables; everything else as it is."""
-    kind = variable if types.unliteral(item) == types.float64 else item
+    """A float as a variable, so that its container may hold variables; everything else as it is."""
+    plain = types.unliteral(item)
+    kind = variable_of(plain) if is_float(plain) else item
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if kind is item:

@@ -1,4 +1,4 @@
-"""Typed lists and dictionaries that a function makes: where the user declares float64, they hold variables."""
+"""Typed lists and dictionaries that a function makes: where the user declares floats, they hold variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba.core import types
 from numba.typed import Dict, List
 
 from tapegrad.nopython.numba_interface.linking import overload
-from tapegrad.nopython.types.variable import variable
+from tapegrad.nopython.types.variable import is_float, variable_of
 
 __all__ = ["CONTAINERS", "EMPTY"]
 
@@ -23,10 +23,10 @@ def _declared(kind: Any) -> Any:
 
 def with_variables(kind: types.Type) -> types.Type:
     """A type of items in which floats are variables."""
-    if kind == types.float64:
-        return variable
-    if isinstance(kind, types.Array) and kind.dtype == types.float64:
-        return kind.copy(dtype=variable)
+    if is_float(kind):
+        return variable_of(kind)
+    if isinstance(kind, types.Array) and is_float(kind.dtype):
+        return kind.copy(dtype=variable_of(kind.dtype))
     if isinstance(kind, types.ListType):
         return types.ListType(with_variables(kind.item_type))
     if isinstance(kind, types.DictType):

@@ -14,11 +14,12 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import types
+from numba.core.errors import TypingError
 
 from tapegrad.nopython.formulas.expression_tree import Leaf, Node, Op
 from tapegrad.nopython.formulas.rule_names import IN_PLACE
 from tapegrad.nopython.numba_interface.linking import part
-from tapegrad.nopython.types.variable import Variable
+from tapegrad.nopython.types.variable import Variable, has_narrow
 
 __all__ = ["is_elementwise", "loops"]
 
@@ -69,6 +70,10 @@ def _leaves(node: Node) -> list[int]:
     return sorted({n for arg in node.args for n in _leaves(arg)}) if isinstance(node, Op) else []
 
 
+def _calls(node: Node, function: Any) -> bool:
+    return isinstance(node, Op) and (node.function is function or any(_calls(arg, function) for arg in node.args))
+
+
 def _renumbered(node: Node, numbers: list[int]) -> Node:
     if isinstance(node, Leaf):
         return Leaf(numbers.index(node.number))
@@ -87,6 +92,11 @@ def joint_size(n, m):
 
 def loops(tree: Node, kinds: tuple[types.Type, ...], statement: Callable[[Node], Any]) -> Any:
     """A compiled function of the tape and the leaves: the statement on whole arrays."""
+    if any(map(has_narrow, kinds)) and _calls(tree, np.sinc):
+        raise TypingError(
+            "[tapegrad] np.sinc of a float32 array is rounded in another way than that of a number; write "
+            "np.sinc(x.astype(np.float64))"
+        )
     in_place = isinstance(tree, Op) and tree.function in IN_PLACE and isinstance(kinds[0], types.Array)
     if in_place and isinstance(tree.args[1], Op) and any(isinstance(kinds[n], types.Array) for n in _leaves(tree.args[1])):
         return _in_place_in_two_steps(tree, statement, len(kinds))

@@ -26,7 +26,7 @@ from tapegrad.nopython.formulas.rule_names import IN_PLACE, RULE_OF, UNDIFFERENT
 from tapegrad.nopython.statements.array_loops import is_elementwise, loops
 from tapegrad.nopython.tape.row_instructions import push
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
-from tapegrad.nopython.types.variable import Variable, make, primal_of, row_of, variable
+from tapegrad.nopython.types.variable import Variable, is_float, make, number_of, row_of, variable_of
 
 __all__ = ["Statement", "StatementType"]
 
@@ -100,7 +100,7 @@ def _present(kind: types.Type) -> types.Type:
 
 
 def _plain(kind: types.Type) -> types.Type:
-    return types.float64 if isinstance(kind, Variable) else kind
+    return kind.primal if isinstance(kind, Variable) else kind
 
 
 def _recorded(node: Op, kind: types.Type) -> types.Type:
@@ -112,14 +112,14 @@ def _recorded(node: Op, kind: types.Type) -> types.Type:
         raise TypingError(
             f"[tapegrad] {name} of a variable gives {kind}, which is not differentiated; write it with float64 arithmetic instead"
         )
-    if kind.bitwidth != 64:
+    if not is_float(kind):
         raise TypingError(
-            f"[tapegrad] {name} of a variable gives {kind}; only float64 is differentiated: leave the conversion away"
+            f"[tapegrad] {name} of a variable gives {kind}; only float64 and float32 are differentiated: leave the conversion away"
         )
     rule = RULE_OF.get(node.function)
     if rule is None:
         raise TypingError(f"[tapegrad] {name} has no derivative in the rule table")
-    return types.float64 if all(text == "0.0" for text in BY_NAME[rule].partials) else variable
+    return kind if all(text == "0.0" for text in BY_NAME[rule].partials) else variable_of(kind)
 
 
 class Value:
@@ -169,7 +169,7 @@ class Writing:
                 context.nrt.decref(builder, _plain(arg.kind), arg.llvm)
         value = Value(resolved.kind, result)
         if isinstance(resolved.kind, Variable):
-            value.llvm = context.cast(builder, result, resolved.sig.return_type, types.float64)
+            value.llvm = context.cast(builder, result, resolved.sig.return_type, resolved.kind.primal)
             if self.recorded:
                 self._depend(node, value, args)
                 self.order.append(value)
@@ -183,7 +183,7 @@ class Writing:
             rule = constant_power(float(exponent)) or rule
         if node.function in CHOOSING:
             rule = rule._replace(partials=CHOOSING[node.function])
-        names = {"z": value.llvm}
+        names = {"z": context.cast(builder, value.llvm, _plain(value.kind), types.float64)}
         for name, arg in zip(("x", "y", "w"), args, strict=False):
             names[name] = context.cast(builder, arg.llvm, _plain(arg.kind), types.float64)
         writer = Writer(context, builder, names)
@@ -273,7 +273,9 @@ class StatementType(types.Callable, types.Opaque):
             if isinstance(_present(kind), Variable) and not isinstance(kind, Variable):
                 kind, arg = kind.type, context.cast(builder, arg, kind, kind.type)  # raises if it is None
             recorded = isinstance(kind, Variable)
-            leaves.append(Value(kind, primal_of(builder, arg), row_of(builder, arg)) if recorded else Value(kind, arg))
+            leaves.append(
+                Value(kind, number_of(context, builder, kind, arg), row_of(builder, arg)) if recorded else Value(kind, arg)
+            )
         for number, first in enumerate(self.firsts):
             if isinstance(leaves[number].kind, Variable) and isinstance(leaves[first].kind, Variable):
                 leaves[number] = leaves[first]
@@ -281,7 +283,8 @@ class StatementType(types.Callable, types.Opaque):
         root = writing.value(self.tree, resolved)
         if not isinstance(resolved.kind, Variable):
             return root.llvm
-        return make(context, builder, root.llvm, writing.row(args[0], root))
+        primal = context.cast(builder, root.llvm, resolved.kind.primal, types.float64)
+        return make(context, builder, primal, writing.row(args[0], root))
 
 
 def _error_model() -> Any:

@@ -17,7 +17,7 @@ from numba.np.arrayobj import load_item, make_array, store_item
 from tapegrad.nopython.tape.row_instructions import columns, header_of
 from tapegrad.nopython.tape.row_writing import begun, ended, second_written, write_pair
 from tapegrad.nopython.types.curved_tape import CurvedTape
-from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable
+from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable_of
 from tapegrad.nopython.types.variable_arrays import empty
 
 __all__ = [
@@ -202,7 +202,7 @@ def extent_row(typingctx: Any, tape: Any, a: Any) -> Any:
 
 def _of_variables(kind: types.Array) -> types.Array:
     """The type of an array for variables, in the memory order of an array of numbers."""
-    return types.Array(variable, kind.ndim, "F" if kind.layout == "F" else "C")
+    return types.Array(variable_of(kind.dtype), kind.ndim, "F" if kind.layout == "F" else "C")
 
 
 def _with_rows(

@@ -29,8 +29,8 @@ from tapegrad.nopython.tape.row_instructions import (
     word_at,
 )
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
-from tapegrad.nopython.types.variable import NO_ROW, REAL, Variable, make, primal_of, row_of, variable
-from tapegrad.nopython.types.variable_arrays import empty
+from tapegrad.nopython.types.variable import NO_ROW, REAL, Variable, make, number_of, row_of, variable_of
+from tapegrad.nopython.types.variable_arrays import copied_with_gaps, empty
 
 __all__ = ["end_row", "primal", "primals", "put", "put_second", "row", "start_row", "with_row"]
 
@@ -40,27 +40,29 @@ ZERO = F64(0.0)
 
 @intrinsic
 def with_row(typingctx: Any, primal: Any, row: Any) -> Any:
-    """A variable from a float64 and the number of its row."""
+    """A variable from a number and that of its row."""
+    kind = variable_of(primal)
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         number = builder.trunc(args[1], I32) if sig.args[1].bitwidth == 64 else args[1]
-        return make(context, builder, args[0], number)
+        return make(context, builder, context.cast(builder, args[0], kind.primal, types.float64), number)
 
     if isinstance(row, types.Integer):
-        return variable(types.float64, types.int32 if row.bitwidth == 32 else types.int64), write
+        return kind(kind.primal, types.int32 if row.bitwidth == 32 else types.int64), write
     return None
 
 
 @intrinsic
 def primal(typingctx: Any, value: Any) -> Any:
     """The primal of a variable, and a constant as float64."""
+    kind = value.primal if isinstance(value, Variable) else types.float64
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if isinstance(value, Variable):
-            return primal_of(builder, args[0])
-        return context.cast(builder, args[0], value, types.float64)
+            return number_of(context, builder, value, args[0])
+        return context.cast(builder, args[0], value, kind)
 
-    return (types.float64(value), write) if isinstance(value, (Variable, *REAL)) else None
+    return (kind(value), write) if isinstance(value, (Variable, *REAL)) else None
 
 
 @intrinsic
@@ -177,13 +179,18 @@ def _strided(context: Any, builder: Any, a: types.Array, kind: types.Array, valu
     return view._getvalue()
 
 
+def _with_gaps(context: Any, builder: Any, a: types.Array, kind: types.Array, value: Any) -> Any:
+    """A copy of the primals of an array that is not contiguous, which is not either."""
+    return copied_with_gaps(context, builder, a, value, kind)
+
+
 def _dense(context: Any, builder: Any, a: types.Array, kind: types.Array, value: Any) -> Any:
     """A copy of the primals of an array without gaps, in the same order."""
     source = make_array(a)(context, builder, value)
     made = empty(context, builder, kind, cgutils.unpack_tuple(builder, source.shape, a.ndim))
     with cgutils.for_range(builder, made.nitems) as loop:
         item = load_item(context, builder, a, builder.gep(source.data, [loop.index]))
-        store_item(context, builder, kind, primal_of(builder, item), builder.gep(made.data, [loop.index]))
+        store_item(context, builder, kind, number_of(context, builder, a.dtype, item), builder.gep(made.data, [loop.index]))
     return made._getvalue()
 
 
@@ -191,9 +198,9 @@ def _dense(context: Any, builder: Any, a: types.Array, kind: types.Array, value:
 def primals(typingctx: Any, a: Any) -> Any:
     """The primals of an array, in an array of the same layout; a number as it is."""
     if isinstance(a, Variable):
-        return types.float64(a), lambda context, builder, sig, args: primal_of(builder, args[0])
+        return a.primal(a), lambda context, builder, sig, args: number_of(context, builder, a, args[0])
     if not isinstance(a, types.Array) or not isinstance(a.dtype, Variable):
         return a(a), lambda context, builder, sig, args: impl_ret_borrowed(context, builder, a, args[0])
-    kind = types.Array(types.float64, a.ndim, a.layout)
-    taken = _strided if a.layout == "A" else _dense
+    kind = types.Array(a.dtype.primal, a.ndim, a.layout)
+    taken = _dense if a.layout != "A" else _strided if a.dtype.primal == types.float64 else _with_gaps
     return kind(a), lambda context, builder, sig, args: taken(context, builder, a, kind, args[0])

@@ -30,9 +30,9 @@ _known: weakref.WeakKeyDictionary[Any, Constants] = weakref.WeakKeyDictionary()
 def plain_type(kind: Any) -> Any:
     """The type that a value has in the user's function."""
     if isinstance(kind, Variable):
-        return types.float64
+        return kind.primal
     if isinstance(kind, types.Array) and isinstance(kind.dtype, Variable):
-        return kind.copy(dtype=types.float64)
+        return kind.copy(dtype=kind.dtype.primal)
     if isinstance(kind, (types.StarArgTuple, types.StarArgUniTuple)):
         return types.StarArgTuple.from_types([plain_type(item) for item in kind])
     if isinstance(kind, types.BaseTuple):

@@ -15,7 +15,7 @@ from tapegrad.nopython.numba_interface.error_reports import Failures
 from tapegrad.nopython.twins.compiled_versions import plain_type
 from tapegrad.nopython.twins.generations import COMPILING, NODES, Node
 from tapegrad.nopython.twins.registrations import registration_of
-from tapegrad.nopython.types.variable import has_variables, primal_type, variable
+from tapegrad.nopython.types.variable import Variable, has_variables, is_float, primal_type, variable_of
 
 __all__ = ["PIPELINES", "forget", "twin"]
 
@@ -52,12 +52,12 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
         """Constants are converted as the explicit signature says; variables must be what it says."""
         for kind, declared in zip(kinds, self._signature(kinds).args, strict=True):
             if has_variables(kind):
-                if isinstance(declared, types.Number) and declared != types.float64:
+                if isinstance(declared, types.Number) and not is_float(declared):
                     raise TypingError(
-                        f"[tapegrad] {self.py_func.__name__} is compiled for {declared} only; only float64 is differentiated: "
+                        f"[tapegrad] {self.py_func.__name__} is compiled for {declared} only, which is not differentiated: "
                         "give its decorator a signature with float64, or none"
                     )
-                yield kind
+                yield variable_of(declared) if isinstance(kind, Variable) else kind
             else:
                 yield declared if isinstance(declared, types.Number) else kind
 
@@ -72,6 +72,9 @@ class RecordingFunctionCompiler(_FunctionCompiler):  # type: ignore[misc]
         if not self.primal._can_compile:
             declared = self._signature(args[1:]).return_type
             found = primal_type(result.signature.return_type)
+            if is_float(declared) and is_float(found) and declared != found:
+                returned = variable_of(declared) if has_variables(result.signature.return_type) else declared
+                return super()._compile_core(args, returned)
             if isinstance(declared, types.Number) and declared != found:
                 raise TypingError(
                     f"[tapegrad] the signature of {self.py_func.__name__} converts its result from {found} to {declared}; "
@@ -100,16 +103,16 @@ def _place(function: Any) -> str:
 
 
 def _locals(function: Any, declared: dict[str, Any]) -> dict[str, Any]:
-    """The types that the user's decorator gives to variables: float64 holds variables of the tape."""
+    """The types that the user's decorator gives to variables: floats hold variables of the tape."""
     name = function.__name__
     for local, kind in declared.items():
-        if kind != types.float64 and not isinstance(kind, (types.Integer, types.Boolean)):
+        if not is_float(kind) and not isinstance(kind, (types.Integer, types.Boolean)):
             raise TypingError(
-                f"[tapegrad] the decorator of {name} declares {local} as {kind}; only float64 is differentiated: "
+                f"[tapegrad] the decorator of {name} declares {local} as {kind}; only float64 and float32 are differentiated: "
                 f"leave it out of locals\n"
                 f"{_place(function)}"
             )
-    return {local: variable if kind == types.float64 else kind for local, kind in declared.items()}
+    return {local: variable_of(kind) if is_float(kind) else kind for local, kind in declared.items()}
 
 
 _twins: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()

@@ -2,6 +2,9 @@
 
 Row 0 stands for "no row": a constant. So memory of zeros is an array of constants, and arrays of variables are ordinary arrays of
 Numba with this type as their dtype: slices, views and strides are Numba's own, and alias as they do there.
+
+A float32 that may depend on the inputs is a variable of another type in the same memory: its primal is a float64 that a float32
+can hold. What computes values asks for the float32 and so has the user's bits; what writes rows needs not tell the two apart.
 """
 
 from __future__ import annotations
@@ -14,28 +17,49 @@ from numba.core.extending import lower_cast, models, register_model
 from numba.core.imputils import lower_constant
 from numba.core.typeconv import Conversion
 
-__all__ = ["Variable", "constant_of", "has_variables", "make", "primal_of", "primal_type", "row_of", "variable"]
+__all__ = ["FLOATS", "REAL", "Variable", "constant_of", "has_narrow", "has_variables", "is_float", "make", "number_of", "primal_of",
+           "primal_type", "row_of", "variable", "variable_of"]  # fmt: skip
 
 REAL = (types.Float, types.Integer, types.Boolean)
 NO_ROW = ir.Constant(ir.IntType(32), 0)
 
 
-class Variable(types.Hashable):
-    """A float64 that may depend on the inputs."""
+FLOATS = (types.float64, types.float32)
 
-    def __init__(self) -> None:
-        super().__init__("TapeVariable")
+
+class Variable(types.Hashable):
+    """A float64 or a float32 that may depend on the inputs; `primal` is which of them."""
+
+    def __init__(self, primal: types.Float = types.float64) -> None:
+        self.primal = primal
+        super().__init__("TapeVariable" if primal == types.float64 else "TapeVariable32")
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
-        """A constant on one path and a variable on another is a variable."""
-        return self if isinstance(other, REAL) else None
+        """A constant on one path and a variable on another is a variable, of the type that the two have in the user's function."""
+        if not isinstance(other, (Variable, *REAL)):
+            return None
+        kind = typingctx.unify_pairs(self.primal, types.unliteral(primal_type(other)))
+        return variable_of(kind) if is_float(kind) else None
 
     def can_convert_from(self, typingctx: Any, other: types.Type) -> Conversion | None:
         """Constants may stand wherever variables do; the reverse would lose a derivative."""
+        if isinstance(other, Variable) or (isinstance(other, REAL) and self.primal != types.float64):
+            found: Conversion | None = typingctx.can_convert(types.unliteral(primal_type(other)), self.primal)
+            return Conversion.safe if found == Conversion.exact else found
         return Conversion.safe if isinstance(other, REAL) else None
 
 
-variable = Variable()
+variable, narrow = Variable(), Variable(types.float32)
+
+
+def is_float(kind: Any) -> bool:
+    """Whether values of a type are numbers that have derivatives."""
+    return kind in FLOATS
+
+
+def variable_of(kind: types.Type) -> Variable:
+    """The type of variables whose primals have this type."""
+    return narrow if kind in (types.float32, narrow) else variable
 
 
 @register_model(Variable)
@@ -58,6 +82,11 @@ def primal_of(builder: Any, value: Any) -> Any:
     return builder.extract_value(value, 0)
 
 
+def number_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The primal of a variable as the number that the user's function has."""
+    return context.cast(builder, primal_of(builder, value), types.float64, kind.primal)
+
+
 def row_of(builder: Any, value: Any) -> Any:
     """The row of a variable."""
     return builder.extract_value(value, 1)
@@ -68,7 +97,15 @@ def row_of(builder: Any, value: Any) -> Any:
 @lower_cast(types.Boolean, Variable)
 def constant_of(context: Any, builder: Any, source: types.Type, target: types.Type, value: Any) -> Any:
     """A variable that is a constant."""
-    return make(context, builder, context.cast(builder, value, source, types.float64), NO_ROW)
+    number = context.cast(builder, value, source, target.primal)
+    return make(context, builder, context.cast(builder, number, target.primal, types.float64), NO_ROW)
+
+
+@lower_cast(Variable, Variable)
+def _rounded(context: Any, builder: Any, source: Variable, target: Variable, value: Any) -> Any:
+    """The row is that of the number before it is rounded."""
+    number = context.cast(builder, primal_of(builder, value), types.float64, target.primal)
+    return make(context, builder, context.cast(builder, number, target.primal, types.float64), row_of(builder, value))
 
 
 @lower_constant(Variable)
@@ -78,22 +115,31 @@ def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
 
 def has_variables(kind: types.Type) -> bool:
     """Whether values of a type may hold variables."""
+    return _holds(kind, (variable, narrow))
+
+
+def has_narrow(kind: types.Type) -> bool:
+    """Whether values of a type may hold variables that are float32."""
+    return _holds(kind, (narrow,))
+
+
+def _holds(kind: types.Type, wanted: tuple[Variable, ...]) -> bool:
     if isinstance(kind, Variable):
-        return True
+        return kind in wanted
     if isinstance(kind, types.Optional):
-        return has_variables(kind.type)
+        return _holds(kind.type, wanted)
     if isinstance(kind, types.BaseTuple):
-        return any(has_variables(t) for t in kind.types)
+        return any(_holds(t, wanted) for t in kind.types)
     if isinstance(kind, types.DictType):
-        return has_variables(kind.key_type) or has_variables(kind.value_type)
+        return _holds(kind.key_type, wanted) or _holds(kind.value_type, wanted)
     inner = getattr(kind, "dtype", None) or getattr(kind, "yield_type", None)
-    return isinstance(inner, types.Type) and has_variables(inner)
+    return isinstance(inner, types.Type) and _holds(inner, wanted)
 
 
 def primal_type(kind: types.Type) -> types.Type:
     """The type that a value has in the function as the user wrote it."""
     if isinstance(kind, Variable):
-        return types.float64
+        return kind.primal
     if isinstance(kind, types.Array) and isinstance(kind.dtype, Variable):
-        return kind.copy(dtype=types.float64)
+        return kind.copy(dtype=kind.dtype.primal)
     return kind

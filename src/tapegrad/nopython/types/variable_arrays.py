@@ -13,9 +13,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.np.arrayobj import get_itemsize, load_item, make_array, populate_array, store_item
 
-from tapegrad.nopython.types.variable import NO_ROW, make, primal_of, row_of, variable
+from tapegrad.nopython.types.variable import NO_ROW, make, number_of, row_of, variable_of
 
-__all__ = ["copied", "copied_type", "copy_in_order", "empty", "taken_apart", "zeros"]
+__all__ = ["copied", "copied_type", "copied_with_gaps", "copy_in_order", "empty", "taken_apart", "zeros"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
@@ -56,7 +56,7 @@ def zeros(context: Any, builder: Any, kind: types.Array, shape: Any) -> Any:
 def copied_type(kind: types.Array) -> types.Array:
     """The type of an array of variables in the memory order of another one: what copies and what is a view depends on it."""
     ordered = kind.ndim > 1 or (kind.ndim == 1 and kind.layout == "A")
-    return types.Array(variable, kind.ndim, kind.layout if ordered else "C")
+    return types.Array(variable_of(kind.dtype), kind.ndim, kind.layout if ordered else "C")
 
 
 def _empty(context: Any, builder: Any, kind: types.Array, shape: Any) -> Any:
@@ -100,13 +100,26 @@ def copied(context: Any, builder: Any, kind: types.Array, array: Any, target_kin
     return target._getvalue()
 
 
+def copied_with_gaps(context: Any, builder: Any, kind: types.Array, array: Any, target_kind: types.Array) -> Any:
+    """The numbers in an array of variables, where every second place is left out."""
+    source = make_array(kind)(context, builder, array)
+    shape = cgutils.unpack_tuple(builder, source.shape, kind.ndim)
+    target = _empty(context, builder, target_kind, shape)
+    with cgutils.loop_nest(builder, shape, I64) as place:
+        value = load_item(context, builder, kind, _item(context, builder, kind, source, place))
+        item = _item(context, builder, target_kind, target, place)
+        store_item(context, builder, target_kind, number_of(context, builder, kind.dtype, value), item)
+    return target._getvalue()
+
+
 def copy_in_order(context: Any, builder: Any, kind: types.Array, target_kind: types.Array, array: Any) -> Any:
-    """A copy of an array in another memory order."""
+    """A copy of an array in another memory order, or of another type."""
     source = make_array(kind)(context, builder, array)
     shape = cgutils.unpack_tuple(builder, source.shape, kind.ndim)
     target = empty(context, builder, target_kind, shape)
     with cgutils.loop_nest(builder, shape, I64) as place:
         value = load_item(context, builder, kind, _item(context, builder, kind, source, place))
+        value = context.cast(builder, value, kind.dtype, target_kind.dtype)
         store_item(context, builder, target_kind, value, _item(context, builder, target_kind, target, place))
     return target
 
@@ -115,12 +128,13 @@ def taken_apart(context: Any, builder: Any, kind: types.Array, array: Any) -> tu
     """Arrays of the primals and of the rows of an array of variables."""
     source = make_array(kind)(context, builder, array)
     shape = cgutils.unpack_tuple(builder, source.shape, kind.ndim)
-    kinds = [types.Array(dtype, kind.ndim, "C") for dtype in (types.float64, types.int32)]
+    kinds = [types.Array(dtype, kind.ndim, "C") for dtype in (kind.dtype.primal, types.int32)]
     made = [empty(context, builder, own, shape) for own in kinds]
     with cgutils.loop_nest(builder, shape, I64) as place:
         value = load_item(context, builder, kind, _item(context, builder, kind, source, place))
-        for own, target, part in zip(kinds, made, (primal_of, row_of), strict=True):
-            store_item(context, builder, own, part(builder, value), _item(context, builder, own, target, place))
+        parts = number_of(context, builder, kind.dtype, value), row_of(builder, value)
+        for own, target, part in zip(kinds, made, parts, strict=True):
+            store_item(context, builder, own, part, _item(context, builder, own, target, place))
     return made[0]._getvalue(), made[1]._getvalue()
 
 
