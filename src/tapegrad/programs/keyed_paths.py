@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.leaves import is_compiled, takes_tensors
 from tapegrad.programs.keys import Paths, Usual, describe, is_differentiable, repeated
+from tapegrad.programs.live_arrays import LiveArrays, live_arrays
 from tapegrad.programs.surroundings import Arrays, Surroundings, Unseen
 
 __all__ = ["KeyedPaths"]
@@ -31,6 +32,8 @@ class KeyedPaths:
         self._unseen = "compiled functions and modules of layers have ways of their own" if self._is_called else ""
         self._usual: dict[Any, Usual] = {}
         self._seen: dict[Any, int] = {}  # how many keys there were that differ in what the function sees only
+        self._live: LiveArrays | None = None
+        self._live_is_known = self._is_called
         self._own: frozenset[str] = frozenset()  # names of the attributes that it was made with
 
     def _name(self) -> str:
@@ -47,11 +50,21 @@ class KeyedPaths:
         others: list[Any] = []
         if not (describe(args, parts, values, others) and (not kwargs or describe(kwargs, parts, values, others))):
             return None, [], [], []
+        live = self._live_values()
+        kinds: list[Any] = []
+        if not all(describe(value, kinds, values, others) for value in live):
+            self._forget_live()
+            return self._key(args, kwargs, argnums, has_aux)
         try:
             around, objects, arrays = self._surroundings.look(*others)
         except Unseen as error:
             self._unseen = str(error)
             return None, [], [], []
+        if live:
+            if self._surroundings.recurs:  # with what its names stand for
+                self._forget_live()
+                return self._key(args, kwargs, argnums, has_aux)
+            around = (*around, tuple(kinds))
         parts.append(repeated([*values, *(array for _, array in arrays)]))
         rest = (tuple(parts), around, get_default_dtype(), has_aux)
         try:
@@ -65,6 +78,19 @@ class KeyedPaths:
         except TypeError:  # something that has no hash
             return None, [], [], []
         return (argnums, rest), values, objects, arrays
+
+    def _live_values(self) -> list[Any]:
+        """What large arrays in closure and globals are now."""
+        if not self._live_is_known:
+            self._live_is_known, self._live = True, live_arrays(self.function)
+            if self._live is not None:
+                self._surroundings.skipped = self._live.names
+        return [] if self._live is None else self._live.values()
+
+    def _forget_live(self) -> None:
+        """Compare all arrays from now on, as if nothing had been recorded."""
+        self._live, self._surroundings.skipped = None, frozenset()
+        self._paths, self._argnums, self._usual = {}, {}, {}
 
     def _paths_of(self, key: tuple[Any, ...], objects: list[Any], arrays: Arrays) -> Paths | None:
         """The paths of a key; None if there were too many keys."""

@@ -18,7 +18,7 @@ from tapegrad.errors import ProgramError
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
-from tapegrad.programs.recorded_paths import Finish, RecordedPaths, as_asked
+from tapegrad.programs.recorded_paths import AGAIN, Finish, RecordedPaths, as_asked
 from tapegrad.programs.traces import Trace, all_after
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -68,11 +68,13 @@ class Program(RecordedPaths):
             return None
         many = argnums is not None and not isinstance(argnums, (int, np.integer))
         usual = self._usual.get((argnums, has_aux)) if not kwargs and not (many and type(argnums) is list) else None
-        if usual is not None and usual.holds(args):
+        live = self._live
+        given = args if usual is None or live is None else (*args, *live.values())
+        if usual is not None and usual.holds(given):
             trace = usual.paths.first
             if trace is not None and (trace.has_value or finish is not None) and trace.lock.acquire(False):
                 try:
-                    if (finish is not None and not rows and self._is_fused(trace, args)) or _runs(trace, args):
+                    if (finish is not None and not rows and self._is_fused(trace, given)) or _runs(trace, given):
                         return self._checked(trace, args, kwargs, argnums, many, finish)
                 finally:
                     trace.lock.release()
@@ -86,7 +88,7 @@ class Program(RecordedPaths):
         if paths is None:
             return None
         if paths.first is not None and not kwargs and type(asked) is not list:
-            self._note_usual((asked, has_aux), args, paths)
+            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths)
         if paths.refused:
             return None
         trace, before = paths.first, None
@@ -105,7 +107,8 @@ class Program(RecordedPaths):
             finally:
                 trace.lock.release()
             before, trace = (trace, failed), trace.following.get(failed)
-        return self._record(paths, before, args, kwargs, key, many, arrays, finish)
+        done = self._record(paths, before, args, kwargs, key, many, arrays, finish)
+        return self.__replay__(args, kwargs, asked, has_aux, finish, rows) if done is AGAIN else done
 
     def _checked(self, trace: Trace, args: Any, kwargs: Any, argnums: Any, many: bool, finish: Finish | None) -> tuple[bool, Any]:
         self._calls += 1
@@ -196,7 +199,7 @@ class Program(RecordedPaths):
         if paths is None or paths.refused or paths.first is None:
             return None
         traces = [trace for trace in all_after(paths.first) if parts != "value" or trace.has_value]
-        return at_points(traces, taken, numbers, parts, self.threads)
+        return at_points(traces, [*taken, *(Points(value, None, 0) for value in self._live_values())], numbers, parts, self.threads)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         """In a class, the program of the method of an object."""

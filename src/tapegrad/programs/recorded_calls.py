@@ -14,6 +14,7 @@ from tapegrad.drivers.leaves import Call, tensor_like
 from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.programs.known_values import FLOAT64
+from tapegrad.programs.live_arrays import LiveArrays
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Value
 from tapegrad.tape.tape import TAPE
@@ -24,7 +25,13 @@ __all__ = ["Own", "Results", "are_alike", "recorded_call"]
 
 
 def recorded_call(
-    recorder: Recorder, function: Callable[..., Any], args: Any, kwargs: Any, argnums: tuple[int, ...], has_aux: bool
+    recorder: Recorder,
+    function: Callable[..., Any],
+    args: Any,
+    kwargs: Any,
+    argnums: tuple[int, ...],
+    has_aux: bool,
+    live: LiveArrays | None = None,
 ) -> tuple[Call, list[Value]]:
     """One call of the function, followed: the call as drivers know it, and where its inputs stand."""
     made = Call()
@@ -40,7 +47,10 @@ def recorded_call(
     named = {name: wrapped(value) for name, value in kwargs.items()}
     inputs: list[Value] = []
     found: list[Any] = []
-    flatten((tuple(given_args), named), found, [], "")
+    given_live = [] if live is None else list(map(wrapped, live.values()))
+    flatten((tuple(given_args), named, tuple(given_live)), found, [], "")
+    if live is not None:
+        function = live.function_of(given_live)
     for t in found:
         if isinstance(t, Tensor) and id(t) not in known:
             known[id(t)] = t

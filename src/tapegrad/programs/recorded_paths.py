@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.containers import Node
 from tapegrad.drivers.leaves import Call, Callee, plain_tree
@@ -17,13 +18,15 @@ from tapegrad.programs.keyed_paths import KeyedPaths
 from tapegrad.programs.keys import Paths
 from tapegrad.programs.recorded_calls import Own, Results, are_alike, recorded_call
 from tapegrad.programs.recorder import Recorder
+from tapegrad.programs.steps import Value
 from tapegrad.programs.surroundings import Arrays, same_bits
 from tapegrad.programs.traces import Trace
 
-__all__ = ["Finish", "RecordedPaths", "as_asked"]
+__all__ = ["AGAIN", "Finish", "RecordedPaths", "as_asked"]
 
 MOST_RAISED = 16  # recordings that end in an exception until the function is called without any
 Finish = Callable[[Call], Any]
+AGAIN = (False, NotImplemented)  # it is to be asked again, under another key
 
 
 class RecordedPaths(KeyedPaths):
@@ -55,10 +58,16 @@ class RecordedPaths(KeyedPaths):
                 return False, own.value
         done = None if own is None else (False, own.value)
         try:
-            made, inputs = recorded_call(recorder, self.function, args, kwargs, key[0], key[1][3])
+            made, inputs = recorded_call(recorder, self.function, args, kwargs, key[0], key[1][3], self._live)
         except Exception as error:  # its own, when the function itself is called
+            if self._live is not None:
+                self._forget_live()
+                return AGAIN if own is None else done
             self._note_raised(paths, error)
             return done
+        if self._live is not None and self._computes_with_live(recorder, inputs):
+            self._forget_live()  # to be compared, and to compute with once
+            return AGAIN if own is None else done
         if recorder.draws or _random_states() != states:
             raise ProgramError(
                 f"{self._name()} draws random numbers, which would be the same in every run of a program. Draw them outside and "
@@ -89,6 +98,13 @@ class RecordedPaths(KeyedPaths):
             else:
                 paths.first = trace
             return done if finish is None else (False, finish(as_asked(made, many)))
+
+    def _computes_with_live(self, recorder: Recorder, inputs: list[Value]) -> bool:
+        """Whether there is something that NumPy alone computes of large arrays from outside, or that programs do not follow."""
+        count = 0 if self._live is None else len(self._live.names)
+        return bool(recorder.refused) or bool(
+            look_up("programs.fused.data_steps:steps_before")(recorder.steps, inputs[-count:], ())
+        )
 
     def _note_raised(self, paths: Paths, error: Exception) -> None:
         paths.raised += 1

@@ -51,7 +51,10 @@ def save_program(program: Any, file: File) -> None:
                 raise ProgramError(f"{program._name()} cannot be saved: {paths.refused or 'objects are among its arguments'}")
             for trace in [] if paths.first is None else all_after(paths.first):
                 try:
-                    graph, kind = encoded(trace.fused.expressions(), trace.leaf_shapes()), trace.kind_of_value()
+                    path, kind = trace.fused.expressions(), trace.kind_of_value()
+                    for value in reversed(program._live_values()):
+                        path.arrays.append((path.inputs.pop()[0], value))
+                    graph = encoded(path, trace.leaf_shapes())
                 except Unfused as error:
                     raise ProgramError(f"{program._name()} cannot be saved: there is no machine code of a path: {error}") from None
                 if kind not in ("", *KINDS):

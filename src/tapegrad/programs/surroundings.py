@@ -130,12 +130,21 @@ class Surroundings:
     Parameters
     ----------
     function : callable
+
+    Attributes
+    ----------
+    skipped : frozenset of str
+        Names in its code whose values are no part of it.
+    recurs : bool
+        Whether the function was met again, by what it sees.
     """
 
-    __slots__ = ("_function", "_names")
+    __slots__ = ("_function", "_names", "recurs", "skipped")
 
     def __init__(self, function: Any) -> None:
         self._function = function
+        self.skipped: frozenset[str] = frozenset()  # names of the function itself that are not looked at
+        self.recurs = False  # whether the function was met again
         self._names: dict[types.CodeType, NamesInCode | None] = {}  # None for code of installed packages
         while isinstance(function, (functools.partial, types.MethodType)):
             function = function.func if isinstance(function, functools.partial) else function.__func__
@@ -187,12 +196,17 @@ class Surroundings:
         if value.__dict__ or value.__kwdefaults__ or any(type(part) not in PLAIN for part in value.__defaults__ or ()):
             return False
         space = value.__globals__
+        skipped = self.skipped if value is self._function else ()
         for name in names.names:
+            if name in skipped:
+                continue
             part = space.get(name, _MISSING)
             found.names.append((space, name, part))
             if part is not _MISSING and not self._add(part, found, seen):
                 return False
-        for cell in value.__closure__ or ():
+        for inner, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
+            if inner in skipped:
+                continue
             try:
                 part = cell.cell_contents
             except ValueError:
@@ -214,6 +228,7 @@ class Surroundings:
         view.objects.append(value)
         view.key.append(id(value))
         if id(value) in view.seen:
+            self.recurs |= value is self._function
             return
         view.seen.add(id(value))
         if depth > DEPTH or len(view.seen) > MOST_OBJECTS:
@@ -309,8 +324,9 @@ class Surroundings:
         space = function.__globals__
         if names.finds_globals(space):
             raise Unseen(f"{code.co_qualname} finds by {names.finds} what programs cannot see")
+        skipped = self.skipped if function is self._function else ()
         for name in names.names:
-            part = space.get(name, _MISSING)
+            part = _MISSING if name in skipped else space.get(name, _MISSING)
             if isinstance(part, types.ModuleType):
                 if not is_installed_module(part.__name__):
                     yield from ((f"{name}.{inner}", vars(part)[inner]) for inner in names.of_module(part))
@@ -319,6 +335,8 @@ class Surroundings:
         for module in names.imported(space):
             yield from ((f"{module.__name__}.{inner}", vars(module)[inner]) for inner in names.of_module(module))
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            if name in skipped:
+                continue
             try:
                 yield name, cell.cell_contents
             except ValueError:  # not yet bound
