@@ -146,5 +146,10 @@ STEP_KIND, STEP_FUNCTION, STEP_DATA, STEP_COUNT, STEP_X, STEP_X_STRIDE, STEP_Y, 
 STEP_WORDS = 11
 PYTHON_STEP, NUMBER_STEP, LOOP_STEP, COPY_STEP, SUM_STEP, COMPARE_STEP, GUARD_STEP = 0, 1, 2, 3, 4, 5, 6
 
+# What a program expects of an input: class, dtype (0: a number), where it goes, how many elements are copied (-1: its address goes
+# there), how many dimensions, and their lengths. Before the first one comes their number.
+INPUT_CLASS, INPUT_DTYPE, INPUT_PLACE, INPUT_COUNT, INPUT_RANK, INPUT_LENGTHS = 0, 1, 2, 3, 4, 5
+IN_ORDER = 0x101  # flags of arrays: in C order, and aligned
+
 # NumPy type numbers that occur.
 BOOL, INT8, UINT8, INT16, INT32, INT64, UINT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 10, 11, 12

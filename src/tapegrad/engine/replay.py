@@ -6,10 +6,21 @@ next. What is neither an elementwise operation, a sum nor a copy is left to Pyth
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import call_primal, float_of, load_f64
-from tapegrad.engine.objects import call_loop
+from tapegrad.engine.memory import (
+    OBJECT,
+    array_data,
+    array_dimensions,
+    array_rank,
+    call_primal,
+    float_of,
+    float_value,
+    load_f64,
+    load_i32,
+    load_i64,
+)
+from tapegrad.engine.objects import call_loop, item_of_tuple, length_of_tuple
 from tapegrad.engine.rule_loops import value_by_loop
-from tapegrad.engine.structs import bytes_at, doubles_at, program_steps_at
+from tapegrad.engine.structs import bytes_at, doubles_at, program_steps_at, words_at
 
 
 @inline
@@ -80,3 +91,47 @@ def replay(tape, code, first, count):
         else:
             return k
     return count
+
+
+@inline
+def fits(value, words):
+    """Whether an object is of the class that words say, and an array of their dtype and lengths, in C order and aligned."""
+    if load_i64(value + OBJECT - 8) != words[INPUT_CLASS]:
+        return False
+    if words[INPUT_DTYPE] == 0:
+        return True
+    if load_i64(value + OBJECT + 40) != words[INPUT_DTYPE] or array_rank(value) != words[INPUT_RANK]:
+        return False
+    dimensions = array_dimensions(value)
+    for d in range(words[INPUT_RANK]):
+        if dimensions[d] != words[INPUT_LENGTHS + d]:
+            return False
+    return load_i32(value + OBJECT + 48) & IN_ORDER == IN_ORDER
+
+
+@entry("int64(int64,int64)")
+def take_inputs(expected, arguments):
+    """Copy numbers and arrays from a tuple to where a program reads them, or note where they stand.
+
+    1, or 0 if there is another number of them, or one is of another kind; some are copied then.
+    """
+    words = words_at(expected)
+    count = words[0]
+    if length_of_tuple(arguments) != count:
+        return 0
+    place = expected + 8
+    for k in range(count):
+        value = item_of_tuple(arguments, k)
+        words = words_at(place)
+        if not fits(value, words):
+            return 0
+        if words[INPUT_DTYPE] == 0:
+            doubles_at(words[INPUT_PLACE])[0] = float_value(value)
+        elif words[INPUT_COUNT] < 0:
+            words_at(words[INPUT_PLACE])[0] = array_data(value)
+        else:
+            source, target = array_data(value), words[INPUT_PLACE]
+            for n in range(words[INPUT_COUNT]):
+                doubles_at(target)[n] = load_f64(source + 8 * n)
+        place += 8 * (INPUT_LENGTHS + words[INPUT_RANK])
+    return 1

@@ -54,6 +54,7 @@ ENTRIES = [
     "call_loop_of_rule",
     "solve_recurrence",
     "replay",
+    "take_inputs",
 ]
 
 KERNEL_WORDS = {

@@ -122,11 +122,11 @@ class KeyedPaths:
             )
         return count > self.max_traces
 
-    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths) -> None:
+    def _note_usual(self, how: tuple[Any, bool], args: tuple[Any, ...], paths: Paths, many: bool) -> None:
         kinds: list[tuple[Any, ...]] = []
         for value in args:
             kind = type(value)
-            if kind is float:
+            if kind is float or kind is np.float64:
                 kinds.append((kind, None, None))
             elif kind is np.ndarray:
                 if not value.flags.c_contiguous:
@@ -136,4 +136,4 @@ class KeyedPaths:
                 return
         snapshot = self._surroundings.snapshot()
         if snapshot is not None:
-            self._usual[how] = Usual(kinds, snapshot, paths)
+            self._usual[how] = Usual(kinds, snapshot, paths, many)

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.containers import flatten
+from tapegrad.programs.quick_calls import QuickCall
 from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, same_bits
 from tapegrad.programs.traces import Trace
 from tapegrad.tensors.tensor import Tensor
@@ -37,24 +38,45 @@ class Paths:
 class Usual:
     """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
 
-    __slots__ = ("arrays", "dtype", "kinds", "paths", "snapshot")
+    __slots__ = ("arrays", "dtype", "kinds", "many", "paths", "quick", "snapshot")
 
-    def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: Paths) -> None:
+    def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: Paths, many: bool) -> None:
+        self.many = many  # whether gradients are asked for in a tuple
         self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
+        self.quick: QuickCall | None = None
         self.arrays = sum(shape is not None for _, shape, _ in kinds) + len(snapshot.arrays)
 
     def holds(self, args: tuple[Any, ...]) -> bool:
         """Whether a call with these arguments has the same key."""
-        if len(args) != len(self.kinds) or get_default_dtype() is not self.dtype:
+        if len(args) != len(self.kinds):
             return False
         for value, (kind, shape, dtype) in zip(args, self.kinds, strict=True):
             if type(value) is not kind:
                 return False
             if shape is not None and (value.shape != shape or value.dtype is not dtype or not value.flags.c_contiguous):
                 return False
+        return self.has_same_surroundings(args)
+
+    def has_same_surroundings(self, args: tuple[Any, ...]) -> bool:
+        """Whether what else is part of the key is the same."""
         if self.arrays > 1 and repeated([*args, *(array for array, _ in self.snapshot.arrays)]):
             return False
-        return self.snapshot.holds()
+        return get_default_dtype() is self.dtype and self.snapshot.holds()
+
+    def gradient(self, trace: Trace, args: tuple[Any, ...]) -> bool:
+        """Whether machine code gave value and gradient for arguments that have the same key."""
+        if self.quick is None:
+            code = trace.fused.code
+            if code is None or code.before:
+                return False
+            self.quick = QuickCall(code, self.kinds)
+        if not self.has_same_surroundings(args):
+            return False
+        found = self.quick.gradient(args)
+        if found is None:
+            return False
+        trace.made.output._data, trace.made.gradients = found
+        return True
 
 
 def is_differentiable(value: Any) -> bool:

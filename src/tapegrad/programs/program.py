@@ -66,19 +66,25 @@ class Program(RecordedPaths):
             return None
         if finish is None and errors_raise():
             return None
-        many = argnums is not None and not isinstance(argnums, (int, np.integer))
-        usual = self._usual.get((argnums, has_aux)) if not kwargs and not (many and type(argnums) is list) else None
+        usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
+        if usual is not None and finish is not None and not rows and (trace := usual.paths.first) and trace.lock.acquire(False):
+            try:
+                if usual.gradient(trace, given):
+                    return self._checked(trace, args, kwargs, argnums, usual.many, finish)
+            finally:
+                trace.lock.release()
         if usual is not None and usual.holds(given):
             trace = usual.paths.first
             if trace is not None and (trace.has_value or finish is not None) and trace.lock.acquire(False):
                 try:
                     if (finish is not None and not rows and self._is_fused(trace, given)) or _runs(trace, given):
-                        return self._checked(trace, args, kwargs, argnums, many, finish)
+                        return self._checked(trace, args, kwargs, argnums, usual.many, finish)
                 finally:
                     trace.lock.release()
         asked = argnums
+        many = argnums is not None and not isinstance(argnums, (int, np.integer))
         if argnums is not None:
             argnums = check_argnums(argnums, len(args), "grad")
         key, values, objects, arrays = self._key(args, kwargs, argnums, has_aux)
@@ -88,7 +94,7 @@ class Program(RecordedPaths):
         if paths is None:
             return None
         if paths.first is not None and not kwargs and type(asked) is not list:
-            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths)
+            self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
         trace, before = paths.first, None
@@ -122,7 +128,7 @@ class Program(RecordedPaths):
                 )
         if finish is None:
             return True, trace.value()
-        made = as_asked(trace.made, many)
+        made = trace.made if trace.made.many == many else as_asked(trace.made, many)
         try:
             return True, finish(made)
         finally:

@@ -78,9 +78,10 @@ def same_bits(a: Any, b: Any) -> bool:
 class Snapshot:
     """What functions saw at one time, by identity, and the contents of arrays."""
 
-    __slots__ = ("arrays", "cells", "containers", "functions", "names")
+    __slots__ = ("_check", "arrays", "cells", "containers", "functions", "names")
 
     def __init__(self) -> None:
+        self._check: Any = None
         self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self.names: list[tuple[dict[str, Any], str, Any]] = []
         self.cells: list[tuple[Any, Any]] = []
@@ -89,27 +90,45 @@ class Snapshot:
 
     def holds(self) -> bool:
         """Whether everything is the same still."""
-        for space, name, part in self.names:
-            if space.get(name, _MISSING) is not part:
-                return False
-        for cell, part in self.cells:
-            if cell.cell_contents is not part:
-                return False
-        for container, parts in self.containers:
-            now = list(_parts_in(container))
-            if len(now) != len(parts) or not all(map(operator.is_, now, parts)):
-                return False
-        for function, code, defaults, named in self.functions:
-            if function.__code__ is not code or function.__defaults__ is not defaults or function.__kwdefaults__ is not named:
-                return False
-            if function.__dict__:
-                return False
-        return not self.arrays or all(same_bits(array, kept) for array, kept in self.arrays)
+        if self._check is None:
+            self._check = self._checking()
+        try:
+            return bool(self._check())
+        except ValueError:  # a name without a value
+            return False
+
+    def _checking(self) -> Any:
+        """A function without loops that looks at all of it: it is called before each run."""
+        space: dict[str, Any] = {"missing": _MISSING, "same_bits": same_bits, "has_parts": _has_parts}
+        terms: list[str] = []
+
+        def add(text: str, *values: Any) -> None:
+            names = [f"v{len(space) + k}" for k in range(len(values))]
+            space.update(zip(names, values, strict=True))
+            terms.append(text.format(*names))
+
+        for one in self.functions:
+            add("{0}.__code__ is {1} and {0}.__defaults__ is {2} and {0}.__kwdefaults__ is {3} and not {0}.__dict__", *one)
+        for names, name, part in self.names:
+            add("{0}.get({1}, missing) is {2}", names, name, part)
+        for cell in self.cells:
+            add("{0}.cell_contents is {1}", *cell)
+        for container in self.containers:
+            add("has_parts({0}, {1})", *container)
+        for array in self.arrays:
+            add("same_bits({0}, {1})", *array)
+        exec(f"def check():\n    return {' and '.join(terms) or 'True'}", space)
+        return space["check"]
 
 
 def _parts_in(container: Any) -> Iterable[Any]:
     """What a tuple or a list holds, or a dict, whose names come one by one with their values."""
     return itertools.chain.from_iterable(container.items()) if type(container) is dict else container
+
+
+def _has_parts(container: Any, parts: list[Any]) -> bool:
+    now = list(_parts_in(container))
+    return len(now) == len(parts) and all(map(operator.is_, now, parts))
 
 
 class _View:

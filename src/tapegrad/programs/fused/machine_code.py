@@ -77,6 +77,8 @@ class MachineCode:
 
     Attributes
     ----------
+    before : list of Step
+        What is computed before it runs.
     seconds : float
         What its making took.
 
@@ -86,8 +88,8 @@ class MachineCode:
     """
 
     __slots__ = (
-        "_at", "_before", "_before_inputs", "_gradients", "_guards", "_has_others", "_kept", "_large", "_numbers", "_results",
-        "_slots", "_small", "_step", "_table", "_value", "seconds",
+        "_at", "_before_inputs", "_gradients", "_guards", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_results",
+        "_slots", "_small", "_step", "_table", "_value", "before", "seconds",
     )  # fmt: skip
 
     def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -102,10 +104,11 @@ class MachineCode:
         words[:4] = at.LOOP_STEP, address, self._table.ctypes.data, 1
         self._step = np.array(words, np.int64)
         self._at = self._step.ctypes.data
-        self._before, self._before_inputs = path.before, path.before_inputs
+        self.before, self._before_inputs = path.before, path.before_inputs
         self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
+        self._inputs = len(path.inputs)
         self._slots = [(k, slot) for k, (_, slot) in enumerate(path.inputs) if slot >= 0]
         self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in own]
         self._large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer > NUMBERS and buffer not in own]
@@ -120,19 +123,54 @@ class MachineCode:
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """Value and gradient for other inputs; None if the function would go another way."""
         numbers = self._numbers
-        if self._before and not self._has_done(values):
+        if self.before and not self._has_done(values):
             return None
         for k, slot in self._slots:
             numbers[slot] = values[k]
         for k, own in self._small:
             value = values[k]
             own[:] = value if value.ndim == 1 else value.reshape(-1)
-        if self._large or self._has_others:
-            return self._gradient(values)
+        if not self._large:
+            return self.run()
+        held = [np.require(values[k], np.float64, ["C", "A"]) for k, _ in self._large]
+        for (_, buffer), array in zip(self._large, held, strict=True):
+            self._table[buffer] = array.ctypes.data
+        return self.run()
+
+    def run(self) -> tuple[float, list[Any]] | None:
+        """The same for inputs that are in their places."""
+        found = self._prepared() if self._has_others else None
         TAPE.replay(TAPE.address, self._at, 0, 1)
-        if self._guards >= 0 and numbers.item(self._guards):
+        if self._guards >= 0 and self._numbers.item(self._guards):
             return None
-        return numbers.item(self._value), [result.copy() for result in self._results]
+        if found is None:
+            return self._numbers.item(self._value), [result.copy() for result in self._results]
+        for k, (slot, own, _, _) in enumerate(self._gradients):
+            if slot >= 0:
+                found[k] = self._numbers.item(slot)
+            elif own is not None:
+                found[k] = own.copy()
+        return self._numbers.item(self._value), found
+
+    def _prepared(self) -> list[Any]:
+        """New memory for large gradients, and room for the others."""
+        found: list[Any] = [None] * len(self._gradients)
+        for k, (slot, own, buffer, shape) in enumerate(self._gradients):
+            if own is None and slot < 0:
+                found[k] = large_empty(shape, FLOAT64)
+                self._table[buffer] = found[k].ctypes.data
+        return found
+
+    def places(self) -> list[tuple[int, int]]:
+        """Where each input goes, and how many numbers are copied there; -1 if it is the address of an array that goes there."""
+        found = [(0, 0)] * self._inputs
+        for k, slot in self._slots:
+            found[k] = self._numbers.ctypes.data + 8 * slot, 1
+        for k, own in self._small:
+            found[k] = own.ctypes.data, own.size
+        for k, buffer in self._large:
+            found[k] = self._table.ctypes.data + 8 * buffer, -1
+        return found
 
     def _has_done(self, values: Sequence[Any]) -> bool:
         """Whether what is computed before the code was, and as it was recorded."""
@@ -140,31 +178,11 @@ class MachineCode:
             value.array[...] = values[k]
         token = enter(IGNORING)
         try:
-            return all(step.run() for step in self._before)
+            return all(step.run() for step in self.before)
         except Exception:  # the steps raise it again
             return False
         finally:
             leave(token)
-
-    def _gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
-        """The same where arrays are large, or gradients numbers."""
-        held = [np.require(values[k], np.float64, ["C", "A"]) for k, _ in self._large]
-        for (_, buffer), array in zip(self._large, held, strict=True):
-            self._table[buffer] = array.ctypes.data
-        found: list[Any] = [None] * len(self._gradients)
-        for k, (slot, own, buffer, shape) in enumerate(self._gradients):
-            if own is None and slot < 0:
-                found[k] = large_empty(shape, FLOAT64)
-                self._table[buffer] = found[k].ctypes.data
-        TAPE.replay(TAPE.address, self._at, 0, 1)
-        if self._guards >= 0 and self._numbers.item(self._guards):
-            return None
-        for k, (slot, own, _, _) in enumerate(self._gradients):
-            if slot >= 0:
-                found[k] = self._numbers.item(slot)
-            elif own is not None:
-                found[k] = own.copy()
-        return self._numbers.item(self._value), found
 
 
 def memory_of(path: Compilable) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
