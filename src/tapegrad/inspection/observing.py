@@ -11,6 +11,7 @@ from _ctypes import PyObj_FromPtr
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import c_int64
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,15 @@ class ObservedRow:
     operands : list of float or ndarray
     arguments : tuple of Argument
         The rows of the operands.
+    seconds : float
+        Since the row before was recorded, or the observer began.
     """
 
-    __slots__ = ("arguments", "line", "name", "operands", "slot", "value")
+    __slots__ = ("arguments", "line", "name", "operands", "seconds", "slot", "value")
 
     def __init__(self, slot: int, line: SourceLine | None, value: Value, operands: list[Value]) -> None:
         self.slot, self.line, self.value, self.operands = slot, line, value, operands
-        self.name = name_of(slot)
+        self.name, self.seconds = name_of(slot), 0.0
         self.arguments = () if opcode_of(slot)[0] == at.LEAF else arguments_of(slot)
 
     @property
@@ -72,6 +75,7 @@ class Observer:
     def __init__(self) -> None:
         self.thread = threading.get_ident()
         self.rows: dict[int, ObservedRow] = {}
+        self.since = perf_counter()
 
     def row(self, row: ObservedRow) -> None:
         """A row was recorded."""
@@ -109,9 +113,12 @@ def _telling(name: str) -> Callable[[Any], Any]:
                 thread = threading.get_ident()
                 found = [observer for observer in _observers if observer.thread == thread]
                 if found:
+                    now = perf_counter()
                     row = ObservedRow(TAPE.slot(handle), present_line(), _result(name, arguments), _operands(name, arguments))
                     for observer in found:
+                        row.seconds = now - observer.since
                         observer.row(row)
+                        observer.since = perf_counter()
             return handle
 
         return call

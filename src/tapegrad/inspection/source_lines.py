@@ -13,7 +13,7 @@ import numpy as np
 
 from tapegrad.frames import PACKAGE
 
-__all__ = ["SourceLine", "is_users_code", "line_of", "present_line"]
+__all__ = ["SourceLine", "is_users_code", "is_users_file", "line_of", "present_line"]
 
 _PATHS = sysconfig.get_paths()
 _STANDARD = tuple({os.path.join(_PATHS[name], "") for name in ("stdlib", "platstdlib")})
@@ -43,19 +43,20 @@ class SourceLine(NamedTuple):
 
     def __str__(self) -> str:
         text = self.text
-        return f"{self.place} in {self.function}" + (f": {text}" if text else "")
+        return self.place + (f" in {self.function}" if self.function else "") + (f": {text}" if text else "")
 
 
 def is_users_code(code: CodeType) -> bool:
     """Whether code is the user's: not this package's, NumPy's, SciPy's, Numba's or Python's own, and not made by a decorator."""
-    return _is_users(code.co_filename) and (code.co_filename != "<string>" or not code.co_name.startswith(_GENERATED))
+    return is_users_file(code.co_filename) and (code.co_filename != "<string>" or not code.co_name.startswith(_GENERATED))
 
 
 _GENERATED = ("__", "<lambda>")  # methods of data classes and of named tuples
 
 
 @cache
-def _is_users(file: str) -> bool:
+def is_users_file(file: str) -> bool:
+    """The same for the file that code is in."""
     if file.startswith((PACKAGE, _NUMPY, *_BESIDE_NUMPY, "<frozen ", "<__array_function__")):
         return False
     return file.startswith(_INSTALLED) or not file.startswith(_STANDARD)

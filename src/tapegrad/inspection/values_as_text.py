@@ -18,6 +18,8 @@ def number(value: Any) -> str:
 
 def described(value: Any) -> str:
     """A number, or shape, first elements and range of an array."""
+    if type(value) is float:
+        return f"{value:.6g}"
     array = np.asarray(value)
     if array.ndim == 0:
         return number(array)

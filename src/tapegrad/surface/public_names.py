@@ -143,6 +143,7 @@ FAMILIES = {
     "nopython": "free_tape_memory njit_derivative njit_op register_derivative tape_memory",
     "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",
+    "inspection.drawing": "draw",
     "inspection.first_nan": "explain_nan",
     "inspection.profiling": "profile",
     "nn": ".",

@@ -139,6 +139,7 @@ IN_OTHER_FILES: dict[str, str] = {
     "__setitem__": "ops.in_place:setitem",
     "__repr__": "surface.attributes:describe",
     "__str__": "surface.attributes:describe",
+    "_repr_html_": "surface.html_tables:tensor_table",
     "__len__": "surface.attributes:length",
     "__iter__": "surface.attributes:iterate",
     "__contains__": "surface.attributes:contains",
