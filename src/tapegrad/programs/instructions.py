@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -75,7 +76,7 @@ class Instructions:
         opcode, result = step.opcode, step.result.array
         if step.result.number >= 0:
             loaded = opcode < COMMON or TAPE.kernel_table[LOOPS[f"loops_of_{RULES[opcode].name}"]]
-            if not (compiled_forms(RULES[opcode]) & HAS_SCALAR and loaded and TAPE.header[at.PRIMAL]):
+            if not (_forms(opcode) & HAS_SCALAR and loaded and TAPE.header[at.PRIMAL]):
                 return None
             for value in step.operands:
                 if value.number < 0 and (value.array.dtype != FLOAT64 or value.array.size != 1):
@@ -178,6 +179,12 @@ class Instructions:
         self._kept.append(np.array(value))
         made: Array = self._kept[-1]
         return made
+
+
+@functools.cache
+def _forms(opcode: int) -> int:
+    """How a rule is compiled."""
+    return int(compiled_forms(RULES[opcode]))
 
 
 _LOWERED: dict[type, Callable[[Instructions, Any], list[Words] | None]] = {

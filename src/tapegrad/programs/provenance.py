@@ -37,7 +37,9 @@ __all__ = [
     "is_converted",
     "is_elementwise",
     "is_users",
+    "maker_of",
     "named",
+    "operands_in",
     "parts_of",
     "profile_again",
     "reads_outside",
@@ -57,6 +59,7 @@ STATIC_CODE = frozenset(
     if hasattr(getattr(module, name, None), "__code__")
 )
 NUMBERS = (bool, int, float, complex, str, bytes)
+GIVEN = (tuple, list, int, float, np.ndarray, np.generic)
 
 
 # Files that hand operands on as they are.
@@ -117,7 +120,24 @@ def values_in(template: Any) -> list[Value]:
 
 def given_in(values: Any) -> list[Any]:
     """Numbers, arrays and lists in the arguments of a call."""
-    return [value for value in _inside(values) if isinstance(value, (tuple, list, int, float, np.ndarray, np.generic))]
+    return [value for value in _inside(values) if isinstance(value, GIVEN)]
+
+
+OPERATORS = PACKAGE + os.path.join("ops", "elementwise.py")
+_operands_of: dict[Any, int] = {}  # by code of the forms of operators, how many operands they have; 0 for other code
+
+
+def operands_in(frame: FrameType) -> list[Any] | None:
+    """Numbers, arrays and lists among the operands of an operator, which has no other arguments; None for other functions."""
+    code = frame.f_code
+    count = _operands_of.get(code)
+    if count is None:
+        is_operator = code.co_filename == OPERATORS and code.co_qualname in ("_unary.<locals>.form", "_binary.<locals>.form")
+        count = _operands_of[code] = code.co_argcount if is_operator else 0
+    if not count:
+        return None
+    known = frame.f_locals
+    return [x for x in [known[name] for name in code.co_varnames[:count]] if isinstance(x, GIVEN)]
 
 
 def hands_on(frame: FrameType) -> bool:
@@ -132,6 +152,39 @@ def is_converted(value: Any, given: Any) -> bool:
         return False
     own = np.asarray(given)
     return own.dtype.kind in "fiub" and np.shape(value) == own.shape and bool(np.array_equal(value, own, equal_nan=True))
+
+
+def maker_of(value: Any, given: list[Any], frame: FrameType) -> FrameType | None:
+    """Which code made an operand; None if it is an argument of the operation that the user asked for.
+
+    Parameters
+    ----------
+    value : object
+        The operand.
+    given : list
+        Arguments of the operation.
+    frame : frame
+        Of who tells of the operand.
+    """
+    candidates = [value]
+    while hands_on(frame) and frame.f_back is not None:
+        if frame.f_code.co_filename.startswith(CONVERTING):
+            candidates += frame.f_locals.values()
+        frame = frame.f_back
+    from_outside = not frame.f_code.co_filename.startswith(PACKAGE)
+    for own in candidates:
+        # Small integers and the empty tuple are the same object wherever they come from.
+        unique = not isinstance(own, int) and not (type(own) is tuple and not own)
+        if any(own is one for one in given) and (from_outside or unique):
+            return None
+    maker = frame
+    if not from_outside and np.size(value) > 1 and maker.f_back is not None:
+        maker = maker.f_back  # of one operation that was given it
+        while hands_on(maker) and maker.f_back is not None:
+            maker = maker.f_back
+    if not maker.f_code.co_filename.startswith(PACKAGE):
+        return None if any(is_converted(value, one) for one in given) else frame
+    return frame
 
 
 THREADS = ("threading.py", os.path.join("concurrent", "futures", "thread.py"))

@@ -20,7 +20,6 @@ from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.programs.known_values import FLOAT64, KnownValues
 from tapegrad.programs.provenance import (
-    CONVERTING,
     FACTORIES,
     FACTORY_DATA,
     HANDING_ON,
@@ -28,11 +27,12 @@ from tapegrad.programs.provenance import (
     STATIC_CODE,
     THREADS,
     given_in,
-    hands_on,
     is_converted,
     is_elementwise,
     is_users,
+    maker_of,
     named,
+    operands_in,
     parts_of,
     profile_again,
     reads_outside,
@@ -105,7 +105,7 @@ class Recorder(KnownValues, Tracer):
 
     def constant(self, t: Any, value: Any) -> None:
         """Note an operand that the user gave; one that the package made refuses the trace, unless it is made of shapes alone."""
-        maker = self._maker(value)
+        maker = maker_of(value, self._given, sys._getframe(1))
         if maker is not None and maker.f_code not in OF_SHAPES:
             self.refuse(f"{named(maker)} makes a constant, perhaps of values")
         if type(t._data) is float:
@@ -123,6 +123,16 @@ class Recorder(KnownValues, Tracer):
             frame = frame.f_back
         if frame is None or not frame.f_code.co_filename.startswith(PACKAGE) or frame.f_code in OF_SHAPES:
             self.know(t._data, Value(np.asarray(t._data), constant=True))
+
+    def unwatched(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The same without events, which take longer than the operation."""
+        if sys.getprofile() != self._crossing:
+            return function(*arguments)
+        sys.setprofile(None)
+        try:
+            return function(*arguments)
+        finally:
+            sys.setprofile(self._crossing)
 
     def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Untracked numbers beside what is tracked are leaves: rows hold numbers themselves, and these are others in each run."""
@@ -263,29 +273,6 @@ class Recorder(KnownValues, Tracer):
         self.know(t._data, written, TAPE.slot(row) if row > 0 else -1)
         self._written += 1
 
-    def _maker(self, value: Any) -> FrameType | None:
-        """Which code made an operand; None if it is an argument of the operation that the user asked for."""
-        frame: FrameType = sys._getframe(2)
-        candidates = [value]
-        while hands_on(frame) and frame.f_back is not None:
-            if frame.f_code.co_filename.startswith(CONVERTING):
-                candidates += frame.f_locals.values()
-            frame = frame.f_back
-        from_outside = not frame.f_code.co_filename.startswith(PACKAGE)
-        for own in candidates:
-            # Small integers and the empty tuple are the same object wherever they come from.
-            unique = not isinstance(own, int) and not (type(own) is tuple and not own)
-            if any(own is given for given in self._given) and (from_outside or unique):
-                return None
-        maker = frame
-        if not from_outside and np.size(value) > 1 and maker.f_back is not None:
-            maker = maker.f_back  # of one operation that was given it
-            while hands_on(maker) and maker.f_back is not None:
-                maker = maker.f_back
-        if not maker.f_code.co_filename.startswith(PACKAGE):
-            return None if any(is_converted(value, given) for given in self._given) else frame
-        return frame
-
     def _fix(self, values: Any) -> None:
         """Values of arguments that went into an operation in another way than as its operands must be the same again."""
         for x in values:
@@ -343,12 +330,15 @@ class Recorder(KnownValues, Tracer):
             inside = frame.f_code.co_filename.startswith(PACKAGE)
             from_inside = frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(PACKAGE)
             if self._entry is None and inside and not from_inside:
-                self._tensors = self._settings(frame)
-                self._entry, self._explained, self._given = frame, 0, given_in(frame.f_locals)
+                self._entry, self._explained = frame, 0
+                operands = operands_in(frame)
+                self._given = given_in(frame.f_locals) if operands is None else operands
                 self._contents = [(given, given.copy()) for given in self._given if isinstance(given, np.ndarray)]
-                if writes_arrays(frame.f_locals):
-                    self.refuse("it writes values into an array of NumPy's")
-                self.places_are_given = takes_given_places(frame)
+                self._tensors, self.places_are_given = [], False
+                if operands is None:
+                    self._tensors, self.places_are_given = self._settings(frame), takes_given_places(frame)
+                    if writes_arrays(frame.f_locals):
+                        self.refuse("it writes values into an array of NumPy's")
             elif self._entry is not None and from_inside and not inside and is_users(frame):
                 # A function of the user's that the operation calls: its operations are asked for by the user, too.
                 here = self._entry, self._explained, self._given, self._contents, self._tensors, self.places_are_given
