@@ -317,6 +317,7 @@ def _float(function: str, name: str, value: Any) -> float:
     return float(plain_number(function, name, value))
 
 
+@makes_constants_of_shapes
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition holds, else `other`; the indices where it holds, if neither is given.
 

@@ -87,7 +87,7 @@ AT_GIVEN_PLACES = frozenset(getattr(np, name) for name in _AT_GIVEN_PLACES.split
 def takes_given_places(frame: FrameType) -> bool:
     """Whether a call takes elements at places that its arguments name."""
     asked = frame.f_locals.get("function")
-    return frame.f_code.co_name in ("getitem", "setitem") or (callable(asked) and asked in AT_GIVEN_PLACES)
+    return frame.f_code.co_name in ("_item", "getitem", "setitem") or (callable(asked) and asked in AT_GIVEN_PLACES)
 
 
 def named(frame: FrameType) -> str:

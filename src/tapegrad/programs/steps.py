@@ -253,12 +253,19 @@ class Joined(Step):
 class Structured(Step):
     """A structural operation, by what gives its value again."""
 
-    __slots__ = ("forward", "name", "operands", "operation", "result")
+    __slots__ = ("fixed", "forward", "name", "operands", "operation", "result")
 
     def __init__(
-        self, name: str, forward: Callable[[list[Array]], Any], operands: Sequence[Value], result: Value, operation: Any
+        self,
+        name: str,
+        forward: Callable[[list[Array]], Any],
+        operands: Sequence[Value],
+        result: Value,
+        operation: Any,
+        fixed: bool,
     ) -> None:
         self.name, self.forward, self.operands, self.result, self.operation = name, forward, tuple(operands), result, operation
+        self.fixed = fixed  # whether it depends on nothing else
 
     def run(self) -> bool:
         """Do it."""

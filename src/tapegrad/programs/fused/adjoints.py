@@ -112,10 +112,16 @@ class PathExpressions(PathValues):
                 dims = self._of_points(tuple(step.dims))
                 g = graph.reshaped(g, dims) if g not in graph.constants else g
                 g = graph.product(g, graph.constant(step.scale)) if step.scale != 1.0 else g
-                if step.source.tracked:
-                    self._contribute_at(self._canonical(step.source), g, self._gathered_axes(step), dims, False)
+                axes = self._gathered_axes(step)
+                if step.source.tracked and axes is not None:
+                    self._contribute_at(self._canonical(step.source), g, axes, dims, False)
+                elif step.source.tracked:
+                    for part in self._taken_back(step, g, step.result.array.size):
+                        self._contribute_at(self._canonical(step.source), *part)
         elif isinstance(step, Joined):
             self._through_join(step)
+        elif isinstance(step, Structured) and id(step) in self.runs:
+            self._through_gather(step)
         elif isinstance(step, Structured):
             self._through_product(step)
 
@@ -132,8 +138,6 @@ class PathExpressions(PathValues):
             self._contribute(whole, g if g in self.graph.constants else self.graph.reshaped(g, shape))
 
     def _contribute_at(self, whole: Value, g: int, axes: tuple[Axis, ...], shape: Shape, dense: bool) -> None:
-        if any(abs(axis.step) > 1 for axis in axes):
-            raise Unfused("a view of every other element")
         self._parts.setdefault(id(whole), []).append((g, axes, shape, dense))
 
     def _through_rule(self, step: Ruled) -> None:
@@ -157,6 +161,23 @@ class PathExpressions(PathValues):
                     term = graph.at(term, (), shape) if term not in graph.constants else self._filled(term, shape)
                 term = graph.total(term, sum_strides(own, shape), own)
             self._contribute(x, term)
+
+    def _through_gather(self, step: Structured) -> None:
+        (x,) = step.operands
+        g = self._adjoint(step.result)
+        if g is None or not x.tracked:
+            return
+        whole = self._assembled(self._taken_back(step, g, step.result.array.size), (x.array.size,))
+        self._contribute(x, self.graph.reshaped(whole, self._shape(x)))
+
+    def _taken_back(self, step: Step, g: int, count: int) -> list[Part]:
+        """Parts of an adjoint at the places that its elements were taken from."""
+        graph = self.graph
+        g = g if g in graph.constants else graph.reshaped(g, (count,))
+        return [
+            (graph.at(g, (Axis(start, 0, 1),), (length,)), (Axis(first, 0, by),), (length,), False)
+            for start, first, length, by in self.runs[id(step)]
+        ]
 
     def _through_product(self, step: Structured) -> None:
         g = self._adjoint(step.result)

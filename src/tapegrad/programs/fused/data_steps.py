@@ -92,5 +92,5 @@ def _has_expression(step: Step) -> bool:
     if isinstance(step, Guard):
         return not step.value.array.ndim and step.value.array.dtype in (FLOAT64, np.dtype(np.bool_))
     if isinstance(step, Structured):
-        return step.operation.forward is product_again
+        return step.operation.forward is product_again or (step.name == "IndexBackward0" and step.fixed)
     return isinstance(step, (Ruled, Copied, Viewed, Gathered, Summed, Joined))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.programs.fused.expressions import Axis, Shape
 
-__all__ = ["Part", "axes_of_strides", "axes_of_view", "broadcast_axes", "is_whole", "regions", "sum_strides"]
+__all__ = ["Part", "axes_of_strides", "axes_of_view", "boxes_of_steps", "broadcast_axes", "is_whole", "regions", "sum_strides"]
 
 Part = tuple[int, tuple[Axis, ...], Shape, bool]  # node, where its elements are, its shape, whether they are next to each other
 
@@ -97,6 +98,28 @@ def regions(whole: Shape, parts: Sequence[Part]) -> Iterator[tuple[Shape, Shape,
     for box in itertools.product(*(range(len(edges) - 1) for edges in cuts)):
         corner = tuple(cuts[d][k] for d, k in enumerate(box))
         yield corner, tuple(cuts[d][k + 1] - cuts[d][k] for d, k in enumerate(box)), owners.get(box, [])
+
+
+def boxes_of_steps(
+    boxes: Iterable[tuple[Shape, Shape, list[int]]], parts: Sequence[Part], steps: Sequence[int]
+) -> Iterator[tuple[Shape, Shape, list[int]]]:
+    """The same boxes, each in as many as there are remainders of its indices by the steps: parts have all of one or nothing of it.
+
+    Indices in a box go by these steps; its shape says how many there are.
+    """
+    for corner, extents, numbers in boxes:
+        if all(step == 1 for step in steps):
+            yield corner, extents, numbers
+            continue
+        for rest in itertools.product(*(range(min(step, extent)) for step, extent in zip(steps, extents, strict=True))):
+            first = tuple(map(operator.add, corner, rest))
+            counts = tuple(-(-(extent - r) // step) for extent, r, step in zip(extents, rest, steps, strict=True))
+            yield first, counts, [number for number in numbers if _starts_at(parts[number], first)]
+
+
+def _starts_at(part: Part, corner: Shape) -> bool:
+    """Whether an index is one that a part has, where it lies between the part's first and last ones."""
+    return all(axis.source is None or (k - axis.start) % axis.step == 0 for k, axis in zip(corner, part[1], strict=True))
 
 
 def _span(axis: Axis, shape: Shape) -> tuple[int, int]:

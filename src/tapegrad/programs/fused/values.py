@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
 from tapegrad.ops.products import product_again
+from tapegrad.programs.fused.assembled_arrays import AssembledArrays
 from tapegrad.programs.fused.data_steps import COMPARISONS, OF_SHAPES, operands_of, results_of
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
+from tapegrad.programs.fused.gathers import Run, runs_of
 from tapegrad.programs.fused.geometry import (
     Part,
     axes_of_strides,
     axes_of_view,
     broadcast_axes,
-    regions,
     sum_strides,
 )
 from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Structured, Summed, Value, Viewed
 from tapegrad.recording.casting import in_dtype
+from tapegrad.recording.strided_maps import strided
 
 __all__ = ["PathValues", "Place"]
 
@@ -43,7 +45,7 @@ def float64_of(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
-class PathValues:
+class PathValues(AssembledArrays):
     """Expressions of the values of a path, and of whether its guards hold.
 
     Parameters
@@ -76,13 +78,15 @@ class PathValues:
         shared: Collection[int] = (),
         before: list[Step] | None = None,
     ) -> None:
-        self.graph = Expressions()
+        super().__init__(Expressions())
         self.points: Shape = (points,) if points else ()
         self.arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
         self._steps, self.failed = steps, self.graph.constant(0.0)
         self._nodes: dict[int, int] = {}
         self._same: dict[int, Value] = {}  # values that are copies of others
         self._memory: list[tuple[int, int]] = []
+        self._foreign: set[int] = set()  # inputs of which there are no expressions
+        self.runs: dict[int, list[Run]] = {}
         self.inputs = [self._input(value, k in shared) for k, value in enumerate(inputs)]
         self.before = before or []
         read = {id(value) for step in self.before for value in operands_of(step)}
@@ -110,6 +114,7 @@ class PathValues:
             if array.dtype != FLOAT64 or not array.flags.c_contiguous or not array.size:
                 if self.points:
                     raise Unfused("an argument that is not of float64 in C order")
+                self._foreign.add(id(value))
                 return NOWHERE
             self._claim(array)
         if value.number >= 0 and (is_shared or not self.points):
@@ -175,7 +180,9 @@ class PathValues:
                 return self.graph.at(self._node(whole), axes, self._of_points(value.array.shape))
             if whole.array.flags.c_contiguous and value.array.flags.c_contiguous and whole.array.size == value.array.size:
                 return self.graph.reshaped(self._node(whole), self._of_points(value.array.shape))
-        raise Unfused("an argument that is not of float64 in C order" if value.array.size else "an array without elements")
+        raise Unfused(
+            "an argument that is not of float64 in C order" if id(value) in self._foreign else "a value that no step gives"
+        )
 
     def _forward(self, step: Step) -> None:
         graph = self.graph
@@ -197,7 +204,10 @@ class PathValues:
             x = self._canonical(step.source)
             axes = self._gathered_axes(step)
             self._claim(float64_of(step.result))
-            node = graph.at(self._node(x), axes, self._of_points(tuple(step.dims)))
+            if axes is None:
+                node = self._taken(step, x, step.result, lambda a: strided(a, step.dims, step.strides, step.offset))
+            else:
+                node = graph.at(self._node(x), axes, self._of_points(tuple(step.dims)))
             if step.scale != 1.0:
                 node = graph.product(node, graph.constant(step.scale))
             self._nodes[id(step.result)] = graph.reshaped(node, self._shape(step.result))
@@ -209,6 +219,8 @@ class PathValues:
             self._guard(step)
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._multiply(step)
+        elif isinstance(step, Structured) and step.name == "IndexBackward0":
+            self._gather(step)
         else:
             raise Unfused(f"no code for {step.describe()}")
 
@@ -271,6 +283,28 @@ class PathValues:
         whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True)
         self._nodes[id(step.result)] = graph.reshaped(whole, self._shape(step.result))
 
+    def _gather(self, step: Structured) -> None:
+        """Elements at places that are the same in each run."""
+        (x,) = step.operands
+        self._claim(float64_of(step.result))
+        if not step.fixed or x.number >= 0:
+            raise Unfused("an index array")
+        node = self._taken(step, x, step.result, lambda a: np.asarray(step.forward([a.reshape(x.array.shape)])))
+        self._nodes[id(step.result)] = self.graph.reshaped(node, self._shape(step.result))
+
+    def _taken(self, step: Step, x: Value, result: Value, take: Callable[[np.ndarray[Any, Any]], Any]) -> int:
+        """Elements of an array as a few pieces with steps."""
+        runs = None if self.points else runs_of(take, x.array.size, result.array.size)
+        if runs is None:
+            raise Unfused("an index array")
+        self.runs[id(step)] = runs
+        flat = self.graph.reshaped(self._node(x), (x.array.size,))
+        parts: list[Part] = []
+        for start, first, length, by in runs:
+            piece = self.graph.at(flat, (Axis(first, 0, by),), (length,))
+            parts.append((piece, (Axis(start, 0, 1),), (length,), True))
+        return self._assembled(parts, (result.array.size,), apart=True)
+
     def _multiply(self, step: Structured) -> None:
         if step.result.number < 0:
             self._claim(float64_of(step.result))
@@ -332,47 +366,10 @@ class PathValues:
             failed = graph.node("where", graph.node("oeq", node, known), signs, one)
         self.failed = failed if self.failed in self.graph.constants else self.graph.node("add", self.failed, failed)
 
-    def _gathered_axes(self, step: Gathered) -> tuple[Axis, ...]:
+    def _gathered_axes(self, step: Gathered) -> tuple[Axis, ...] | None:
+        """The axes of the operand; None for a map of a vector that is no view of it."""
         shape = step.source.array.shape
         axes = axes_of_strides(shape, contiguous(shape), step.offset, tuple(step.dims), tuple(step.strides))
-        if axes is None or not step.source.array.flags.c_contiguous:
+        if not step.source.array.flags.c_contiguous or (axes is None and len(shape) != 1):
             raise Unfused("a strided map")
-        return self._axes_of_points(axes, len(step.dims))
-
-    def _assembled(self, parts: list[Part], shape: Shape, buffer: int | None = None, apart: bool = False) -> int:
-        """An array of parts, added up where they overlap: to zeros, but for the first one and for parts that never do."""
-        graph = self.graph
-        if buffer is None:
-            buffer = graph.buffer(int(np.prod(shape)))
-        strides = contiguous(shape)
-        try:
-            boxes = list(regions(shape, parts))
-        except OverflowError:
-            raise Unfused("an array of too many parts") from None
-        for corner, extents, numbers in boxes:
-            kept = [d for d, extent in enumerate(extents) if extent > 1]
-            space = tuple(extents[d] for d in kept)
-            node = graph.constant(0.0)
-            for place, number in enumerate(numbers):
-                term = self._piece(parts[number], corner, kept, space)
-                is_first = place == 0 and (apart or (number == 0 and parts[0][3]))
-                node = term if is_first else graph.node("add", *graph.level((node, term)))
-            offset = sum(start * stride for start, stride in zip(corner, strides, strict=True))
-            if not self.graph.spaces[node] and space:
-                node = graph.at(node, (), space) if node not in graph.constants else self._filled(node, space)
-            graph.write(node, buffer, offset, tuple(strides[d] for d in kept))
-        return graph.load(buffer, 0, strides, shape)
-
-    def _filled(self, constant: int, space: Shape) -> int:
-        return self.graph.node("fill", constant, space=space)
-
-    def _piece(self, part: Part, corner: Shape, kept: list[int], space: Shape) -> int:
-        node, axes, shape, _ = part
-        if node in self.graph.constants or not self.graph.spaces[node]:
-            return node
-        found: list[Axis] = [Axis(0, None, 0)] * len(shape)
-        for d, axis in enumerate(axes):
-            if axis.source is not None:
-                start = (corner[d] - axis.start) * axis.step
-                found[axis.source] = Axis(start, kept.index(d), axis.step) if d in kept else Axis(start, None, 0)
-        return self.graph.at(node, tuple(found), space)
+        return None if axes is None else self._axes_of_points(axes, len(step.dims))
