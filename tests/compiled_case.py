@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from numba.core.errors import NumbaPendingDeprecationWarning
+from numba.core.errors import NumbaExperimentalFeatureWarning, NumbaPendingDeprecationWarning
 
 import tapegrad as tg
 
@@ -65,8 +65,11 @@ def outcome(case: Case) -> Outcome:
 def value(case: Case, *first: Any) -> float:
     """What the undifferentiated function returns; it may overwrite its arguments."""
     args = copy.deepcopy(case.args)
-    with warnings.catch_warnings():  # lists as arguments: Numba announces that they will go
+    with (
+        warnings.catch_warnings()
+    ):  # lists as arguments: Numba announces that they will go; pointers to functions: that they are new
         warnings.simplefilter("ignore", NumbaPendingDeprecationWarning)
+        warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
         return float(case.function(*first, *args[len(first) :]))
 
 

@@ -334,3 +334,27 @@ def test_modules_that_import_each_other() -> None:
     assert tg.value_and_grad(f)(1.0) == (8.0, 6.0)
     package.first = 5.0  # type: ignore[attr-defined]
     assert tg.value_and_grad(f)(1.0) == (20.0, 15.0)
+
+
+SHIFT = 2.0
+
+
+@numba.vectorize(["float64(float64)"])
+def shifted(a):
+    return a * SHIFT
+
+
+@numba.stencil
+def neighbours(a):
+    return a[-1] * SHIFT
+
+
+@pytest.mark.parametrize("text", ["shifted(x).sum()", "neighbours(x).sum()"])
+def test_ufuncs_and_stencils_whose_globals_changed_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    space: dict[str, Any] = {"shifted": shifted, "neighbours": neighbours}
+    exec(f"def f(x):\n    return {text}", space)
+    monkeypatch.setitem(globals(), "SHIFT", 3.0)
+    f = numba.njit(space["f"])
+    assert f(np.ones(2)) in (4.0, 2.0)
+    with pytest.raises(tg.CompileError, match="has changed since Numba compiled it"):
+        tg.grad(f)(np.ones(2))

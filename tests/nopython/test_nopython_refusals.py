@@ -97,12 +97,6 @@ def object_mode(x):
     return y * x[1]
 
 
-def object_mode_of_constants(x):
-    with numba.objmode(y="float64"):  # here
-        y = float(len("text"))
-    return y * x[1]
-
-
 def key_of_a_dictionary(x):
     table = {x[0]: 1.0}
     return table[x[0]] * x[1]  # here
@@ -194,7 +188,17 @@ def class_made_of_variables(x):
     return Rates(x).rate[0]  # here
 
 
+RECORD = np.dtype([("a", np.float64)])
+
+
+def field_of_a_record(x):
+    records = np.zeros(2, RECORD)
+    records[0]["a"] = x[0]  # here
+    return records[0]["a"]
+
+
 REFUSED = [
+    (field_of_a_record, "field of a record"),
     (complex_work_array, "complex64"),
     (complex_intermediate, "complex128"),
     (memory_layout, "memory layout"),
@@ -210,7 +214,6 @@ REFUSED = [
     (call_of_a_signature_of_integers, "int64"),
     (call_of_an_integer_signature, "int64"),
     (object_mode, "object mode"),
-    (object_mode_of_constants, "object mode"),
     (key_of_a_dictionary, "keys of dictionaries"),
     (set_of_variables, "items of sets"),
     (set_literal, "items of sets"),

@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 from numba import literal_unroll, literally, prange
-from numba.core import ir
+from numba.core import ir, types
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher, LiftedCode
-from numba.core.errors import TypingError
 from numba.core.ir_utils import get_definition, guard
 from numba.core.unsafe import eh
+from numba.experimental.jitclass.base import JitClassType
 from numba.np.unsafe.ndarray import empty_inferred
+from numba.typed import Dict, List
 
+from tapegrad.nopython.compiler.function_choices import numbered_functions
 from tapegrad.nopython.compiler.overload_calls import Invocation
 from tapegrad.nopython.formulas.rule_names import RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
+from tapegrad.nopython.functions.chosen_functions import chosen_call
+from tapegrad.nopython.functions.compiled_ufuncs import is_compiled_ufunc, ufunc_call
 from tapegrad.nopython.functions.distributions import BY_PARAMETERS
 from tapegrad.nopython.functions.number_attributes import real_part, seen, shown
 from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS, dot_into
@@ -32,10 +36,12 @@ from tapegrad.nopython.functions.representation import (
     WRITERS,
     WRITING_METHODS,
     as_protected_as,
+    constants_only,
     stored_attribute,
     without_layout,
     writable,
 )
+from tapegrad.nopython.functions.stencils import is_stencil, stencil_call
 from tapegrad.nopython.functions.tuples import alike, as_variable
 from tapegrad.nopython.functions.typed_containers import CONTAINERS, EMPTY
 from tapegrad.nopython.twins.recording_twin import twin
@@ -59,6 +65,15 @@ NEW = frozenset(
     ["argsort", "conj", "conjugate", "copy", "cumprod", "cumsum", "dot", "flatten", "mean", "nonzero", "prod", "repeat", "std",
      "sum", "take", "var"]
 )  # fmt: skip
+# Methods of what Numba has itself, which move items or look at them.
+MOVING = frozenset(
+    name
+    for kind in (np.ndarray, np.generic, list, tuple, dict, set, str, bytes, np.random.Generator, List, Dict)
+    for name in dir(kind)
+)
+IN_OBJECT_MODE = constants_only(
+    "object mode (numba.objmode)", "write what it does in compiled code, or compute what it gives before the call"
+)
 GUARDED = MEMORY | WRITING_METHODS | {"flat"}
 
 
@@ -85,8 +100,8 @@ def static_value(func_ir: Any, var: Any) -> Any:
 class Retargeting:
     """Sends the calls of one function to what records them."""
 
-    def __init__(self, func_ir: Any, level: int) -> None:
-        self.func_ir, self.level = func_ir, level
+    def __init__(self, func_ir: Any, level: int, kinds: Any) -> None:
+        self.func_ir, self.level, self.kinds = func_ir, level, kinds
         self.number = 0
         self.uses = uses(func_ir)
         self.dropped: set[str] = set()  # methods that nobody asks for any more; a variable has none
@@ -95,6 +110,7 @@ class Retargeting:
         ]
         found = [guard(get_definition, func_ir, target) for target in written]
         self.writes_flat = any(isinstance(made, ir.Expr) and made.op == "getattr" and made.attr == "flat" for made in found)
+        self.choices = numbered_functions(func_ir)
         self.indices = {name for block in func_ir.blocks.values() for s in block.body for name in _index_names(s)}
 
     def block(self, block: Any) -> None:
@@ -111,6 +127,9 @@ class Retargeting:
                 self.wrap(statement, alike)
             elif isinstance(value, ir.Expr) and value.op == "build_list" and self.level:
                 value.items = [self.converted(item, value.loc) for item in value.items]
+                self.body.append(statement)
+            elif isinstance(value, ir.Expr) and value.op == "build_map" and self.level:
+                value.items = [(key, self.converted(item, value.loc)) for key, item in value.items]
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in GUARDED:
                 if static_value(self.func_ir, value.value) is not None:
@@ -153,10 +172,19 @@ class Retargeting:
         if function is isinstance:
             value.args = [self.converted(value.args[0], value.loc, seen), *value.args[1:]]
         registered = registration_of(function)
-        if isinstance(function, Dispatcher):
+        if value.func.name in self.choices:
+            self.replace(statement, chosen_call(self.choices[value.func.name], self.level), tape=True, receiver=value.func)
+        elif isinstance(found, ir.Const) and isinstance(found.value, LiftedCode):
+            value.args = [self.converted(arg, value.loc, IN_OBJECT_MODE) for arg in value.args]
+            self.body.append(statement)
+        elif isinstance(function, Dispatcher):
             self.replace(statement, function, tape=True)
         elif registered is not None:
             self.replace(statement, registered.call, tape=True)
+        elif is_stencil(function):
+            self.replace(statement, stencil_call(function, self.level), tape=True)
+        elif is_compiled_ufunc(function):
+            self.replace(statement, ufunc_call(function, self.level), tape=True)
         elif isinstance(function, CFunc):
             self.replace(statement, compiled_callback(function), tape=True)
         elif is_pointer(function):
@@ -181,8 +209,10 @@ class Retargeting:
                 self.replace(statement, CONVERSIONS[found.attr], tape=False, receiver=found.value)
                 return
             if found.attr in METHODS:
-                function = METHODS[found.attr] or Invocation(None, found.attr, self.level)
+                function = Invocation(None, found.attr, self.level, METHODS[found.attr])
                 self.replace(statement, function, tape=True, receiver=found.value)
+            elif found.attr not in MOVING or self.is_instance(found.value):
+                self.replace(statement, Invocation(None, found.attr, self.level), tape=True, receiver=found.value)
             else:
                 if self.level and found.attr in KEEPING and value.args and self.is_new_list(found.value):
                     value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc)]
@@ -214,8 +244,6 @@ class Retargeting:
 
     def replace(self, statement: Any, function: Any, tape: bool, receiver: Any = None) -> None:
         value, loc = statement.value, statement.value.loc
-        if isinstance(function, LiftedCode):
-            raise TypingError("[tapegrad] numba.objmode is not recorded; compute what it gives before the call", loc=loc)
         if isinstance(function, Dispatcher):
             function = twin(function, self.level)
         if receiver is not None and receiver is not value.func and self.uses[value.func.name] == 1:
@@ -244,6 +272,14 @@ class Retargeting:
     def is_static(self, var: Any) -> bool:
         """Whether a variable of the IR is a module or a class."""
         return static_value(self.func_ir, var) is not None
+
+    def is_instance(self, var: Any) -> bool:
+        """Whether a variable of the IR is known to be an instance of a compiled class."""
+        made = guard(get_definition, self.func_ir, var)
+        if isinstance(made, ir.Arg):
+            return isinstance(self.kinds[made.index], types.ClassInstanceType)
+        called = static_value(self.func_ir, made.func) if isinstance(made, ir.Expr) and made.op == "call" else None
+        return isinstance(called._numba_type_.function if isinstance(called, Invocation) else called, JitClassType)
 
     def is_new_list(self, var: Any) -> bool:
         """Whether a list is one of the function's own whose items' type nothing has said."""

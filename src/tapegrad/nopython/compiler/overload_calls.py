@@ -99,14 +99,14 @@ def _asked_with(literals: bool, args: tuple[types.Type, ...], kws: dict[str, typ
 class InvocationType(types.Callable, types.Opaque):
     """The type of a call with the tape as the first argument."""
 
-    def __init__(self, function: Any, method: str | None, level: int) -> None:
-        self.function, self.method, self.level = function, method, level
+    def __init__(self, function: Any, method: str | None, level: int, native: Any = None) -> None:
+        self.function, self.method, self.level, self.native = function, method, level, native
         self._calls: dict[tuple[types.Type, ...], tuple[Any, Any, int]] = {}
-        super().__init__(f"Recorded({method or function}, {level})")
+        super().__init__(f"Recorded({method or function}, {level}, {native})")
 
     @property
     def key(self) -> Any:
-        return self.function if self.method is None else None, self.method, self.level
+        return self.function if self.method is None else None, self.method, self.level, self.native
 
     def get_call_signatures(self) -> Any:
         return [], True
@@ -118,6 +118,11 @@ class InvocationType(types.Callable, types.Opaque):
         tape, rest = args[0], args[1:]
         if self.function is None and self.method is None:
             return self._call_of_value(context, tape, rest, kws)
+        own = self._method_of_instance(rest, kws)
+        if own is not None or (self.native is not None and not isinstance(rest[0], types.ClassInstanceType)):
+            callee = types.Dispatcher(twin(own, self.level)) if own is not None else context.resolve_value_type(self.native)
+            sig = callee.get_call_type(context, args, kws)
+            return self._remember(callee, sig, sig, sig.pysig, 0)
         skipped = 0 if self.method is None else 1
         if self.method is None:
             function = context.resolve_value_type(self.function)
@@ -157,6 +162,12 @@ class InvocationType(types.Callable, types.Opaque):
         given = [tape] if self.method is None else [tape, rest[0]]
         return self._remember(function, sig, signature(sig.return_type, *given, *sig.args), _with(sig.pysig, len(given)), 1)
 
+    def _method_of_instance(self, rest: Any, kws: Any) -> Any:
+        """The method of a compiled class that is called with variables; None if it is something else that is called."""
+        if self.method is None or not isinstance(rest[0], types.ClassInstanceType):
+            return None
+        return rest[0].jit_methods.get(self.method) if any(map(has_variables, (*rest, *kws.values()))) else None
+
     def _recorded(self, context: Any, function: Any, tape: Any, rest: Any, kws: Any) -> Any:
         templates = function.templates if isinstance(function, types.Function) else [getattr(function, "template", None)]
         templates = [t for t in templates if t is not None]
@@ -175,11 +186,6 @@ class InvocationType(types.Callable, types.Opaque):
     def _call_of_value(self, context: Any, tape: Any, rest: Any, kws: Any) -> Any:
         """A call of what a variable holds: functions may be arguments."""
         value = rest[0]
-        if isinstance(value, types.ObjModeDispatcher):
-            raise TypingError(
-                "[tapegrad] object mode is not recorded; write what it does in compiled code, or compute what it gives before the "
-                "call and pass that as an argument"
-            )
         if isinstance(value, types.Dispatcher):
             callee = types.Dispatcher(twin(value.dispatcher, self.level))
             sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
@@ -241,7 +247,10 @@ def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
 
 
 class Invocation:
-    """A call as a value of the IR: of a function, of a method by its name, or of what the first argument is."""
+    """A call as a value of the IR: of a function, of a method by its name, or of what the first argument is.
 
-    def __init__(self, function: Callable[..., Any] | None, method: str | None, level: int) -> None:
-        self._numba_type_ = InvocationType(function, method, level)
+    `native` is what records a method of arrays in a way of its own.
+    """
+
+    def __init__(self, function: Callable[..., Any] | None, method: str | None, level: int, native: Any = None) -> None:
+        self._numba_type_ = InvocationType(function, method, level, native)

@@ -273,7 +273,7 @@ class Fold(FunctionPass):  # type: ignore[misc]
         # Not earlier: a variable that nothing uses yet is removed where inner functions are inlined.
         first = func_ir.blocks[min(func_ir.blocks)]
         first.prepend(ir.Assign(ir.Arg(TAPE, 0, first.loc), first.scope.get_or_define(TAPE, first.loc), first.loc))
-        retargeting = Retargeting(func_ir, state.pipeline.level)
+        retargeting = Retargeting(func_ir, state.pipeline.level, state.args)
         for block in func_ir.blocks.values():
             retargeting.block(block)
         folding = _Folding(func_ir)

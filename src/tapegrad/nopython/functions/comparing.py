@@ -38,6 +38,11 @@ class StoreOfVariable(AbstractTemplate):  # type: ignore[misc]
 
     def generic(self, args: Any, kws: Any) -> Any:
         array, _, value = args
+        if isinstance(array, types.Record) and has_variables(value):
+            raise TypingError(
+                "[tapegrad] a variable is written into a field of a record, which holds no variables; keep it in a local "
+                "variable, an array or a tuple"
+            )
         if isinstance(array, types.Array) and not has_variables(array) and has_variables(value):
             raise TypingError(
                 f"[tapegrad] a variable is written into {array}, which holds no variables; use an array of floats that the "

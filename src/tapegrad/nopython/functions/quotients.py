@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 from numba.core import types
+from numba.core.errors import TypingError
 
 from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.tape.row_writing import primal, primals, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import REAL, Variable, has_variables
+from tapegrad.nopython.types.variable import REAL, Variable, has_variables, variable_of
 
 __all__ = ["QUOTIENTS"]
 
@@ -62,10 +63,12 @@ def _ldexp(function: Callable[..., Any]) -> Any:
 
     @overload(call)
     def define(tape, a, exponent):
-        if not isinstance(a, Variable):
+        if not has_variables(types.Tuple((a, exponent))):
             return lambda tape, a, exponent: function(a, exponent)
+        if isinstance(a, types.Array) or isinstance(exponent, types.Array):
+            return _ldexp_of_arrays(call, a, exponent)
         if not isinstance(exponent, types.Integer):
-            return None
+            raise TypingError("[tapegrad] the exponent of ldexp must be an integer; write x * 2.0 ** y for others")
         recording = twin(scaled)
 
         def impl(tape, a, exponent):
@@ -74,6 +77,20 @@ def _ldexp(function: Callable[..., Any]) -> Any:
         return impl
 
     return call
+
+
+def _ldexp_of_arrays(call: Any, a: Any, exponent: Any) -> Any:
+    if has_variables(exponent):
+        raise TypingError("[tapegrad] the exponent of ldexp must be an integer; write x * 2.0 ** y for others")
+    space = {"np": np, "call": call, "kind": variable_of(getattr(a, "dtype", a))}
+    arrays = [name for name, given in (("a", a), ("exponent", exponent)) if isinstance(given, types.Array)]
+    items = [f"every_{name}[place]" if name in arrays else name for name in ("a", "exponent")]
+    lines = ["def impl(tape, a, exponent):", f"    shape = np.broadcast_shapes({', '.join(f'{name}.shape' for name in arrays)})"]
+    lines += [f"    every_{name} = np.broadcast_to({name}, shape)" for name in arrays]
+    lines += ["    out = np.empty(shape, kind)", "    for place in np.ndindex(shape):"]
+    lines += [f"        out[place] = call(tape, {', '.join(items)})", "    return out"]
+    exec("\n".join(lines), space)
+    return space["impl"]
 
 
 def frexp(tape, a):

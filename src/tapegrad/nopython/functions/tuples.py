@@ -33,11 +33,21 @@ def alike(typingctx: Any, items: Any) -> Any:
     return kind(items), write
 
 
+def _of_variables(kind: types.Type) -> types.Type:
+    plain = types.unliteral(kind)
+    if is_float(plain):
+        return variable_of(plain)
+    if isinstance(plain, types.BaseAnonymousTuple):
+        items = [_of_variables(item) for item in plain]
+        if any(made is not item for made, item in zip(items, plain, strict=True)):
+            return types.Tuple(list(map(types.unliteral, items)))
+    return kind
+
+
 @intrinsic
 def as_variable(typingctx: Any, item: Any) -> Any:
-    """A float as a variable, so that its container may hold variables; everything else as it is."""
-    plain = types.unliteral(item)
-    kind = variable_of(plain) if is_float(plain) else item
+    """A float, or the floats in a tuple, as variables, so that its container may hold variables; everything else as it is."""
+    kind = _of_variables(item)
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         if kind is item:

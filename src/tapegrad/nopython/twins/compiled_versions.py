@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError, TypingError
 from tapegrad.nopython.twins.constants import Constants, StandIn, constants_now, is_data, is_frozen, kept, lines_of, names_of, same
 from tapegrad.nopython.types.variable import Variable
 
-__all__ = ["constants_of", "overload_of", "plain_type"]
+__all__ = ["check_values", "constants_of", "overload_of", "plain_type"]
 
 # What two compilations of one function differ by, one of them from Numba's cache: numbers and addresses in names, the linkage,
 # notes, the places that errors tell of, and the names of values and labels.
@@ -119,6 +119,26 @@ def _read_back(dispatcher: Any, made: Any) -> Constants:
     if now.inlined or _is_doubtful_of(made.type_annotation, now, seen):
         _check(dispatcher, made, now)
     return now
+
+
+def check_values(function: Any, made: Any) -> None:
+    """Raise if code that Numba compiled of a function for itself has other values than those of now.
+
+    Raises
+    ------
+    TypingError
+        If it has.
+    """
+    now = constants_now(function)
+    if isinstance(made.type_annotation, str):
+        return
+    for (k, name), value in _in_blocks(made.type_annotation, function.__code__).items():
+        if name in now[k] and not same(now[k][name], kept(function, value)):
+            raise TypingError(
+                f"[tapegrad] a global or closure value that {function.__name__} uses has changed since Numba compiled it; decorate "
+                "it anew, or pass the value as an argument\n"
+                f'File "{function.__code__.co_filename}", line {function.__code__.co_firstlineno}'
+            )
 
 
 def _is_doubtful_of(annotation: Any, values: Constants, seen: dict[tuple[int, str], Any]) -> bool:

@@ -1,0 +1,242 @@
+"""What is called inside of compiled functions: functions chosen by values, ufuncs, stencils, methods, object mode, generators."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numba
+import numpy as np
+from compiled_case import Table
+from numba import literal_unroll, prange
+from numba.core import types
+
+TABLE = Table()
+X = np.array([1.3, 0.7, 1.1, 0.9, 1.6])
+T = np.arange(5.0)
+SCALE = 2.0
+
+
+@numba.njit
+def product(x):
+    return x[0] * x[1]
+
+
+@numba.njit
+def product_and_one(x):
+    return x[2] * x[0] + 1
+
+
+@TABLE.case(X, 1)
+def functions_chosen_by_values(x, k):
+    g = product if k > 0 else product_and_one
+    if k == 0:
+        h = product
+    elif k == 1:
+        h = product_and_one
+    else:
+        h = g
+    total = g(x) * h(x)
+    for i in range(3):
+        total += h(x) * i
+        if i == 1:
+            h = g
+    return total + (product if total > 0 else product_and_one)(x)
+
+
+@numba.vectorize
+def wave(a, b):
+    return a * math.sin(b) * SCALE
+
+
+@numba.vectorize(["float32(float32,float32)", "float64(float64,float64)"])
+def shifted(a, b):
+    return a * b + SCALE
+
+
+@TABLE.case(X)
+def ufuncs_of_numba(x):
+    out = np.zeros((2, 5))
+    shifted(x, np.ones((2, 1)), out)
+    total = wave(x, x[::-1]).sum() * wave(x[0], 2) + (out * out).sum() + shifted(x, 2)[1] * shifted(3, x[2])
+    return total + (wave(x.reshape(5, 1), x[:2]) * np.arange(10.0).reshape(5, 2)).sum()
+
+
+@numba.guvectorize("(m,n),(n)->(m)")
+def times(a, b, out):
+    for i in range(a.shape[0]):
+        out[i] = 0.0
+        for j in range(a.shape[1]):
+            out[i] += a[i, j] * b[j]
+
+
+@numba.guvectorize(["(float64[:],float64,float64[:])"], "(n),()->()")
+def length(a, b, out):
+    out[0] = 0.0
+    for value in a:
+        out[0] += value * value * b
+
+
+@TABLE.case(X)
+def generalized_ufuncs_of_numba(x):
+    a = x[:4].copy().reshape(2, 2)
+    products, one, lengths = np.empty((3, 2)), np.empty(2), np.zeros(2)
+    times(a, x.reshape(5, 1)[:3] * np.ones((3, 2)), products)
+    times(a, x[3:], one)
+    length(a, x[4], lengths)
+    return (products * products).sum() * one[0] * one[1] * lengths[0] * lengths[1]
+
+
+@numba.stencil
+def neighbours(a, b, c):
+    return a[-1, 0] * b[0, 1] * c + a[1, 0]
+
+
+@numba.stencil(neighborhood=((-1, 1),), cval=3.0)
+def around(a, w):
+    total = 0.0
+    for k in range(-1, 2):
+        total += a[k] * a[0] * SCALE * w
+    return total
+
+
+@numba.stencil(standard_indexing=("w",))
+def weighed(a, w):
+    return a[-1] * w[0] + a[0] * w[1]
+
+
+@TABLE.case(X)
+def stencils(x):
+    a = x.reshape(1, 5) * x.reshape(5, 1)
+    return (neighbours(a, a.T, x[0]) * a).sum() + (around(x, x[1]) * x).sum() * (weighed(x, x[1:3]) * x).sum()
+
+
+@numba.experimental.jitclass([("rate", numba.float64), ("rates", numba.float64[:])])
+class Model:
+    def __init__(self, rate):
+        self.rate = rate
+        self.rates = np.ones(3)
+
+    def value(self, x):
+        return self.rate * x * x
+
+    def mean(self, x, k=2.0):
+        return self.rate * x.sum() * k
+
+    def dot(self, a, b):
+        return self.value(a) * b
+
+    def copy(self, a):
+        return a * self.rates[1]
+
+
+@numba.njit
+def model_of(rate):
+    return Model(rate)
+
+
+@TABLE.case(X)
+def methods_of_instances(x):
+    model, inside = model_of(0.7), Model(0.5)
+    return (
+        model.mean(x) * model.mean(x, 3.0) + model.dot(x[0], x[1]) * inside.copy(x[2]) + inside.mean(x, k=x[3]) + model.value(2.0)
+    )
+
+
+@numba.extending.overload_method(types.Array, "scaled_sum")
+def _scaled_sum(a, factor=2.0, power=1):
+    def impl(a, factor=2.0, power=1):
+        return (a**power).sum() * factor
+
+    return impl
+
+
+@TABLE.case(X)
+def methods_that_packages_add(x):
+    return x.scaled_sum() * x.scaled_sum(3.0) + x.scaled_sum(power=2) + x[1:].scaled_sum(x[0])
+
+
+@TABLE.case(X, 3)
+def object_mode_of_constants(x, n):
+    with numba.objmode(y="float64", z="float64[:]"):
+        y = float(len(str(n)) + 1)
+        z = np.array([1.0, 2.0])
+    return (y * x[1] * z * x[:2]).sum()
+
+
+@TABLE.case(X)
+def heaps_and_dictionaries_with_a_constant_start(x):
+    pairs, numbers = [(0.0, 0)], [0.0]
+    for k in range(5):
+        heapq.heappush(pairs, (x[k] * x[k], k))
+        heapq.heappush(numbers, x[k] * x[k])
+    total, weight, table = 0.0, 1.0, {1: 1.0}
+    table[2] = x[4]
+    while len(pairs) > 0:
+        value, k = heapq.heappop(pairs)
+        total += weight * value
+        weight += 1.0
+    return total * table[2] * heapq.heappop(numbers) + heapq.heappop(numbers) * 2.0 + heapq.heappop(numbers)
+
+
+@TABLE.case(X)
+def tables_that_are_written_over(x):
+    a, b, c = T.copy(), np.empty_like(T), T * 2.0
+    a[1] = x[0] * x[1]
+    a[2:4] *= x[2]
+    b[:] = T
+    b[0] += x[0]
+    c[0] = x[0] * c[1]
+    return (a * a).sum() + b.sum() * b[0] + c.sum() * c[0]
+
+
+@numba.njit
+def square_or_none(a):
+    if a > 1.0:
+        return a * a
+    return None
+
+
+@numba.njit
+def running(x):
+    total = 0.0
+    for value in x:
+        total += value * value
+        yield total
+
+
+@TABLE.case(X, X.copy(), None)
+def nones_and_generators(x, w, v):
+    total = w[1] * x[0] if w is not None else 0.0
+    total += x[2] if v is not None else 0.0
+    largest = None
+    for k in range(5):
+        found = square_or_none(x[k])
+        if found is not None:
+            total += found * (v[k] if v is not None else 2.0)
+        if largest is None or x[k] > largest:
+            largest = x[k]
+    for value in running(x):
+        total += value * value
+    for item in literal_unroll((x[0], 1, 2.5)):
+        total += item * item
+    return total * largest
+
+
+@TABLE.case(X, 2)
+def scaled_by_powers_of_two(x, k):
+    shifted = np.ldexp(x, np.arange(5)).sum() * np.ldexp(x[2], np.arange(3)).sum()
+    return np.ldexp(x[0] * x[1], k) + np.ldexp(x, 2).sum() + shifted
+
+
+@TABLE.case(X)
+@numba.njit(parallel=True)
+def reductions_in_parallel(x):
+    total, largest, sums = 0.0, 0.0, np.zeros(2)
+    for k in prange(x.size):
+        total += x[k] * x[k]
+    for k in prange(x.size):
+        largest = max(largest, x[k] * 2)
+    for k in prange(x.size):
+        sums += np.array([x[k], x[k] * x[k]])
+    return total * largest * sums[0] * sums[1]
