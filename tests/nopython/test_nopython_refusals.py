@@ -364,3 +364,24 @@ def test_linear_algebra_without_a_derivative_says_what_to_write(name: str, text:
     assert f"{name} of variables has no derivative" in message
     assert instead in message
     assert "memory layout" not in message
+
+
+@numba.njit
+def squares(x):
+    return x * x
+
+
+@pytest.mark.parametrize("driver", [tg.jacobian, tg.elementwise_grad, lambda f: tg.grad(lambda x: f(x).sum())])
+def test_compiled_function_called_with_a_tensor_says_what_to_write(driver: Any) -> None:
+    with pytest.raises(CompileError, match=r"tg\.njit_op\(f\)\(x\)"):
+        driver(lambda x: squares(x) * 2.0)(X)
+    assert driver(lambda x: tg.njit_op(squares)(x) * 2.0)(X).ravel()[0] == 4.0 * X[0]
+
+
+def test_what_numba_refuses_itself_is_said_to_be_so() -> None:
+    @numba.njit
+    def refused_by_numba(x):
+        return x["text"]
+
+    with pytest.raises(CompileError, match="Numba does not compile the function for these arguments"):
+        tg.grad(refused_by_numba)(X)

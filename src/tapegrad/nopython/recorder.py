@@ -15,6 +15,7 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, NumbaPendingDeprecationWarning
 
+from tapegrad.errors import CompileError
 from tapegrad.nopython.arguments import conversion
 from tapegrad.nopython.arguments.instances import restored
 from tapegrad.nopython.arguments.ownership import lies_apart, owned, shared_memory
@@ -121,16 +122,20 @@ class Recorder:
             return self._driven(level, columns, arguments, form)
         except UncompiledError as first:
             if level == 1:
-                raise explained(self.function, first.reason) from first.reason
+                raise self._explained(first.reason, arguments) from first.reason
             columns.clear()
             try:
                 result = self._driven(1, columns, arguments, form)
             except UncompiledError as second:
-                raise explained(self.function, second.reason) from second.reason
+                raise self._explained(second.reason, arguments) from second.reason
             kinds = tuple(numba.typeof(arg) for arg in arguments)
             self._second[kinds] = 1
             self._drive(level, len(arguments), form)._cache.save_refusal((types.int64, *kinds))
             return result
+
+    def _explained(self, reason: BaseException, arguments: list[Any]) -> CompileError:
+        plain = self._twins[0]._compiler.primal
+        return explained(self.function, reason, lambda: plain.compile(tuple(map(numba.typeof, arguments))))
 
     def _unwritten(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         """Arguments that share memory: what is written into one would have to be seen in the other."""

@@ -15,6 +15,7 @@ from numpy import ndarray
 from tapegrad.arrays.dtypes import is_long
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.engine.layout import COLLECTED, FULL, NEW_LEAF, SPOILED, UNSUPPORTED
+from tapegrad.errors import CompileError
 from tapegrad.tape.locks import leaves as _leaf_lock
 from tapegrad.tape.row_objects import RowObjects
 from tapegrad.tape.tape import TAPE
@@ -158,6 +159,14 @@ class Tensor:
         row = self._row
         if row > 0:
             tape.drop(address, row)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks for where a compiled function is called with a tensor."""
+        raise CompileError(
+            "a function that numba.njit compiled was called with a tensor, of which compiled code knows nothing; write "
+            "tg.njit_op(f)(x) for f(x), which makes an operation of it, or give the compiled function itself to the driver"
+        )
 
     if TYPE_CHECKING:
         grad: Any

@@ -6,6 +6,8 @@ import copy
 import linecache
 import re
 import traceback
+import warnings
+from collections.abc import Callable
 from inspect import getattr_static
 from pathlib import Path
 from typing import Any
@@ -59,15 +61,35 @@ class Failures(dict[Any, Exception]):
         return copy.copy(super().__getitem__(key))  # which is raised, and gets frames by that
 
 
-def explained(function: Any, error: BaseException) -> CompileError:
-    """The error that a function which cannot be recorded raises."""
+UNRECORDED = (
+    "what depends on the inputs cannot be used so: write it with arithmetic, functions of math and NumPy, arrays, tuples and lists, "
+    "or give it constants only"
+)
+UNCOMPILED = "Numba does not compile the function for these arguments: call it by itself, and change it until Numba takes it"
+
+
+def explained(function: Any, error: BaseException, compile_plain: Callable[[], Any] | None = None) -> CompileError:
+    """The error that a function which cannot be recorded raises; `compile_plain` tells whether Numba takes it as it is."""
     text = _COLOUR.sub("", str(error)) if isinstance(error, NumbaError) else _stopped(error)
     reason = reason_of(text) or "it does not compile"
+    advice = ""
+    if compile_plain is not None and not (isinstance(error, NumbaError) and "[tapegrad]" in text):
+        advice = f"; {UNRECORDED if _succeeds(compile_plain) else UNCOMPILED}"
     # Numba writes the innermost place first. Before the reason stand the places of other attempts.
     code = function.__code__
     places = _places(text[text.rfind(reason) :]) or _places(text)[-1:] or [(code.co_filename, code.co_firstlineno)]
     where = "".join(_quoted(*place) for place in reversed(dict.fromkeys(places)))
-    return CompileError(f"{function.__name__} cannot be differentiated: {_in_our_words(reason)}\n{where}")
+    return CompileError(f"{function.__name__} cannot be differentiated: {_in_our_words(reason)}{advice}\n{where}")
+
+
+def _succeeds(compile_plain: Callable[[], Any]) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile_plain()
+    except Exception:
+        return False
+    return True
 
 
 def _stopped(error: BaseException) -> str:
