@@ -62,8 +62,8 @@ class Failures(dict[Any, Exception]):
 
 
 UNRECORDED = (
-    "what depends on the inputs cannot be used so: write with arithmetic, functions of math and NumPy, arrays, tuples and lists, or "
-    "give it constants only"
+    "what depends on the inputs cannot be used so: write with arithmetic, functions of math and NumPy, arrays, tuples and lists, "
+    "or give it constants only"
 )
 UNCOMPILED = "Numba does not compile the function for these arguments: call it by itself, and change it until Numba takes it"
 
