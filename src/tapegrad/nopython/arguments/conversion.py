@@ -50,7 +50,7 @@ def gaps(shape: Any, dtype: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(gaps)
+@overload(gaps, complex_too=True)
 def _gaps(shape, dtype):
     return lambda shape, dtype: np.empty((*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
 
@@ -70,7 +70,7 @@ def duplicate(x: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(duplicate)
+@overload(duplicate, complex_too=True)
 def _duplicate(x):
     if x.layout == "A" and x.ndim > 0:
 
@@ -146,7 +146,7 @@ def guarded(x: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(guarded)
+@overload(guarded, complex_too=True)
 def _guarded(x):
     if isinstance(x, types.Array) and not _of_records(x):
         return lambda x: protected(x)
@@ -160,7 +160,7 @@ def constant(x: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(constant)
+@overload(constant, complex_too=True)
 def _constant(x):
     if isinstance(x, types.Array) and is_float(x.dtype):
         return lambda x: with_variables(x)
@@ -202,7 +202,7 @@ def _finished_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.make_tuple(builder, sig.return_type, taken_apart(context, builder, sig.args[0], args[0]))
 
 
-@overload(finish)
+@overload(finish, complex_too=True)
 def _finish(y):
     if is_float(y):
         return lambda y: (y, np.int32(0))
@@ -226,7 +226,7 @@ def finish_pair(y: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(finish_pair)
+@overload(finish_pair, complex_too=True)
 def _finish_pair(y):
     if not isinstance(y, types.BaseTuple) or len(y.types) != 2:
         raise TypingError(f"[tapegrad] with has_aux=True the function must return a pair (output, aux), not {y}")
@@ -243,7 +243,7 @@ def plain(x: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(plain)
+@overload(plain, complex_too=True)
 def _plain(x):
     if not has_variables(x):
         return lambda x: x

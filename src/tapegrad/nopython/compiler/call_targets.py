@@ -20,12 +20,12 @@ from numba.typed import Dict, List
 
 from tapegrad.nopython.compiler.function_choices import numbered_functions
 from tapegrad.nopython.compiler.overload_calls import Invocation
-from tapegrad.nopython.formulas.rule_names import RULE_OF, UNDIFFERENTIATED
+from tapegrad.nopython.formulas.rule_names import CMATH, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
 from tapegrad.nopython.functions.chosen_functions import chosen_call
 from tapegrad.nopython.functions.compiled_ufuncs import is_compiled_ufunc, ufunc_call
 from tapegrad.nopython.functions.distributions import BY_PARAMETERS
-from tapegrad.nopython.functions.number_attributes import real_part, seen, shown
+from tapegrad.nopython.functions.number_attributes import imaginary_part, real_part, seen, shown
 from tapegrad.nopython.functions.reductions import FUNCTIONS, METHODS, dot_into
 from tapegrad.nopython.functions.registered_calls import compiled_callback, unregistered_call
 from tapegrad.nopython.functions.representation import (
@@ -59,6 +59,7 @@ VIEWS = frozenset(
      "swapaxes", "transpose", "view", "asanyarray", "as_strided", "imag", "nan_to_num", "real", "require", "rot90",
      "sliding_window_view", "trim_zeros"]
 )  # fmt: skip
+PARTS = {"real": real_part, "imag": imaginary_part}
 KEEPING = frozenset(["append", "insert"])  # methods of lists that keep their last argument
 # Methods of arrays that give new ones.
 NEW = frozenset(
@@ -139,8 +140,8 @@ class Retargeting:
                 elif value.attr in WRITING_METHODS or self.writes_flat:
                     value.value = self.converted(value.value, value.loc, writable)
                 self.body.append(statement)
-            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr == "real" and not self.is_static(value.value):
-                self.passed(value.value, real_part, statement.target, value.loc)
+            elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in PARTS and not self.is_static(value.value):
+                self.passed(value.value, PARTS[value.attr], statement.target, value.loc)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
             elif isinstance(statement, ir.SetAttr):
@@ -232,7 +233,11 @@ class Retargeting:
         if not (
             _in(function, UNTOUCHED)
             or (isinstance(function, type) and issubclass(function, tuple))
-            or (_in(function, RULE_OF) and not _reduces(function, statement.value) and not _has_out(function, statement.value))
+            or (
+                (_in(function, RULE_OF) or _in(function, CMATH))
+                and not _reduces(function, statement.value)
+                and not _has_out(function, statement.value)
+            )
         ):
             self.replace(statement, Invocation(function, None, self.level), tape=True)
         else:

@@ -16,7 +16,7 @@ from numba.core.ir_utils import build_definitions, get_definition, guard
 from tapegrad.nopython.compiler.call_targets import TAPE, Retargeting, static_value, uses
 from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
 from tapegrad.nopython.formulas.formula import BY_NAME
-from tapegrad.nopython.formulas.rule_names import COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
+from tapegrad.nopython.formulas.rule_names import CMATH, COMPARISONS, IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statements.statement import Known, Statement
 
 __all__ = ["AddTape", "Fold"]
@@ -26,7 +26,7 @@ LEAVES, NODES = 16, 48  # a statement beyond that is cut in pieces: its row woul
 
 UNARY = frozenset([operator.neg, operator.pos, operator.not_])
 BINARY = frozenset([*COMPARISONS, *(f for f in RULE_OF if f in IN_PLACE.values())])
-FUNCTIONS = frozenset([f for f in RULE_OF if f not in BINARY and f not in UNARY] + [*UNDIFFERENTIATED])
+FUNCTIONS = frozenset([f for f in RULE_OF if f not in BINARY and f not in UNARY] + [*UNDIFFERENTIATED, *CMATH])
 
 # Expressions that change nothing, so arithmetic before them may be done after them.
 PURE = frozenset(["getattr", "getitem", "static_getitem", "build_tuple", "phi", "cast", "pair_first", "pair_second"])
@@ -38,7 +38,7 @@ def _arity(function: Any, count: int) -> bool:
         return count > 1
     if isinstance(function, np.ufunc):
         return count == function.nin
-    return function in UNDIFFERENTIATED or count == len(BY_NAME[RULE_OF[function]].args)
+    return function in UNDIFFERENTIATED or count == (1 if function in CMATH else len(BY_NAME[RULE_OF[function]].args))
 
 
 class _Tree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import cmath
 import math
 import operator
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from numba.core import types
 
 from tapegrad.nopython.formulas.formula import BY_NAME
 
-__all__ = ["COMPARISONS", "IN_PLACE", "RULE_OF", "UNDIFFERENTIATED"]
+__all__ = ["CMATH", "COMPARISONS", "IN_PLACE", "RULE_OF", "UNDIFFERENTIATED"]
 
 _OPERATORS = {
     operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "div", operator.pow: "pow",
@@ -49,6 +50,30 @@ def _table() -> dict[Callable[..., Any], str]:
 
 
 RULE_OF: dict[Any, str] = _table()
+
+# Functions whose result is complex, or which take complex numbers alone.
+CMATH: dict[Any, str] = {
+    getattr(cmath, name): name
+    for name in [
+        "exp",
+        "log",
+        "log10",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asin",
+        "acos",
+        "atan",
+        "asinh",
+        "acosh",
+        "atanh",
+        "phase",
+    ]
+}
 
 COMPARISONS = frozenset([operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
 

@@ -16,9 +16,19 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.np.arrayobj import _parse_shape
 
 from tapegrad.nopython.numba_interface.linking import overload
+from tapegrad.nopython.tape.complex_rows import real_part, real_view
 from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.types import variable_arrays
-from tapegrad.nopython.types.variable import Variable, has_variables, is_float, primal_type, variable, variable_of
+from tapegrad.nopython.types.variable import (
+    Variable,
+    complex_variable,
+    has_complex,
+    has_variables,
+    is_float,
+    primal_type,
+    variable,
+    variable_of,
+)
 
 __all__ = ["ALLOCATORS", "CONVERSIONS", "converted", "lifted", "lifted_from"]
 
@@ -27,12 +37,17 @@ def _declared(dtype):
     """The type of variables that a dtype argument means, `float` itself where it was left away; None if it means no floats."""
     if dtype is float or isinstance(dtype, types.Omitted) or (isinstance(dtype, types.Function) and dtype.typing_key is float):
         return variable
+    if isinstance(dtype, types.Function) and dtype.typing_key is complex:
+        return complex_variable
     return _of(parse_dtype(dtype))
 
 
 def _of(kind):
     """The type of variables in the place of numbers of a type; None if these have no derivatives."""
-    return variable_of(kind) if is_float(primal_type(kind)) else None
+    plain = primal_type(kind)
+    if plain == types.complex128:
+        return complex_variable
+    return variable_of(plain) if is_float(plain) else None
 
 
 def _given(dtype):
@@ -64,7 +79,7 @@ def _write_zeros(context, builder, sig, args):
     return variable_arrays.zeros(context, builder, sig.return_type, shape)
 
 
-@overload(zeros)
+@overload(zeros, complex_too=True)
 def _zeros(shape, dtype=float):
     kind = _declared(dtype)
     if kind is not None:
@@ -76,7 +91,7 @@ def ones(shape, dtype=float):
     raise NotImplementedError
 
 
-@overload(ones)
+@overload(ones, complex_too=True)
 def _ones(shape, dtype=float):
     kind = _declared(dtype)
     if kind is not None:
@@ -88,7 +103,7 @@ def full(shape, fill_value, dtype=None):
     raise NotImplementedError
 
 
-@overload(full)
+@overload(full, complex_too=True)
 def _full(shape, fill_value, dtype=None):
     kind = _declared(dtype) if _given(dtype) else _of(types.unliteral(fill_value))
     if kind is not None:
@@ -107,7 +122,7 @@ def zeros_like(a, dtype=None):
     raise NotImplementedError
 
 
-@overload(zeros_like)
+@overload(zeros_like, complex_too=True)
 def _zeros_like(a, dtype=None):
     kind = _like(a, dtype)
     if kind is not None:
@@ -121,7 +136,7 @@ def ones_like(a, dtype=None):
     raise NotImplementedError
 
 
-@overload(ones_like)
+@overload(ones_like, complex_too=True)
 def _ones_like(a, dtype=None):
     kind = _like(a, dtype)
     if kind is not None:
@@ -135,7 +150,7 @@ def full_like(a, fill_value, dtype=None):
     raise NotImplementedError
 
 
-@overload(full_like)
+@overload(full_like, complex_too=True)
 def _full_like(a, fill_value, dtype=None):
     kind = _like(a, dtype)
     if kind is not None:
@@ -159,13 +174,13 @@ def _depth(kind):
 
 def _items(dtype, bottom):
     """The type of the items of an array that is made of variables."""
-    kind = _declared(dtype) if _given(dtype) else variable_of(getattr(bottom, "dtype", bottom))
+    kind = _declared(dtype) if _given(dtype) else _of(getattr(bottom, "dtype", bottom))
     if kind is None:
         raise TypingError(f"[tapegrad] an array of variables is made with {dtype}; only float64 and float32 are differentiated")
     return kind
 
 
-@overload(array)
+@overload(array, complex_too=True)
 def _array(object, dtype=None):
     if not has_variables(object):
         if _given(dtype):
@@ -218,7 +233,7 @@ def asarray(a, dtype=None):
     raise NotImplementedError
 
 
-@overload(asarray)
+@overload(asarray, complex_too=True)
 def _asarray(a, dtype=None):
     if isinstance(a, types.Array):
         if has_variables(a):
@@ -236,18 +251,18 @@ def astype(a, dtype):
     raise NotImplementedError
 
 
-@overload(astype)
+@overload(astype, complex_too=True)
 def _astype(a, dtype):
     if not has_variables(a):
         return lambda a, dtype: lifted(a.astype(dtype))
-    kind = parse_dtype(dtype) if not isinstance(dtype, types.Function) else types.float64
-    to = _of(kind)
-    if to is not None:
+    kind = parse_dtype(dtype) if not isinstance(dtype, types.Function) else None
+    to = _declared(dtype)
+    if to is not None and not (has_complex(a) and to is not complex_variable):
         return lambda a, dtype: converted(a, to)
-    if isinstance(kind, (types.Integer, types.Boolean)):
+    if isinstance(kind, (types.Integer, types.Boolean)) and not has_complex(a):
         return lambda a, dtype: primals(a).astype(dtype)
     raise TypingError(
-        f"[tapegrad] a conversion of variables to {kind}; only float64 and float32 are differentiated: leave the conversion away"
+        f"[tapegrad] a conversion of variables to {dtype}; only float64 and float32 are differentiated: leave the conversion away"
     )
 
 
@@ -256,7 +271,7 @@ def converted(a, kind):
     raise NotImplementedError
 
 
-@overload(converted)
+@overload(converted, complex_too=True)
 def _converted(a, kind):
     if kind.instance_type is a.dtype:
         return lambda a, kind: np.copy(a)
@@ -273,8 +288,10 @@ def real(val):
     raise NotImplementedError
 
 
-@overload(real)
+@overload(real, complex_too=True)
 def _real(val):
+    if has_complex(val):
+        return (lambda val: real_view(val)) if isinstance(val, types.Array) else (lambda val: real_part(val))
     if isinstance(val, Variable) or (isinstance(val, types.Array) and has_variables(val)):
         return lambda val: val
     return lambda val: np.real(val)
@@ -292,11 +309,13 @@ ALLOCATORS = {
 @intrinsic
 def lifted(typingctx, a):
     """New arrays of constants into which variables may be written; everything else as it is."""
-    fresh = isinstance(a, types.Array) and is_float(a.dtype) and a.mutable
-    kind = a.copy(dtype=variable_of(a.dtype), layout="F" if a.layout == "F" else "C") if fresh else a
+    fresh = isinstance(a, types.Array) and not has_variables(a) and _of(a.dtype) is not None and a.mutable
+    kind = a.copy(dtype=_of(a.dtype), layout="F" if a.layout == "F" else "C") if fresh else a
 
     def write(context, builder, sig, args):
         if fresh:
+            if kind.dtype is complex_variable:
+                return variable_arrays.copy_in_order(context, builder, a, kind, args[0])._getvalue()
             return variable_arrays.copied(context, builder, a, args[0], kind)
         context.nrt.incref(builder, a, args[0])
         return args[0]

@@ -23,7 +23,7 @@ def chosen_call(functions: tuple[Any, ...], level: int) -> Callable[..., Any]:
     lines += [f"    if number == {k}:\n        return f{k}(tape, *args)" for k in range(last)]
     exec("\n".join([*lines, f"    return f{last}(tape, *args)"]), space)
 
-    @overload(call)
+    @overload(call, complex_too=True)
     def _define(tape, number, *args):
         return space["impl"]
 

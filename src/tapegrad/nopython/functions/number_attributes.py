@@ -7,10 +7,13 @@ from numba.core.errors import TypingError
 from numba.core.extending import overload_attribute, overload_method
 
 from tapegrad.nopython.numba_interface.linking import overload
+from tapegrad.nopython.tape.complex_rows import imaginary_part as imaginary_of
+from tapegrad.nopython.tape.complex_rows import imaginary_view, real_view
+from tapegrad.nopython.tape.complex_rows import real_part as real_of
 from tapegrad.nopython.tape.row_writing import primal, primals
-from tapegrad.nopython.types.variable import Variable, has_variables
+from tapegrad.nopython.types.variable import ComplexVariable, Variable, has_complex, has_variables
 
-__all__ = ["real_part", "seen", "shown"]
+__all__ = ["imaginary_part", "real_part", "seen", "shown"]
 
 
 @overload_attribute(Variable, "real")
@@ -28,6 +31,17 @@ def _conjugate(a):
     return lambda a: a
 
 
+@overload_attribute(ComplexVariable, "real")
+def _real_of_complex(a):
+    return lambda a: real_of(a)
+
+
+@overload_attribute(ComplexVariable, "imag")
+def _imag_of_complex(a):
+    return lambda a: imaginary_of(a)
+
+
+@overload_method(ComplexVariable, "__hash__")
 @overload_method(Variable, "__hash__")
 def _hash(a):
     raise TypingError("[tapegrad] variables as keys of dictionaries or items of sets are not recorded; use a list, or integer keys")
@@ -38,11 +52,25 @@ def real_part(a):
     raise NotImplementedError
 
 
-@overload(real_part)
+@overload(real_part, complex_too=True)
 def _real_part(a):
+    if isinstance(a, types.Array) and has_complex(a):
+        return lambda a: real_view(a)
     if isinstance(a, types.Array) and has_variables(a):
         return lambda a: a
     return lambda a: a.real
+
+
+def imaginary_part(a):
+    """``a.imag``, of a number or an array."""
+    raise NotImplementedError
+
+
+@overload(imaginary_part, complex_too=True)
+def _imaginary_part(a):
+    if isinstance(a, types.Array) and has_complex(a):
+        return lambda a: imaginary_view(a)
+    return lambda a: a.imag
 
 
 def shown(a):
@@ -50,7 +78,7 @@ def shown(a):
     raise NotImplementedError
 
 
-@overload(shown)
+@overload(shown, complex_too=True)
 def _shown(a):
     if isinstance(a, Variable):
         return lambda a: primal(a)
@@ -66,6 +94,6 @@ def seen(a):
     raise NotImplementedError
 
 
-@overload(seen)
+@overload(seen, complex_too=True)
 def _seen(a):
     return (lambda a: primal(a)) if isinstance(a, Variable) else (lambda a: a)

@@ -12,6 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
+from tapegrad.nopython.functions.complex_numbers import COMPLEX, conjugate, product_of_complex, sum_of_complex
 from tapegrad.nopython.functions.distributions import DISTRIBUTIONS
 from tapegrad.nopython.functions.extremes import EXTREME_METHODS, EXTREMES
 from tapegrad.nopython.functions.filling import FILLING
@@ -28,7 +29,7 @@ from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, sum_rows
 from tapegrad.nopython.tape.row_writing import primals, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import Variable, has_variables
+from tapegrad.nopython.types.variable import ComplexVariable, Variable, has_complex, has_variables
 
 __all__ = ["FUNCTIONS", "METHODS", "dot_into"]
 
@@ -37,8 +38,12 @@ def sum_(tape, a, axis=None):
     raise NotImplementedError
 
 
-@overload(sum_)
+@overload(sum_, complex_too=True)
 def _sum(tape, a, axis=None):
+    if has_complex(a):
+        if not left_away(axis) and a.ndim > 1:
+            raise TypingError("[tapegrad] np.sum of complex variables takes no axis; call it once for each row")
+        return sum_of_complex(np.sum, a)
     if not isinstance(a, types.Array) or not has_variables(a):
         if left_away(axis):
             return lambda tape, a, axis=None: np.sum(a)
@@ -62,8 +67,10 @@ def mean(tape, a):
     raise NotImplementedError
 
 
-@overload(mean)
+@overload(mean, complex_too=True)
 def _mean(tape, a):
+    if has_complex(a):
+        return sum_of_complex(np.mean, a)
     if not isinstance(a, types.Array) or not has_variables(a):
         return lambda tape, a: np.mean(a)
     return lambda tape, a: with_row(np.mean(primals(a)), combined(tape, a, 1.0 / a.size))
@@ -100,10 +107,12 @@ def _product(name):
 
     function = np.dot if name == "dot" else operator.matmul
 
-    @overload(call)
+    @overload(call, complex_too=True)
     def define(tape, a, b):
         if not isinstance(a, types.Array) or not isinstance(b, types.Array) or not has_variables(types.Tuple((a, b))):
             return lambda tape, a, b: function(a, b)
+        if has_complex(types.Tuple((a, b))):
+            return product_of_complex(function, a, b)
         if (a.ndim, b.ndim) == (1, 1):
             return lambda tape, a, b: with_row(function(primals(a), primals(b)), product_row(tape, a, b))
         if a.ndim in (1, 2) and b.ndim in (1, 2):
@@ -141,10 +150,12 @@ def vdot(tape, a, b):
     raise NotImplementedError
 
 
-@overload(vdot)
+@overload(vdot, complex_too=True)
 def _vdot(tape, a, b):
     if not has_variables(types.Tuple((a, b))):
         return lambda tape, a, b: np.vdot(a, b)
+    if has_complex(types.Tuple((a, b))):
+        return product_of_complex(np.vdot, a, b)
     return lambda tape, a, b: with_row(np.vdot(primals(a), primals(b)), product_row(tape, a, b))
 
 
@@ -152,9 +163,9 @@ def item(tape, a):
     raise NotImplementedError
 
 
-@overload(item)
+@overload(item, complex_too=True)
 def _item(tape, a):
-    if isinstance(a, Variable):
+    if isinstance(a, (ComplexVariable, Variable)):
         return lambda tape, a: a
     return lambda tape, a: a.item()
 
@@ -163,11 +174,21 @@ FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, np.vdot: vdot, operator.matmul: matmul, np.linalg.norm: norm, np.cumsum: cumsum,
     np.cumprod: cumprod, np.interp: interp, np.unwrap: unwrap,
     np.std: std, np.nanstd: _deviation(np.nanstd, np.nanvar),
-} | DISTRIBUTIONS | EXTREMES | FILLING | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
+} | COMPLEX | DISTRIBUTIONS | EXTREMES | FILLING | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = (
     dict.fromkeys(["all", "any", "argmax", "argmin", "clip", "prod", "ptp", "round", "trace", "var"])
     | EXTREME_METHODS
-    | {"sum": sum_, "mean": mean, "dot": dot, "item": item, "cumsum": cumsum, "cumprod": cumprod, "std": std}
+    | {
+        "sum": sum_,
+        "mean": mean,
+        "dot": dot,
+        "item": item,
+        "conj": conjugate,
+        "conjugate": conjugate,
+        "cumsum": cumsum,
+        "cumprod": cumprod,
+        "std": std,
+    }
 )

@@ -10,7 +10,7 @@ from typing import Any
 from numba.core import types
 from numba.core.extending import intrinsic
 
-from tapegrad.nopython.types.variable import has_variables, is_float, primal_type, variable_of
+from tapegrad.nopython.types.variable import complex_variable, has_variables, is_float, primal_type, variable_of
 
 __all__ = ["alike", "as_variable"]
 
@@ -37,6 +37,8 @@ def _of_variables(kind: types.Type) -> types.Type:
     plain = types.unliteral(kind)
     if is_float(plain):
         return variable_of(plain)
+    if plain == types.complex128:
+        return complex_variable
     if isinstance(plain, types.BaseAnonymousTuple):
         items = [_of_variables(item) for item in plain]
         if any(made is not item for made, item in zip(items, plain, strict=True)):

@@ -8,7 +8,7 @@ from numba.core import types
 from numba.typed import Dict, List
 
 from tapegrad.nopython.numba_interface.linking import overload
-from tapegrad.nopython.types.variable import is_float, variable_of
+from tapegrad.nopython.types.variable import complex_variable, is_float, variable_of
 
 __all__ = ["CONTAINERS", "EMPTY"]
 
@@ -25,6 +25,8 @@ def with_variables(kind: types.Type) -> types.Type:
     """A type of items in which floats are variables."""
     if is_float(kind):
         return variable_of(kind)
+    if kind == types.complex128:
+        return complex_variable
     if isinstance(kind, types.Array) and is_float(kind.dtype):
         return kind.copy(dtype=variable_of(kind.dtype))
     if isinstance(kind, types.ListType):

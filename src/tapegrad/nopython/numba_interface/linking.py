@@ -10,6 +10,7 @@ Python calls are without a name, and the number of each is a random one: environ
 
 from __future__ import annotations
 
+import functools
 import random
 import weakref
 from collections.abc import Callable
@@ -18,12 +19,15 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 import numba.core.extending as extending
-from numba.core import lowering, typed_passes, untyped_passes
+from numba.core import lowering, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary, RuntimeLinker
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.environment import lookup_environment
+from numba.core.errors import TypingError
 from numba.core.targetconfig import ConfigStack
+
+from tapegrad.nopython.types.variable import has_complex
 
 __all__ = [
     "ENVIRONMENT",
@@ -227,11 +231,27 @@ def part(function: Any = None, **options: Any) -> Any:
     return compiled if function is None else compiled(function)
 
 
-def overload(function: Any, **options: Any) -> Callable[[Any], Any]:
-    """`numba.extending.overload` for what recordings alone call."""
+def overload(function: Any, complex_too: bool = False, **options: Any) -> Callable[[Any], Any]:
+    """`numba.extending.overload` for what recordings alone call; most of it is for real variables."""
     compiled: Any = {"pipeline_class": PartCompiler}
     made: Callable[[Any], Any] = extending.overload(function, jit_options=compiled, **options)
-    return made
+    if complex_too:
+        return made
+
+    def of_reals(define: Any) -> Any:
+        @functools.wraps(define)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            if any(isinstance(kind, types.Type) and has_complex(kind) for kind in (*args, *kwargs.values())):
+                raise TypingError(
+                    f"[tapegrad] {function.__name__.strip('_')} of complex numbers that depend on the inputs is not recorded; "
+                    "write it with arithmetic on numbers, or with their real and imaginary parts"
+                )
+            return define(*args, **kwargs)
+
+        made(checked)
+        return define
+
+    return of_reals
 
 
 def register_jitable(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from numba.core.errors import TypingError
 from tapegrad.nopython.formulas.expression_tree import Leaf, Node, Op
 from tapegrad.nopython.formulas.rule_names import IN_PLACE
 from tapegrad.nopython.numba_interface.linking import part
-from tapegrad.nopython.types.variable import Variable, has_narrow
+from tapegrad.nopython.types.variable import ComplexVariable, Variable, has_narrow
 
 __all__ = ["is_elementwise", "loops"]
 
@@ -29,7 +29,7 @@ UFUNC: dict[Any, Any] = {
     operator.lt: np.less, operator.le: np.less_equal, operator.gt: np.greater, operator.ge: np.greater_equal,
     operator.eq: np.equal, operator.ne: np.not_equal, operator.not_: np.logical_not,
 }  # fmt: skip
-SCALAR = (types.Number, types.Boolean, Variable)
+SCALAR = (types.Number, types.Boolean, Variable, ComplexVariable)
 
 
 def is_elementwise(kinds: tuple[types.Type, ...]) -> bool:

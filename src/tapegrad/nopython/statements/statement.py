@@ -24,6 +24,7 @@ from tapegrad.nopython.formulas.expression_tree import Const, Leaf, Node, Op
 from tapegrad.nopython.formulas.formula import BY_NAME, Writer, constant_power, pairs_of, partial, second_text
 from tapegrad.nopython.formulas.rule_names import IN_PLACE, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.statements.array_loops import is_elementwise, loops
+from tapegrad.nopython.statements.complex_statements import is_complex, operations
 from tapegrad.nopython.tape.row_instructions import push
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
 from tapegrad.nopython.types.variable import Variable, is_float, make, number_of, row_of, variable_of
@@ -242,10 +243,12 @@ class StatementType(types.Callable, types.Opaque):
 
     def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         kinds = tuple(types.unliteral(arg) for arg in args)
-        if is_elementwise(kinds[1:]):
+        if is_elementwise(kinds[1:]) or is_complex(self.tree, kinds[1:]):
             model = _error_model()
             if (kinds, model) not in self._loops:
-                self._loops[kinds, model] = loops(self.tree, kinds[1:], Statement)
+                apart = not is_elementwise(kinds[1:])
+                made = operations(self.tree, len(kinds) - 1, Statement) if apart else loops(self.tree, kinds[1:], Statement)
+                self._loops[kinds, model] = made
                 _target().insert_func_defn([(self._write, self, kinds)])
             sig = types.Dispatcher(self._loops[kinds, model]).get_call_type(context, kinds, {})
             return signature(sig.return_type, *kinds)

@@ -29,8 +29,19 @@ from tapegrad.nopython.tape.row_instructions import (
     word_at,
 )
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
-from tapegrad.nopython.types.variable import NO_ROW, REAL, Variable, make, number_of, row_of, variable_of
-from tapegrad.nopython.types.variable_arrays import copied_with_gaps, empty
+from tapegrad.nopython.types.variable import (
+    NO_ROW,
+    REAL,
+    ComplexVariable,
+    Variable,
+    complex_variable,
+    make,
+    number_of,
+    primal_of,
+    row_of,
+    variable_of,
+)
+from tapegrad.nopython.types.variable_arrays import copied_by, copied_with_gaps, empty
 
 __all__ = ["end_row", "primal", "primals", "put", "put_second", "row", "start_row", "with_row"]
 
@@ -194,9 +205,27 @@ def _dense(context: Any, builder: Any, a: types.Array, kind: types.Array, value:
     return made._getvalue()
 
 
+def _complex(context: Any, builder: Any, value: Any) -> Any:
+    """The primals of both parts."""
+    parts = cgutils.create_struct_proxy(complex_variable)(context, builder, value)
+    made = context.make_complex(builder, types.complex128)
+    made.real, made.imag = primal_of(builder, parts.real), primal_of(builder, parts.imag)
+    return made._getvalue()
+
+
+def _complex_array(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    """An array of complex numbers without their rows."""
+    kind, target_kind = sig.args[0], sig.return_type
+    return copied_by(context, builder, kind, target_kind, args[0], lambda item: _complex(context, builder, item))
+
+
 @intrinsic
 def primals(typingctx: Any, a: Any) -> Any:
     """The primals of an array, in an array of the same layout; a number as it is."""
+    if isinstance(a, ComplexVariable):
+        return types.complex128(a), lambda context, builder, sig, args: _complex(context, builder, args[0])
+    if isinstance(a, types.Array) and isinstance(a.dtype, ComplexVariable):
+        return a.copy(dtype=types.complex128, layout="F" if a.layout == "F" else "C", readonly=False)(a), _complex_array
     if isinstance(a, Variable):
         return a.primal(a), lambda context, builder, sig, args: number_of(context, builder, a, args[0])
     if not isinstance(a, types.Array) or not isinstance(a.dtype, Variable):

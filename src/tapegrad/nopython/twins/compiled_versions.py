@@ -14,7 +14,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import NumbaError, TypingError
 
 from tapegrad.nopython.twins.constants import Constants, StandIn, constants_now, is_data, is_frozen, kept, lines_of, names_of, same
-from tapegrad.nopython.types.variable import Variable
+from tapegrad.nopython.types.variable import ComplexVariable, Variable, primal_type
 
 __all__ = ["check_values", "constants_of", "overload_of", "plain_type"]
 
@@ -29,10 +29,8 @@ _known: weakref.WeakKeyDictionary[Any, Constants] = weakref.WeakKeyDictionary()
 
 def plain_type(kind: Any) -> Any:
     """The type that a value has in the user's function."""
-    if isinstance(kind, Variable):
-        return kind.primal
-    if isinstance(kind, types.Array) and isinstance(kind.dtype, Variable):
-        return kind.copy(dtype=kind.dtype.primal)
+    if isinstance(kind, (Variable, ComplexVariable, types.Array)):
+        return primal_type(kind)
     if isinstance(kind, (types.StarArgTuple, types.StarArgUniTuple)):
         return types.StarArgTuple.from_types([plain_type(item) for item in kind])
     if isinstance(kind, types.BaseTuple):

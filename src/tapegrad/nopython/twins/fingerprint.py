@@ -370,7 +370,7 @@ def type_text(kind: Any) -> str:
         return f"{type(kind).__name__}({type_text(kind.dtype)}) {getattr(kind, 'reflected', '')}"
     if isinstance(kind, types.Optional):
         return f"optional({type_text(kind.type)})"
-    if isinstance(kind, (*plain, types.Literal)) or kind.name in ("TapeVariable", "TapeVariable32"):
+    if isinstance(kind, (*plain, types.Literal)) or kind.name in ("TapeVariable", "TapeVariable32", "TapeComplexVariable"):
         return str(kind.name)
     raise UnknownError(f"the type {kind}")
 

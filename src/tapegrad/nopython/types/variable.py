@@ -17,8 +17,25 @@ from numba.core.extending import lower_cast, models, register_model
 from numba.core.imputils import lower_constant
 from numba.core.typeconv import Conversion
 
-__all__ = ["FLOATS", "REAL", "Variable", "constant_of", "has_narrow", "has_variables", "is_float", "make", "number_of", "primal_of",
-           "primal_type", "row_of", "variable", "variable_of"]  # fmt: skip
+__all__ = [
+    "FLOATS",
+    "REAL",
+    "ComplexVariable",
+    "Variable",
+    "complex_variable",
+    "constant_of",
+    "has_complex",
+    "has_narrow",
+    "has_variables",
+    "is_float",
+    "make",
+    "number_of",
+    "primal_of",
+    "primal_type",
+    "row_of",
+    "variable",
+    "variable_of",
+]
 
 REAL = (types.Float, types.Integer, types.Boolean)
 NO_ROW = ir.Constant(ir.IntType(32), 0)
@@ -36,6 +53,8 @@ class Variable(types.Hashable):
 
     def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
         """A constant on one path and a variable on another is a variable, of the type that the two have in the user's function."""
+        if isinstance(other, types.Complex):
+            return complex_variable if other == types.complex128 else None
         if not isinstance(other, (Variable, *REAL)):
             return None
         kind = typingctx.unify_pairs(self.primal, types.unliteral(primal_type(other)))
@@ -49,7 +68,24 @@ class Variable(types.Hashable):
         return Conversion.safe if isinstance(other, REAL) else None
 
 
+class ComplexVariable(types.Hashable):
+    """A complex128 of which both parts may depend on the inputs: a pair of variables."""
+
+    def __init__(self) -> None:
+        super().__init__("TapeComplexVariable")
+
+    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+        """Any number beside it is one."""
+        return self if isinstance(other, COMPLEX) else None
+
+    def can_convert_from(self, typingctx: Any, other: types.Type) -> Conversion | None:
+        """Numbers of all kinds may stand in its place."""
+        return Conversion.safe if isinstance(other, COMPLEX) else None
+
+
 variable, narrow = Variable(), Variable(types.float32)
+complex_variable = ComplexVariable()
+COMPLEX = (Variable, types.Complex, *REAL)
 
 
 def is_float(kind: Any) -> bool:
@@ -60,6 +96,14 @@ def is_float(kind: Any) -> bool:
 def variable_of(kind: types.Type) -> Variable:
     """The type of variables whose primals have this type."""
     return narrow if kind in (types.float32, narrow) else variable
+
+
+@register_model(ComplexVariable)
+class ComplexVariableModel(models.StructModel):
+    """Two variables one after the other."""
+
+    def __init__(self, manager: Any, kind: ComplexVariable) -> None:
+        super().__init__(manager, kind, [("real", variable), ("imag", variable)])
 
 
 @register_model(Variable)
@@ -108,6 +152,23 @@ def _rounded(context: Any, builder: Any, source: Variable, target: Variable, val
     return make(context, builder, context.cast(builder, number, target.primal, types.float64), row_of(builder, value))
 
 
+@lower_cast(types.Complex, ComplexVariable)
+@lower_cast(Variable, ComplexVariable)
+@lower_cast(types.Float, ComplexVariable)
+@lower_cast(types.Integer, ComplexVariable)
+@lower_cast(types.Boolean, ComplexVariable)
+def _of_parts(context: Any, builder: Any, source: types.Type, target: ComplexVariable, value: Any) -> Any:
+    parts = cgutils.create_struct_proxy(target)(context, builder)
+    if isinstance(source, types.Complex):
+        number = context.make_complex(builder, source, value)
+        given = source.underlying_float
+        parts.real, parts.imag = (context.cast(builder, part, given, variable) for part in (number.real, number.imag))
+    else:
+        parts.real = context.cast(builder, value, source, variable)
+        parts.imag = context.cast(builder, context.get_constant(types.float64, 0.0), types.float64, variable)
+    return parts._getvalue()
+
+
 @lower_constant(Variable)
 def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
     return make(context, builder, context.get_constant(types.float64, value), NO_ROW)
@@ -115,7 +176,12 @@ def _constant(context: Any, builder: Any, kind: types.Type, value: Any) -> Any:
 
 def has_variables(kind: types.Type) -> bool:
     """Whether values of a type may hold variables."""
-    return _holds(kind, (variable, narrow))
+    return _holds(kind, (variable, narrow, complex_variable))
+
+
+def has_complex(kind: types.Type) -> bool:
+    """Whether values of a type may hold complex variables."""
+    return _holds(kind, (complex_variable,))
 
 
 def has_narrow(kind: types.Type) -> bool:
@@ -123,8 +189,8 @@ def has_narrow(kind: types.Type) -> bool:
     return _holds(kind, (narrow,))
 
 
-def _holds(kind: types.Type, wanted: tuple[Variable, ...]) -> bool:
-    if isinstance(kind, Variable):
+def _holds(kind: types.Type, wanted: tuple[types.Type, ...]) -> bool:
+    if isinstance(kind, (Variable, ComplexVariable)):
         return kind in wanted
     if isinstance(kind, types.Optional):
         return _holds(kind.type, wanted)
@@ -140,6 +206,8 @@ def primal_type(kind: types.Type) -> types.Type:
     """The type that a value has in the function as the user wrote it."""
     if isinstance(kind, Variable):
         return kind.primal
-    if isinstance(kind, types.Array) and isinstance(kind.dtype, Variable):
-        return kind.copy(dtype=kind.dtype.primal)
+    if isinstance(kind, ComplexVariable):
+        return types.complex128
+    if isinstance(kind, types.Array) and isinstance(kind.dtype, (Variable, ComplexVariable)):
+        return kind.copy(dtype=primal_type(kind.dtype))
     return kind

@@ -6,7 +6,7 @@ that are compiled for each type and number of dimensions, they took a third of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -15,7 +15,7 @@ from numba.np.arrayobj import get_itemsize, load_item, make_array, populate_arra
 
 from tapegrad.nopython.types.variable import NO_ROW, make, number_of, row_of, variable_of
 
-__all__ = ["copied", "copied_type", "copied_with_gaps", "copy_in_order", "empty", "taken_apart", "zeros"]
+__all__ = ["copied", "copied_by", "copied_type", "copied_with_gaps", "copy_in_order", "empty", "taken_apart", "zeros"]
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
@@ -109,6 +109,17 @@ def copied_with_gaps(context: Any, builder: Any, kind: types.Array, array: Any, 
         value = load_item(context, builder, kind, _item(context, builder, kind, source, place))
         item = _item(context, builder, target_kind, target, place)
         store_item(context, builder, target_kind, number_of(context, builder, kind.dtype, value), item)
+    return target._getvalue()
+
+
+def copied_by(context: Any, builder: Any, kind: types.Array, target_kind: types.Array, array: Any, of: Callable[[Any], Any]) -> Any:
+    """An array of what is made of the items of another one."""
+    source = make_array(kind)(context, builder, array)
+    shape = cgutils.unpack_tuple(builder, source.shape, kind.ndim)
+    target = empty(context, builder, target_kind, shape)
+    with cgutils.loop_nest(builder, shape, I64) as place:
+        value = of(load_item(context, builder, kind, _item(context, builder, kind, source, place)))
+        store_item(context, builder, target_kind, value, _item(context, builder, target_kind, target, place))
     return target._getvalue()
 
 
