@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -27,8 +28,15 @@ def product_and_one(x):
     return x[2] * x[0] + 1
 
 
-@TABLE.case(X, 1)
-def functions_chosen_by_values(x, k):
+class Held(NamedTuple):
+    """A function and a number in a tuple."""
+
+    function: Any
+    factor: float
+
+
+@TABLE.case(X, 1, Held(product, 2.0))
+def functions_chosen_by_values(x, k, held):
     g = product if k > 0 else product_and_one
     if k == 0:
         h = product
@@ -36,7 +44,7 @@ def functions_chosen_by_values(x, k):
         h = product_and_one
     else:
         h = g
-    total = g(x) * h(x)
+    total = g(x) * h(x) + held.function(x) * held.factor * x.dtype.type(2)
     for i in range(3):
         total += h(x) * i
         if i == 1:

@@ -130,6 +130,8 @@ class InvocationType(types.Callable, types.Opaque):
             function = context.resolve_getattr(rest[0], self.method)
             if function is None:
                 raise TypingError(f"Unknown attribute '{self.method}' of type {rest[0]}")
+            if not isinstance(function, types.BoundFunction):  # an attribute that is a function or a class of numbers
+                return self._call_of_value(context, tape, (function, *rest[1:]), kws, rest[0])
         if any(has_variables(kind) for kind in (*rest, *kws.values())):
             if isinstance(function, types.ClassType):
                 raise TypingError(
@@ -183,17 +185,18 @@ class InvocationType(types.Callable, types.Opaque):
             return self._remember(callee, sig, sig, sig.pysig, 0)
         return None
 
-    def _call_of_value(self, context: Any, tape: Any, rest: Any, kws: Any) -> Any:
-        """A call of what a variable holds: functions may be arguments."""
+    def _call_of_value(self, context: Any, tape: Any, rest: Any, kws: Any, owner: Any = None) -> Any:
+        """A call of what a variable holds, or an attribute of its owner: functions may be arguments."""
         value = rest[0]
+        held = value if owner is None else owner
         if isinstance(value, types.Dispatcher):
             callee = types.Dispatcher(twin(value.dispatcher, self.level))
             sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
-            return self._remember(callee, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)
+            return self._remember(callee, sig, signature(sig.return_type, tape, held, *sig.args[1:]), _second_added(sig.pysig), 2)
         if isinstance(value, types.FunctionType) or not isinstance(value, types.Callable):
             raise TypingError(f"[tapegrad] {value} cannot be recorded; pass functions that are decorated with numba.njit")
         if isinstance(value, types.NumberClass) and is_float(value.dtype) and len(rest) == 2 and isinstance(rest[1], Variable):
-            return self._remember(None, None, signature(variable_of(value.dtype), tape, value, rest[1]), None, 4)
+            return self._remember(None, None, signature(variable_of(value.dtype), tape, held, rest[1]), None, 4)
         if isinstance(value, types.Function) and any(has_variables(kind) for kind in (*rest[1:], *kws.values())):
             inner: Any = InvocationType(value.typing_key, None, self.level)
             if value.typing_key in RULE_OF and not kws:
@@ -201,11 +204,11 @@ class InvocationType(types.Callable, types.Opaque):
                     Op(value.typing_key, tuple(Leaf(k) for k in range(len(rest) - 1))), tuple(range(len(rest) - 1))
                 )
             sig = inner.get_call_type(context, (tape, *rest[1:]), kws)
-            return self._remember(inner, sig, signature(sig.return_type, tape, value, *sig.args[1:]), _second_added(sig.pysig), 2)
+            return self._remember(inner, sig, signature(sig.return_type, tape, held, *sig.args[1:]), _second_added(sig.pysig), 2)
         sig = context.resolve_function_type(value, rest[1:], kws)
         if sig is None:
             raise TypingError(f"[tapegrad] {value} is not recorded for arguments of types {', '.join(map(str, rest[1:]))}")
-        return self._remember(value, sig, signature(sig.return_type, tape, value, *sig.args), _with(sig.pysig, 2), 3)
+        return self._remember(value, sig, signature(sig.return_type, tape, held, *sig.args), _with(sig.pysig, 2), 3)
 
     def _remember(self, function: Any, inner: Any, sig: Any, pysig: Any, form: int) -> Any:
         key = tuple(sig.args)
