@@ -13,6 +13,7 @@ import pytest
 from dual_numbers import BINARY, UNARY, Dual, inputs, unary
 
 SCRIPT = Path(__file__).with_name("fuzz_compiled.py")
+OF_NUMBER_TYPES = Path(__file__).with_name("fuzz_number_types.py")
 FIRST, PROGRAMS = 46, 4  # among them one that is compared to the bit, and one with its Hessian
 PATIENCE = 600.0  # seconds that one program may take at most, cold sweeps included
 
@@ -34,6 +35,22 @@ def test_random_programs_have_the_derivatives_of_dual_numbers(
     figure("random compiled programs: failures", programs, failures, 0)
     figure("random compiled programs: refused, in a hundred", programs, 100 * refused / programs, 30)
     figure("random compiled programs: programs for a gradient that is compared", programs, programs / max(compared, 1), 2)
+
+
+def test_random_functions_of_complex_numbers_and_float32_have_the_derivatives_of_differences(
+    long: bool, figure: Callable[..., None], pytestconfig: pytest.Config, tmp_path: Path
+) -> None:
+    seconds = float(pytestconfig.getoption("--fuzz-seconds")) if long else 3600.0
+    command = [sys.executable, str(OF_NUMBER_TYPES), "1", str(10**9 if long else 3), str(seconds)]
+    environment = os.environ | {
+        "NUMBA_OPT": "0", "NUMBA_LOOP_VECTORIZE": "0", "NUMBA_SLP_VECTORIZE": "0", "NUMBA_CACHE_DIR": str(tmp_path)
+    }  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + PATIENCE, check=False, env=environment)
+    assert done.returncode == 0, f"{done.stderr[-6000:]}\nto run one again: python {OF_NUMBER_TYPES} SEED"
+    functions, compared, refused, _, failures = map(int, done.stdout.splitlines()[-1].split())
+    figure("random functions of number types: failures", functions, failures, 0)
+    figure("random functions of number types: refused, in a hundred", functions, 100 * refused / functions, 30)
+    figure("random functions of number types: functions for one that is compared", functions, functions / max(compared, 1), 3)
 
 
 @pytest.mark.parametrize("name", sorted(UNARY))

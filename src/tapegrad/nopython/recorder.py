@@ -134,8 +134,9 @@ class Recorder:
             return result
 
     def _explained(self, reason: BaseException, arguments: list[Any]) -> CompileError:
-        plain = self._twins[0]._compiler.primal
-        return explained(self.function, reason, lambda: plain.compile(tuple(map(numba.typeof, arguments))))
+        plain = self._twins[0]._compiler.primal  # which must not remember that it could not be compiled
+        again = type(plain)(plain.py_func, dict(plain.locals), dict(plain.targetoptions), plain._compiler.pipeline_class)
+        return explained(self.function, reason, lambda: again.compile(tuple(map(numba.typeof, arguments))))
 
     def _unwritten(self, columns: Columns, arguments: list[Any], form: Form) -> Any:
         """Arguments that share memory: what is written into one would have to be seen in the other."""

@@ -129,5 +129,4 @@ def product_of_complex(function: Any, a: Any, b: Any) -> Any:
 COMPLEX: dict[Any, Any] = {
     complex: complex_number,
     np.complex128: as_complex,
-    types.complex128: as_complex,
 }

@@ -26,6 +26,14 @@ _PLACE = re.compile(r'(?:File "([^"]+)", line (\d+))|(?:\(([^()\s]+\.py|<[^<>]+>
 _NOT_THE_USERS = (str(Path(numba.__file__).parent), PACKAGE, "<tapegrad")
 
 
+# What types are called in messages; a name that another one begins with comes after it.
+NAMES = (
+    ("TapeComplexVariable", "complex tape variable"),
+    ("TapeVariable32", "float32 tape variable"),
+    ("TapeVariable", "tape variable"),
+)
+
+
 def _places(text: str) -> list[tuple[str, int]]:
     found = []
     for groups in _PLACE.findall(text):
@@ -37,8 +45,9 @@ def _places(text: str) -> list[tuple[str, int]]:
 
 
 def _in_our_words(text: str) -> str:
-    text = re.sub(r"array\(TapeVariable, (\d)d, \w\)", r"array of \1 dimensions of tape variables", text)
-    return text.replace("TapeVariable", "tape variable")
+    for name, words in NAMES:
+        text = re.sub(rf"array\({name}, (\d)d, \w\)", rf"array of \1 dimensions of {words}s", text).replace(name, words)
+    return text
 
 
 def reason_of(text: str) -> str:
