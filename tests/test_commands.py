@@ -48,6 +48,7 @@ NOT_IN_CI = {
     "clean": "nothing",
 }
 PEERS = {"torch", "jax", "autograd", "lifelines", "pymanopt", "casadi", "aesara", "pytensor"}
+WITH_EXTRAS = {"optimize/histories.py": ("progress", "tqdm"), "optimize/results.py": ("plot", "matplotlib")}
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "umap": "umap-learn", "numba_stats": "numba-stats", "llvmlite": "numba"}
 
 
@@ -119,6 +120,11 @@ def test_the_package_imports_its_dependencies_only() -> None:
         names = {name for name, _ in imports(ast.parse(path.read_text(encoding="utf-8")))} - set(sys.stdlib_module_names)
         if lack := {DISTRIBUTIONS.get(name, name) for name in names} - {"numpy", "numba", "tapegrad", "_testcapi"}:
             lacking[str(path.relative_to(ROOT / "src" / "tapegrad"))] = lack
+    # These import in functions what an extra installs, and name the extra where it is missing.
+    for path, (extra, library) in WITH_EXTRAS.items():
+        assert library in installed(extra)
+        lacking[path].remove(library)
+    lacking = {path: lack for path, lack in lacking.items() if lack}
     needing = {path for path, lack in lacking.items() if lack == {"scipy"}} - {"numpy_protocol/elementwise.py"}
     assert {path.split("/")[0] for path in needing} == {"optimize", "sparse", "as_autograd"}
     assert {path for path, lack in lacking.items() if lack != {"scipy"}} == set()

@@ -58,7 +58,7 @@ def printed_by(document: str) -> tuple[list[str], list[str]]:
     "document",
     [
         "README.md", "docs/drivers.md", "docs/sparse.md", "docs/compiled-functions.md", "docs/from-autograd.md", "docs/from-jax.md",
-        "docs/looking-inside.md",
+        "docs/looking-inside.md", "docs/scipy-methods.md",
     ],
 )  # fmt: skip
 def test_documents_print_what_they_promise(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def test_standard_problems(problem: str, method: str) -> None:
     f, x0, expected = PROBLEMS[problem]
     options = {"maxiter": 3000} if method != "TNC" else {"maxfun": 5000}
     result = optimize.minimize(f, x0, method=method, tol=1e-7 if method == "trust-krylov" else 1e-10, options=options)
-    assert type(result) is scipy_optimize.OptimizeResult
+    assert isinstance(result, scipy_optimize.OptimizeResult)
     assert f(result.x) < 1e-6  # all of them are zero at the minimum; line searches may stop for rounding just before
     np.testing.assert_allclose(result.x, expected, atol=0.1 if problem == "powell" else 1e-3)
 

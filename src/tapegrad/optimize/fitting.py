@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.leaves import Call, called, is_compiled
 from tapegrad.optimize.dependence import constants, depends_on_tracked, flat, frozen, recorded, tracked_in
+from tapegrad.optimize.histories import Progress, largest, noted_jacobian
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
@@ -33,6 +35,8 @@ def least_squares(
     args: Any = (),
     kwargs: dict[str, Any] | None = None,
     sparse: bool = False,
+    progress: bool = False,
+    callback: Callable[[Any], Any] | None = None,
     **options: Any,
 ) -> Any:
     """Minimise a sum of squares with `scipy.optimize.least_squares` and the exact Jacobian.
@@ -51,16 +55,23 @@ def least_squares(
     sparse : bool
         Whether the Jacobian is given as a sparse array (`tapegrad.sparse.jacobian`), and systems are solved by
         ``tr_solver="lsmr"``. Of SciPy's methods ``"trf"`` and ``"dogbox"`` take it.
+    progress : bool
+        Show a progress bar, as for `minimize`.
+    callback : callable, optional
+        Called with the structured variable at each point where a Jacobian is computed, after the first.
     **options
         SciPy's: ``bounds``, ``method``, ``loss``, tolerances, and others.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        SciPy's, with ``x`` in the structure of `x0`, and ``flat``, the vector that SciPy worked on.
+        SciPy's, with ``x`` in the structure of `x0`, and ``flat``, the vector that SciPy worked on. Besides, ``history`` has half
+        of the sum of squares and the gradient's norm at each of these points, and ``plot()`` draws them.
 
     Raises
     ------
+    ModuleNotFoundError
+        If `progress` is asked for without tqdm.
     TypeError
         If `x0` or the residual is not of floats.
     CompileError
@@ -92,9 +103,10 @@ def least_squares(
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "least_squares", sparse=sparse)
     if sparse:
         options.setdefault("tr_solver", "lsmr")
-    solve = functools.partial(optimize.least_squares, vector.value, packing.start, jac=vector.jacobian, **options)
-    with vector:
-        result = at_depth(0, solve)
+    steps = Progress(progress, None if callback is None else lambda x: callback(packing.structured(x)))
+    with vector, noted_jacobian(steps, vector) as jacobian:
+        result = at_depth(0, functools.partial(optimize.least_squares, vector.value, packing.start, jac=jacobian, **options))
+    result = look_up("optimize.results:with_history")(result, steps.history)
     result.flat = result.x
     parameters = frozen(as_arguments(args))
 
@@ -127,7 +139,15 @@ def least_squares(
     return result
 
 
-def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None, **options: Any) -> Any:
+def curve_fit(
+    model: Callable[..., Any],
+    xdata: Any,
+    ydata: Any,
+    p0: Any = None,
+    progress: bool = False,
+    callback: Callable[[Any], Any] | None = None,
+    **options: Any,
+) -> Any:
     """Fit the parameters of a model to data with `scipy.optimize.curve_fit` and the exact Jacobian.
 
     Parameters
@@ -139,6 +159,10 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
         The data.
     p0 : sequence of float, optional
         Where the parameters start; without it where SciPy would start.
+    progress : bool
+        Show a progress bar, as for `minimize`.
+    callback : callable, optional
+        Called with the parameters at each point where a Jacobian is computed, after the first.
     **options
         SciPy's: ``sigma``, ``absolute_sigma``, ``bounds``, ``method``, and others.
 
@@ -149,6 +173,8 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
 
     Raises
     ------
+    ModuleNotFoundError
+        If `progress` is asked for without tqdm.
     TypeError
         If the parameters or the model's values are not of floats.
     CompileError
@@ -183,14 +209,21 @@ def curve_fit(model: Callable[..., Any], xdata: Any, ydata: Any, p0: Any = None,
         data = x  # what SciPy made of it: converted, and without what belongs to missing values
         return vector.value(np.array(p, np.float64))
 
+    target = np.reshape(ydata, -1)
+
     def jacobian(_: Any, *p: float) -> np.ndarray:
-        return vector.jacobian(np.array(p, np.float64))
+        point = np.array(p, np.float64)
+        matrix, fitted = vector.jacobian(point), vector.known_value(point)
+        if fitted is not None and fitted.shape == target.shape:
+            residual = fitted - target
+            steps.note(0.5 * float(residual @ residual), largest(matrix.T @ residual), vector.evaluations, point)
+        return matrix
 
     start = None if p0 is None else packing.start
     if p0 is None:
         values.__signature__ = inspect.signature(model)  # type: ignore[attr-defined]  # SciPy counts the parameters
-    solve = functools.partial(optimize.curve_fit, values, xdata, np.reshape(ydata, -1), p0=start, jac=jacobian, **options)
-    with vector:
+    solve = functools.partial(optimize.curve_fit, values, xdata, target, p0=start, jac=jacobian, **options)
+    with vector, Progress(progress, callback) as steps:
         found = at_depth(0, solve)
     if depends_on_tracked(lambda z: [of_parameters(z)], np.asarray(found[0], np.float64), "curve_fit"):
         raise _not_differentiable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tapegrad.drivers.containers import Structure
 from tapegrad.drivers.leaves import called, is_compiled
 from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.equations import SquareEquations
+from tapegrad.optimize.histories import Progress, largest
 from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
@@ -23,7 +25,14 @@ __all__ = ["fixed_point"]
 
 
 def fixed_point(
-    f: Callable[..., Any], x0: Any, args: Any = (), xtol: float = 1e-8, maxiter: int = 500, method: str = "del2"
+    f: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    xtol: float = 1e-8,
+    maxiter: int = 500,
+    method: str = "del2",
+    progress: bool = False,
+    callback: Callable[[Any], Any] | None = None,
 ) -> Any:
     """Find where a function gives what it was given, with `scipy.optimize.fixed_point`.
 
@@ -41,6 +50,10 @@ def fixed_point(
         Number of iterations at most.
     method : {"del2", "iteration"}
         Steffensen's method, or plain iteration.
+    progress : bool
+        Show a progress bar, as for `minimize`; the objective is the largest element of what a step changes.
+    callback : callable, optional
+        Called with the structured variable at each evaluation after the first.
 
     Returns
     -------
@@ -49,6 +62,8 @@ def fixed_point(
 
     Raises
     ------
+    ModuleNotFoundError
+        If `progress` is asked for without tqdm.
     TypeError
         If `x0` or the function's result is not of floats.
     CompileError
@@ -87,10 +102,11 @@ def fixed_point(
             raise ValueError(
                 f"fixed_point: the function must give as many numbers as it takes, but gives {len(value)} for {len(x)}"
             )
+        steps.note(largest(value - x), math.nan, vector.evaluations, x)
         return value
 
     solve = functools.partial(optimize.fixed_point, step, packing.start, xtol=xtol, maxiter=maxiter, method=method)
-    with vector:
+    with vector, Progress(progress, None if callback is None else lambda x: callback(packing.structured(x))) as steps:
         found = at_depth(0, solve)
     parameters = frozen(as_arguments(args))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tapegrad.deferred import look_up
 from tapegrad.drivers.leaves import called
 from tapegrad.optimize.constraints import constraint_functions, recordable, scipy_constraints
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
+from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
@@ -67,7 +69,7 @@ def minimize(
     options : dict, optional
         SciPy's options of the method.
     progress : bool
-        Show a progress bar, if tqdm is installed.
+        Show a progress bar of tqdm (extra ``progress``): iterations, objective, gradient norm, evaluations.
     program : bool
         Whether `f` is made a `program`: what its calls record is run again at the next points.
     sparse : bool
@@ -77,10 +79,13 @@ def minimize(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        SciPy's, with ``x`` in the structure of `x0`, and ``flat``, the vector that SciPy worked on.
+        SciPy's, with ``x`` in the structure of `x0`, and ``flat``, the vector that SciPy worked on. Besides, ``history`` has the
+        iterations, and ``plot()`` draws them (extra ``plot``).
 
     Raises
     ------
+    ModuleNotFoundError
+        If `progress` is asked for without tqdm.
     TypeError
         If `x0` is not of floats, bounds are a dict, or the function's result is no scalar or lost its derivative.
     CompileError
@@ -200,30 +205,41 @@ def _minimized(
         known["hessp"] = function.hessp
     if kind in WITH_HESSIANS:
         known["hess"] = function.hess
-    with function, _showing(progress, function) as count:
-        return optimize.minimize(
+    with function, Progress(progress) as steps:
+        found = optimize.minimize(
             function.value,
             packing.start,
             method=method,
             bounds=bounds,
             constraints=scipy_constraints(constraints, packing, kind == "trust-constr", sparse),
             tol=tol,
-            callback=_called_back(callback, packing, count),
+            callback=_called_back(callback, packing, functools.partial(_note, steps, function)),
             options=options,
             **known,
         )
+        if function.first is not None and not len(steps.history):
+            steps.note(*function.first, 1)
+    return look_up("optimize.results:with_history")(found, steps.history)
 
 
-def _called_back(callback: Callable[..., Any] | None, packing: Packing, count: Callable[[], None] | None) -> Any:
-    """A callback in SciPy's form."""
-    if callback is None and count is None:
-        return None
+def _note(steps: Progress, function: ScipyFunction, x: np.ndarray) -> None:
+    """An iteration of SciPy's came to a point."""
+    if not len(steps.history) and function.first is not None:
+        steps.note(*function.first, 1)
+    point = function.known(x)
+    if point is None:
+        steps.note(function.latest_value, math.nan, function.evaluations)
+    else:
+        steps.note(point.value, point.gradient, function.evaluations)
+
+
+def _called_back(callback: Callable[..., Any] | None, packing: Packing, note: Callable[[np.ndarray], None]) -> Any:
+    """A callback in SciPy's form, which notes the iteration first."""
     parameters = {} if callback is None else _parameters(callback)
     if callback is not None and "intermediate_result" in parameters:
 
         def with_result(intermediate_result: Any) -> Any:
-            if count is not None:
-                count()
+            note(intermediate_result.x)
             return callback(intermediate_result=intermediate_result)
 
         return with_result
@@ -231,8 +247,7 @@ def _called_back(callback: Callable[..., Any] | None, packing: Packing, count: C
     takes_state = len(parameters) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
 
     def with_point(xk: Any, *state: Any) -> Any:
-        if count is not None:
-            count()
+        note(xk)
         if callback is None:
             return None
         return callback(packing.structured(xk), *(state if takes_state else ()))
@@ -246,22 +261,3 @@ def _parameters(callback: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
         return inspect.signature(callback).parameters
     except (TypeError, ValueError):  # written in C
         return {}
-
-
-@contextlib.contextmanager
-def _showing(progress: bool, function: ScipyFunction) -> Iterator[Callable[[], None] | None]:
-    """A progress bar, and what counts an iteration on it."""
-    try:
-        bar: Any = __import__("tqdm").tqdm(unit=" iterations") if progress else None
-    except ImportError:
-        bar = None
-    if bar is None:
-        yield None
-        return
-
-    def count() -> None:
-        bar.set_postfix(f=function.latest_value, refresh=False)
-        bar.update()
-
-    with bar:
-        yield count

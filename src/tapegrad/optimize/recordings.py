@@ -15,6 +15,7 @@ from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, detached, hessian_matrix, joined, projected
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
+from tapegrad.optimize.histories import largest
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -69,6 +70,11 @@ class Recordings(ABC, Generic[T]):
         self._kept.insert(0, (key, made))
         self.evaluations += 1
         return made
+
+    def known(self, x: Any) -> T | None:
+        """What was recorded at a point, if it is still there."""
+        key = np.asarray(x, np.float64).tobytes()
+        return next((made for kept, made in self._kept if kept == key), None)
 
     def _forget(self) -> None:
         """Drop all of it."""
@@ -131,6 +137,7 @@ class ScipyFunction(Recordings[_Point]):
         self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
         self._sparse: Any = None
         self._strict = strict  # whether nan is refused at the first point
+        self.first: tuple[float, float] | None = None  # value and largest element of the gradient at the first point
         self.x0 = packing.start
         self._value_and_gradient: Callable[..., Any] = functools.partial(_value_and_gradient, f)
         if is_compiled(f):
@@ -145,9 +152,13 @@ class ScipyFunction(Recordings[_Point]):
 
     def _record(self, x: np.ndarray) -> _Point:
         if self._keeps:
-            return self._retained(x)
-        value, gradient = self._value_and_gradient(self._packing.point(x), *self._args)
-        return _Point(self._checked(value), np.asarray(gradient).reshape(-1))
+            point = self._retained(x)
+        else:
+            value, gradient = self._value_and_gradient(self._packing.point(x), *self._args)
+            point = _Point(self._checked(value), np.asarray(gradient).reshape(-1))
+        if self.first is None:
+            self.first = point.value, largest(point.gradient)
+        return point
 
     def _checked(self, value: float) -> float:
         if self._strict and value != value:
@@ -267,6 +278,11 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
         """All outputs as one vector."""
         _, outputs, _, _ = self._value_at(x)
         return joined(map(array_of, outputs.tensors))
+
+    def known_value(self, x: np.ndarray) -> np.ndarray | None:
+        """The same if the function was run there lately."""
+        found = self.known(x)
+        return None if found is None else joined(map(array_of, found[1].tensors))
 
     def jacobian(self, x: np.ndarray) -> Any:
         """Matrix of shape (outputs, inputs)."""

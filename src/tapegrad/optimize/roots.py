@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.leaves import called
 from tapegrad.optimize.dependence import constants, flat, frozen, recorded, tracked_in
 from tapegrad.optimize.equations import SquareEquations
+from tapegrad.optimize.histories import Progress, largest
 from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
@@ -24,7 +27,16 @@ __all__ = ["root"]
 WITH_JACOBIANS = frozenset(["hybr", "lm"])
 
 
-def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "hybr", sparse: bool = False, **options: Any) -> Any:
+def root(
+    function: Callable[..., Any],
+    x0: Any,
+    args: Any = (),
+    method: str = "hybr",
+    sparse: bool = False,
+    progress: bool = False,
+    callback: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Any:
     """Find where a function is zero with `scipy.optimize.root` and the exact Jacobian.
 
     Parameters
@@ -42,16 +54,24 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
         Whether Newton's method with the sparse Jacobian (`tapegrad.sparse.jacobian`) and its LU factors is to be used instead,
         whose steps are halved until the norm decreases. It takes ``tol`` (the last step's length, relative to x), ``callback``
         and the options ``maxiter`` and ``xtol``.
+    progress : bool
+        Show a progress bar, as for `minimize`.
+    callback : callable, optional
+        SciPy's, called with x and the function's value there; with ``"hybr"`` and ``"lm"``, where SciPy has none, with the
+        structured variable at each evaluation after the first.
     **options
-        SciPy's: ``tol``, ``callback``, ``options``.
+        SciPy's: ``tol``, ``options``.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
-        SciPy's, with ``x`` in the structure of `x0`, and ``flat``, the vector that SciPy worked on.
+        SciPy's, with ``x`` in the structure of `x0`, and ``flat``, the vector that SciPy worked on. Besides, ``history`` has the
+        largest element of the function at each evaluation as the objective, and ``plot()`` draws them.
 
     Raises
     ------
+    ModuleNotFoundError
+        If `progress` is asked for without tqdm.
     TypeError
         If `x0` or the function's result is not of floats.
     CompileError
@@ -93,11 +113,21 @@ def root(function: Callable[..., Any], x0: Any, args: Any = (), method: str = "h
     known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}
     if known and (options.get("options") or {}).get("col_deriv"):
         raise ValueError("root: the Jacobian has derivatives along its rows; leave out col_deriv.")
-    solve = functools.partial(optimize.root, vector.value, packing.start, method=method, **known, **options)
+    steps = Progress(progress, None if callback is None or not known or sparse else lambda x: callback(packing.structured(x)))
+    if callback is not None and (sparse or not known):
+        options["callback"] = callback
+
+    def value(x: np.ndarray) -> np.ndarray:
+        found = vector.value(x)
+        steps.note(largest(found), math.nan, vector.evaluations, x)
+        return found
+
+    solve = functools.partial(optimize.root, value, packing.start, method=method, **known, **options)
     if sparse:
-        solve = functools.partial(newton, vector.value, vector.jacobian, packing.start, **options)
-    with vector:
+        solve = functools.partial(newton, value, vector.jacobian, packing.start, **options)
+    with vector, steps:
         result = at_depth(0, solve)
+    result = look_up("optimize.results:with_history")(result, steps.history)
     result.flat = result.x
     parameters = frozen(as_arguments(args))
 
