@@ -9,7 +9,7 @@ SIZE ?= 8
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle packages array-api lint bench breadth table scripts compatibility clean
+.PHONY: demo test stress oracle packages array-api lint bench breadth table scripts compatibility docs wheel clean
 
 # The examples one after the other; those that draw write a picture of their name.
 demo: $(VENV)/examples.stamp
@@ -69,8 +69,16 @@ scripts: $(VENV)/dev.stamp
 compatibility:
 	$(PYTHON) docs/compatibility.py
 
+# The documentation site, into docs/_build: pages, reference from the docstrings, and the examples, which are run for it. Warnings are errors.
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
+
+# A wheel and the source archive in dist/, tried in fresh environments with each Python that is at hand.
+wheel: $(VENV)/pyvenv.cfg
+	$(BIN)/python release/check_wheels.py --sdist
+
 clean:
-	rm -rf $(VENV) $(VENV)-* $(PLOTS)
+	rm -rf $(VENV) $(VENV)-* $(PLOTS) docs/_build docs/_generated
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("tapegrad needs Python 3.11 or newer, and $(PYTHON) is %d.%d; try make PYTHON=python3.12" % v[:2])'

@@ -35,6 +35,8 @@ FILES = {
     "table": "asv_bench/ratios.py",
     "scripts": "asv_bench/scripts/*.py",
     "compatibility": "docs/compatibility.py",
+    "docs": "docs/[cgr]*.py",
+    "wheel": "release/*.py",
 }
 # CI leaves these out: what they install or run takes too long. Their imports are tested here, their code by what is named.
 NOT_IN_CI = {
@@ -45,6 +47,7 @@ NOT_IN_CI = {
     "breadth": "asv_bench/benchmarks/breadth.py, which make bench runs",
     "table": "asv_bench/benchmarks/workloads.py, which make bench runs",
     "scripts": "tests/optimize/test_optimisation_scripts.py",
+    "wheel": "tests/test_release.py",
     "clean": "nothing",
 }
 PEERS = {"torch", "jax", "autograd", "lifelines", "pymanopt", "casadi", "aesara", "pytensor"}

@@ -54,13 +54,12 @@ def printed_by(document: str) -> tuple[list[str], list[str]]:
     return printed.getvalue().splitlines(), promised
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        "README.md", "docs/drivers.md", "docs/sparse.md", "docs/compiled-functions.md", "docs/from-autograd.md", "docs/from-jax.md",
-        "docs/looking-inside.md", "docs/scipy-methods.md",
-    ],
-)  # fmt: skip
+PAGES = [path.relative_to(ROOT) for path in sorted((ROOT / "docs").glob("**/*.md"))]
+DOCUMENTS = ["README.md", *(str(path) for path in PAGES if not any(part.startswith("_") for part in path.parts))]
+WITH_CODE = [name for name in DOCUMENTS if "```python" in (ROOT / name).read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("document", WITH_CODE)
 def test_documents_print_what_they_promise(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     printed, promised = printed_by(document)

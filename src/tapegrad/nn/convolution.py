@@ -121,7 +121,7 @@ class _Forward(_Convolution):
 
     Attributes
     ----------
-    weight : Parameter, shape (out_channels, in_channels / groups, *kernel_size)
+    weight : Parameter, shape ``(out_channels, in_channels / groups, *kernel_size)``
     bias : Parameter, shape (out_channels,), or None
 
     Notes
@@ -227,7 +227,7 @@ class _Transposed(_Convolution):
 
     Attributes
     ----------
-    weight : Parameter, shape (in_channels, out_channels / groups, *kernel_size)
+    weight : Parameter, shape ``(in_channels, out_channels / groups, *kernel_size)``
     bias : Parameter, shape (out_channels,), or None
     """
 

@@ -46,7 +46,7 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Numbers) -> Tensor
 
     Returns
     -------
-    Tensor, shape (n, c, *output_size)
+    Tensor, shape ``(n, c, *output_size)``
 
     Raises
     ------

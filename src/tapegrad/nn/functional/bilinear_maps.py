@@ -16,14 +16,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
     Parameters
     ----------
-    input1 : Tensor, shape (*, m)
-    input2 : Tensor, shape (*, n)
+    input1 : Tensor, shape (..., m)
+    input2 : Tensor, shape (..., n)
     weight : Tensor, shape (k, m, n)
     bias : Tensor, shape (k,), optional
 
     Returns
     -------
-    Tensor, shape (*, k)
+    Tensor, shape (..., k)
 
     Raises
     ------

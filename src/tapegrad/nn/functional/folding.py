@@ -71,7 +71,7 @@ def fold(
 
     Returns
     -------
-    Tensor, shape (n, c, *output_size)
+    Tensor, shape ``(n, c, *output_size)``
 
     Raises
     ------

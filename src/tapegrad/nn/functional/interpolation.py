@@ -44,7 +44,7 @@ def interpolate(
 
     Returns
     -------
-    Tensor, shape (n, c, *size)
+    Tensor, shape ``(n, c, *size)``
 
     Raises
     ------

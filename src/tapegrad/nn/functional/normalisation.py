@@ -40,7 +40,7 @@ def layer_norm(
 
     Parameters
     ----------
-    input : Tensor, shape (..., *normalized_shape)
+    input : Tensor, shape ``(..., *normalized_shape)``
     normalized_shape : sequence of int
         Sizes of the dimensions over which the mean and the (uncorrected) variance are taken.
     weight, bias : Tensor, shape normalized_shape, optional
@@ -81,7 +81,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
 
     Parameters
     ----------
-    input : Tensor, shape (..., *normalized_shape)
+    input : Tensor, shape ``(..., *normalized_shape)``
     normalized_shape : sequence of int
     weight : Tensor, shape normalized_shape, optional
     eps : float, optional

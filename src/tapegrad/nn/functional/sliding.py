@@ -88,7 +88,7 @@ def columns(x: Array, windows: Windows, joined: bool = False) -> Array:
 
     Parameters
     ----------
-    x : ndarray of float64, float32 or int64, shape (n, c, *extents), contiguous
+    x : ndarray of float64, float32 or int64, shape ``(n, c, *extents)``, contiguous
     joined : bool
         Whether the batch is a part of the columns.
 
@@ -122,7 +122,7 @@ def fold(pieces: Array, windows: Windows) -> Array:
 
     Returns
     -------
-    ndarray, shape (n, c, *extents)
+    ndarray, shape ``(n, c, *extents)``
     """
     batch, channels = pieces.shape[0], pieces.shape[1] // windows.taps
     if windows.identical:

@@ -1,0 +1,78 @@
+"""What a release is made of: one version everywhere, a recipe that names the dependencies, and the check of wheels."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tapegrad as tg
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+RECIPE = (ROOT / "release" / "recipe.yaml").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def check_wheels() -> Any:
+    spec = importlib.util.spec_from_file_location("check_wheels", ROOT / "release" / "check_wheels.py")
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
+    return module
+
+
+def test_version_is_the_same_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    versions = {
+        PROJECT["project"]["version"],
+        tg.__version__,
+        re.search(r"^version: (.*)$", citation, flags=re.MULTILINE)[1],  # type: ignore[index]
+        re.search(r'version: "(.*)"', RECIPE)[1],  # type: ignore[index]
+    }
+    assert len(versions) == 1
+
+
+def section(name: str) -> set[str]:
+    """Requirements of the recipe, in pip's form."""
+    found = re.search(rf"^  {name}:\n((?:    - .*\n)+)", RECIPE, flags=re.MULTILINE)
+    assert found is not None
+    return {line.strip("- ").replace(" ", "") for line in found[1].splitlines()}
+
+
+def test_recipe_names_what_the_project_needs() -> None:
+    assert section("run") == {f"python{PROJECT['project']['requires-python']}", *PROJECT["project"]["dependencies"]}
+    assert section("host") == {"python", "pip", *PROJECT["build-system"]["requires"]}
+    assert PROJECT["project"]["optional-dependencies"]["scipy"][0] in section("run_constraints")
+
+
+def test_trial_of_wheels_passes_here(check_wheels: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(check_wheels.TRIAL, {})
+    assert capsys.readouterr().out.startswith(tg.__version__)
+
+
+def test_failed_combinations_are_told(
+    check_wheels: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def tried(wheel: Path, python: str, requirements: list[str]) -> str:
+        if requirements:
+            raise RuntimeError("pip: no such version")
+        return "fine"
+
+    monkeypatch.setattr(check_wheels, "tried", tried)
+    monkeypatch.setattr(check_wheels, "interpreters", lambda: {"3.11": "python3.11", "3.13": "python3.13"})
+    assert check_wheels.main([str(tmp_path / "tapegrad-0.whl")]) == 1
+    assert [line.split("  ", 1)[1] for line in capsys.readouterr().out.splitlines()] == [
+        "Python 3.11  newest: fine",
+        "Python 3.11  oldest: FAILED: pip: no such version",
+        "Python 3.13  newest: fine",
+    ]
+
+
+def test_oldest_dependencies_are_those_of_the_project(check_wheels: Any) -> None:
+    assert check_wheels.oldest() == ["numpy==2.0.*", "numba==0.61.*"]
+    assert check_wheels.interpreters()
