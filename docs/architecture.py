@@ -22,7 +22,7 @@ INNER_FIGURE = DOCS / "nopython.svg"
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
     "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "nn", "optim", "files", "drivers",
-    "programs", "sparse", "optimize", "inspection", "utils", "as_autograd", "roof",
+    "programs", "sparse", "parallel", "optimize", "inspection", "utils", "as_autograd", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -46,7 +46,7 @@ FLOORS = (
     ("numpy_protocol", "nn", "library_build"),
     ("numpy_arrays", "files"),
     ("drivers", "numpy"),
-    ("utils", "sparse", "as_autograd", "programs"),
+    ("utils", "sparse", "parallel", "as_autograd", "programs"),
     ("inspection", "optimize"),
 )
 INNER_FLOORS = (

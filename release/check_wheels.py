@@ -2,6 +2,7 @@
 
     python release/check_wheels.py                  # builds into dist/ and tries that
     python release/check_wheels.py dist/*.whl       # tries these
+    python release/check_wheels.py --python PATH    # with an interpreter that is not in the path, too
     python release/check_wheels.py --sdist          # builds the source archive too, and prints its SHA-256 for the recipe
 
 Ends with a table, and with an error if a combination failed.
@@ -46,11 +47,16 @@ print(tg.__version__, numpy.__version__, numba.__version__)
 """
 
 
-def interpreters() -> dict[str, str]:
-    """The Pythons of this machine that the package supports, by version."""
-    found = {version: path for version in VERSIONS if (path := shutil.which(f"python{version}"))}
-    found.setdefault(f"{sys.version_info[0]}.{sys.version_info[1]}", sys.executable)
-    return dict(sorted(found.items()))
+def interpreters(further: Sequence[str] = ()) -> dict[str, str]:
+    """The Pythons of this machine that the package supports and that run, by version."""
+    at_hand = [path for version in VERSIONS if (path := shutil.which(f"python{version}"))]
+    found = {}
+    for path in (*further, *at_hand, sys.executable):
+        words = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        asked = subprocess.run(words, capture_output=True, text=True, check=False)
+        if not asked.returncode:
+            found.setdefault(asked.stdout.strip(), path)
+    return {version: found[version] for version in VERSIONS if version in found}
 
 
 def oldest() -> list[str]:
@@ -113,13 +119,14 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("wheels", nargs="*", type=Path)
     parser.add_argument("--sdist", action="store_true", help="build the source archive too, and print its SHA-256")
+    parser.add_argument("--python", action="append", default=[], help="a further interpreter to try the wheels with")
     given = parser.parse_args(arguments)
     made = given.wheels or build(ROOT / "dist", given.sdist)
     for archive in (path for path in made if path.name.endswith(".tar.gz")):
         print(f"{archive.name}: sha256 {hashlib.sha256(archive.read_bytes()).hexdigest()}")
     failed = 0
     for wheel in (path for path in made if path.suffix == ".whl"):
-        for version, python in interpreters().items():
+        for version, python in interpreters(given.python).items():
             for name, requirements in combinations(version):
                 try:
                     found = tried(wheel, python, requirements)

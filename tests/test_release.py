@@ -64,7 +64,7 @@ def test_failed_combinations_are_told(
         return "fine"
 
     monkeypatch.setattr(check_wheels, "tried", tried)
-    monkeypatch.setattr(check_wheels, "interpreters", lambda: {"3.11": "python3.11", "3.13": "python3.13"})
+    monkeypatch.setattr(check_wheels, "interpreters", lambda further: {"3.11": "python3.11", "3.13": "python3.13"})
     assert check_wheels.main([str(tmp_path / "tapegrad-0.whl")]) == 1
     assert [line.split("  ", 1)[1] for line in capsys.readouterr().out.splitlines()] == [
         "Python 3.11  newest: fine",
@@ -75,4 +75,12 @@ def test_failed_combinations_are_told(
 
 def test_oldest_dependencies_are_those_of_the_project(check_wheels: Any) -> None:
     assert check_wheels.oldest() == ["numpy==2.0.*", "numba==0.61.*"]
-    assert check_wheels.interpreters()
+
+
+def test_interpreters_that_do_not_run_are_left_out(check_wheels: Any, tmp_path: Path) -> None:
+    broken = tmp_path / "python3.12"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    found = check_wheels.interpreters([str(broken)])
+    assert found
+    assert str(broken) not in found.values()

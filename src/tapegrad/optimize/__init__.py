@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
     from tapegrad.optimize.constraints import Constraint, between, equality, inequality
     from tapegrad.optimize.fitting import curve_fit, least_squares
     from tapegrad.optimize.fixed_points import fixed_point
+    from tapegrad.optimize.many_starts import multistart
     from tapegrad.optimize.minimizing import minimize
     from tapegrad.optimize.recordings import ScipyFunction, scipy_fun
     from tapegrad.optimize.roots import root
@@ -28,6 +29,7 @@ __all__ = [
     "inequality",
     "least_squares",
     "minimize",
+    "multistart",
     "root",
     "scipy_fun",
 ]
@@ -40,6 +42,7 @@ _names = _NamesOnDemand(
             "optimize.fitting": "curve_fit least_squares",
             "optimize.fixed_points": "fixed_point",
             "optimize.minimizing": "minimize",
+            "optimize.many_starts": "multistart",
             "optimize.recordings": "ScipyFunction scipy_fun",
             "optimize.roots": "root",
         }

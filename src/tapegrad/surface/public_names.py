@@ -150,6 +150,7 @@ FAMILIES = {
     "numpy": ".",
     "optim": ".",
     "optimize": ".",
+    "parallel": ".",
     "sparse": ".",
     "programs.program": "program",
     "programs.saved_programs": "LoadedProgram load_program",
