@@ -22,6 +22,7 @@ demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/implicit.py $(PLOTS)/implicit.png
 	$(BIN)/python examples/numba_ode.py $(PLOTS)/numba_ode.png
 	$(BIN)/python examples/digits.py
+	$(BIN)/python examples/many_rows.py
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/oracle

@@ -162,3 +162,9 @@ def test_numba_ode():
     misfits = [line.split("misfit")[1].split()[0] for line in (exact, differences)]
     assert misfits[0] == misfits[1]
     assert summary.startswith("the exact gradient is")
+
+
+def test_many_rows():
+    *_, bits, error = output_of("many_rows.py", "20_000").splitlines()
+    assert bits == "same bits: True"
+    assert float(error.split()[-1]) < 0.15

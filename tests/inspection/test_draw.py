@@ -61,7 +61,13 @@ def test_rows_of_a_call_show_value_gradient_and_line() -> None:
 
 def test_every_edge_is_drawn() -> None:
     svg = tg.draw(model, np.array([4.0, 1.0])).svg
-    assert svg.count('marker-end="url(#tip)"') == 8
+    assert svg.count("marker-end=") == 8
+
+
+def test_style_of_a_picture_is_its_own() -> None:
+    style = re.search(r"<style>(.*?)</style>", tg.draw(model, np.array([4.0, 1.0])).svg)
+    assert style is not None
+    assert all(rule.startswith(".tapegrad-graph ") for rule in re.findall(r"[^{}]+(?={)", style[1]))
 
 
 def test_graph_of_a_tensor_shows_what_rows_kept() -> None:

@@ -12,17 +12,21 @@ __all__ = ["as_svg", "label_of"]
 HEIGHT, STEP, MARGIN, LETTER = 34, 66, 16, 6.6
 LONGEST, BOW = 34, 30.0
 ARROW = (
-    '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+    '<defs><marker id="tapegrad-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     '<path d="M0 0L8 4L0 8z" style="fill:#667;stroke:none"/></marker></defs>'
 )
-STYLE = (
-    ".node rect{stroke:#456;stroke-width:1}.leaf rect{fill:#d9f2dc}.row rect{fill:#dfe9f8}.host rect{fill:#fde3c4}"
-    ".guard rect{fill:#fbf3b0}.group rect{fill:#e9e4f5}.result rect{stroke-width:2.5}"
-    ".odd-gradient rect{stroke:#c22;stroke-width:2;stroke-dasharray:5 3}"
-    ".odd rect{stroke:#c22;stroke-width:3;stroke-dasharray:none}"
-    ".node:hover rect{stroke:#06c;stroke-width:2.5}text{font:12px sans-serif;fill:#123}.small{font-size:10px;fill:#456}"
-    "path{fill:none;stroke:#99a}.back{stroke-dasharray:4 3;stroke:#c96}"
-)
+ENDS = 'marker-end="url(#tapegrad-tip)"'
+# Where a picture is a part of a page, its style must not be that of the page.
+SCOPE = "tapegrad-graph"
+RULES = (
+    ".node rect{stroke:#456;stroke-width:1}", ".leaf rect{fill:#d9f2dc}", ".row rect{fill:#dfe9f8}", ".host rect{fill:#fde3c4}",
+    ".guard rect{fill:#fbf3b0}", ".group rect{fill:#e9e4f5}", ".result rect{stroke-width:2.5}",
+    ".odd-gradient rect{stroke:#c22;stroke-width:2;stroke-dasharray:5 3}",
+    ".odd rect{stroke:#c22;stroke-width:3;stroke-dasharray:none}", ".node:hover rect{stroke:#06c;stroke-width:2.5}",
+    "text{font:12px sans-serif;fill:#123}", ".small{font-size:10px;fill:#456}", "path{fill:none;stroke:#99a}",
+    ".back{stroke-dasharray:4 3;stroke:#c96}",
+)  # fmt: skip
+STYLE = "".join(f".{SCOPE} {rule}" for rule in RULES)
 
 
 def _shortened(text: str) -> str:
@@ -58,18 +62,19 @@ def as_svg(graph: Graph) -> str:
     def at(k: int) -> tuple[float, float]:
         return MARGIN + place.x[k], MARGIN + HEIGHT / 2 + STEP * place.layer[k]
 
+    size = f'width="{wide:.0f}" height="{high:.0f}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" viewBox="0 0 {wide:.0f} {high:.0f}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{SCOPE}" {size} viewBox="0 0 {wide:.0f} {high:.0f}">',
         f"<title>{escape(graph.title)}</title><style>{STYLE}</style>",
         ARROW,
     ]
-    parts += [f'<path d="{_curve([at(k) for k in path])}" marker-end="url(#tip)"/>' for path in place.paths]
+    parts += [f'<path d="{_curve([at(k) for k in path])}" {ENDS}/>' for path in place.paths]
     backwards = [_bow(at(a), at(b), widths[a], widths[b]) for a, b in edges if a > b]
-    parts += [f'<path class="back" d="{curve}" marker-end="url(#tip)"/>' for curve in backwards]
+    parts += [f'<path class="back" d="{curve}" {ENDS}/>' for curve in backwards]
     for k, (node, (name, small), width) in enumerate(zip(graph.nodes, labels, widths, strict=True)):
         x, y = at(k)
         parts.append(
-            f'<g class="{_classes(node)}" id="n{k}"><title>{escape(chr(10).join(node.details))}</title>'
+            f'<g class="{_classes(node)}"><title>{escape(chr(10).join(node.details))}</title>'
             f'<rect x="{x - width / 2:.1f}" y="{y - HEIGHT / 2:.1f}" width="{width:.1f}" height="{HEIGHT}" rx="5"/>'
             f'<text x="{x:.1f}" y="{y + (-2 if small else 4):.1f}" text-anchor="middle">{escape(name)}</text>'
             + (f'<text class="small" x="{x:.1f}" y="{y + 12:.1f}" text-anchor="middle">{escape(small)}</text>' if small else "")
