@@ -117,6 +117,18 @@ def test_functions_of_users_derivatives_are_not_counted_twice() -> None:
     assert line(p, "total = sum(range(20000))").forward > 0.0
 
 
+def _are_nested(events: list[Any]) -> bool:
+    """Whether events of one track lie inside of each other or apart, up to rounding, as viewers expect."""
+    ends: list[float] = []
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+        while ends and ends[-1] <= event["ts"] + 0.01:
+            ends.pop()
+        if ends and event["ts"] + event["dur"] > ends[-1] + 0.01:
+            return False
+        ends.append(event["ts"] + event["dur"])
+    return True
+
+
 def test_trace_file_is_what_viewers_read(weights: tg.Tensor, tmp_path: Path) -> None:
     with tg.profile() as p:
         model(weights, np.ones((5, 3))).backward()
@@ -126,6 +138,7 @@ def test_trace_file_is_what_viewers_read(weights: tg.Tensor, tmp_path: Path) -> 
     assert {event["ph"] for event in events} == {"M", "X", "C"}
     assert all({"name", "ph", "pid", "tid"} <= event.keys() for event in events)
     assert all(event["dur"] >= 0.0 and event["ts"] >= 0.0 for event in events if event["ph"] == "X")
+    assert _are_nested([event for event in events if event["ph"] == "X" and event["tid"] == 1])
     assert {"model", "Mm (Python)"} <= {event["name"] for event in events}
     assert "hidden = x @ w" in {event.get("args", {}).get("source") for event in events}
 

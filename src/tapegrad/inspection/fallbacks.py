@@ -37,5 +37,5 @@ def reason(entry: str, arguments: tuple[Any, ...]) -> str:
     if isinstance(value, np.ndarray) and value.dtype != np.float64:
         return f"{rule} in {value.dtype.name}: compiled operators take float64"
     if rule.strip("_") not in _OPERATORS:
-        return f"{rule} is called as a function, which is Python up to its row; operators are compiled"
+        return f"{rule.strip('_')} is called as a function, which is Python up to its row; operators are compiled"
     return f"{rule} of operands of other kinds than float64 tensors and numbers of one shape"

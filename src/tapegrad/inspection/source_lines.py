@@ -19,7 +19,7 @@ _PATHS = sysconfig.get_paths()
 _STANDARD = tuple({os.path.join(_PATHS[name], "") for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({os.path.join(_PATHS[name], "") for name in ("purelib", "platlib")})
 _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
-_BESIDE_NUMPY = tuple(os.path.join(os.path.dirname(_NUMPY[:-1]), name, "") for name in ("scipy", "numba"))
+_BESIDE_NUMPY = tuple(os.path.join(os.path.dirname(_NUMPY[:-1]), name, "") for name in ("scipy", "numba", "_distutils_hack"))
 
 
 class SourceLine(NamedTuple):
