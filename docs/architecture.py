@@ -22,7 +22,7 @@ INNER_FIGURE = DOCS / "nopython.svg"
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
     "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "nn", "optim", "files", "drivers",
-    "programs", "sparse", "parallel", "optimize", "inspection", "utils", "as_autograd", "roof",
+    "programs", "sparse", "parallel", "optimize", "integrate", "inspection", "utils", "as_autograd", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -47,7 +47,8 @@ FLOORS = (
     ("numpy_arrays", "files"),
     ("drivers", "numpy"),
     ("utils", "sparse", "parallel", "as_autograd", "programs"),
-    ("inspection", "optimize"),
+    ("optimize",),
+    ("inspection", "integrate"),
 )
 INNER_FLOORS = (
     ("types", "numba_interface"),

@@ -27,7 +27,7 @@ from tapegrad.tensors.modes import is_grad_enabled, is_inference_mode_enabled
 from tapegrad.tensors.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from tapegrad import drivers, linalg, nn, optim, optimize, parallel, sparse, utils
+    from tapegrad import drivers, integrate, linalg, nn, optim, optimize, parallel, sparse, utils
     from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
     from tapegrad.drivers import *
     from tapegrad.files.saving import load, save

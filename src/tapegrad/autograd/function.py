@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from tapegrad.autograd.custom_rows import State, bind, new_ctx, record_function, record_output, saved_tensors
+from tapegrad.autograd.decoded_rows import arguments_of
 from tapegrad.autograd.nodes import Node
+from tapegrad.autograd.subgraph import tensors_at
 from tapegrad.engine.layout import CLOCK
 from tapegrad.ops.overwriting import replace
 from tapegrad.ops.views import alias, version_of, view
@@ -20,7 +23,9 @@ from tapegrad.tensors.grad_mode import without_recording
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.tensor import FLOATS, Tensor, is_leaf, is_recording, make, meta_of
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "once_differentiable", "strictly"]
+
+T = TypeVar("T")
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -293,6 +298,28 @@ def _refuse(g: Tensor, ctx: Context) -> tuple[Tensor, ...]:
     raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
+class _Strict(threading.local):
+    """How many passes there are whose results count as depending on what custom functions were given."""
+
+    depth = 0
+
+
+strict = _Strict()
+
+
+def strictly(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """The result of a pass in which a ``backward`` that cannot be differentiated is never taken for a constant.
+
+    PyTorch's passes do take it for one where the incoming gradient is untracked, and fail where the result is differentiated;
+    drivers would give zeros.
+    """
+    strict.depth += 1
+    try:
+        return function(*args, **kwargs)
+    finally:
+        strict.depth -= 1
+
+
 _ERROR = Structural("Error", ((),), _refuse)
 
 
@@ -306,6 +333,9 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(ctx: Any, *gradients: Any) -> Any:
         results = without_recording(function, ctx, *gradients)
         tracked = [g for g in gradients if isinstance(g, Tensor) and g._row]
+        if not tracked and strict.depth and ctx._row > 0:
+            with TAPE.claim():
+                tracked = tensors_at([argument.slot for argument in arguments_of(TAPE.slot(ctx._row)) if argument.slot >= 0])
         if not tracked or not is_recording_on():
             return results
         marked = tuple(

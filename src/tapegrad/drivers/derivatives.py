@@ -164,8 +164,10 @@ def gradients_of(
     if not tracked:
         return [wrap(np.zeros_like(array_of(t))) for t in inputs]
     from tapegrad.autograd.entry_points import grad as tensor_grad
+    from tapegrad.autograd.function import strictly
 
-    found = tensor_grad(
+    found = strictly(
+        tensor_grad,
         [outputs[k] for k in tracked],
         inputs,
         [seeds[k] for k in tracked],

@@ -264,8 +264,9 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:
         from tapegrad.autograd.entry_points import grad as tensor_grad
+        from tapegrad.autograd.function import strictly
 
-        return list(tensor_grad(output, leaves, create_graph=True, materialize_grads=True))
+        return list(strictly(tensor_grad, output, leaves, create_graph=True, materialize_grads=True))
     found = None
     if output._row > 0 and not TAPE.anomalies:
         if made.kept:

@@ -150,6 +150,7 @@ FAMILIES = {
     "numpy": ".",
     "optim": ".",
     "optimize": ".",
+    "integrate": ".",
     "parallel": ".",
     "sparse": ".",
     "programs.program": "program",
