@@ -27,7 +27,8 @@ FAMILY_PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Files": ("files", ("files",)),
 }
 MODULE_PAGES = {
-    "tapegrad.optimize": "Optimisation", "tapegrad.sparse": "Sparse derivatives", "tapegrad.parallel": "Sums over data",
+    "tapegrad.optimize": "Optimisation", "tapegrad.sparse": "Sparse derivatives",
+    "tapegrad.integrate": "Differential equations", "tapegrad.parallel": "Sums over data",
     "tapegrad.autograd": "Autograd of tensors",
     "tapegrad.linalg": "Linear algebra", "tapegrad.nn": "Layers", "tapegrad.nn.functional": "Functions of layers",
     "tapegrad.nn.init": "Initial values", "tapegrad.optim": "Optimisers of parameters", "tapegrad.utils": "Utilities",
