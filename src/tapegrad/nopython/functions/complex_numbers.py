@@ -66,6 +66,7 @@ def _conjugate(tape, a):
 
 @part
 def total(a):
+    """The sum of all items."""
     found = 0j
     for item in a.ravel():
         found += item
@@ -74,6 +75,7 @@ def total(a):
 
 @part
 def inner(a, b):
+    """The sum of products of items."""
     found = 0j
     for k in range(len(a)):
         found += a[k] * b[k]
@@ -82,6 +84,7 @@ def inner(a, b):
 
 @part
 def conjugate_inner(a, b):
+    """The same with the first operand conjugate."""
     found = 0j
     for k in range(len(a)):
         found += np.conj(a[k]) * b[k]

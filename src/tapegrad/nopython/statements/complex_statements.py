@@ -188,11 +188,13 @@ def mul0(x, y):
 
 @part
 def where(condition, x, y):
+    """One of two numbers."""
     return complex(x) if condition else complex(y)
 
 
 @part
 def power(x, y):
+    """A power, as rules spell it."""
     return x**y
 
 
