@@ -18,6 +18,7 @@ demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/rosenbrock.py $(PLOTS)/rosenbrock.png
 	$(BIN)/python examples/logistic_regression.py $(PLOTS)/logistic_regression.png
 	$(BIN)/python examples/curve_fit.py $(PLOTS)/curve_fit.png
+	$(BIN)/python examples/stiff_reactions.py $(PLOTS)/stiff_reactions.png
 	$(BIN)/python examples/constrained.py $(PLOTS)/constrained.png
 	$(BIN)/python examples/implicit.py $(PLOTS)/implicit.png
 	$(BIN)/python examples/numba_ode.py $(PLOTS)/numba_ode.png

@@ -15,7 +15,7 @@ __all__ = ["DRAWING", "write"]
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-DRAWING = ("rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode")
+DRAWING = ("rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode", "stiff_reactions")
 
 
 def _run(path: Path, picture: Path | None) -> str:

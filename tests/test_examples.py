@@ -18,7 +18,7 @@ from forked_processes import Forked, Origin
 from fresh_processes import environment
 
 ROOT = Path(__file__).parent.parent
-DRAWING = ["rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode"]
+DRAWING = ["rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode", "stiff_reactions"]
 PNG_BEGINS, PNG_ENDS = b"\x89PNG\r\n\x1a\n", b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 
@@ -139,6 +139,14 @@ def test_curve_fit():
     exact, differences = (int(part.split()[-1]) for part in evaluations.split(","))
     assert 2 * exact < differences
     assert float(agreement.split()[-1]) < 1e-5
+
+
+def test_stiff_reactions():
+    *rates, summary = drawn_by("stiff_reactions")[0].splitlines()[1:]
+    for row in rates:
+        _, true, _, fitted, deviation = map(float, row.split())
+        assert abs(fitted - true) < 4.0 * deviation
+    assert 20.0 < float(summary.split(" is ")[1].split()[0]) < 60.0  # of 75 values
 
 
 def test_constrained():
