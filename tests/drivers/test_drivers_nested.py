@@ -155,3 +155,33 @@ def test_derivatives_at_constants_have_numpys_meaning_too(point: Any) -> None:
     assert value == pytest.approx(f(x), rel=1e-13)
     steps = 1e-6 * np.eye(3)
     np.testing.assert_allclose(gradient, [(f(x + h) - f(x - h)) / 2e-6 for h in steps], rtol=1e-7)
+
+
+class Cube(tg.autograd.Function):
+    """A custom function whose derivative is a constant to whoever differentiates it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    @tg.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Any) -> Any:
+        return 3.0 * g * ctx.saved_tensors[0] ** 2
+
+
+@pytest.mark.parametrize("driver", [
+    lambda x: tg.hessian(lambda y: Cube.apply(y).sum())(x),
+    lambda x: tg.hvp(lambda y: Cube.apply(y).sum(), x, x),
+    lambda x: tg.grad(lambda z: tg.grad(lambda y: Cube.apply(y).sum())(z).sum())(x),
+])  # fmt: skip
+def test_what_is_once_differentiable_is_not_taken_for_a_constant(driver: Any) -> None:
+    with pytest.raises(RuntimeError, match="trying to differentiate twice"):
+        driver(np.array([1.0, 2.0]))
+
+
+def test_first_derivatives_of_what_is_once_differentiable() -> None:
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(tg.grad(lambda y: Cube.apply(y).sum())(x), 3.0 * x**2)
+    np.testing.assert_array_equal(tg.jacobian(Cube.apply)(x), np.diag(3.0 * x**2))
