@@ -152,3 +152,10 @@ def test_a_program_from_a_file_says_that_it_has_gradients_only(tmp_path: Any) ->
     f.save(tmp_path / "f.tgp")
     with pytest.raises(tg.ProgramError, match="values and gradients and no other derivatives"):
         tg.hessian(tg.load_program(tmp_path / "f.tgp"))(X)
+
+
+@pytest.mark.parametrize("driver", [tg.jacobian, tg.hessian, tg.grad])
+def test_arguments_that_are_not_there_are_said_by_the_driver(driver: Any) -> None:
+    f = tg.program(lambda x: (x * x).sum())
+    with pytest.raises(ValueError, match=f"^{driver.__name__}: argnums=3 asks for positional argument 3"):
+        driver(f, 3)(X)

@@ -86,7 +86,10 @@ class Program(RecordedPaths):
         asked = argnums
         many = argnums is not None and not isinstance(argnums, (int, np.integer))
         if argnums is not None:
-            argnums = check_argnums(argnums, len(args), "grad")
+            try:
+                argnums = check_argnums(argnums, len(args), "program")
+            except (TypeError, ValueError):  # which the driver raises again, in its own name
+                return None
         key, values, objects, arrays = self._key(args, kwargs, argnums, has_aux)
         if key is None:
             return None
