@@ -1,4 +1,4 @@
-"""Star and acyclic colours of a symmetric matrix, of which products with as many vectors as there are colours give every entry.
+"""Star colours of a symmetric matrix, of which products with as many vectors as there are colours give every entry.
 
 The graph has a vertex for each row and an edge for each entry beside the diagonal. A star colouring leaves no path of four vertices
 with two colours only, so what two colours have between them are stars [1]_.
