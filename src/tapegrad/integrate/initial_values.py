@@ -194,7 +194,7 @@ def odeint(
     Examples
     --------
     >>> times = np.linspace(0.0, 1.0, 3)
-    >>> tg.jacobian(lambda y0: tg.integrate.odeint(lambda y, t: -y, y0, times)[:, 0])([1.0]).round(6)
+    >>> tg.jacobian(lambda y0: tg.integrate.odeint(lambda y, t: -y, y0, times)[:, 0])(np.array([1.0])).round(6)
     array([[1.      ],
            [0.606531],
            [0.367879]])
