@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import gc
 import inspect
 import weakref
@@ -16,6 +17,7 @@ from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 import tapegrad as tg
 from tapegrad.errors import CompileError
+from tapegrad.nopython.numba_interface.error_reports import Failures
 
 X = np.array([1.3, 0.7, 1.1])
 
@@ -338,6 +340,28 @@ def test_what_was_refused_does_not_keep_the_caller_alive() -> None:
     owner = call()
     gc.collect()
     assert owner() is None
+
+
+def test_errors_are_kept_without_frames_where_copies_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    class RefusedError(Exception):
+        pass
+
+    def restored(traceback: Any, context: Any) -> RefusedError:
+        made = RefusedError().with_traceback(traceback)
+        made.__context__ = context
+        return made
+
+    monkeypatch.setitem(copyreg.dispatch_table, RefusedError, lambda e: (restored, (e.__traceback__, e.__context__)))
+    kept = Failures()
+    try:
+        try:
+            raise KeyError
+        except KeyError:
+            raise RefusedError from None
+    except RefusedError as error:
+        kept["f"] = error
+    assert kept["f"].__traceback__ is None
+    assert kept["f"].__context__ is None
 
 
 A = np.array([[2.0, 1.0], [1.0, 3.0]])

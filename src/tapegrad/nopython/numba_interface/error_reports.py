@@ -64,10 +64,17 @@ class Failures(dict[Any, Exception]):
     """
 
     def __setitem__(self, key: Any, error: Exception) -> None:
-        super().__setitem__(key, copy.copy(error))
+        super().__setitem__(key, _without_frames(error))
 
     def __getitem__(self, key: Any) -> Exception:
-        return copy.copy(super().__getitem__(key))  # which is raised, and gets frames by that
+        return _without_frames(super().__getitem__(key))  # which is raised, and gets frames by that
+
+
+def _without_frames(error: Exception) -> Exception:
+    made = copy.copy(error)
+    # Packages that send exceptions to other processes let copies have these.
+    made.__traceback__ = made.__cause__ = made.__context__ = None
+    return made
 
 
 UNRECORDED = (
