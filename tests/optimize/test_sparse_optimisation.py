@@ -68,7 +68,7 @@ def test_constraints_have_sparse_derivatives(compiled: bool) -> None:
 
 
 def test_other_methods_refuse() -> None:
-    with pytest.raises(ValueError, match="sparse=True is for method='trust-constr'"):
+    with pytest.raises(ValueError, match="sparse=True is for method='trust-constr' or 'ipopt'"):
         optimize.minimize(rosenbrock, np.zeros(3), method="L-BFGS-B", sparse=True)
 
 

@@ -185,6 +185,23 @@ def test_asking_for_the_memory_of_tapes_imports_no_compiler() -> None:
     assert "numba" not in imported_by("import tapegrad as tg\nassert tg.tape_memory() == 0\ntg.free_tape_memory()")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "tg.sparse.jacobian(f)(x)",
+        "tg.sparse.hessian(g)(x)",
+        "tg.optimize.root(f, x, sparse=True)",
+        "tg.optimize.least_squares(f, x, sparse=True)",
+        "tg.optimize.minimize(g, x, method='trust-constr', sparse=True)",
+        "tg.integrate.solve_ivp(lambda t, y: -y, (0.0, 1.0), x)",
+        "tg.parallel.sum_over(lambda w, s: (w * s).sum(), [x, x])",
+    ],
+)
+def test_python_functions_are_solved_without_a_compiler(code: str) -> None:
+    before = "import numpy as np, tapegrad as tg; x = np.ones(4); f = lambda x: x**3 - x[::-1]; g = lambda x: (f(x) ** 2).sum()"
+    assert not {"numba", "llvmlite"} & imported_by(code, before)
+
+
 @pytest.mark.parametrize("code", ["tg.load", "tg.save(tg.ones(2), io.BytesIO())", "tg.nn.Parameter(tg.ones(2))"])
 def test_files_of_state_and_parameters_import_no_layers(code: str) -> None:
     found = own(imported_by(code, "import io, numpy, tapegrad as tg"))

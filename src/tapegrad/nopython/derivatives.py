@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy as np
 from tapegrad.interrupts import undone
 from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.tape.column_memory import give_back, take
-from tapegrad.nopython.tape.columns import ROWS, TRIPLETS
+from tapegrad.nopython.tape.columns import PAIRS, ROW_COLUMN, ROWS, TRIPLET_COLUMN, TRIPLETS
 from tapegrad.nopython.tape.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
 from tapegrad.nopython.tape.reverse_sweep import sweep
 
@@ -91,6 +92,22 @@ class Recording:
         columns = getattr(self, "columns", None)
         if columns is not None and not is_finalized(self):  # in a cycle, destructors of other objects may use it after this
             give_back(columns)
+
+    @property
+    def rows(self) -> int:
+        """Number of the last row."""
+        return int(self.columns.header[ROWS])
+
+    @property
+    def references(self) -> np.ndarray:
+        """Numbers of rows in the pairs, of which the first of each row carries a flag; a view of the tape."""
+        return _words(int(self.columns.header[ROW_COLUMN]), int(self.columns.header[PAIRS]))
+
+    @property
+    def triplets(self) -> np.ndarray:
+        """Numbers of a row and of the two that it has a second partial by, for each such partial; a view of the tape."""
+        count = int(self.columns.header[TRIPLETS])
+        return _words(int(self.columns.header[TRIPLET_COLUMN]), 3 * count).reshape(count, 3)
 
     def gradient(self) -> np.ndarray:
         """Gradient of a single result."""
@@ -199,3 +216,9 @@ def _size(point: Any) -> int:
     if isinstance(point, tuple):
         return sum(_size(item) for item in point)
     return point.size if isinstance(point, np.ndarray) else 1
+
+
+def _words(address: int, count: int) -> np.ndarray:
+    if not count:
+        return np.empty(0, np.int32)
+    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_int32)), (count,))

@@ -27,6 +27,7 @@ __all__ = ["minimize"]
 WITHOUT_DERIVATIVES = frozenset(["nelder-mead", "powell", "cobyla", "cobyqa"])
 WITH_PRODUCTS = frozenset(["newton-cg", "trust-ncg", "trust-krylov", "trust-constr"])
 WITH_HESSIANS = frozenset(["dogleg", "trust-exact"])
+WITH_SPARSE = frozenset(["trust-constr", "ipopt"])
 
 
 def minimize(
@@ -55,7 +56,9 @@ def minimize(
     args : tuple
         Further arguments; what is no tuple is one argument. The minimum is differentiable by what is tracked among them; see Notes.
     method : str, optional
-        SciPy's name of the method. It gets ``jac``, ``hessp`` or ``hess``, whatever it takes.
+        SciPy's name of the method. It gets ``jac``, ``hessp`` or ``hess``, whatever it takes. Or ``"ipopt"``, the interior-point
+        method of the package ``cyipopt`` (extra ``ipopt``), which gets sparse Jacobians of constraints and the sparse Hessian of
+        the Lagrangian.
     bounds : sequence or scipy.optimize.Bounds, optional
         Of the elements of the variable, one after the other, whatever its structure is.
     constraints : Constraint, dict, SciPy's constraint, or sequence of these
@@ -67,14 +70,15 @@ def minimize(
         Called with the structured variable after each iteration (for trust-constr also with SciPy's state, if it takes two
         arguments), or with what SciPy gives if it has an argument of the name ``intermediate_result``.
     options : dict, optional
-        SciPy's options of the method.
+        SciPy's options of the method; IPOPT's for that, and ``maxiter`` and ``disp``. ``hessian_approximation="limited-memory"``
+        goes without second derivatives.
     progress : bool
         Show a progress bar of tqdm (extra ``progress``): iterations, objective, gradient norm, evaluations.
     program : bool
         Whether `f` is made a `program`: what its calls record is run again at the next points.
     sparse : bool
         Whether ``"trust-constr"``, the method that takes them, gets Hessians and Jacobians of constraints as sparse arrays
-        (`tapegrad.sparse`).
+        (`tapegrad.sparse`); IPOPT gets them anyway.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def minimize(
     Raises
     ------
     ModuleNotFoundError
-        If `progress` is asked for without tqdm.
+        If `progress` is asked for without tqdm, or IPOPT without cyipopt.
     TypeError
         If `x0` is not of floats, bounds are a dict, or the function's result is no scalar or lost its derivative.
     CompileError
@@ -131,8 +135,10 @@ def minimize(
     if program:
         f = look_up("programs.program:program")(f)
     kind = "" if method is None else str(method).lower()
-    if sparse and kind != "trust-constr":
-        raise ValueError(f"minimize: sparse=True is for method='trust-constr', which takes sparse Hessians, not {method!r}")
+    if sparse and kind not in WITH_SPARSE:
+        raise ValueError(
+            f"minimize: sparse=True is for method='trust-constr' or 'ipopt', which take sparse Hessians, not {method!r}"
+        )
     if isinstance(bounds, dict):
         raise TypeError(
             f"minimize: bounds are {packing.size} pairs (low, high), one for each element of the variable in the order of its "
@@ -195,8 +201,15 @@ def _minimized(
     """What SciPy finds."""
     optimize = solvers()
 
-    second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS
+    is_approximated = (options or {}).get("hessian_approximation") == "limited-memory"
+    second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or (kind == "ipopt" and not is_approximated)
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
+    if kind == "ipopt":
+        with function, Progress(progress) as steps:
+            after = None if callback is None else functools.partial(_with_state, callback, packing)
+            minimized = look_up("optimize.interior_point:minimized")
+            found = minimized(function, packing, bounds, constraints, tol, after, options, steps)
+        return look_up("optimize.results:with_history")(found, steps.history)
     # Not jac=True: SciPy compares whole points then, twice for each, to find out what the function knows itself.
     known: dict[str, Any] = {} if kind in WITHOUT_DERIVATIVES else {"jac": function.gradient}
     if sparse:
@@ -253,6 +266,13 @@ def _called_back(callback: Callable[..., Any] | None, packing: Packing, note: Ca
         return callback(packing.structured(xk), *(state if takes_state else ()))
 
     return with_point
+
+
+def _with_state(callback: Callable[..., Any], packing: Packing, state: Any) -> Any:
+    """Call a callback after an iteration of a solver that is not SciPy's."""
+    if "intermediate_result" in _parameters(callback):
+        return callback(intermediate_result=state)
+    return callback(packing.structured(state.x))
 
 
 def _parameters(callback: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.linear.linear_tape import LinearTape
-from tapegrad.nopython.derivatives import Recording
 from tapegrad.sparse.compression import Compression, of_hessian, of_jacobian
-from tapegrad.sparse.patterns import MOST_ENTRIES, Structured, fingerprint, first_pattern, second_pattern
+from tapegrad.sparse.patterns import MOST_ENTRIES, fingerprint, first_pattern, second_pattern
 from tapegrad.tensors.grad_mode import with_recording
+
+if TYPE_CHECKING:
+    from tapegrad.sparse.patterns import Structured
 
 __all__ = ["Evaluation", "PatternError", "checked_pattern", "pattern_of", "structured"]
 
@@ -30,9 +32,9 @@ def structured(derivative: Any, second: bool) -> Structured | None:
 
     A Hessian whose second partials are not in a linear tape is the Jacobian of the recorded gradient.
     """
-    if isinstance(derivative, Recording):
-        return derivative
-    assert isinstance(derivative, Derivative)
+    if not isinstance(derivative, Derivative):
+        recording: Structured = derivative
+        return recording
     found: LinearTape | None = derivative.linear_tape
     if found is None and second:
         found = with_recording(derivative.of_gradient).linear_tape

@@ -9,22 +9,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tapegrad.engine import linear_layout as lin
 from tapegrad.linear.hosted_rows import HostedRow
 from tapegrad.linear.linear_tape import LinearTape, entry_of
-from tapegrad.nopython.derivatives import Recording
-from tapegrad.nopython.tape.columns import PAIRS, ROW_COLUMN, ROWS, TRIPLET_COLUMN, TRIPLETS
 from tapegrad.sparse.hosted_structure import edges_of, factor_lines, multiplies, spread
 from tapegrad.sparse.index_sets import IndexSets
 
-__all__ = ["MOST_ENTRIES", "Structured", "fingerprint", "first_pattern", "second_pattern"]
+if TYPE_CHECKING:
+    from tapegrad.nopython.derivatives import Recording  # which imports Numba, where functions are compiled
+
+    Structured = LinearTape | Recording
+
+__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "second_pattern"]
 
 Vector = np.ndarray[Any, Any]
-Structured = LinearTape | Recording
 LARGE_BLOCK = 1024  # entries of a dense block from which on it is worth a warning
 MOST_ENTRIES = 1 << 29  # of a Hessian before entries that come again are joined: beyond, it is refused
 NO_PARTIAL = np.float64(-0.0).view(np.int64)  # the bits of a second partial that no rule has
@@ -55,8 +57,8 @@ def _hosts(tape: LinearTape) -> dict[int, _Host]:
 def fingerprint(tape: Structured) -> bytes:
     """A hash of all that the patterns of a tape depend on."""
     digest = blake2b(digest_size=16)
-    if isinstance(tape, Recording):
-        for column in (_references(tape), _triplets(tape), tape.outs):
+    if not isinstance(tape, LinearTape):
+        for column in (tape.references, tape.triplets, tape.outs):
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.digest() + repr((tape.inputs, tape.results)).encode()
     entries, programs = tape.entries, tape.programs
@@ -80,10 +82,9 @@ def fingerprint(tape: Structured) -> bytes:
 
 def _sets(tape: Structured, warn: bool = False) -> IndexSets:
     """The sets of all places."""
-    if isinstance(tape, Recording):
-        columns = tape.columns
-        sets = IndexSets(tape.inputs, int(columns.header[ROWS]) + 2, 1)
-        references, last = _references(tape), np.array([tape.inputs], np.int64)
+    if not isinstance(tape, LinearTape):
+        sets = IndexSets(tape.inputs, tape.rows + 2, 1)
+        references, last = tape.references, np.array([tape.inputs], np.int64)
         addresses = sets.address, references.ctypes.data
         sets.run(entry_of("spread_pairs"), *addresses, after=(len(references), last.ctypes.data))
         return sets
@@ -109,29 +110,11 @@ def _warn(host: _Host) -> None:
     )
 
 
-def _references(tape: Recording) -> Vector:
-    return _column(int(tape.columns.header[ROW_COLUMN]), int(tape.columns.header[PAIRS]))
-
-
-def _triplets(tape: Recording) -> Vector:
-    count = int(tape.columns.header[TRIPLETS])
-    return _column(int(tape.columns.header[TRIPLET_COLUMN]), 3 * count).reshape(count, 3)
-
-
-def _column(address: int, count: int) -> Vector:
-    import ctypes
-
-    if not count:
-        return np.empty(0, np.int32)
-    return np.ctypeslib.as_array(ctypes.cast(address, ctypes.POINTER(ctypes.c_int32)), (count,))
-
-
 def first_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector]:
     """Where the rows of a Jacobian's pattern end, with a zero in front, and the columns of its entries (in no order)."""
     sets = _sets(tape, warn)
-    if isinstance(tape, Recording):
-        last = int(tape.columns.header[ROWS])
-        outs = np.where((tape.outs > 0) & (tape.outs <= last), tape.outs, 0)
+    if not isinstance(tape, LinearTape):
+        outs = np.where((tape.outs > 0) & (tape.outs <= tape.rows), tape.outs, 0)
         return sets.collected(sets.places[outs])
     numbers = [sets.places[place : place + size] if place >= 0 else np.zeros(size, np.int32) for place, size in tape.outputs]
     return sets.collected(np.concatenate(numbers) if numbers else np.empty(0, np.int32))
@@ -146,8 +129,8 @@ def second_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector
         If there are too many of them: a function of that many numbers whose Hessian is dense.
     """
     sets = _sets(tape, warn)
-    if isinstance(tape, Recording):
-        triplets = _triplets(tape)
+    if not isinstance(tape, LinearTape):
+        triplets = tape.triplets
         pairs = sets.places[triplets[:, 1:]]
     else:
         pairs = sets.pairs(entry_of("find_pairs"), tape.address)

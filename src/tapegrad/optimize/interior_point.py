@@ -1,0 +1,377 @@
+"""Problems for IPOPT, an interior-point method with sparse derivatives, which the package ``cyipopt`` (extra ``ipopt``) calls."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapegrad.optimize.constraints import Constraint, recordable
+from tapegrad.optimize.histories import Progress
+from tapegrad.optimize.limits import bounds_as_arrays
+from tapegrad.optimize.packing import Packing
+from tapegrad.optimize.recordings import ScipyFunction, VectorFunction
+
+__all__ = ["Problem", "minimized"]
+
+UNBOUNDED = 2e19  # what IPOPT takes for infinite begins at 1e19
+SOLVED = frozenset([0, 1, 6])  # IPOPT's status: to its tolerance, to its acceptable one, and of a square system
+STOPPED = 5  # IPOPT's status where the user asked it to stop
+Vector = np.ndarray
+
+
+class _Stopped(Exception):  # noqa: N818  # no error: a callback asked for it
+    """A callback raised StopIteration."""
+
+
+class _Grown(Exception):  # noqa: N818  # no error: the problem is set up anew
+    """A derivative has entries at a point that its pattern did not have."""
+
+
+class _Recorded:
+    """Constraints ``lower <= function(x) <= upper`` of a function that is recorded."""
+
+    def __init__(self, one: Constraint, packing: Packing, second: bool) -> None:
+        self.function = VectorFunction(one.function, packing, name="constraint", keeps=second, sparse=True)
+        self.value, self.jacobian, self.hessian = self.function.value, self.function.jacobian, self.function.hessian
+        self.lower, self.upper = one.lower, one.upper
+
+
+class _Linear:
+    """Constraints ``lower <= A x <= upper``, SciPy's."""
+
+    hessian = None
+
+    def __init__(self, given: Any) -> None:
+        from scipy.sparse import csr_array
+
+        self.function = None
+        matrix = csr_array(np.atleast_2d(given.A) if not hasattr(given.A, "tocsr") else given.A, dtype=np.float64)
+        self.value, self.jacobian = lambda x: matrix @ x, lambda x: matrix
+        self.lower, self.upper = given.lb, given.ub
+
+
+def _parts(given: Any, packing: Packing, second: bool) -> list[Any]:
+    """Constraints in any of the forms that `minimize` takes.
+
+    Raises
+    ------
+    NotImplementedError
+        If one has derivatives by differences.
+    """
+    if not isinstance(given, (Constraint, dict)) and isinstance(given, Sequence):
+        return [part for one in given for part in _parts(one, packing, second)]
+    if hasattr(given, "A") and not hasattr(given, "fun"):
+        return [_Linear(given)]
+    found = recordable(given)
+    if not found:
+        raise NotImplementedError(
+            "minimize: method='ipopt' takes second derivatives of constraints, which differences do not give: leave jac out of the "
+            f"{type(given).__name__}, or give tg.optimize.equality, inequality or between"
+        )
+    return [_Recorded(one, packing, second) for one, _ in found]
+
+
+class _Pattern(NamedTuple):
+    """Where a block of derivatives has entries: rows, columns, which of a matrix's data they are (None for all), of how many."""
+
+    rows: Vector
+    columns: Vector
+    taken: Vector | None
+    size: int
+
+    @classmethod
+    def of(cls, matrix: Any, first_row: int = 0, lower: bool = False) -> _Pattern:
+        """That of a csr_array, or of its lower triangle."""
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        taken = np.flatnonzero(rows >= matrix.indices) if lower else None
+        columns = matrix.indices
+        if taken is not None:
+            rows, columns = rows[taken], columns[taken]
+        return cls(rows + first_row, columns, taken, matrix.nnz)
+
+
+class Problem:
+    """A minimisation in the form that ``cyipopt.Problem`` calls: values, gradient, and entries of sparse derivatives.
+
+    Entries are those of the patterns at the starting point, block after block: of the objective and of each constraint function.
+    IPOPT adds up entries of one place.
+
+    Parameters
+    ----------
+    function : ScipyFunction
+        The objective; it keeps its recordings if `second` is set.
+    packing : Packing
+    constraints : object
+        As for `minimize`.
+    second : bool
+        Whether Hessians are wanted.
+    step : callable, optional
+        Called with a point after each iteration.
+
+    Attributes
+    ----------
+    is_second_order : bool
+        Whether it has Hessians.
+    sizes : list of int
+        How many numbers each constraint function gives.
+    lower, upper : ndarray, shape (m,)
+        Limits of constraints.
+    latest : ndarray, shape (n,)
+        Where the latest gradient was asked for: the point of the iteration.
+    error : BaseException or None
+        What a method raised while IPOPT was running.
+    gradients, hessians, iterations : int
+        How many of these there were.
+
+    Raises
+    ------
+    ValueError
+        If limits do not fit the constraints.
+    """
+
+    def __init__(
+        self,
+        function: ScipyFunction,
+        packing: Packing,
+        constraints: Any,
+        second: bool = True,
+        step: Callable[[Vector], Any] | None = None,
+    ) -> None:
+        self.function, self.is_second_order, self._step = function, second, step
+        self.parts = _parts(constraints, packing, second)
+        self.error: BaseException | None = None
+        self.gradients = self.hessians = self.iterations = 0
+        self.latest = packing.start.copy()
+        function.value(packing.start)  # which refuses a nan
+        self.sizes = [len(part.value(packing.start)) for part in self.parts]
+        self._ends = np.cumsum([0, *self.sizes])
+        self.lower, self.upper = (self._limits(side) for side in ("lower", "upper"))
+        self._find_patterns(packing.start)
+
+    def _limits(self, side: str) -> Vector:
+        found = [np.zeros(0)]
+        for part, size in zip(self.parts, self.sizes, strict=True):
+            limit = np.asarray(getattr(part, side), np.float64)
+            if limit.size not in (1, size):
+                raise ValueError(f"minimize: a constraint gives {size} numbers, but has {limit.size} limits ({side})")
+            found.append(np.broadcast_to(limit.reshape(-1), size))
+        return np.clip(np.concatenate(found), -UNBOUNDED, UNBOUNDED)
+
+    def _find_patterns(self, x: Vector) -> None:
+        starts = self._ends[:-1].tolist()
+        self._jacobians = [_Pattern.of(part.jacobian(x), start) for part, start in zip(self.parts, starts, strict=True)]
+        self._hessians: list[_Pattern] = []
+        if not self.is_second_order:
+            return
+        self._hessians = [_Pattern.of(self.function.sparse_hess(x), lower=True)]
+        for part, start, end in zip(self.parts, starts, self._ends[1:].tolist(), strict=True):
+            if part.hessian is not None:
+                self._hessians.append(_Pattern.of(part.hessian(x, np.ones(end - start)), lower=True))
+
+    def find_patterns_again(self) -> None:
+        """Take entries that came up at the latest point."""
+        self.error = None
+        self._find_patterns(self.latest)
+
+    def objective(self, x: Vector) -> float:
+        """Value of the objective."""
+        return self.function.value(x)
+
+    def gradient(self, x: Vector) -> Vector:
+        """Gradient of the objective."""
+        self.gradients += 1
+        self.latest = x.copy()
+        return self.function.gradient(x)
+
+    def constraints(self, x: Vector) -> Vector:
+        """Values of all constraints."""
+        return np.concatenate([np.zeros(0), *(part.value(x) for part in self.parts)])
+
+    def jacobianstructure(self) -> tuple[Vector, Vector]:
+        """Rows and columns of the Jacobian's entries."""
+        return _joined(self._jacobians)
+
+    def jacobian(self, x: Vector) -> Vector:
+        """These entries."""
+        found = [_entries(part.jacobian(x), pattern) for part, pattern in zip(self.parts, self._jacobians, strict=True)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def hessianstructure(self) -> tuple[Vector, Vector]:
+        """Rows and columns of entries in the lower triangle of the Lagrangian's Hessian."""
+        return _joined(self._hessians)
+
+    def hessian(self, x: Vector, multipliers: Vector, factor: float) -> Vector:
+        """These entries, of ``factor * f + multipliers @ c``."""
+        self.hessians += 1
+        patterns = iter(self._hessians)
+        found = [factor * _entries(self.function.sparse_hess(x), next(patterns))]
+        for part, start, end in zip(self.parts, self._ends[:-1].tolist(), self._ends[1:].tolist(), strict=True):
+            if part.hessian is not None:
+                found.append(_entries(part.hessian(x, multipliers[start:end]), next(patterns)))
+        return np.concatenate(found)
+
+    def intermediate(self, *state: Any) -> bool:
+        """An iteration is done; whether to go on."""
+        if self.error is not None:
+            return False
+        number = int(state[1])
+        if number:
+            self.iterations += 1
+            if self._step is not None:
+                self._step(self.latest)
+        return True
+
+
+def _joined(patterns: Sequence[_Pattern]) -> tuple[Vector, Vector]:
+    """Rows and columns of all blocks."""
+    nothing = np.zeros(0, np.int64)
+    return np.concatenate([nothing, *(p.rows for p in patterns)]), np.concatenate([nothing, *(p.columns for p in patterns)])
+
+
+def _entries(matrix: Any, pattern: _Pattern) -> Vector:
+    """Data of a matrix at the places of a pattern.
+
+    Raises
+    ------
+    _Grown
+        If there are more places now: patterns of functions with branches grow, and never lose an entry.
+    """
+    if matrix.nnz != pattern.size:
+        raise _Grown
+    data: Vector = matrix.data
+    return data if pattern.taken is None else data[pattern.taken]
+
+
+class _Guarded:
+    """A problem whose exceptions wait until IPOPT has come back, which it does as soon as it hears of one."""
+
+    def __init__(self, problem: Problem, failure: type[Exception]) -> None:
+        names = ["objective", "gradient", "constraints", "jacobian", "intermediate", *["hessian"] * problem.is_second_order]
+        for name in names:
+            setattr(self, name, functools.partial(_guarded, problem, failure, getattr(problem, name)))
+        self.jacobianstructure = problem.jacobianstructure
+        if problem.is_second_order:
+            self.hessianstructure = problem.hessianstructure
+
+
+def _guarded(problem: Problem, failure: type[Exception], method: Callable[..., Any], *arguments: Any) -> Any:
+    is_last = method == problem.intermediate
+    if problem.error is None:
+        try:
+            return method(*arguments)
+        except BaseException as error:  # also an interrupt: C code is around this, which would lose it
+            problem.error = error
+    if is_last:
+        return False
+    raise failure
+
+
+def minimized(
+    function: ScipyFunction,
+    packing: Packing,
+    bounds: Any,
+    constraints: Any,
+    tol: float | None,
+    callback: Callable[[Any], Any] | None,
+    options: dict[str, Any] | None,
+    steps: Progress,
+) -> Any:
+    """What IPOPT finds.
+
+    Parameters
+    ----------
+    function : ScipyFunction
+    packing : Packing
+    bounds, constraints, tol, options
+        As for `minimize`.
+    callback : callable, optional
+        Called after each iteration with a result that has ``x``, ``fun`` and ``nit``; StopIteration ends the solution.
+    steps : Progress
+
+    Returns
+    -------
+    scipy.optimize.OptimizeResult
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If ``cyipopt`` is not installed.
+    """
+    try:
+        import cyipopt  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    except ImportError as error:
+        raise ModuleNotFoundError(
+            "minimize: method='ipopt' needs cyipopt: pip install 'tapegrad[ipopt]', which needs the library IPOPT and its headers "
+            f"(Debian's coinor-libipopt-dev, or conda install cyipopt, which brings it). It said: {error}",
+            name="cyipopt",
+        ) from None
+    from scipy.optimize import OptimizeResult
+
+    given = _options(tol, options)
+    second = given.get("hessian_approximation", "exact") != "limited-memory"
+
+    def step(x: Vector) -> None:
+        steps.note(function.latest_value, function.gradient(x), function.evaluations)
+        if callback is not None:
+            try:
+                callback(OptimizeResult(x=x.copy(), fun=function.latest_value, nit=problem.iterations))
+            except StopIteration:
+                raise _Stopped from None
+
+    problem = Problem(function, packing, constraints, second, step)
+    if not len(steps.history) and function.first is not None:
+        steps.note(*function.first, 1)
+    x, info = _solved(cyipopt, problem, packing.start, bounds_as_arrays(bounds, packing.size), given)
+    status, message = int(info["status"]), info["status_msg"]
+    if isinstance(problem.error, _Stopped):
+        x, status, message = problem.latest, STOPPED, "`callback` raised `StopIteration`."
+    elif problem.error is not None:
+        raise problem.error
+    return OptimizeResult(
+        x=x,
+        fun=function.value(x),
+        jac=function.gradient(x),
+        success=status in SOLVED,
+        status=status,
+        message=message.decode() if isinstance(message, bytes) else message,
+        nit=problem.iterations,
+        nfev=function.evaluations,
+        njev=problem.gradients,
+        nhev=problem.hessians,
+        v=np.split(np.asarray(info["mult_g"]), np.cumsum(problem.sizes)[:-1]) if problem.sizes else [],
+        bound_multipliers=(info["mult_x_L"], info["mult_x_U"]),
+    )
+
+
+def _solved(
+    cyipopt: Any, problem: Problem, x: Vector, bounds: tuple[Vector, Vector], options: dict[str, Any]
+) -> tuple[Vector, Any]:
+    """Where IPOPT ends, and what it says; where entries come up it begins anew from there, with these."""
+    limits = [np.clip(side, -UNBOUNDED, UNBOUNDED) for side in bounds]
+    most, guarded = int(options.get("max_iter", 3000)), _Guarded(problem, cyipopt.CyIpoptEvaluationError)
+    while True:
+        solver = cyipopt.Problem(len(x), len(problem.lower), guarded, *limits, problem.lower, problem.upper)
+        for name, value in options.items():
+            try:
+                solver.add_option(name, value)
+            except TypeError as error:
+                raise ValueError(f"minimize: IPOPT does not take the option {name}={value!r}: {error}") from None
+        x, info = solver.solve(x)
+        if not isinstance(problem.error, _Grown):
+            return x, info
+        problem.find_patterns_again()
+        x, options["max_iter"] = problem.latest, max(most - problem.iterations, 0)
+
+
+def _options(tol: float | None, options: dict[str, Any] | None) -> dict[str, Any]:
+    """IPOPT's options, silent unless something else is said; SciPy's ``maxiter`` and ``disp`` are taken too."""
+    given = dict(options or {})
+    found: dict[str, Any] = {"sb": "yes", "print_level": 5 if given.pop("disp", False) else 0}
+    if "maxiter" in given:
+        found["max_iter"] = int(given.pop("maxiter"))
+    if tol is not None:
+        found["tol"] = float(tol)
+    return found | given
