@@ -94,6 +94,29 @@ def test_roots_of_large_systems() -> None:
     assert abs(found.x[2500] - coarse[4]) < 1e-3
 
 
+def poisson(u: Any) -> Any:
+    """A nonlinear equation on a square grid, zero around it."""
+    n = int(np.sqrt(u.size))
+    inside = u.reshape(n, n)
+    padded = np.pad(inside, 1)
+    around = padded[2:, 1:-1] + padded[:-2, 1:-1] + padded[1:-1, 2:] + padded[1:-1, :-2]
+    return ((4.0 * inside - around) * (n + 1) ** 2 - np.exp(inside)).reshape(-1)
+
+
+def test_krylov_steps_end_where_direct_ones_do() -> None:
+    start = np.zeros(900)
+    found = optimize.root(poisson, start, sparse=True, method="krylov")
+    assert found.success
+    assert found.method == "newton-krylov"
+    np.testing.assert_allclose(found.x, optimize.root(poisson, start, sparse=True).x, rtol=1e-9)
+
+
+def test_krylov_steps_of_a_singular_system() -> None:
+    found = optimize.root(lambda x: np.stack([x[0] + x[1], x[0] + x[1] - 1.0]), np.zeros(2), sparse=True, method="krylov")
+    assert not found.success
+    assert "singular" in found.message
+
+
 def test_roots_are_those_of_the_dense_method() -> None:
     np.testing.assert_allclose(optimize.root(heat, np.zeros(20), sparse=True).x, optimize.root(heat, np.zeros(20)).x, atol=1e-9)
 

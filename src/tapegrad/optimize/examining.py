@@ -14,12 +14,11 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.autograd.subgraph import Mark
 from tapegrad.drivers.derivatives import Derivative
-from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.errors import CompileError, LinAlgError
 from tapegrad.optimize.active_sets import AmbiguousError
 from tapegrad.optimize.dependence import leaf_of, refuse_escapes
 from tapegrad.optimize.equations import Determined, Equations
-from tapegrad.optimize.linearised import SingularError, lengths
+from tapegrad.optimize.linearised import SingularError, UnsolvedError, lengths
 from tapegrad.optimize.neighbourhoods import Neighbourhood, Unsmooth
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -110,7 +109,7 @@ class Recording:
             raise self._kink() if unsmooth.kink else self._unsmooth() from None
         return found
 
-    def _arrived(self, late: bool) -> tuple[Determined, np.ndarray]:
+    def _arrived(self, late: bool) -> tuple[Determined, Any]:
         """Equations and their Jacobian where Newton's method ends, if that is near the point that the solver found.
 
         Derivatives at the point itself would be as exact as the solver, and tolerances that people do not choose are loose.
@@ -157,7 +156,7 @@ class Recording:
             f"{np.abs(found.step[: len(found.lengths)]).max():.2g}, and may not end near. Ask for a smaller tolerance."
         )
 
-    def _linearised(self) -> tuple[Determined, np.ndarray]:
+    def _linearised(self) -> tuple[Determined, Any]:
         for _ in range(STEPS):
             jacobian = self._jacobian()
             found = self.equations.determined(array_of(self.value), jacobian)
@@ -166,10 +165,9 @@ class Recording:
             self.record()
         raise AmbiguousError("which constraints are active at the result is not clear")
 
-    def _jacobian(self) -> np.ndarray:
-        if not self.value._row:
-            return np.zeros((len(self.equations.z),) * 2)
-        return jacobian_matrix(Derivative([self.leaf], [self.value]))
+    def _jacobian(self) -> Any:
+        derivative = Derivative([self.leaf], [self.value]) if self.value._row else None
+        return self.equations.systems.jacobian(derivative, len(self.equations.z))
 
     def _neighbourhood(self, long: np.ndarray) -> Neighbourhood:
         z, bounds = self.equations.z, self.equations.bounds
@@ -193,10 +191,13 @@ class Recording:
     def _singular(self, error: SingularError) -> RuntimeError:
         equations = self.equations
         x = equations.z[: len(equations.start)]
-        if not error.args and self._neighbourhood(lengths(x, equations.start, np.ones(len(x)))).jumps_around():
+        is_unsolved = isinstance(error, UnsolvedError)
+        if (is_unsolved or not error.args) and self._neighbourhood(lengths(x, equations.start, np.ones(len(x)))).jumps_around():
             return self._kink()
         if equations.failure is not None:
             return self._failed()
+        if is_unsolved:
+            return LinAlgError(str(error))
         if error.args:
             return LinAlgError(f"{equations.name}: {error}, so there is no derivative")
         return LinAlgError(

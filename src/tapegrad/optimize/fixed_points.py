@@ -15,6 +15,7 @@ from tapegrad.optimize.dependence import constants, flat, frozen, recorded, trac
 from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.histories import Progress, largest
 from tapegrad.optimize.implicit import implicit_solution
+from tapegrad.optimize.linear_systems import systems_for
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.optimize.scipy_solvers import solvers
@@ -33,6 +34,7 @@ def fixed_point(
     method: str = "del2",
     progress: bool = False,
     callback: Callable[[Any], Any] | None = None,
+    solver: Any = None,
 ) -> Any:
     """Find where a function gives what it was given, with `scipy.optimize.fixed_point`.
 
@@ -54,6 +56,10 @@ def fixed_point(
         Show a progress bar, as for `minimize`; the objective is the largest element of what a step changes.
     callback : callable, optional
         Called with the structured variable at each evaluation after the first.
+    solver : {"dense", "sparse", "gmres", "minres"} or callable, optional
+        How the linear equations of derivatives by parameters are solved: with dense or sparse LU factors, or with nothing but
+        products, by SciPy's methods or a function of (operator, right side) that gives the solution, or a pair with it in front.
+        Dense ones up to 1,000 unknowns if nothing is said, sparse ones beyond.
 
     Returns
     -------
@@ -69,7 +75,7 @@ def fixed_point(
     CompileError
         If a compiled function uses what cannot be recorded.
     ValueError
-        If the function's result has another size than the variable.
+        If the function's result has another size than the variable, or `solver` is another one.
     RuntimeError
         If it is not found in `maxiter` iterations.
 
@@ -93,6 +99,7 @@ def fixed_point(
 
     f = called(f)
     packing = Packing(x0, "fixed_point")
+    systems = systems_for("fixed_point", solver, packing.size)
     function = _in_order_of(packing.structure, f)
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "fixed_point")
 
@@ -113,7 +120,7 @@ def fixed_point(
     def equations(z: Tensor) -> Tensor:
         return z - flat(recorded(function, packing.tensors(z * 1.0), *parameters), "fixed_point")
 
-    square = SquareEquations(equations, np.asarray(found, np.float64), packing.start, "fixed_point")
+    square = SquareEquations(equations, np.asarray(found, np.float64), packing.start, "fixed_point", systems=systems)
     x = implicit_solution(square, tracked_in(parameters))
     return packing.structured(found) if x is None else packing.tensors(x)
 

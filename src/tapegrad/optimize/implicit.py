@@ -24,6 +24,7 @@ from tapegrad.ops.joining import stack
 from tapegrad.optimize.dependence import older
 from tapegrad.optimize.equations import Determined, Equations
 from tapegrad.optimize.examining import Recording
+from tapegrad.optimize.linear_systems import DENSE
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
@@ -89,7 +90,18 @@ class SolutionFunction(Function):
 
 
 def _recorded_pull(recording: Recording, found: Determined, z: Tensor, slots: Sequence[int], g: Tensor) -> list[Tensor | None]:
-    """Gradients by the parameters, recorded."""
+    """Gradients by the parameters, recorded.
+
+    Raises
+    ------
+    NotImplementedError
+        If there are too many unknowns.
+    """
+    if len(found.kept) > DENSE:
+        raise NotImplementedError(
+            f"{recording.equations.name}: second derivatives of a solution take as many recorded passes as there are unknowns, and "
+            f"{len(found.kept)} are more than {DENSE}. First derivatives have no such limit; differences of these give products."
+        )
     # Derivatives are those where Newton's method ended, but the row's value is what the solver found.
     z = z + wrap(recording.equations.z - array_of(z))
     value = recording.rows(z, slots)

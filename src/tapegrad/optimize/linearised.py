@@ -10,7 +10,7 @@ import numpy as np
 
 from tapegrad.errors import LinAlgError
 
-__all__ = ["Linearised", "SingularError", "lengths", "require_finite"]
+__all__ = ["Linearised", "SingularError", "UnsolvedError", "lengths", "require_finite"]
 
 SINGULAR = 1e-13  # reciprocal of the condition number below which a scaled matrix counts as singular: what rounding leaves of zero
 SHARE = 1e-4  # lengths of unknowns are at least this part of the largest, in units in which the matrix is scaled
@@ -30,6 +30,10 @@ def require_finite(*arrays: np.ndarray) -> None:
     """
     if not all(np.isfinite(array).all() for array in arrays):
         raise SingularError("the Jacobian of the equations at the solution is not finite")
+
+
+class UnsolvedError(SingularError):
+    """A method that takes products alone did not come to a solution."""
 
 
 class Linearised:

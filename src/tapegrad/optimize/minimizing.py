@@ -16,6 +16,7 @@ from tapegrad.optimize.constraints import constraint_functions, recordable, scip
 from tapegrad.optimize.dependence import constants, depends_on_tracked, frozen, none_tracked, recorded, tracked_in
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import refuse_tracked_limits
+from tapegrad.optimize.linear_systems import systems_for
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import ScipyFunction
 from tapegrad.optimize.scipy_solvers import solvers
@@ -43,6 +44,7 @@ def minimize(
     progress: bool = False,
     program: bool = False,
     sparse: bool = False,
+    solver: Any = None,
 ) -> Any:
     """Minimise a scalar function with `scipy.optimize.minimize` and exact derivatives.
 
@@ -79,6 +81,8 @@ def minimize(
     sparse : bool
         Whether ``"trust-constr"``, the method that takes them, gets Hessians and Jacobians of constraints as sparse arrays
         (`tapegrad.sparse`); IPOPT gets them anyway.
+    solver : {"dense", "sparse", "gmres", "minres"} or callable, optional
+        How the linear equations of derivatives by parameters are solved, as for `root`.
 
     Returns
     -------
@@ -95,7 +99,7 @@ def minimize(
     CompileError
         If a compiled `f` or constraint uses what cannot be recorded, or what has no second derivative where the method asks for it.
     ValueError
-        If the function is nan at `x0`, or `sparse` is asked for with another method.
+        If the function is nan at `x0`, `sparse` is asked for with another method, or `solver` is another one.
     NotImplementedError
         If bounds are tracked tensors, or the minimum depends on tracked tensors and a constraint cannot be recorded.
 
@@ -131,6 +135,7 @@ def minimize(
     array([-0.25, -0.25])
     """
     packing = Packing(x0, "minimize")
+    systems_for("minimize", solver, packing.size)
     f = called(f)
     if program:
         f = look_up("programs.program:program")(f)
@@ -150,7 +155,7 @@ def minimize(
         0, _minimized, f, packing, further, method, kind, bounds, constraints, tol, callback, options, progress, sparse
     )
     result.flat = result.x
-    x = _with_derivative(f, packing, args, result, bounds, constraints)
+    x = _with_derivative(f, packing, args, result, bounds, constraints, solver)
     if x is not None:
         result.x, result.flat = packing.tensors(x), x
         result.fun = recorded(f, result.x, *as_arguments(args))
@@ -159,7 +164,7 @@ def minimize(
     return result
 
 
-def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: Any, constraints: Any) -> Tensor | None:
+def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: Any, constraints: Any, solver: Any) -> Tensor | None:
     """The minimum as a tensor, if it depends on tracked ones."""
     if none_tracked(f, as_arguments(args)) and not recordable(constraints):
         return None
@@ -181,7 +186,8 @@ def _with_derivative(f: Any, packing: Packing, args: Any, result: Any, bounds: A
     from tapegrad.optimize.optimality import implicit_minimum  # with linear algebra, which most minimisations need not
 
     failure = None if result.success else str(result.message)
-    return implicit_minimum(of_variable, packing, flat, bounds, constraint_functions(constraints), "minimize", failure, given)
+    limited = constraint_functions(constraints)
+    return implicit_minimum(of_variable, packing, flat, bounds, limited, "minimize", failure, given, solver)
 
 
 def _minimized(

@@ -8,10 +8,11 @@ at a few points nearby, on all sides, and compared with what its Jacobian predic
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from tapegrad.optimize.linearised import Linearised
+from tapegrad.optimize.linear_systems import Factorised
 
 __all__ = ["Neighbourhood", "Unsmooth"]
 
@@ -60,7 +61,7 @@ class Neighbourhood:
         for k in range(min(4, 2 ** max(self.size - 1, 0))):
             # Sizes that differ, since kinks lie on x[0] = x[1] more often than elsewhere.
             sizes = 0.6 + 0.4 * (GOLDEN * (numbers + 1) * (k + 1) % 1.0)
-            signs = 1.0 - 2.0 * np.array([(number & k).bit_count() & 1 for number in numbers.tolist()], float)
+            signs = 1.0 - 2.0 * (np.bitwise_count(numbers & k) & 1)
             for sign in (1.0, -1.0):
                 x = self.z[: self.size]
                 y = x + sign * distance * signs * sizes * lengths
@@ -80,10 +81,10 @@ class Neighbourhood:
 
     def require_smoothness(
         self,
-        linear: Linearised,
+        linear: Factorised,
         kept: np.ndarray,
         value: np.ndarray,
-        jacobian: np.ndarray,
+        jacobian: Any,
         held: np.ndarray,
         step: np.ndarray,
     ) -> None:
@@ -91,11 +92,13 @@ class Neighbourhood:
 
         Parameters
         ----------
-        linear : Linearised
+        linear : Factorised
             The rows and columns `kept` of the Jacobian.
         kept : ndarray of int
-        value, jacobian : ndarray
-            All rows of the residual at `z`, and of its Jacobian.
+        value : ndarray
+            All rows of the residual at `z`.
+        jacobian : ndarray, sparse array or operator
+            All rows of its Jacobian.
         held : ndarray of int
             Further rows, which are not zero and are not to change much.
         step : ndarray
@@ -137,10 +140,10 @@ class Neighbourhood:
     def _require_no_kink_at_zero(
         self,
         lengths: np.ndarray,
-        linear: Linearised,
+        linear: Factorised,
         kept: np.ndarray,
         value: np.ndarray,
-        jacobian: np.ndarray,
+        jacobian: Any,
         held: np.ndarray,
     ) -> None:
         """Look nearer than numbers about one are told apart: units may be any at zero, and so may be what a kink does."""
@@ -152,10 +155,10 @@ class Neighbourhood:
         self,
         distance: float,
         lengths: np.ndarray,
-        linear: Linearised,
+        linear: Factorised,
         kept: np.ndarray,
         value: np.ndarray,
-        jacobian: np.ndarray,
+        jacobian: Any,
         held: np.ndarray,
     ) -> tuple[list[np.ndarray], bool]:
         """How far the linear model is off at points of a distance, relative to that, and whether the residual moves there."""
@@ -170,7 +173,7 @@ class Neighbourhood:
             changes = there[rows] - value[rows]
             moved |= bool(changes.any())
             with np.errstate(invalid="ignore"):
-                wrong = changes - jacobian[rows][:, : self.size] @ shift[: self.size]
+                wrong = changes - (jacobian @ shift)[rows]  # multipliers are not shifted
             away = self.padded(linear.solve(wrong[: len(kept)]), kept)
             error = np.concatenate(
                 [(away[: self.size] / lengths)[kept[kept < self.size]] / distance, 0.5 * wrong[len(kept) :] / value[held]]

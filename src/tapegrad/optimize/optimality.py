@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.entry_points import grad as tensor_grad
+from tapegrad.deferred import look_up
 from tapegrad.ops.joining import cat
 from tapegrad.optimize.active_sets import ActiveSet, AmbiguousError, Limits, Model, first_guess, fitted_multipliers
 from tapegrad.optimize.constraints import Constraint
@@ -15,6 +16,7 @@ from tapegrad.optimize.dependence import flat, recorded
 from tapegrad.optimize.equations import Determined, Equations
 from tapegrad.optimize.implicit import implicit_solution
 from tapegrad.optimize.limits import bounds_as_arrays
+from tapegrad.optimize.linear_systems import DenseSystems, Systems, systems_for
 from tapegrad.optimize.linearised import Linearised, SingularError
 from tapegrad.optimize.packing import Packing
 from tapegrad.optimize.recordings import ScipyFunction, VectorFunction
@@ -36,6 +38,7 @@ def implicit_minimum(
     name: str,
     failure: str | None,
     given: Sequence[Tensor],
+    solver: Any = None,
 ) -> Tensor | None:
     """A minimum, all elements one after the other, as a tensor with its derivative; None if nothing is tracked.
 
@@ -53,8 +56,13 @@ def implicit_minimum(
         As for `Equations`.
     given : sequence of Tensor
         As for `implicit_solution`.
+    solver : object
+        As for `systems_for`.
     """
-    z = implicit_solution(Conditions(f, packing, x, Limits(*bounds_as_arrays(bounds, len(x))), constraints, name, failure), given)
+    systems = systems_for(name, solver, len(x))
+    kind = Conditions if isinstance(systems, DenseSystems) else look_up("optimize.large_optimality:LargeConditions")
+    conditions = kind(f, packing, x, Limits(*bounds_as_arrays(bounds, len(x))), constraints, name, failure, systems)
+    z = implicit_solution(conditions, given)
     return None if z is None else z[: len(x)]
 
 
@@ -63,6 +71,8 @@ class Conditions(Equations):
 
     ``df/dx - m dc/dx = 0`` for the variables that no bound holds, and ``c = limit`` for the active constraints and equalities.
     """
+
+    is_sparse = False
 
     def __init__(
         self,
@@ -73,22 +83,31 @@ class Conditions(Equations):
         constraints: Sequence[Constraint],
         name: str,
         failure: str | None,
+        systems: Systems | None = None,
     ) -> None:
-        self.f, self.packing, self.constraints = f, packing, constraints
+        self.f, self.packing, self.constraints, self.variables = f, packing, constraints, bounds
         gradient, found, normals = at_depth(0, self._measured, x)
         sizes = [len(values) for values in found]
         self.limits = Limits(*(_joined([getattr(c, side) for c in constraints], sizes) for side in ("lower", "upper")))
         values = np.concatenate([np.empty(0), *found])
-        self.active, multipliers = first_guess(x, packing.start, gradient, bounds, values, normals, self.limits)
-        super().__init__(name, np.concatenate([x, multipliers]), packing.start, failure, bounds)
+        self.active, multipliers = self._first_guess(x, gradient, values, normals)
+        super().__init__(name, np.concatenate([x, multipliers]), packing.start, failure, bounds, systems)
 
-    def _measured(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
+    def _first_guess(self, x: np.ndarray, gradient: np.ndarray, values: np.ndarray, normals: Any) -> tuple[ActiveSet, np.ndarray]:
+        """An active set to begin with, and multipliers of the constraints."""
+        return first_guess(x, self.packing.start, gradient, self.variables, values, normals, self.limits)
+
+    def _measured(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], Any]:
         """Gradient, and values and normals of constraints, as plain numbers."""
         gradient = ScipyFunction(self.f, self.packing).gradient(x)
-        vectors = [VectorFunction(one.function, self.packing, name="constraint") for one in self.constraints]
+        vectors = [VectorFunction(one.function, self.packing, name="constraint", sparse=self.is_sparse) for one in self.constraints]
         values = [vector.value(x) for vector in vectors]
-        normals = np.concatenate([np.empty((0, len(x))), *(vector.jacobian(x) for vector in vectors)])
-        return gradient, values, normals
+        return gradient, values, self._joined([vector.jacobian(x) for vector in vectors], len(x))
+
+    @staticmethod
+    def _joined(normals: Sequence[Any], n: int) -> Any:
+        """Normals of all constraint functions."""
+        return np.concatenate([np.empty((0, n)), *normals])
 
     def evaluate(self, z: np.ndarray) -> np.ndarray:
         """The residual at another point, by a gradient that is not recorded."""

@@ -15,6 +15,7 @@ from tapegrad.optimize.dependence import constants, flat, frozen, recorded, trac
 from tapegrad.optimize.equations import SquareEquations
 from tapegrad.optimize.histories import Progress, largest
 from tapegrad.optimize.implicit import implicit_solution
+from tapegrad.optimize.linear_systems import systems_for
 from tapegrad.optimize.packing import Packing, as_arguments
 from tapegrad.optimize.recordings import VectorFunction
 from tapegrad.optimize.scipy_solvers import solvers
@@ -35,6 +36,7 @@ def root(
     sparse: bool = False,
     progress: bool = False,
     callback: Callable[..., Any] | None = None,
+    solver: Any = None,
     **options: Any,
 ) -> Any:
     """Find where a function is zero with `scipy.optimize.root` and the exact Jacobian.
@@ -53,12 +55,17 @@ def root(
     sparse : bool
         Whether Newton's method with the sparse Jacobian (`tapegrad.sparse.jacobian`) and its LU factors is to be used instead,
         whose steps are halved until the norm decreases. It takes ``tol`` (the last step's length, relative to x), ``callback``
-        and the options ``maxiter`` and ``xtol``.
+        and the options ``maxiter`` and ``xtol``; with ``method="krylov"`` its steps are solved for by GMRES with
+        incomplete factors.
     progress : bool
         Show a progress bar, as for `minimize`.
     callback : callable, optional
         SciPy's, called with x and the function's value there; with ``"hybr"`` and ``"lm"``, where SciPy has none, with the
         structured variable at each evaluation after the first.
+    solver : {"dense", "sparse", "gmres", "minres"} or callable, optional
+        How the linear equations of derivatives by parameters are solved: with dense or sparse LU factors, or with nothing but
+        products, by SciPy's methods or a function of (operator, right side) that gives the solution, or a pair with it in front.
+        Dense ones up to 1,000 unknowns if nothing is said, sparse ones beyond, and with `sparse`.
     **options
         SciPy's: ``tol``, ``options``.
 
@@ -77,14 +84,15 @@ def root(
     CompileError
         If a compiled function uses what cannot be recorded.
     ValueError
-        If SciPy is to read the Jacobian in columns, or `sparse` is asked for with another method.
+        If SciPy is to read the Jacobian in columns, `sparse` is asked for with another method, or `solver` is another one.
 
     Notes
     -----
     Where the function depends on tracked tensors, be they in `args` or variables around it, ``x`` and ``flat`` hold tensors that
     are differentiable by these, as often as one likes, by the implicit function theorem [1]_ [2]_; the other fields of the result
     are plain numbers. The derivative by `x0` is zero. It takes about ten evaluations of the function more, and the Jacobian, whose
-    LU factors (time of order n³, n² numbers) serve all passes of first order; each pass of higher order takes n recorded ones.
+    LU factors (dense: time of order n³, n² numbers) serve all passes of first order; each pass of higher order takes n recorded
+    ones, and is refused beyond 1,000 unknowns. With products alone each pass is a solution by iterations.
     The backward pass raises `LinAlgError` if the Jacobian is singular, and RuntimeError if the solver found no solution, or the
     function has a kink there. Under ``no_grad`` nothing is tracked.
 
@@ -107,8 +115,9 @@ def root(
 
     function = called(function)
     packing = Packing(x0, "root")
+    systems = systems_for("root", "sparse" if sparse and solver is None else solver, packing.size)
     vector = VectorFunction(function, packing, constants(as_arguments(args)), "root", sparse=sparse)
-    if sparse and method != "hybr":
+    if sparse and method not in ("hybr", "krylov"):
         raise ValueError(f"root: sparse=True is Newton's method, and {method!r} another one; leave out one of them")
     known = {"jac": vector.jacobian} if str(method).lower() in WITH_JACOBIANS else {}
     if known and (options.get("options") or {}).get("col_deriv"):
@@ -124,7 +133,7 @@ def root(
 
     solve = functools.partial(optimize.root, value, packing.start, method=method, **known, **options)
     if sparse:
-        solve = functools.partial(newton, value, vector.jacobian, packing.start, **options)
+        solve = functools.partial(newton, value, vector.jacobian, packing.start, krylov=method == "krylov", **options)
     with vector, steps:
         result = at_depth(0, solve)
     result = look_up("optimize.results:with_history")(result, steps.history)
@@ -135,7 +144,7 @@ def root(
         return flat(recorded(function, packing.tensors(z * 1.0), *parameters), "root")
 
     failure = None if result.success else str(result.message)
-    square = SquareEquations(equations, np.asarray(result.flat, np.float64), packing.start, "root", failure)
+    square = SquareEquations(equations, np.asarray(result.flat, np.float64), packing.start, "root", failure, systems)
     x = implicit_solution(square, tracked_in(parameters))
     if x is not None:
         result.x, result.flat = packing.tensors(x), x

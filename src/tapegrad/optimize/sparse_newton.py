@@ -1,4 +1,4 @@
-"""Newton's method for systems whose Jacobian is sparse, with SciPy's LU factors of it."""
+"""Newton's method for systems whose Jacobian is sparse, with SciPy's LU factors of it, or by GMRES with incomplete ones."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ __all__ = ["newton"]
 
 Vector = np.ndarray
 XTOL, MAXITER, SHORTEST = 1e-10, 100, 2.0**-30
+RESTART, REPETITIONS, RESIDUAL = 30, 5, 1e-9  # of GMRES: vectors, restarts, and the residual relative to the right side
+DROPPED, FILLED = 1e-4, 10.0  # of incomplete factors: what is left out relative to its column, and entries relative to the matrix
 DECREASE = 1e-4  # of the norm, by the length of the step, that is asked of a step
 
 
@@ -21,6 +23,7 @@ def newton(
     tol: float | None = None,
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
+    krylov: bool = False,
 ) -> Any:
     """Where a function is zero, by steps of Newton's method that are halved until the norm decreases.
 
@@ -35,6 +38,9 @@ def newton(
         Called with x and the value after each iteration.
     options : dict, optional
         ``maxiter``, and ``xtol`` in place of `tol`.
+    krylov : bool
+        Whether steps are solved for by GMRES [1]_, preconditioned by incomplete factors of the Jacobian, which have few entries
+        where complete ones fill up, as those of equations on two- and three-dimensional grids do.
 
     Returns
     -------
@@ -45,6 +51,11 @@ def newton(
     ------
     ValueError
         If there are not as many equations as variables, the value at the start is not finite, or an option is not known.
+
+    References
+    ----------
+    .. [1] D. A. Knoll, D. E. Keyes, "Jacobian-free Newton-Krylov methods: a survey of approaches and applications", Journal of
+       Computational Physics 193(2), 2004.
     """
     from scipy.optimize import OptimizeResult
 
@@ -52,6 +63,7 @@ def newton(
     limit, xtol = int(given.pop("maxiter", MAXITER)), float(given.pop("xtol", XTOL if tol is None else tol))
     if given:
         raise ValueError(f"root: with sparse=True the options are maxiter and xtol, not {', '.join(given)}")
+    solve = _Preconditioned().step if krylov else _step
     x: Vector = start.copy()
     f = value(x)
     if f.shape != x.shape:
@@ -65,7 +77,7 @@ def newton(
             message = f"the solution was not reached in {limit} iterations"
             break
         iterations += 1
-        step, message = _step(jacobian(x), f)
+        step, message = solve(jacobian(x), f)
         if message:
             break
         is_short = bool(np.abs(step).max() <= xtol * max(float(np.abs(x).max()), xtol))
@@ -95,7 +107,7 @@ def newton(
         nit=iterations,
         nfev=count,
         njev=iterations,
-        method="newton",
+        method="newton-krylov" if krylov else "newton",
     )
 
 
@@ -110,3 +122,38 @@ def _step(matrix: Any, f: Vector) -> tuple[Vector, str]:
     except RuntimeError as error:  # SuperLU's word for singular
         return f, f"the Jacobian is singular: {error}"
     return (step, "") if np.isfinite(step).all() else (f, "the Jacobian is singular to working precision")
+
+
+class _Preconditioned:
+    """Steps by GMRES, with incomplete factors of an earlier Jacobian as long as these serve."""
+
+    def __init__(self) -> None:
+        self._factors: Any = None
+
+    def step(self, matrix: Any, f: Vector) -> tuple[Vector, str]:
+        """Newton's step, or why there is none."""
+        if not np.isfinite(matrix.data).all():
+            return f, "the Jacobian is not finite"
+        step, is_solved = (f, False) if self._factors is None else self._solved(matrix, -f)
+        if not is_solved:
+            try:
+                self._factors = self._incomplete(matrix)
+            except RuntimeError as error:  # SuperLU's word for singular
+                return f, f"the Jacobian is singular: {error}"
+            step, is_solved = self._solved(matrix, -f)
+        if is_solved:
+            return step, ""
+        return f, "GMRES did not solve for Newton's step: the Jacobian is singular, or badly conditioned. Leave out method='krylov'"
+
+    def _incomplete(self, matrix: Any) -> Any:
+        from scipy.sparse.linalg import spilu
+
+        return spilu(matrix.tocsc(), drop_tol=DROPPED, fill_factor=FILLED)
+
+    def _solved(self, matrix: Any, right: Vector) -> tuple[Vector, bool]:
+        from scipy.sparse.linalg import LinearOperator, gmres
+
+        nearly = LinearOperator(matrix.shape, matvec=self._factors.solve, dtype=np.float64)
+        size = min(RESTART, len(right))
+        step, information = gmres(matrix, right, rtol=RESIDUAL, atol=0.0, restart=size, maxiter=REPETITIONS, M=nearly)
+        return step, information == 0 and bool(np.isfinite(step).all())
