@@ -5,11 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PLOTS := plots
 BENCHMARKS ?= .
+EFFORT ?=
+BASE ?= main
+TABLES ?= workloads problems operations scripts
+ONLY ?=
+ROUNDS ?= 7
 SIZE ?= 8
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle packages array-api lint bench breadth table scripts compatibility docs wheel clean
+.PHONY: demo test stress oracle packages array-api lint bench bench-html bench-compare breadth table scripts compatibility docs wheel clean
 
 # The examples one after the other; those that draw write a picture of their name.
 demo: $(VENV)/examples.stamp
@@ -54,13 +59,22 @@ lint: $(VENV)/dev.stamp
 bench: $(VENV)/bench.stamp
 	cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --quick --show-stderr --python=same --bench '$(BENCHMARKS)'
 
+# A page of graphs, .asv/html/peers.html, with peers that are installed in $(VENV) beside us; BENCHMARKS chooses, EFFORT=--quick measures once.
+bench-html: $(VENV)/bench.stamp
+	cd asv_bench && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run $(EFFORT) --show-stderr --python=same --set-commit-hash "$$(git rev-parse HEAD)" --bench '$(BENCHMARKS)'
+	cd asv_bench && ../$(BIN)/asv publish && ../$(BIN)/python result_pages.py
+
+# What this checkout does to benchmarks that BENCHMARKS matches, beside the commit BASE, in turns, and what of it is noise.
+bench-compare: $(VENV)/bench.stamp
+	$(BIN)/python asv_bench/compare.py --base '$(BASE)' --bench '$(BENCHMARKS)' --rounds $(ROUNDS)
+
 # Every operation that the tests have a case of, beside PyTorch's, which it installs; SIZE=1000 and SIZE=100000 for larger ones.
 breadth: $(VENV)/oracle.stamp
 	$(BIN)/python asv_bench/breadth.py --size $(SIZE)
 
-# The README's table; peers that are not installed in $(VENV) are left out.
+# The README's tables, written there with machine, versions and date: those in TABLES. ONLY=text prints rows with that text and writes nothing.
 table: $(VENV)/bench.stamp
-	$(BIN)/python asv_bench/ratios.py
+	$(BIN)/python asv_bench/readme_tables.py $(TABLES) --rounds $(ROUNDS) --only '$(ONLY)'
 
 # Whole optimisation scripts in fresh processes, and calls of whole problems, beside the peers that are installed in $(VENV).
 scripts: $(VENV)/dev.stamp

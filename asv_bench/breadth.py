@@ -1,7 +1,7 @@
 """Every operation beside PyTorch's: forward and backward, microseconds, ratio, from the worst to the best.
 
-``python asv_bench/breadth.py [--size 8 | 1000 | 100000] [--rounds N] [--only text]`` measures all operations that the tests have a
-case of, and idioms that scripts are made of. The libraries are processes of their own, with one thread each, that take turns in
+``python asv_bench/breadth.py [--size 8 | 1000 | 100000] [--rounds N] [--only text] [--markdown]`` measures all operations that the
+tests have a case of, and idioms that scripts are made of. The libraries are processes of their own, with one thread each, that take turns in
 every round; a figure is the median of processor times. Where PyTorch is not installed, its columns are empty. An operation whose
 values differ is marked. A case that cannot be made larger is measured at its own point, listed behind the others, and not counted.
 """
@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import math
 import statistics
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from benchmarks import breadth_operations
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", metavar="text", help="part of the names to measure, or of their groups")
+    parser.add_argument("--markdown", action="store_true", help="print the groups as the README has them")
     options = parser.parse_args()
     peers = ["torch"] if importlib.util.find_spec("torch") is not None else []
     if not peers:
@@ -57,7 +59,7 @@ def main() -> None:
                 lines.append(line)
     for worker in workers.values():
         worker.end()
-    table(lines)
+    (markdown if options.markdown else table)(lines)
 
 
 def measured(workers: dict[str, Worker], number: int, names: tuple[str, str], options: argparse.Namespace) -> Line | None:
@@ -117,14 +119,26 @@ def table(lines: list[Line]) -> None:
         print(f"{line.group + ': ' + line.name:58} {line.ours * 1e6:12.1f} {cells}  {remark}".rstrip())
     print()
     print(f"{'group':14} {'operations':>10} {'below 1':>8} {'worst':>6} {'median':>7} {'geometric mean':>15}")
-    groups: dict[str, list[Any]] = {}
-    for line in of_size:
-        groups.setdefault(line.group, []).append(line.ratio)
-    for name, ratios in (*sorted(groups.items()), ("all", [line.ratio for line in of_size])):
+    for name, count, below, *figures in groups(of_size):
+        print(f"{name:14} {count:10d} {below:8d} {figures[0]:6.2f} {figures[1]:7.2f} {figures[2]:15.2f}")
+
+
+def markdown(lines: list[Line]) -> None:
+    """The groups alone."""
+    print("| group | operations | slower than PyTorch | worst | median | geometric mean |\n|---|---|---|---|---|---|")
+    for name, count, below, *figures in groups([line for line in lines if line.ratio == line.ratio and not line.small]):
+        print(f"| {name} | {count} | {below} | " + " | ".join(f"{figure:.2f}" for figure in figures) + " |")
+
+
+def groups(lines: list[Line]) -> Iterator[tuple[str, int, int, float, float, float]]:
+    """Of each group and of all: how many operations, how many are slower than PyTorch's, the least ratio and its means."""
+    found: dict[str, list[float]] = {}
+    for line in lines:
+        found.setdefault(line.group, []).append(line.ratio)
+    for name, ratios in (*sorted(found.items()), ("all", [line.ratio for line in lines])):
         if ratios:
             below = sum(ratio < 1.0 for ratio in ratios)
-            figures = f"{min(ratios):6.2f} {statistics.median(ratios):7.2f} {statistics.geometric_mean(ratios):15.2f}"
-            print(f"{name:14} {len(ratios):10d} {below:8d} {figures}")
+            yield name, len(ratios), below, min(ratios), statistics.median(ratios), statistics.geometric_mean(ratios)
 
 
 if __name__ == "__main__":

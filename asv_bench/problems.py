@@ -1,7 +1,7 @@
 """Whole problems beside PyTorch and autograd: milliseconds of a call for value and gradient, or for the Jacobian.
 
-``python asv_bench/problems.py [--rounds N] [--only text]``. The libraries are processes of their own, with one thread each, that
-take turns in every round; a figure is the median of processor times. What is not installed has no column.
+``python asv_bench/problems.py [--rounds N] [--only text] [--markdown]``. The libraries are processes of their own, with one thread
+each, that take turns in every round; a figure is the median of processor times. What is not installed has no column.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def options_of(text: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", metavar="text", help="part of the names to measure")
+    parser.add_argument("--markdown", action="store_true", help="print rows as the README has them")
     return parser.parse_args()
 
 
@@ -42,11 +43,11 @@ def print_table(module: str, title: str, peers: list[str], options: argparse.Nam
     """
     peers = [library for library in peers if importlib.util.find_spec(library) is not None]
     workers = {library: Worker(library, module, 0) for library in ("tapegrad", *peers)}
-    print(
-        f"{title:36}"
-        + "".join(f"{library:>10}" for library in workers)
-        + "".join(f"{library + ' / ours':>16}" for library in peers)
-    )
+    if options.markdown:
+        print(f"| {title} | " + " | ".join(workers) + " |\n" + "|---" * (1 + len(workers)) + "|")
+    else:
+        ratios = "".join(f"{library + ' / ours':>16}" for library in peers)
+        print(f"{title:36}" + "".join(f"{library:>10}" for library in workers) + ratios)
     for number, (_, name) in enumerate(workers["tapegrad"].names):
         if options.only not in name:
             continue
@@ -58,6 +59,10 @@ def print_table(module: str, title: str, peers: list[str], options: argparse.Nam
             for library in present:
                 taken[library].append(workers[library].seconds(calls[library]))
         medians = {library: statistics.median(taken[library]) if library in taken else math.nan for library in workers}
+        if options.markdown:
+            cells = ["-" if math.isnan(medians[library]) else f"{1e3 * medians[library]:.3g}" for library in workers]
+            print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+            continue
         row = "".join(f"{1e3 * medians[library]:10.3f}" for library in workers)
         ratios = "".join(f"{medians[library] / medians['tapegrad']:16.2f}" for library in peers)
         differs = [library for library in present if not agree(found["tapegrad"]["found"], found[library]["found"])]

@@ -1,6 +1,7 @@
-"""Print the README's table: every workload for tapegrad and its peers, in one run.
+"""Print the README's first table: every workload for tapegrad and its peers, in one run.
 
-Run it with ``python asv_bench/ratios.py``. The libraries take turns in every round, on one core, after a call that
+Run it with ``python asv_bench/ratios.py [--rounds N] [--only W1]``; ``make table TABLES=workloads`` writes it into
+the README. The libraries take turns in every round, on one core, after a call that
 is not counted. A cell is the median over the rounds, and in brackets how many times longer than tapegrad that is.
 """
 
@@ -26,20 +27,24 @@ SHORTEST_SAMPLE = 0.02  # seconds; shorter calls are repeated
 
 def main() -> None:
     """The table, row by row as it is measured."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    rounds: int = parser.parse_args().rounds
+    parser.add_argument("--only", default="", metavar="text", help="part of the names of workloads to measure")
+    options = parser.parse_args()
     print("| # | workload | " + " | ".join(LIBRARIES) + " |")
     print("|---" * (2 + len(LIBRARIES)) + "|")
-    for name, title, medians in rows(rounds):
+    for name, title, medians in rows(options.rounds, options.only):
         print(f"| {name} | {title} | " + " | ".join(cell(medians, library) for library in LIBRARIES) + " |", flush=True)
-    print(f"| W10 | tape bytes a scalar operation | {bytes_a_row():.1f} |" + " |" * (len(LIBRARIES) - 1))
+    if options.only in "W10":
+        print(f"| W10 | tape bytes a scalar operation | {bytes_a_row():.1f} |" + " |" * (len(LIBRARIES) - 1))
 
 
-def rows(rounds: int) -> Iterator[tuple[str, str, Medians]]:
+def rows(rounds: int, only: str = "") -> Iterator[tuple[str, str, Medians]]:
     """Name, title and medians in seconds, of every line that is a time."""
     for key, workload in sorted({**STEPS, **PHASES}.items()):
         name = key.split()[0]
+        if only not in key:
+            continue
         built = everywhere(workload)
         if key in STEPS:
             yield name, workload.title, scaled(steps(built, rounds), workload.operations)
@@ -48,7 +53,8 @@ def rows(rounds: int) -> Iterator[tuple[str, str, Medians]]:
                 yield name, f"{workload.title}: {phase}", scaled(medians, workload.operations)
         built.clear()
         gc.collect()
-    yield from starts(max(3, rounds // 2))
+    if only in "W8":
+        yield from starts(max(3, rounds // 2))
 
 
 def steps(built: dict[str, Step], rounds: int) -> Medians:
