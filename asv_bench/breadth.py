@@ -2,8 +2,9 @@
 
 ``python asv_bench/breadth.py [--size 8 | 1000 | 100000] [--rounds N] [--only text] [--markdown]`` measures all operations that the
 tests have a case of, and idioms that scripts are made of. The libraries are processes of their own, with one thread each, that take
-turns in every round; a figure is the median of processor times. Where PyTorch is not installed, its columns are empty. An operation whose
-values differ is marked. A case that cannot be made larger is measured at its own point, listed behind the others, and not counted.
+turns in every round; a figure is the median of processor times. Where PyTorch is not installed, its columns are empty. An operation
+whose values differ is marked. A case that cannot be made larger is measured at its own point, listed behind the others, and not
+counted.
 """
 
 from __future__ import annotations
