@@ -68,3 +68,21 @@ def wavy(x: Any) -> Any:
 
 def wavy_residual(x: Any) -> Any:
     return np.stack([np.sin(2.0 * x[0]) + 0.3 * x[0], 0.1 * (x[0] - 3.0)])
+
+
+@tg.program
+def wave(p: Any, scale: Any = 1.0) -> Any:
+    u = np.tanh(p[0] * p[1] + p[2])
+    return scale * (np.exp(-u * u) / (1.0 + p * p)).sum()
+
+
+@tg.program(fuse=False)
+def two_ways(p: Any) -> Any:
+    return (p * p).sum() if p[0] > 0.0 else np.sin(p[1]) * p[2]
+
+
+@tg.program
+def refuses_the_fifth(p: Any) -> Any:
+    if p[0] == 5.0:
+        raise ValueError("no fifth")
+    return (p * p).sum()

@@ -55,3 +55,11 @@ def test_many_starts(client: Any) -> None:
     expected = tg.optimize.multistart(functions.wavy, [[-4.0], [0.8], [3.0]])
     assert best.start == expected.start
     np.testing.assert_array_equal(best.x, expected.x)
+
+
+@pytest.mark.filterwarnings("default")
+def test_maps_of_programs(client: Any) -> None:
+    points = np.random.default_rng(0).normal(size=(100, 3))
+    run = tg.value_and_grad(functions.two_ways)
+    for found, expected in zip(run.map(points, executor=client), run.map(points), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -122,13 +122,13 @@ def test_shards_may_be_made_where_they_are_needed(total: Any, processes: Executo
 
 def test_shards_are_shipped_once_and_again_where_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    own = workers._Pool._submit
+    own = workers._Pool._call
 
-    def submit(self: Any, number: int, ships: bool, work: Any, arguments: Any) -> Any:
+    def call(self: Any, number: int, ships: bool, work: Any, arguments: Any) -> Any:
         sent.extend([number] * ships)
         return own(self, number, ships, work, arguments)
 
-    monkeypatch.setattr(workers._Pool, "_submit", submit)
+    monkeypatch.setattr(workers._Pool, "_call", call)
     with ThreadPoolExecutor(2) as executor:
         total = tg.parallel.sum_over(functions.loss, functions.SHARDS, executor)
         expected = total.value_and_grad(W)
@@ -161,7 +161,9 @@ def test_errors_of_the_function_are_raised_here_and_leave_the_sum_usable() -> No
 
 
 def test_what_is_no_executor_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"an executor is one of concurrent\.futures, a distributed\.Client, or None"):
+    with pytest.raises(
+        TypeError, match=r"an executor is one of concurrent\.futures, a distributed\.Client, a joblib\.Parallel, 'joblib'"
+    ):
         tg.parallel.sum_over(functions.loss, functions.SHARDS, 2)
     with pytest.raises(ValueError, match="no shard"):
         tg.parallel.sum_over(functions.loss, [])

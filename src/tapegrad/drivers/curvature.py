@@ -151,7 +151,7 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     def matrix(*args: Any, **kwargs: Any) -> Any:
         return finished_call(f, args, kwargs, argnums, has_aux, "hessian", finish, second=True)
 
-    return mappable(matrix, f)
+    return mappable(matrix, f, "drivers.curvature:hessian", argnums, has_aux)
 
 
 def _hessian(made: Call, output: Tensor) -> Any:

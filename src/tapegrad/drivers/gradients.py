@@ -104,7 +104,15 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         from tapegrad.drivers.compiled import compiled_gradient
 
         return compiled_gradient(callee.function, argnums, value_and_gradient)
-    return mappable(value_and_gradient, f, argnums, "" if has_aux else "value and gradient")
+    return mappable(
+        value_and_gradient,
+        f,
+        "drivers.gradients:value_and_grad",
+        argnums,
+        has_aux,
+        argnums=argnums,
+        parts="" if has_aux else "value and gradient",
+    )
 
 
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -139,7 +147,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
-    return mappable(gradient, f, argnums, "" if has_aux else "gradient")
+    return mappable(gradient, f, "drivers.gradients:grad", argnums, has_aux, argnums=argnums, parts="" if has_aux else "gradient")
 
 
 def elementwise_grad(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:

@@ -77,7 +77,7 @@ def value_and_jacobian(
     def value_and_matrix(*args: Any, **kwargs: Any) -> Any:
         return finished_call(f, args, kwargs, argnums, has_aux, "jacobian", finish)
 
-    return mappable(value_and_matrix, f)
+    return mappable(value_and_matrix, f, "drivers.jacobians:value_and_jacobian", argnums, has_aux, mode)
 
 
 def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, mode: str = "auto") -> Callable[..., Any]:
@@ -111,7 +111,7 @@ def jacobian(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False,
         value, found = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
-    return mappable(matrix, f)
+    return mappable(matrix, f, "drivers.jacobians:jacobian", argnums, has_aux, mode)
 
 
 def _jacobian(made: Call, outputs: Outputs, mode: str) -> Any:

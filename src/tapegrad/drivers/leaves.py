@@ -120,15 +120,17 @@ def called(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def mappable(
-    driver: Callable[..., Any], f: Callable[..., Any], argnums: Argnums | None = None, parts: str = ""
+    driver: Callable[..., Any], f: Callable[..., Any], place: str, *options: Any, argnums: Argnums | None = None, parts: str = ""
 ) -> Callable[..., Any]:
     """What a driver gives for a function; for a program it has a method `map` too.
 
-    With `parts` ("value and gradient", or "gradient") programs may compute these for many points at once.
+    Workers make it of the driver's place, the function and the options. With `parts` ("value and gradient", or "gradient") programs
+    may compute these for many points at once.
     """
     if hasattr(f, "__replay__"):
         many = functools.partial(f.__points__, argnums, parts) if parts and hasattr(f, "__points__") else None
-        driver.map = look_up("drivers.mapping:map_of")(driver, many)  # type: ignore[attr-defined]
+        driver.__many__ = many  # type: ignore[attr-defined]
+        driver.map = look_up("drivers.mapping:map_of")(driver, many, (place, f, *options))  # type: ignore[attr-defined]
     return driver
 
 

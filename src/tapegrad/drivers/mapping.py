@@ -8,15 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import Structure, flatten, restore
 
-__all__ = ["InAxes", "Many", "Points", "map_of", "mapped", "places_of"]
+__all__ = ["InAxes", "Many", "Points", "at_each", "map_of", "mapped", "places_of"]
 
 InAxes = int | None | Sequence[int | None]
 
 
 def mapped(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], in_axes: InAxes | None, many: Many | None = None
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    in_axes: InAxes | None,
+    many: Many | None = None,
+    executor: Any = None,
+    made_by: tuple[Any, ...] = (),
 ) -> Any:
     """The results of a function at many points.
 
@@ -32,8 +39,12 @@ def mapped(
         Which axis that is, for all arguments or for each; None if an argument is the same at all points. Of containers it is that
         of each array in them. By default the first argument has the points in its axis 0, and the others are the same.
     many : callable, optional
-        ``many(arguments, numbers)`` gives, for points of these numbers, which of them it has done, and an array for each part of
-        the result with those of these points.
+        ``many(arguments, numbers, share)`` gives, for points of these numbers, which of them it has done, and an array for each
+        part of the result with those of these points. They are a share of all points.
+    executor : Executor, distributed.Client, joblib.Parallel, "joblib", "ray" or None
+        Whose workers compute the points; None for this process.
+    made_by : tuple
+        The place of a driver and its arguments that make the function where it cannot be pickled.
 
     Returns
     -------
@@ -58,8 +69,23 @@ def mapped(
     count = next(iter(counts.values()))
     if any(other != count for other in counts.values()):
         raise ValueError(f"map: arguments have different numbers of points: {counts}")
-    found: list[list[Any]] = []
-    numbers: list[int] = []  # of the points of these
+    if executor is None or not count:
+        return at_each(function, taken, kwargs, many, 0, count)
+    return look_up("drivers.maps_on_executors:at_each_by_workers")(function, made_by, taken, kwargs, count, executor)
+
+
+def at_each(
+    function: Callable[..., Any], taken: Sequence[Points], kwargs: dict[str, Any], many: Many | None, first: int, whole: int
+) -> Any:
+    """As `mapped`, at points that are a part of a whole: those from the number `first`.
+
+    A point that many are computed with is so as well if it was computed by itself before, so that what it gives does not depend on
+    the part that it is in.
+    """
+    run = function.__settled__ if hasattr(type(function), "__settled__") else function  # type: ignore[attr-defined]
+    count = next(one.count for one in taken if one.count is not None)
+    share = max(count, 1) / max(whole, 1)
+    found: dict[int, list[Any]] = {}  # of points one by one
     done: list[tuple[np.ndarray, Sequence[np.ndarray]]] = []
     structure: Structure = None
     pending = np.arange(max(count, 1))
@@ -67,28 +93,30 @@ def mapped(
     while len(pending):
         k, pending = int(pending[0]), pending[1:]
         try:
-            result = function(*(one.at(k) if count else one.unknown() for one in taken), **kwargs)
+            result = run(*(one.at(k) if count else one.unknown() for one in taken), **kwargs)
         except Exception as error:
-            error.add_note(f"at point {k} of {count}")
+            error.add_note(f"at point {first + k} of {whole}")
             raise
         leaves: list[Any] = []
         structure = flatten(result, leaves, [], "")
-        found.append(leaves)
-        numbers.append(k)
-        if many is None or kwargs or not len(pending) or len(numbers) < asking:
+        found[k] = leaves
+        if many is None or kwargs or not count or not (len(pending) or first) or len(found) < asking:
             continue
-        if (more := many(taken, pending)) is None:
+        if (more := many(taken, np.concatenate(([k], pending)), share)) is None:
             asking *= 2
         else:
             done.append(more)
-            pending = pending[:0] if len(more[0]) == len(pending) else np.setdiff1d(pending, more[0], assume_unique=True)
-    parts = [np.stack(leaves)[:count] for leaves in zip(*found, strict=True)]
-    return restore(structure, (_together(part, numbers, done, k) for k, part in enumerate(parts)) if done else iter(parts))
+            pending = pending[:0] if len(more[0]) > len(pending) else np.setdiff1d(pending, more[0], assume_unique=True)
+    parts = [np.stack(leaves)[:count] for leaves in zip(*found.values(), strict=True)]
+    numbers = list(found)
+    return restore(structure, (_together(part, numbers, done, k, count) for k, part in enumerate(parts)) if done else iter(parts))
 
 
-def _together(part: np.ndarray, numbers: list[int], done: Sequence[tuple[np.ndarray, Sequence[np.ndarray]]], k: int) -> np.ndarray:
+def _together(
+    part: np.ndarray, numbers: list[int], done: Sequence[tuple[np.ndarray, Sequence[np.ndarray]]], k: int, count: int
+) -> np.ndarray:
     """Results of points one by one, and of many at once, in the order of the points."""
-    whole = np.empty((len(numbers) + sum(len(which) for which, _ in done), *part.shape[1:]), part.dtype)
+    whole = np.empty((count, *part.shape[1:]), part.dtype)
     whole[numbers] = part
     for which, leaves in done:
         whole[places_of(which)] = leaves[k]
@@ -101,11 +129,11 @@ def places_of(numbers: np.ndarray) -> slice | np.ndarray:
     return slice(first, last + 1) if last - first + 1 == len(numbers) else numbers
 
 
-def map_of(function: Callable[..., Any], many: Many | None = None) -> Callable[..., Any]:
-    """`mapped` as a method of a function: ``map(*args, in_axes=None, **kwargs)``."""
+def map_of(function: Callable[..., Any], many: Many | None = None, made_by: tuple[Any, ...] = ()) -> Callable[..., Any]:
+    """`mapped` as a method of a function: ``map(*args, in_axes=None, executor=None, **kwargs)``."""
 
-    def map(*args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
-        return mapped(function, args, kwargs, in_axes, many)
+    def map(*args: Any, in_axes: InAxes | None = None, executor: Any = None, **kwargs: Any) -> Any:
+        return mapped(function, args, kwargs, in_axes, many, executor, made_by)
 
     return map
 
@@ -138,6 +166,7 @@ class Points:
     def __init__(self, value: Any, axis: int | None, number: int) -> None:
         self.value, self.count = value, None
         self.leaves: list[np.ndarray] = []
+        self._structure: Structure = None
         if axis is None:
             return
         leaves: list[Any] = []
@@ -156,6 +185,15 @@ class Points:
         """The argument at one point."""
         return self.value if self.count is None else restore(self._structure, self._of(k))
 
+    def between(self, first: int, end: int) -> Points:
+        """The same at consecutive points."""
+        if self.count is None:
+            return self
+        part = Points(None, None, 0)
+        part.count, part._structure = end - first, self._structure
+        part.leaves = [array[first:end] for array in self.leaves]
+        return part
+
     def unknown(self) -> Any:
         """The argument at no point: nan, and zero for integers."""
         if self.count is None:
@@ -169,4 +207,4 @@ class Points:
             yield part if part.ndim else part[()]
 
 
-Many = Callable[[Sequence[Points], np.ndarray], tuple[np.ndarray, list[np.ndarray]] | None]
+Many = Callable[[Sequence[Points], np.ndarray, float], tuple[np.ndarray, list[np.ndarray]] | None]

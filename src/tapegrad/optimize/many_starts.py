@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
+from tapegrad.executors import runner_for
 from tapegrad.optimize.histories import Progress
-from tapegrad.parallel.workers import apply_in_order
 
 __all__ = ["multistart"]
 
@@ -42,8 +42,8 @@ def multistart(
         The function, or residual, that the solver takes. For processes a function of a module, which can be pickled.
     starts : sequence
         Starting points, as the solver takes one.
-    executor : Executor, distributed.Client or None
-        Who computes: of `concurrent.futures`, of Dask, or this process.
+    executor : Executor, distributed.Client, joblib.Parallel, "joblib", "ray" or None
+        Who computes, as for `tapegrad.parallel.sum_over`.
     solver : {"minimize", "least_squares"}
         Of `tapegrad.optimize`.
     progress : bool
@@ -60,7 +60,7 @@ def multistart(
     Raises
     ------
     ModuleNotFoundError
-        If `progress` is asked for without tqdm.
+        If `progress` is asked for without tqdm, or an executor by the name of a library that is not installed.
     ValueError
         If there are no starting points, or the solver is another one.
 
@@ -81,7 +81,7 @@ def multistart(
         raise ValueError(f"multistart: the solver is one of {', '.join(SOLVERS)}, not {solver!r}")
     with Progress(progress) as steps:
         results = []
-        for result in apply_in_order(_solve, [(solver, f, start, options) for start in starts], executor):
+        for result in runner_for(executor).run(_solve, [(solver, f, start, options) for start in starts]):
             results.append(result)
             steps.note(min(map(_objective, results)), math.nan, len(results))
     succeeded = [k for k, result in enumerate(results) if result.success] or range(len(results))

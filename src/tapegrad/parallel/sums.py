@@ -252,9 +252,9 @@ def sum_over(f: Callable[..., Any], shards: Sequence[Any], executor: Any = None,
         compiled. For processes it is a function of a module, which can be pickled.
     shards : sequence
         Data, or functions without arguments that make them where they are to be.
-    executor : Executor, distributed.Client or None
-        Who computes: of `concurrent.futures` (threads, processes), of Dask (extra ``dask``), or this process. Each worker is sent
-        a shard once.
+    executor : Executor, distributed.Client, joblib.Parallel, "joblib", "ray" or None
+        Who computes: threads or processes of `concurrent.futures`, a cluster of Dask (extra ``dask``), joblib with what
+        ``joblib.parallel_config`` says (extra ``joblib``), Ray (extra ``ray``), or this process. Each worker is sent a shard once.
     squares : bool
         Whether `f` gives residuals, and half the sum of their squares is meant.
 
@@ -266,6 +266,8 @@ def sum_over(f: Callable[..., Any], shards: Sequence[Any], executor: Any = None,
 
     Raises
     ------
+    ModuleNotFoundError
+        If the executor's library is asked for by name, and is not installed.
     ValueError
         If there are no shards.
     TypeError

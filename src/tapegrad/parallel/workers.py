@@ -1,6 +1,6 @@
-"""Who computes parts: this process, an executor of `concurrent.futures`, or a client of Dask.
+"""Who computes parts of a sum: workers of an executor, which hold the shards.
 
-Each has one method, which applies a piece of work to every shard and gives the results in the order of the shards. Shards are
+There is one method, which applies a piece of work to every shard and gives the results in the order of the shards. Shards are
 shipped once to each worker and stay there. A shard that is a function without arguments is called where it is needed first.
 """
 
@@ -11,10 +11,13 @@ import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from typing import Any
 
-__all__ = ["Workers", "apply_in_order", "workers_for"]
+import numpy as np
+
+from tapegrad.executors import Runner, runner_for
+
+__all__ = ["Workers", "workers_for"]
 
 Work = Callable[..., Any]  # work(f, shard, *arguments)
 
@@ -32,14 +35,20 @@ def made(shard: Any) -> Any:
     return shard() if callable(shard) else shard
 
 
-class _Here(Workers):
-    """This process, one shard after the other."""
+class _Keepers(Workers):
+    """Those who keep results: function and shards are such, so that they are made again if a worker is lost."""
 
-    def __init__(self, f: Any, shards: Sequence[Any]) -> None:
-        self._f, self._shards = f, [made(shard) for shard in shards]
+    def __init__(self, f: Any, shards: Sequence[Any], runner: Runner) -> None:
+        self._runner = runner
+        self._f = runner.keep(_same, f)
+        self._shards = [runner.keep(made, shard) for shard in shards]
 
     def apply(self, work: Work, *arguments: Any) -> list[Any]:
-        return [work(self._f, shard, *arguments) for shard in self._shards]
+        return self._runner.run(work, [(self._f, shard, *arguments) for shard in self._shards])
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 # What this process holds for sums of others: the function, and the shards by number.
@@ -58,10 +67,17 @@ def _work_at(token: str, number: int, payload: tuple[Any, Any] | None, work: Wor
         while len(_held) > MOST_SUMS:
             del _held[next(iter(_held))]
     if payload is not None:
-        own[FUNCTION], own[number] = payload[0], made(payload[1])
+        own[FUNCTION], own[number] = payload[0], made(_owned(payload[1]))
     elif number not in own:
         return MISSING
     return work(own[FUNCTION], own[number], *arguments)
+
+
+def _owned(shard: Any) -> Any:
+    """A shard whose arrays stay: joblib hands large ones over in files that it deletes."""
+    if isinstance(shard, tuple | list):
+        return type(shard)([_owned(part) for part in shard])
+    return np.array(shard) if isinstance(shard, np.memmap) else shard
 
 
 def _forget(token: str) -> None:
@@ -70,25 +86,26 @@ def _forget(token: str) -> None:
 
 
 class _Pool(Workers):
-    """An executor of `concurrent.futures`, any of whose workers may be given any shard: one that has it not is sent it."""
+    """Any of these workers may be given any shard: one that has it not is sent it."""
 
-    def __init__(self, f: Any, shards: Sequence[Any], executor: Executor) -> None:
-        self._f, self._shards, self._executor = f, list(shards), executor
+    def __init__(self, f: Any, shards: Sequence[Any], runner: Runner) -> None:
+        self._f, self._shards, self._runner = f, list(shards), runner
         self._token = uuid.uuid4().hex
         self._shipped = [False] * len(self._shards)
         weakref.finalize(self, _forget, self._token)  # threads hold their shards in this process
 
-    def _submit(self, number: int, ships: bool, work: Work, arguments: tuple[Any, ...]) -> Any:
+    def _call(self, number: int, ships: bool, work: Work, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         payload = (self._f, self._shards[number]) if ships else None
-        return self._executor.submit(_work_at, self._token, number, payload, work, arguments)
+        return self._token, number, payload, work, arguments
 
     def apply(self, work: Work, *arguments: Any) -> list[Any]:
-        tasks = [self._submit(k, not shipped, work, arguments) for k, shipped in enumerate(self._shipped)]
-        found = [task.result() for task in tasks]
+        calls = [self._call(k, not shipped, work, arguments) for k, shipped in enumerate(self._shipped)]
+        found = self._runner.run(_work_at, calls)
         self._shipped = [True] * len(self._shards)
-        again = {k: self._submit(k, True, work, arguments) for k, result in enumerate(found) if _is_missing(result)}
-        for k, task in again.items():
-            found[k] = task.result()
+        missing = [k for k, result in enumerate(found) if _is_missing(result)]
+        again = self._runner.run(_work_at, [self._call(k, True, work, arguments) for k in missing]) if missing else []
+        for k, result in zip(missing, again, strict=True):
+            found[k] = result
         return found
 
 
@@ -96,56 +113,15 @@ def _is_missing(result: Any) -> bool:
     return isinstance(result, str) and result == MISSING
 
 
-class _Dask(Workers):
-    """A client of Dask. Function and shards are results of tasks, so that Dask makes them again if a worker is lost."""
-
-    def __init__(self, f: Any, shards: Sequence[Any], client: Any) -> None:
-        self._client = client
-        self._f = client.submit(_same, f, pure=False)
-        self._shards = [client.submit(made, shard, pure=False) for shard in shards]
-
-    def apply(self, work: Work, *arguments: Any) -> list[Any]:
-        found: list[Any] = self._client.gather(
-            [self._client.submit(work, self._f, shard, *arguments, pure=False) for shard in self._shards]
-        )
-        return found
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _is_dask(executor: Any) -> bool:
-    return hasattr(executor, "scatter") and hasattr(executor, "gather") and hasattr(executor, "submit")
-
-
 def workers_for(f: Any, shards: Sequence[Any], executor: Any) -> Workers:
     """Those who will hold the shards.
 
     Raises
     ------
+    ModuleNotFoundError
+        If an executor's library is asked for by name, and is not installed.
     TypeError
         If the executor is none.
     """
-    if executor is None:
-        return _Here(f, shards)
-    if _is_dask(executor):
-        return _Dask(f, shards, executor)
-    if hasattr(executor, "submit"):
-        return _Pool(f, shards, executor)
-    raise TypeError(
-        f"an executor is one of concurrent.futures, a distributed.Client, or None for this process, not {type(executor).__name__}"
-    )
-
-
-def apply_in_order(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], executor: Any) -> list[Any]:
-    """``function(*one)`` for each of the arguments, in their order."""
-    if executor is None:
-        return [function(*one) for one in arguments]
-    if _is_dask(executor):
-        found: list[Any] = executor.gather([executor.submit(function, *one, pure=False) for one in arguments])
-        return found
-    if not hasattr(executor, "submit"):
-        workers_for(function, (), executor)
-    tasks = [executor.submit(function, *one) for one in arguments]
-    return [task.result() for task in tasks]
+    runner = runner_for(executor)
+    return _Keepers(f, shards, runner) if runner.keeps else _Pool(f, shards, runner)

@@ -29,9 +29,12 @@ class ProgramOfObject:
         called = self._program.__called__
         return self if called is self._program else called.__get__(self.owner)
 
-    def map(self, *args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
+    def map(self, *args: Any, in_axes: InAxes | None = None, executor: Any = None, **kwargs: Any) -> Any:
         """As `Program.map`, of the arguments besides the object."""
-        return mapped(self, args, kwargs, in_axes)
+        return mapped(self, args, kwargs, in_axes, executor=executor)
+
+    def __settled__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._program.__settled__(self.owner, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._program, name)

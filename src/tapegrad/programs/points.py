@@ -18,7 +18,7 @@ FLOAT64 = np.dtype(np.float64)
 
 
 def at_points(
-    traces: Iterable[Trace], taken: Sequence[Points], numbers: np.ndarray, parts: str, threads: int
+    traces: Iterable[Trace], taken: Sequence[Points], numbers: np.ndarray, parts: str, threads: int, share: float = 1.0
 ) -> tuple[np.ndarray, list[np.ndarray]] | None:
     """Which points paths have taken, and the parts of the result there; None if there is nothing compiled for them.
 
@@ -33,6 +33,8 @@ def at_points(
     parts : str
         "value", "gradient" or "value and gradient".
     threads : int
+    share : float
+        Which part of all points these are: there must be enough in the whole to make machine code for.
     """
     given: list[Any] = []
     shared: list[int] = []
@@ -51,7 +53,7 @@ def at_points(
         if not len(numbers) or len(trace.inputs) != len(given) or not trace.lock.acquire(False):
             continue
         try:
-            code = trace.fused.many(len(numbers), same, parts != "value")
+            code = trace.fused.many(round(len(numbers) / share), same, parts != "value")
             if code is None or not (code.agrees or _agrees(trace, code, same, parts)):
                 continue
         finally:

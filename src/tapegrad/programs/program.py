@@ -35,7 +35,7 @@ class Program(RecordedPaths):
         super().__init__(function, max_traces)
         self.check, self.fuses, self.threads = check, fuse, threads
         functools.update_wrapper(self, function, updated=())
-        self._calls = 0
+        self._calls = self._known = 0
         self._own = frozenset(vars(self))
 
     # Calls.
@@ -157,7 +157,7 @@ class Program(RecordedPaths):
 
     # As functions are used.
 
-    def map(self, *args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
+    def map(self, *args: Any, in_axes: InAxes | None = None, executor: Any = None, **kwargs: Any) -> Any:
         """The program at many points.
 
         Parameters
@@ -167,6 +167,8 @@ class Program(RecordedPaths):
         in_axes : int, None or sequence of these
             Which axis that is, for all positional arguments or for each, None for what is the same at all points; of containers, of
             each array in them. By default the points are in axis 0 of the first argument, and the others are the same.
+        executor : Executor, distributed.Client, joblib.Parallel, "joblib", "ray" or None
+            Whose workers compute the points, in parts that are the same for any number of them; as for `tg.parallel.sum_over`.
 
         Returns
         -------
@@ -193,10 +195,22 @@ class Program(RecordedPaths):
                [12., 16.],
                [ 0.,  6.]])
         """
-        return mapped(self, args, kwargs, in_axes, functools.partial(self.__points__, None, "value"))
+        return mapped(self, args, kwargs, in_axes, self.__many__, executor)
+
+    def __settled__(self, *args: Any, **kwargs: Any) -> Any:
+        """As a call, but that it runs a path which it records: what it gives does not depend on which call was the first."""
+        done = self.__replay__(args, kwargs)
+        if done is not None and not done[0] and (count := sum(1 for _ in self._recorded())) != self._known:
+            self._known = count
+            done = self.__replay__(args, kwargs) or done
+        return self.function(*args, **kwargs) if done is None else done[1]
+
+    @property
+    def __many__(self) -> Any:
+        return functools.partial(self.__points__, None, "value")
 
     def __points__(
-        self, argnums: Argnums | None, parts: str, taken: Sequence[Points], numbers: np.ndarray[Any, Any]
+        self, argnums: Argnums | None, parts: str, taken: Sequence[Points], numbers: np.ndarray[Any, Any], share: float = 1.0
     ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]] | None:
         """What `map` asks first: points that recorded paths take, and parts of the results there; see `at_points`."""
         if self._is_called or not self.fuses or self.check or not _may_run() or errors_raise():
@@ -208,7 +222,8 @@ class Program(RecordedPaths):
         if paths is None or paths.refused or paths.first is None:
             return None
         traces = [trace for trace in all_after(paths.first) if parts != "value" or trace.has_value]
-        return at_points(traces, [*taken, *(Points(value, None, 0) for value in self._live_values())], numbers, parts, self.threads)
+        given = [*taken, *(Points(value, None, 0) for value in self._live_values())]
+        return at_points(traces, given, numbers, parts, self.threads, share)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         """In a class, the program of the method of an object."""

@@ -211,9 +211,9 @@ class LoadedProgram:
         made.output, made.gradients = make(value, 0), gradient
         return True, finish(as_asked(made, not isinstance(argnums, (int, np.integer))))
 
-    def map(self, *args: Any, in_axes: InAxes | None = None, **kwargs: Any) -> Any:
+    def map(self, *args: Any, in_axes: InAxes | None = None, executor: Any = None, **kwargs: Any) -> Any:
         """As `Program.map`."""
-        return mapped(self, args, kwargs, in_axes)
+        return mapped(self, args, kwargs, in_axes, executor=executor)
 
     @property
     def traces(self) -> list[dict[str, Any]]:
