@@ -101,3 +101,10 @@ def test_gallery_shows_what_an_example_prints_and_says_if_one_fails(monkeypatch:
     (tmp_path / "pages" / "small.txt").unlink()
     with pytest.raises(RuntimeError, match=r"small\.py failed: ValueError: no"):
         gallery.write(tmp_path / "pages")
+
+
+def test_tables_of_the_simulated_cluster_are_those_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "how-to" / "cluster.md").read_text(encoding="utf-8")
+    assert "from a simulation" in page
+    for table in generator("cluster_simulation", monkeypatch).tables():
+        assert table in page, "python docs/cluster_simulation.py prints them anew"

@@ -27,10 +27,13 @@ class Runner(ABC):
         Whether `keep` is there: results stay where they were computed, and are computed again if they are lost.
     in_this_process : bool
         Whether calls see the objects of this process.
+    workers : int
+        How many calls run at a time; 0 if that is not known.
     """
 
     keeps = False
     in_this_process = False
+    workers = 0
 
     @abstractmethod
     def run(self, function: Callable[..., Any], calls: Calls) -> list[Any]:
@@ -59,6 +62,7 @@ class _Futures(Runner):
     def __init__(self, executor: Any) -> None:
         self._executor = executor
         self.in_this_process = isinstance(executor, ThreadPoolExecutor)
+        self.workers = getattr(executor, "_max_workers", 0)
 
     def run(self, function: Callable[..., Any], calls: Calls) -> list[Any]:
         tasks = [self._executor.submit(function, *arguments) for arguments in calls]

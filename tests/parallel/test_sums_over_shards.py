@@ -122,13 +122,13 @@ def test_shards_may_be_made_where_they_are_needed(total: Any, processes: Executo
 
 def test_shards_are_shipped_once_and_again_where_they_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
-    own = workers._Pool._call
+    own = workers._Pool._shard
 
-    def call(self: Any, number: int, ships: bool, work: Any, arguments: Any) -> Any:
+    def shard(self: Any, number: int, ships: bool) -> Any:
         sent.extend([number] * ships)
-        return own(self, number, ships, work, arguments)
+        return own(self, number, ships)
 
-    monkeypatch.setattr(workers._Pool, "_call", call)
+    monkeypatch.setattr(workers._Pool, "_shard", shard)
     with ThreadPoolExecutor(2) as executor:
         total = tg.parallel.sum_over(functions.loss, functions.SHARDS, executor)
         expected = total.value_and_grad(W)

@@ -56,21 +56,23 @@ _held: dict[str, dict[int, Any]] = {}
 _holding = threading.Lock()
 MISSING = "tapegrad: this worker does not have the shard"
 FUNCTION = -1
+GROUPS = 3  # of shards for each worker, so that one that is slow for a while does less
 MOST_SUMS = 64  # a worker holds at a time: those that were used longest ago are given up, and would be shipped again
 
 
-def _work_at(token: str, number: int, payload: tuple[Any, Any] | None, work: Work, arguments: tuple[Any, ...]) -> Any:
-    """Do a piece of work in a worker; with a payload it keeps the function and the shard for later."""
+def _work_at(token: str, shards: Sequence[tuple[int, Any]], work: Work, arguments: tuple[Any, ...]) -> list[Any]:
+    """Do a piece of work at some shards in a worker, which keeps the function and the shards that come with payloads for later."""
     with _holding:
         own = _held.pop(token, {})
         _held[token] = own
         while len(_held) > MOST_SUMS:
             del _held[next(iter(_held))]
-    if payload is not None:
-        own[FUNCTION], own[number] = payload[0], made(_owned(payload[1]))
-    elif number not in own:
-        return MISSING
-    return work(own[FUNCTION], own[number], *arguments)
+    found: list[Any] = []
+    for number, payload in shards:
+        if payload is not None:
+            own[FUNCTION], own[number] = payload[0], made(_owned(payload[1]))
+        found.append(work(own[FUNCTION], own[number], *arguments) if number in own else MISSING)
+    return found
 
 
 def _owned(shard: Any) -> Any:
@@ -94,18 +96,24 @@ class _Pool(Workers):
         self._shipped = [False] * len(self._shards)
         weakref.finalize(self, _forget, self._token)  # threads hold their shards in this process
 
-    def _call(self, number: int, ships: bool, work: Work, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        payload = (self._f, self._shards[number]) if ships else None
-        return self._token, number, payload, work, arguments
+    def _shard(self, number: int, ships: bool) -> tuple[int, Any]:
+        return number, (self._f, self._shards[number]) if ships else None
+
+    def _run(self, numbers: Sequence[int], work: Work, arguments: tuple[Any, ...]) -> list[Any]:
+        """In consecutive groups: a call of a process by itself takes a quarter of a millisecond of this one."""
+        count = len(numbers)
+        parts = min(GROUPS * self._runner.workers, count) or count
+        groups = [numbers[count * k // parts : count * (k + 1) // parts] for k in range(parts)]
+        calls = [(self._token, [self._shard(k, not self._shipped[k]) for k in group], work, arguments) for group in groups]
+        return [result for group in self._runner.run(_work_at, calls) for result in group]
 
     def apply(self, work: Work, *arguments: Any) -> list[Any]:
-        calls = [self._call(k, not shipped, work, arguments) for k, shipped in enumerate(self._shipped)]
-        found = self._runner.run(_work_at, calls)
-        self._shipped = [True] * len(self._shards)
+        found = self._run(range(len(self._shards)), work, arguments)
         missing = [k for k, result in enumerate(found) if _is_missing(result)]
-        again = self._runner.run(_work_at, [self._call(k, True, work, arguments) for k in missing]) if missing else []
-        for k, result in zip(missing, again, strict=True):
+        self._shipped = [k not in missing for k in range(len(self._shards))]
+        for k, result in zip(missing, self._run(missing, work, arguments), strict=True):
             found[k] = result
+        self._shipped = [True] * len(self._shards)
         return found
 
 
