@@ -36,7 +36,7 @@ if _TYPE_CHECKING:
     from tapegrad.tensors.random import *
     from tapegrad.tensors.ranges import *
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _tensor_methods.attach()
 _more = _places(_MORE)
