@@ -143,6 +143,38 @@ def test_trace_file_is_what_viewers_read(weights: tg.Tensor, tmp_path: Path) -> 
     assert "hidden = x @ w" in {event.get("args", {}).get("source") for event in events}
 
 
+# What the format of trace events asks of each phase, beside its name, process and thread.
+FIELDS: dict[str, dict[str, Any]] = {
+    "M": {"args": dict},
+    "X": {"ts": float, "dur": float, "cat": str},
+    "C": {"ts": float, "args": dict, "cat": str},
+}
+
+
+def test_trace_events_are_to_the_letter_of_the_format(weights: tg.Tensor, tmp_path: Path) -> None:
+    with tg.profile() as p:
+        model(weights, np.ones((5, 3))).backward()
+    p.save(tmp_path / "trace.json")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    trace = json.loads((tmp_path / "trace.json").read_text(), parse_constant=refuse)
+    assert set(trace) == {"traceEvents", "displayTimeUnit", "otherData"} and trace["displayTimeUnit"] in ("ms", "ns")
+    for event in trace["traceEvents"]:
+        wanted = {"name": str, "ph": str, "pid": int, "tid": int, **FIELDS[event["ph"]]}
+        assert all(isinstance(event[field], kind) for field, kind in wanted.items()), event
+        assert set(event) <= {*wanted, "args"}
+    metadata = [event for event in trace["traceEvents"] if event["ph"] == "M"]
+    assert {event["name"] for event in metadata} == {"process_name", "thread_name"}
+    assert all(isinstance(event["args"]["name"], str) for event in metadata)
+    counters = [event["args"] for event in trace["traceEvents"] if event["ph"] == "C"]
+    assert counters and all(isinstance(value, int) for counter in counters for value in counter.values())
+    threads = {event["tid"] for event in metadata}
+    assert {event["tid"] for event in trace["traceEvents"]} <= threads
+    assert any(event["name"].startswith("hidden = x @ w  (test_profile.py:") for event in trace["traceEvents"])
+
+
 def test_events_beyond_the_most_are_left_out(tmp_path: Path) -> None:
     with tg.profile(events=10) as p:
         chain(tg.tensor(1.0, requires_grad=True), 100)

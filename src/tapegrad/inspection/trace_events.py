@@ -65,16 +65,19 @@ class TraceEvents:
     def _described(self) -> list[dict[str, Any]]:
         process = os.getpid()
         found: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "tapegrad"}},
+        ]
+        found += [
             {"name": "thread_name", "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
             for thread, name in NAMES.items()
         ]
         for name, phase, thread, start, amount, category in self._found:
             event: dict[str, Any] = {
-                "name": name.place if isinstance(name, SourceLine) else name, "ph": phase, "pid": process, "tid": thread,
+                "name": _title(name) if isinstance(name, SourceLine) else name, "ph": phase, "pid": process, "tid": thread,
                 "ts": 1e6 * (start - self._begin), "cat": category,
             }  # fmt: skip
             if isinstance(name, SourceLine):
-                event["args"] = {"source": name.text, "function": name.function}
+                event["args"] = {"source": name.text, "function": name.function, "place": name.place}
             if phase == "X":
                 event["dur"] = 1e6 * amount
             else:
@@ -88,3 +91,8 @@ class TraceEvents:
             "traceEvents": self._described(), "displayTimeUnit": "ms", "otherData": {"events left out": self.left_out},
         }  # fmt: skip
         Path(file).write_text(json.dumps(text), encoding="utf-8")
+
+
+def _title(line: SourceLine) -> str:
+    """The line as viewers show it on a bar: what it says first, which is all that a short bar has room for."""
+    return f"{line.text}  ({line.place})" if line.text else line.place
