@@ -52,7 +52,11 @@ NOT_IN_CI = {
     "clean": "nothing",
 }
 PEERS = {"torch", "jax", "autograd", "lifelines", "pymanopt", "casadi", "aesara", "pytensor"}
-WITH_EXTRAS = {"optimize/histories.py": ("progress", "tqdm"), "optimize/results.py": ("plot", "matplotlib")}
+WITH_EXTRAS = {
+    "optimize/histories.py": ("progress", "tqdm"),
+    "optimize/results.py": ("plot", "matplotlib"),
+    "optimize/interior_point.py": ("ipopt", "cyipopt"),
+}
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "umap": "umap-learn", "numba_stats": "numba-stats", "llvmlite": "numba"}
 
 
