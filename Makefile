@@ -24,6 +24,9 @@ demo: $(VENV)/examples.stamp
 	$(BIN)/python examples/logistic_regression.py $(PLOTS)/logistic_regression.png
 	$(BIN)/python examples/curve_fit.py $(PLOTS)/curve_fit.png
 	$(BIN)/python examples/stiff_reactions.py $(PLOTS)/stiff_reactions.png
+	$(BIN)/python examples/swing_up.py $(PLOTS)/swing_up.png
+	$(BIN)/python examples/bundle_adjustment.py $(PLOTS)/bundle_adjustment.png
+	$(BIN)/python examples/inverse_heat.py $(PLOTS)/inverse_heat.png
 	$(BIN)/python examples/constrained.py $(PLOTS)/constrained.png
 	$(BIN)/python examples/implicit.py $(PLOTS)/implicit.png
 	$(BIN)/python examples/numba_ode.py $(PLOTS)/numba_ode.png

@@ -15,7 +15,10 @@ __all__ = ["DRAWING", "write"]
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-DRAWING = ("rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode", "stiff_reactions")
+DRAWING = (
+    "rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode", "stiff_reactions", "swing_up",
+    "bundle_adjustment", "inverse_heat",
+)  # fmt: skip
 
 
 def _run(path: Path, picture: Path | None) -> str:

@@ -18,7 +18,11 @@ from forked_processes import Forked, Origin
 from fresh_processes import environment
 
 ROOT = Path(__file__).parent.parent
-DRAWING = ["rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode", "stiff_reactions"]
+DRAWING = [
+    "rosenbrock", "logistic_regression", "curve_fit", "constrained", "implicit", "numba_ode", "stiff_reactions", "swing_up",
+    "inverse_heat", "bundle_adjustment",
+]  # fmt: skip
+SMALLER = {"inverse_heat": ["40"]}
 PNG_BEGINS, PNG_ENDS = b"\x89PNG\r\n\x1a\n", b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 
@@ -40,7 +44,7 @@ def drawn_by(example: str) -> tuple[str, bytes]:
     """What an example prints, and the file that it draws; run once for all tests of it."""
     with tempfile.TemporaryDirectory() as folder:
         picture = Path(folder, "picture.png")
-        printed = output_of(f"{example}.py", str(picture))
+        printed = output_of(f"{example}.py", str(picture), *SMALLER.get(example, []))
         return printed, picture.read_bytes()
 
 
@@ -129,6 +133,25 @@ def test_logistic_regression():
     losses = {row.split()[-2] for row in rows}
     assert len(rows) == 5
     assert len({round(float(loss), 7) for loss in losses}) == 1
+
+
+def test_swing_up():
+    structure, solved, effort = drawn_by("swing_up")[0].splitlines()
+    assert "6 colours" in structure
+    assert solved.endswith("solved")
+    assert float(effort.split()[1]) == pytest.approx(58.8, abs=0.05)
+
+
+def test_bundle_adjustment():
+    *_, off = drawn_by("bundle_adjustment")[0].splitlines()
+    before, after, noise = (float(word) for word in re.findall(r"\d+\.\d+", off))
+    assert after < noise < before
+
+
+def test_inverse_heat():
+    *_, start, fitted = drawn_by("inverse_heat")[0].splitlines()
+    before, after = (int(line.split()[-2]) for line in (start, fitted))
+    assert after < 10 < before
 
 
 def test_curve_fit():

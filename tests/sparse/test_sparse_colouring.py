@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
+import tapegrad as tg
 from tapegrad.sparse.colouring import ORDERS, column_colours, star_colours
 from tapegrad.sparse.compression import of_hessian, of_jacobian
 
@@ -129,3 +130,10 @@ def test_a_dense_row_is_taken_by_rows() -> None:
     pattern[3] = True
     info = of_jacobian(csr_array(pattern)).info
     assert (info.method, info.colours) == ("reverse", 2)
+
+
+def test_columns_of_one_colour_share_no_row() -> None:
+    structure = tg.sparse.plan(lambda x: x[1:] * x[:-1] + x[:1], np.ones(30), mode="forward")
+    found = (structure.pattern.toarray() @ np.eye(structure.info.colours, dtype=int)[structure.colours]).max()
+    assert structure.colours.shape == (30,)
+    assert found == 1

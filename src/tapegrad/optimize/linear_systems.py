@@ -14,6 +14,7 @@ from tapegrad.deferred import look_up
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.optimize.linearised import SINGULAR, Linearised, SingularError, UnsolvedError
+from tapegrad.optimize.sparse_factors import factorised
 
 __all__ = ["DENSE", "DenseSystems", "Factorised", "ProductSystems", "SparseSystems", "Systems", "systems_for"]
 
@@ -82,7 +83,7 @@ class _SparseFactors:
     """SuperLU's factors of a matrix scaled to rows and columns of one size."""
 
     def __init__(self, jacobian: Any) -> None:
-        from scipy.sparse.linalg import LinearOperator, onenormest, splu
+        from scipy.sparse.linalg import LinearOperator, onenormest
 
         size = jacobian.shape[0]
         self._rows, self._columns = np.ones(size), np.ones(size)
@@ -95,7 +96,7 @@ class _SparseFactors:
             scaled = _scaled(scaled, r, c)
             self._rows, self._columns = self._rows * r, self._columns * c
         try:
-            self._factors = splu(_scaled(jacobian, self._rows, self._columns).tocsc())
+            self._factors = factorised(_scaled(jacobian, self._rows, self._columns))
         except RuntimeError as error:  # SuperLU's word for singular
             raise SingularError from error
         inverse = LinearOperator(

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.optimize.sparse_factors import factorised
+
 __all__ = ["newton"]
 
 Vector = np.ndarray
@@ -113,12 +115,10 @@ def newton(
 
 def _step(matrix: Any, f: Vector) -> tuple[Vector, str]:
     """Newton's step, or why there is none."""
-    from scipy.sparse.linalg import splu
-
     if not np.isfinite(matrix.data).all():
         return f, "the Jacobian is not finite"
     try:
-        step: Vector = splu(matrix.tocsc()).solve(-f)
+        step: Vector = factorised(matrix).solve(-f)
     except RuntimeError as error:  # SuperLU's word for singular
         return f, f"the Jacobian is singular: {error}"
     return (step, "") if np.isfinite(step).all() else (f, "the Jacobian is singular to working precision")

@@ -59,7 +59,7 @@ class Compression:
 
     def __init__(self, pattern: Any, info: Info, colours: Matrix, rows: Matrix, columns: Matrix) -> None:
         self.pattern, self.info = pattern, info
-        self._colours, self._rows, self._columns = colours, rows, columns
+        self.colours, self._rows, self._columns = colours, rows, columns
         self._bands: list[tuple[Matrix, Matrix | slice, Matrix]] | None = None
 
     def entries(self, product: Callable[[Matrix], Matrix]) -> Matrix:
@@ -77,9 +77,9 @@ class Compression:
     def _band(self, start: int) -> tuple[Matrix, Matrix | slice, Matrix]:
         """Vectors of products, the entries that these give, and where."""
         count = min(BAND, self.info.colours - start)
-        seeds = np.zeros((len(self._colours), count))
-        own = np.flatnonzero((self._colours >= start) & (self._colours < start + count))
-        seeds[own, self._colours[own] - start] = 1.0
+        seeds = np.zeros((len(self.colours), count))
+        own = np.flatnonzero((self.colours >= start) & (self.colours < start + count))
+        seeds[own, self.colours[own] - start] = 1.0
         if count == self.info.colours:
             return seeds, slice(None), self._rows.astype(np.int64) * count + self._columns
         which = np.flatnonzero((self._columns >= start) & (self._columns < start + count))

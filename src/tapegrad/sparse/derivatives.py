@@ -63,6 +63,11 @@ class SparseDerivative:
         """Where there are entries."""
         return self._evaluation.plan.pattern.copy()
 
+    @property
+    def colours(self) -> Any:
+        """The number of the product that each column goes into; of each row where ``info.method`` is ``"reverse"``."""
+        return self._evaluation.plan.colours.copy()
+
     def _recorded(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Call, Outputs, Any]:
         return recorded(self._f, args, kwargs, self._argnums, self._has_aux, self._name, self._second)
 
