@@ -47,6 +47,17 @@ def defects(z: Any, steps: int) -> Any:
     )
 
 
+def start_and_bounds(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A straight way to the end, and what is allowed, both of shape (5, times)."""
+    low, high = np.full((5, steps + 1), -np.inf), np.full((5, steps + 1), np.inf)
+    low[0], high[0], low[4], high[4] = -WAY, WAY, -FORCE, FORCE
+    low[:4, 0] = high[:4, 0] = 0.0
+    low[:4, -1] = high[:4, -1] = END
+    start = np.zeros((5, steps + 1))
+    start[:2] = END[:2, None] * np.linspace(0.0, 1.0, steps + 1)
+    return start, low, high
+
+
 def solve(steps: int, method: str) -> Any:
     """The swing-up in so many steps."""
 
@@ -54,12 +65,7 @@ def solve(steps: int, method: str) -> Any:
         force = z.reshape(5, steps + 1)[4]
         return 0.5 * DURATION / steps * (force[1:] ** 2 + force[:-1] ** 2).sum()
 
-    low, high = np.full((5, steps + 1), -np.inf), np.full((5, steps + 1), np.inf)
-    low[0], high[0], low[4], high[4] = -WAY, WAY, -FORCE, FORCE
-    low[:4, 0] = high[:4, 0] = 0.0
-    low[:4, -1] = high[:4, -1] = END
-    start = np.zeros((5, steps + 1))
-    start[:2] = END[:2, None] * np.linspace(0.0, 1.0, steps + 1)
+    start, low, high = start_and_bounds(steps)
     bounds = list(zip(low.reshape(-1), high.reshape(-1), strict=True))
     options = {} if method == "ipopt" else {"maxiter": 500, "gtol": 1e-6, "xtol": 1e-9}
     return tg.optimize.minimize(

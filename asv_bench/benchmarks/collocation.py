@@ -1,0 +1,82 @@
+"""Optimal control by collocation with IPOPT, whole scripts: the swing-up of the examples in 1,000 steps, beside CasADi's.
+
+``python -m benchmarks.collocation [runs]`` prints medians of fresh processes in turns, and how many iterations IPOPT took. It needs
+cyipopt and CasADi, both with one IPOPT if they are to be compared; CasADi's form of scalars (SX) and of matrices (MX).
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["FORMS", "STEPS"]
+
+FORMS = ("tapegrad", "CasADi, SX", "CasADi, MX")
+STEPS = 1000
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def _by_casadi(form: str) -> tuple[float, int]:
+    import casadi
+    import numpy as np
+
+    sys.modules["tapegrad"] = ModuleType("tapegrad")  # which the example imports, and CasADi's users do not
+    import swing_up  # type: ignore[import-not-found]
+
+    n = STEPS + 1
+    z = (casadi.SX if form == "CasADi, SX" else casadi.MX).sym("z", 5 * n)
+    table = casadi.reshape(z, n, 5)
+    state = [table[:, k] for k in range(5)]
+    rates = swing_up.motion(state)
+    half = 0.5 * swing_up.DURATION / STEPS
+    defects = casadi.vertcat(*[state[k][1:] - state[k][:-1] - half * (rates[k][1:] + rates[k][:-1]) for k in range(4)])
+    effort = half * (casadi.sum1(state[4][1:] ** 2) + casadi.sum1(state[4][:-1] ** 2))
+    options = {"ipopt.tol": 1e-8, "ipopt.print_level": 0, "ipopt.sb": "yes", "print_time": False}
+    solver = casadi.nlpsol("swing_up", "ipopt", {"x": z, "f": effort, "g": defects}, options)
+    start, low, high = swing_up.start_and_bounds(STEPS)
+    given = {"x0": start, "lbx": low, "ubx": high}
+    found = solver(**{name: np.ravel(value) for name, value in given.items()}, lbg=0.0, ubg=0.0)
+    return float(found["f"]), int(solver.stats()["iter_count"])
+
+
+def _run(form: str) -> None:
+    """In a process of its own: import all that is needed, solve, and print the minimum and the number of iterations."""
+    sys.path.insert(0, str(EXAMPLES))
+    if form == "tapegrad":
+        import swing_up  # type: ignore[import-not-found]
+
+        found = swing_up.solve(STEPS, "ipopt")
+        print(json.dumps([found.fun, found.nit]))
+    else:
+        print(json.dumps(_by_casadi(form)))
+
+
+def main() -> None:
+    """The table."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    taken: dict[str, list[float]] = {form: [] for form in FORMS}
+    said: dict[str, list[float]] = {}
+    for number in range(runs + 1):
+        for form in FORMS:
+            start = time.perf_counter()
+            words = [sys.executable, "-m", "benchmarks.collocation", "--form", form]
+            done = subprocess.run(words, capture_output=True, text=True, check=True)
+            if number:
+                taken[form].append(time.perf_counter() - start)
+            said[form] = json.loads(done.stdout.strip().splitlines()[-1])
+    print(f"swing-up, {5 * (STEPS + 1)} unknowns, IPOPT to 1e-8; seconds of whole processes")
+    for form in FORMS:
+        minimum, iterations = said[form]
+        print(f"{form:<12}{statistics.median(taken[form]):8.3f}   minimum {minimum:.8f} in {iterations} iterations")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 2 and sys.argv[1] == "--form":
+        _run(sys.argv[2])
+    else:
+        main()
