@@ -53,10 +53,10 @@ def draw(path: str, chain: np.ndarray) -> None:
         raise SystemExit(
             "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
         ) from missing
-    figure = Figure(layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     x = np.linspace(0.0, WIDTH, 200)
-    axes.plot(x, catenary(x), "-", color="0.7", label="catenary")
+    axes.plot(x, catenary(x), color="0.8", linewidth=6.0, label="catenary")
     axes.plot(*chain.T, "o-", label=f"{LINKS} links")
     axes.set(aspect="equal", xlabel="x", ylabel="height")
     axes.legend()

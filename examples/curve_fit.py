@@ -33,11 +33,18 @@ def draw(path: str, t: np.ndarray, measured: np.ndarray, parameters: np.ndarray)
             "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
         ) from missing
     figure = Figure(layout="constrained")
-    axes = figure.subplots()
+    figure.set_size_inches(7, 5)
+    axes, rest = figure.subplots(2, sharex=True, height_ratios=(3, 1))
+    fitted = decays(t, *parameters)
     axes.plot(t, measured, ".", label="measured")
-    axes.plot(t, decays(t, *parameters), "-", label="fitted")
-    axes.set(xlabel="time", ylabel="amount", yscale="log")
+    axes.plot(t, fitted, "-", label="fitted")
+    axes.set(ylabel="amount", yscale="log")
+    axes.set_yticks([0.3, 0.5, 1.0, 2.0, 3.0], ["0.3", "0.5", "1", "2", "3"])
+    axes.minorticks_off()
     axes.legend()
+    rest.plot(t, measured - fitted, ".")
+    rest.axhline(0.0, color="tab:orange")
+    rest.set(xlabel="time", ylabel="residual")
     figure.savefig(path)
 
 

@@ -66,13 +66,15 @@ def draw(path: str, fitted: Any, measured: Any) -> None:
         raise SystemExit(
             "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
         ) from missing
-    figure = Figure()
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for i in range(0, SPECIES, 5):
         (line,) = axes.plot(DT * np.arange(1, STEPS + 1), fitted[:, i], label=f"species {i}")
         axes.plot(DT * STEPS / len(measured) * np.arange(1, len(measured) + 1), measured[:, i], ".", color=line.get_color())
     axes.set(xlabel="time", ylabel="amount")
-    axes.legend()
+    axes.set_yscale("asinh", linear_width=0.05)  # most species are few
+    axes.set_yticks([0.0, 0.1, 0.3, 1.0, 5.0], ["0", "0.1", "0.3", "1", "5"])
+    figure.legend(loc="outside right center")
     figure.savefig(path)
 
 

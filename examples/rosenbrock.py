@@ -69,12 +69,12 @@ def draw(path: str, histories: dict[str, list[float]]) -> None:
         raise SystemExit(
             "the picture needs matplotlib; install what the examples need with: pip install 'tapegrad[examples]'"
         ) from missing
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = Figure(figsize=(9, 5), layout="constrained")
     axes = figure.subplots()
     for number, (method, values) in enumerate(histories.items()):
         axes.plot(np.arange(1, len(values) + 1), values, linestyle=("-", "--")[number // 10], label=method)
     axes.set(xlabel="evaluations", ylabel="least value so far", xscale="log", yscale="log", ylim=(1e-18, None))
-    axes.legend(ncols=2)
+    figure.legend(loc="outside right center")
     figure.savefig(path)
 
 

@@ -52,11 +52,11 @@ class Result(OptimizeResult):  # type: ignore[misc]  # SciPy has no stubs
         figure = Figure(layout="constrained") if axes is None else axes.figure
         axes = figure.add_subplot() if axes is None else axes
         history = self.history
-        axes.plot(history.iteration, history.objective, "o-", markersize=3, label="objective")
+        (line,) = axes.plot(history.iteration, history.objective, "o-", markersize=3, label="objective")
         if _is_wide(history.objective):
             axes.set_yscale("log")
         axes.set_xlabel("iteration")
-        axes.set_ylabel("objective")
+        axes.set_ylabel("objective", color=line.get_color())
         norms = history.gradient_norm
         if np.isfinite(norms).any():
             other = axes.twinx()
