@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import pickle
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,15 @@ def test_points_are_mapped() -> None:
     loaded = tg.load_program(saved(recorded(two_ways, np.ones(3))))
     points = np.abs(DATA)
     assert np.array_equal(tg.grad(loaded).map(points), 2.0 * points)
+
+
+def test_loaded_programs_are_pickled_and_mapped_by_workers() -> None:
+    loaded = tg.load_program(saved(recorded(two_ways, np.ones(3))))
+    points = np.abs(DATA)
+    expected = tg.grad(loaded).map(points)
+    assert np.array_equal(tg.grad(pickle.loads(pickle.dumps(loaded))).map(points), expected)
+    with ProcessPoolExecutor(1, get_context("forkserver")) as executor:
+        assert np.array_equal(tg.grad(loaded).map(points, executor=executor), expected)
 
 
 def test_what_has_no_machine_code_is_not_saved() -> None:

@@ -111,9 +111,14 @@ def load_program(file: File) -> LoadedProgram:
             f"the program is of version {state.get('version')!r} of the format, and this tapegrad reads version {VERSION}; load it "
             "with the one that wrote it"
         )
+    return _made_of(state)
+
+
+def _made_of(state: dict[str, Any]) -> LoadedProgram:
+    """The program of what a file holds; also where one was pickled, as workers get it."""
     try:
         need(isinstance(state["name"], str) and isinstance(state["paths"], list), "it has no paths")
-        return LoadedProgram(state["name"], [_Path(one) for one in state["paths"]])
+        return LoadedProgram(state, [_Path(one) for one in state["paths"]])
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ProgramError(f"the program is damaged: {error}") from error
 
@@ -158,9 +163,12 @@ class LoadedProgram:
 
     sees_only_arguments = True
 
-    def __init__(self, name: str, paths: Sequence[_Path]) -> None:
-        self.__name__ = self.__qualname__ = name
-        self._all = list(paths)
+    def __init__(self, state: dict[str, Any], paths: Sequence[_Path]) -> None:
+        self.__name__ = self.__qualname__ = state["name"]
+        self._state, self._all = state, list(paths)
+
+    def __reduce__(self) -> Any:
+        return _made_of, (self._state,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's value.
