@@ -9,7 +9,8 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.containers import flatten
 from tapegrad.programs.quick_calls import QuickCall
-from tapegrad.programs.surroundings import PLAIN, Arrays, Snapshot, same_bits
+from tapegrad.programs.snapshots import Snapshot, same_bits
+from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
 from tapegrad.tensors.tensor import Tensor
 
@@ -67,8 +68,8 @@ class Usual:
         """Whether machine code gave value and gradient for arguments that have the same key."""
         if self.quick is None:
             code = trace.fused.code
-            if code is None or code.before:
-                return False
+            if code is None or code.before or any(dtype is not None and dtype != FLOAT64 for _, _, dtype in self.kinds):
+                return False  # other bytes than those that the code reads
             self.quick = QuickCall(code, self.kinds)
         if not self.has_same_surroundings(args):
             return False

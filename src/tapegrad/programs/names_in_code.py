@@ -9,7 +9,10 @@ import site
 import sys
 import sysconfig
 import types
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
 
 from tapegrad.frames import PACKAGE
 
@@ -30,6 +33,13 @@ INSTALLED = tuple(
 # Builtins that find globals by text, and attributes that give frames, globals and modules.
 FINDING = frozenset(["eval", "exec", "globals", "__import__"])
 GIVING_GLOBALS = frozenset(["__globals__", "_getframe", "currentframe", "f_globals", "import_module"])
+# What code takes from installed modules and can be another.
+REPLACED = (
+    bool, int, float, complex, str, bytes, np.generic, np.ndarray, np.ufunc,
+    types.FunctionType, types.BuiltinFunctionType, type(np.sum),
+)  # fmt: skip
+OF_MODULES = types.ModuleType, type(None)  # whose functions have no state
+OWN = __name__.partition(".")[0]
 # What finds attributes of modules by text.
 READING_ATTRIBUTES = frozenset(["__dict__", "attrgetter", "getattr", "vars"])
 
@@ -81,6 +91,8 @@ class NamesInCode:
                     imports.add(step.argval)
                 elif step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in FINDING:
                     found.add(step.argval)
+        if names >= {"sys", "modules"}:
+            found.add("sys.modules")
         self.names, self.imports = tuple(sorted(names)), tuple(sorted(imports))
         self.reads_attributes = bool(names & READING_ATTRIBUTES)
         self.finds = min(found | names & GIVING_GLOBALS, default="")
@@ -89,14 +101,31 @@ class NamesInCode:
         """Which names of a module the code may read."""
         return all_of(module) if self.reads_attributes else [name for name in self.names if name in vars(module)]
 
+    def of_installed(self, modules: Iterable[Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
+        """Numbers, arrays and functions of installed modules, and of modules in these, that the code names."""
+        pending = [one for one in modules if type(one) is types.ModuleType and is_installed_module(one.__name__)]
+        seen = set()
+        while pending:
+            module = pending.pop()
+            space = vars(module)
+            if id(module) in seen or module.__name__.partition(".")[0] == OWN:
+                continue
+            seen.add(id(module))
+            for name in self.names:
+                part = space.get(name)
+                if isinstance(part, types.ModuleType):
+                    pending += [part] if is_installed_module(part.__name__) else []
+                elif isinstance(part, REPLACED) and isinstance(getattr(part, "__self__", None), OF_MODULES):
+                    yield space, name, part
+
     def imported(self, space: dict[str, Any]) -> list[types.ModuleType]:
-        """Modules that the code imports and that are not installed; names in packages may be relative."""
+        """Modules that the code imports; names in packages may be relative."""
         found = []
         for name in self.imports:
             package = str(space.get("__package__") or "")
             for full in (name, *(".".join(filter(None, (start, name))) for start in _with_parents(package))):
                 module = sys.modules.get(full)
-                if isinstance(module, types.ModuleType) and not is_installed_module(full):
+                if isinstance(module, types.ModuleType):
                     found.append(module)
         return found
 

@@ -50,14 +50,15 @@ def at_points(
     done: list[np.ndarray] = []
     found: list[list[np.ndarray]] = []
     for trace in traces:
-        if not len(numbers) or len(trace.inputs) != len(given) or not trace.lock.acquire(False):
+        if not len(numbers) or len(trace.inputs) != len(given) or trace.is_running:
             continue
+        trace.is_running = True
         try:
             code = trace.fused.many(round(len(numbers) / share), same, parts != "value")
             if code is None or not (code.agrees or _agrees(trace, code, same, parts)):
                 continue
         finally:
-            trace.lock.release()
+            trace.is_running = False
         places = places_of(numbers)
         values = [value if k in same else value[places] for k, value in enumerate(given)]
         value, gradients, failed = code.results(values, len(numbers), threads)

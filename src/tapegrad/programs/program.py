@@ -69,20 +69,22 @@ class Program(RecordedPaths):
         usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
-        if usual is not None and finish is not None and not rows and (trace := usual.paths.first) and trace.lock.acquire(False):
+        if usual is not None and finish is not None and not rows and (trace := usual.paths.first) and not trace.is_running:
+            trace.is_running = True
             try:
                 if usual.gradient(trace, given):
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
-                trace.lock.release()
+                trace.is_running = False
         if usual is not None and usual.holds(given):
             trace = usual.paths.first
-            if trace is not None and (trace.has_value or finish is not None) and trace.lock.acquire(False):
+            if trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
+                trace.is_running = True
                 try:
                     if (finish is not None and not rows and self._is_fused(trace, given)) or _runs(trace, given):
                         return self._checked(trace, args, kwargs, argnums, usual.many, finish)
                 finally:
-                    trace.lock.release()
+                    trace.is_running = False
         asked = argnums
         many = argnums is not None and not isinstance(argnums, (int, np.integer))
         if argnums is not None:
@@ -102,8 +104,9 @@ class Program(RecordedPaths):
             return None
         trace, before = paths.first, None
         while trace is not None:
-            if not (trace.has_value or finish is not None) or not trace.lock.acquire(False):
+            if not (trace.has_value or finish is not None) or trace.is_running:
                 return None
+            trace.is_running = True
             try:
                 try:
                     fused = finish is not None and not rows and self._is_fused(trace, values)
@@ -114,7 +117,7 @@ class Program(RecordedPaths):
                 if failed is None:
                     return self._checked(trace, args, kwargs, argnums, many, finish)
             finally:
-                trace.lock.release()
+                trace.is_running = False
             before, trace = (trace, failed), trace.following.get(failed)
         done = self._record(paths, before, args, kwargs, key, many, arrays, finish)
         return self.__replay__(args, kwargs, asked, has_aux, finish, rows) if done is AGAIN else done

@@ -5,6 +5,7 @@ A recording believes what is listed here and what functions say of themselves (`
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import os
@@ -42,6 +43,7 @@ __all__ = [
     "operands_in",
     "parts_of",
     "profile_again",
+    "raises",
     "reads_outside",
     "reads_settings",
     "takes_given_places",
@@ -222,17 +224,36 @@ READING = (input, open, os.urandom, np.fromfile)
 NOW = ("now", "today", "utcnow")  # of datetime's classes
 
 
-def reads_outside(function: Any, owner: Any) -> bool:
-    """Whether a function of C code tells the time or reads a file."""
-    if getattr(owner, "__name__", "") == "time" or function in READING:
+FINDING = (eval, exec, globals, __import__)
+OF_SYSTEM = ("posix", "nt")  # modules
+OF_TEXT = ("fspath", "_path_normpath")  # functions of these that do not ask the system
+
+
+def reads_outside(function: Any, owner: Any, frame: FrameType) -> bool:
+    """Whether a function of C code tells the time, asks the system, reads a file, or finds by text, for the user, what there is."""
+    module, name = getattr(owner, "__name__", ""), function.__name__
+    if module == "time" or function in READING:
         return True
-    return function.__name__ in NOW and isinstance(owner, type)
+    if module in OF_SYSTEM:
+        return name not in OF_TEXT
+    if function in FINDING:
+        return not is_installed_file(frame.f_code.co_filename)
+    return name in NOW and isinstance(owner, type)
 
 
 def reads_settings(frame: FrameType) -> bool:
     """Whether a call is one that a run would not make again: of the user's that catches warnings, or reads the environment."""
     code, asking = frame.f_code, frame.f_back
     return code is ENVIRONMENT or (code is CATCHING and asking is not None and not is_installed_file(asking.f_code.co_filename))
+
+
+# By which code leaves a frame without an exception.
+_LEAVING = frozenset(map(dis.opmap.get, ("RETURN_VALUE", "RETURN_CONST", "YIELD_VALUE", "RETURN_GENERATOR")))
+
+
+def raises(frame: FrameType) -> bool:
+    """Whether a frame that is being left is left by an exception, of which profilers are told as if None were returned."""
+    return frame.f_code.co_code[frame.f_lasti] not in _LEAVING
 
 
 def profile_again(before: Any) -> None:

@@ -18,8 +18,9 @@ from tapegrad.programs.keyed_paths import KeyedPaths
 from tapegrad.programs.keys import Paths
 from tapegrad.programs.recorded_calls import Own, Results, are_alike, recorded_call
 from tapegrad.programs.recorder import Recorder
+from tapegrad.programs.snapshots import same_bits
 from tapegrad.programs.steps import Value
-from tapegrad.programs.surroundings import Arrays, same_bits
+from tapegrad.programs.surroundings import Arrays
 from tapegrad.programs.traces import Trace
 
 __all__ = ["AGAIN", "Finish", "RecordedPaths", "as_asked"]
@@ -92,12 +93,15 @@ class RecordedPaths(KeyedPaths):
             paths.refused = f"its steps cannot be written down: {error}"
             return done
         made.kept = True
-        with trace.lock:  # another thread may find it at once
+        trace.is_running = True  # another thread may find it at once
+        try:
             if before is not None:
                 before[0].following[before[1]] = trace
             else:
                 paths.first = trace
             return done if finish is None else (False, finish(as_asked(made, many)))
+        finally:
+            trace.is_running = False
 
     def _computes_with_live(self, recorder: Recorder, inputs: list[Value]) -> bool:
         """Whether there is something that NumPy alone computes of large arrays from outside, or that programs do not follow."""

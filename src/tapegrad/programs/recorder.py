@@ -35,6 +35,7 @@ from tapegrad.programs.provenance import (
     operands_in,
     parts_of,
     profile_again,
+    raises,
     reads_outside,
     reads_settings,
     takes_given_places,
@@ -43,8 +44,8 @@ from tapegrad.programs.provenance import (
     writes_arrays,
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
+from tapegrad.programs.snapshots import same_bits
 from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value
-from tapegrad.programs.surroundings import same_bits
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -350,6 +351,8 @@ class Recorder(KnownValues, Tracer):
             self._entry = None
             if not all(same_bits(given, kept) for given, kept in self._contents):
                 self.refuse("it writes values into an array of NumPy's")
+            if argument is None and raises(frame):
+                self.refuse(f"{named(frame)} raised what the function caught, perhaps because of values")
             if not self.refused and argument is not None:
                 self._check(frame, argument)
             elif frame.f_code in WRITING:
@@ -363,12 +366,12 @@ class Recorder(KnownValues, Tracer):
 
     def _look_at_c(self, frame: FrameType, function: Any) -> None:
         """What draws random numbers, or tells the time, is another each time."""
-        if frame.f_code.co_filename.startswith((PACKAGE, "<frozen")):
+        if frame.f_code.co_filename.startswith((PACKAGE, "<frozen importlib")):
             return
         owner = getattr(function, "__self__", None)
         if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
             self.draws = True
-        elif reads_outside(function, owner):
+        elif reads_outside(function, owner, frame):
             self.refuse(f"it calls {function.__name__}")
 
     def _check(self, frame: FrameType, result: Any) -> None:

@@ -13,23 +13,22 @@ import datetime
 import decimal
 import fractions
 import functools
-import itertools
 import logging
-import operator
 import pathlib
 import re
 import threading
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tapegrad.frames import PACKAGE
 from tapegrad.programs.names_in_code import NamesInCode, all_of, is_installed_file, is_installed_module
+from tapegrad.programs.snapshots import MISSING, Snapshot, parts_in
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["PLAIN", "Arrays", "Snapshot", "Surroundings", "Unseen", "same_bits"]
+__all__ = ["PLAIN", "Arrays", "Surroundings", "Unseen"]
 
 DEPTH = 100
 MOST_OBJECTS = 100_000
@@ -42,10 +41,8 @@ FIXED = (
     # and those that only act on others
     logging.Logger, type(threading.Lock()), type(threading.RLock()),
 )  # fmt: skip
+OF_C = (np.ufunc, types.BuiltinFunctionType, type(np.sum))  # functions that installed modules have
 Arrays = list[tuple[str, np.ndarray[Any, Any]]]
-_MISSING = object()
-WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
-SMALL = 4096  # bytes up to which a copy costs less than two views
 HEAP_TYPE = 1 << 9  # flag of classes that are made while a program runs
 SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 USUAL = frozenset([types.FunctionType, types.MethodType, property, staticmethod, classmethod, type, list, tuple, dict])
@@ -65,70 +62,11 @@ class Unseen(Exception):  # noqa: N818 - it never reaches a user
     """Something that a function sees and programs cannot look into."""
 
 
-def same_bits(a: Any, b: Any) -> bool:
-    """Whether two arrays have the same contents."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    if a.nbytes > SMALL and a.flags.c_contiguous and b.flags.c_contiguous and a.itemsize in WORDS and a.dtype.kind != "O":
-        word = WORDS[a.itemsize]
-        return bool(np.array_equal(a.reshape(-1).view(word), b.reshape(-1).view(word)))
-    return bool(a.tobytes() == b.tobytes())
-
-
-class Snapshot:
-    """What functions saw at one time, by identity, and the contents of arrays."""
-
-    __slots__ = ("_check", "arrays", "cells", "containers", "functions", "names")
-
-    def __init__(self) -> None:
-        self._check: Any = None
-        self.arrays: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
-        self.names: list[tuple[dict[str, Any], str, Any]] = []
-        self.cells: list[tuple[Any, Any]] = []
-        self.containers: list[tuple[Any, list[Any]]] = []
-        self.functions: list[tuple[Any, Any, Any, Any]] = []
-
-    def holds(self) -> bool:
-        """Whether everything is the same still."""
-        if self._check is None:
-            self._check = self._checking()
-        try:
-            return bool(self._check())
-        except ValueError:  # a name without a value
-            return False
-
-    def _checking(self) -> Any:
-        """A function without loops that looks at all of it: it is called before each run."""
-        space: dict[str, Any] = {"missing": _MISSING, "same_bits": same_bits, "has_parts": _has_parts}
-        terms: list[str] = []
-
-        def add(text: str, *values: Any) -> None:
-            names = [f"v{len(space) + k}" for k in range(len(values))]
-            space.update(zip(names, values, strict=True))
-            terms.append(text.format(*names))
-
-        for one in self.functions:
-            add("{0}.__code__ is {1} and {0}.__defaults__ is {2} and {0}.__kwdefaults__ is {3} and not {0}.__dict__", *one)
-        for names, name, part in self.names:
-            add("{0}.get({1}, missing) is {2}", names, name, part)
-        for cell in self.cells:
-            add("{0}.cell_contents is {1}", *cell)
-        for container in self.containers:
-            add("has_parts({0}, {1})", *container)
-        for array in self.arrays:
-            add("same_bits({0}, {1})", *array)
-        exec(f"def check():\n    return {' and '.join(terms) or 'True'}", space)
-        return space["check"]
-
-
-def _parts_in(container: Any) -> Iterable[Any]:
-    """What a tuple or a list holds, or a dict, whose names come one by one with their values."""
-    return itertools.chain.from_iterable(container.items()) if type(container) is dict else container
-
-
-def _has_parts(container: Any, parts: list[Any]) -> bool:
-    now = list(_parts_in(container))
-    return len(now) == len(parts) and all(map(operator.is_, now, parts))
+def is_fixed(value: Any) -> bool:
+    """Whether an object cannot change; classes of the user's may have attributes, and ufuncs of objects call Python functions."""
+    if isinstance(value, np.ufunc):
+        return value.ntypes > 1 or "O" not in value.types[0]
+    return isinstance(value, FIXED) and is_installed_module(type(value).__module__)
 
 
 class _View:
@@ -197,7 +135,7 @@ class Surroundings:
             found.arrays.append((value, value.copy()))
             return value.dtype.kind != "O"
         if type(value) in (tuple, list, dict):
-            parts = list(_parts_in(value))
+            parts = list(parts_in(value))
             found.containers.append((value, parts))
             return all(self._add(part, found, seen) for part in parts)
         if isinstance(value, types.ModuleType):
@@ -205,7 +143,7 @@ class Surroundings:
         if isinstance(value, types.BuiltinFunctionType):
             return value.__self__ is None or isinstance(value.__self__, types.ModuleType)
         if not isinstance(value, types.FunctionType):
-            return isinstance(value, FIXED) or (isinstance(value, type) and is_installed_module(value.__module__))
+            return is_fixed(value) or (isinstance(value, type) and is_installed_module(value.__module__))
         names = self._names_of(value)
         if names is None:
             return next(_users_in(value), None) is None
@@ -219,9 +157,13 @@ class Surroundings:
         for name in names.names:
             if name in skipped:
                 continue
-            part = space.get(name, _MISSING)
+            part = space.get(name, MISSING)
             found.names.append((space, name, part))
-            if part is not _MISSING and not self._add(part, found, seen):
+            if part is not MISSING and not self._add(part, found, seen):
+                return False
+        for within, name, part in names.of_installed([*map(space.get, names.names), *_held_in_cells(value)]):
+            found.names.append((within, name, part))
+            if not self._add(part, found, seen):
                 return False
         for inner, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=True):
             if inner in skipped:
@@ -263,10 +205,14 @@ class Surroundings:
             if value._row:
                 raise Unseen(f"{path} is a tensor that requires grad")
             self._add_array(array_of(value), path, view)
-        elif not held and (isinstance(value, FIXED) or kind is object):
+        elif not held and (is_fixed(value) or kind is object):
             return
         else:
             for name, part in self._inside(value, path, names):
+                if not name:
+                    view.objects.append(part)
+                    view.key.append(id(part))
+                    continue
                 if not name.startswith("["):  # what has no order: names may come and go
                     view.key.append(name)
                 self._follow(part, f"{path}.{name}" if path else name, depth + 1, view, names)
@@ -278,7 +224,7 @@ class Surroundings:
         view.arrays.append((path, np.asarray(array)))
 
     def _inside(self, value: Any, path: str, names: NamesInCode | None) -> Iterator[tuple[str, Any]]:
-        """What an object holds, with its name in it."""
+        """What an object holds, with its name in it, which is empty where nothing more is to be looked at."""
         if isinstance(value, types.FunctionType):
             seen = self._names_of(value)
             yield from _users_in(value) if seen is None else self._seen_by(value, seen)
@@ -345,14 +291,18 @@ class Surroundings:
             raise Unseen(f"{code.co_qualname} finds by {names.finds} what programs cannot see")
         skipped = self.skipped if function is self._function else ()
         for name in names.names:
-            part = _MISSING if name in skipped else space.get(name, _MISSING)
+            part = MISSING if name in skipped else space.get(name, MISSING)
             if isinstance(part, types.ModuleType):
                 if not is_installed_module(part.__name__):
                     yield from ((f"{name}.{inner}", vars(part)[inner]) for inner in names.of_module(part))
-            elif part is not _MISSING:
+            elif part is not MISSING:
                 yield name, part
-        for module in names.imported(space):
-            yield from ((f"{module.__name__}.{inner}", vars(module)[inner]) for inner in names.of_module(module))
+        imported = names.imported(space)
+        for module in imported:
+            if not is_installed_module(module.__name__):
+                yield from ((f"{module.__name__}.{inner}", vars(module)[inner]) for inner in names.of_module(module))
+        for _, name, part in names.of_installed([*map(space.get, names.names), *imported, *_held_in_cells(function)]):
+            yield "" if isinstance(part, OF_C) else name, part
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             if name in skipped:
                 continue
@@ -365,18 +315,25 @@ class Surroundings:
         yield from function.__dict__.items()
 
 
+def _held_in_cells(function: types.FunctionType) -> list[Any]:
+    """What a function's closure holds; what is not yet bound is left out."""
+    found = []
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:
+            continue
+    return found
+
+
 def _users_in(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """What is the user's among what a function of an installed package holds: its closure, as decorators make it."""
     own = function.__code__.co_filename.startswith(PACKAGE)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            part = cell.cell_contents
-        except ValueError:
-            continue
+    for part in _held_in_cells(function):
         held = part.values() if isinstance(part, MAPPINGS) else part if isinstance(part, (list, tuple)) else ()
         for k, one in enumerate((part, *held)):
             if _may_be_users(one) or (isinstance(one, np.ndarray) and not own):
-                yield f"{name} {k}", one
+                yield f"cell {k}", one
 
 
 def _may_be_users(value: Any) -> bool:

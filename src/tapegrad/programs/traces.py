@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -38,19 +37,20 @@ class Trace:
         Whether `value` is what the function itself returns.
     fused : FusedPath
         Its machine code.
-    lock : threading.Lock
-        Held by whoever runs the path and reads what it gave: another thread, or a function that calls itself, does not wait for it.
+    is_running : bool
+        Whether somebody runs the path or reads what it gave: another thread, or a function that calls itself, does not wait for it.
+        No lock, which an interrupt can leave locked: between a look at an attribute and its change no other thread has its turn.
     """
 
     __slots__ = (
         "_columns", "_floats", "_instructions", "_moves", "_numbers", "_results", "_slots", "_structure",
-        "following", "fused", "has_value", "inputs", "lock", "made", "recorder", "steps",
+        "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results) -> None:
         self.recorder, self.inputs, self.made = recorder, inputs, made
         self.steps = recorder.steps
-        self.lock = Lock()
+        self.is_running = False
         self.following: dict[tuple[int, Any], Trace] = {}  # by the guard that failed and what it observed
         self._numbers = np.zeros(len(recorder.values))
         for k, value in enumerate(recorder.values):
