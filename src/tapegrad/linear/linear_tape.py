@@ -135,6 +135,8 @@ class LinearTape:
         Number of all places.
     structures : dict or None
         What is known of the structure of hosted rows, for whoever asks for patterns.
+    slots : ndarray of int or None
+        While rows are observed, where those stood whose places are `slot_places`.
     outputs : list of (int, int)
         First place and number of elements of each output; place -1 for one that depends on no leaf.
     """
@@ -147,6 +149,8 @@ class LinearTape:
         self.memory: list[np.ndarray] = []
         self.hosts: dict[int, HostedRow] = {}
         self.structures: Any = None
+        self.slots: Matrix | None = None
+        self.slot_places: Matrix | None = None
         self._row_places = np.empty(0, np.int64)
         self._low = 0
         self._weighed = False
@@ -221,7 +225,10 @@ class LinearTape:
         return int(self._row_places[number]) if 0 <= number < len(self._row_places) else -1
 
     def forget_rows(self) -> None:
-        """Drop what leads from rows to places."""
+        """Drop what leads from rows to places; who observes rows has asked for it."""
+        if TAPE.observers:
+            own = np.flatnonzero(self._row_places >= 0)
+            self.slots, self.slot_places = own + self._low, self._row_places[own]
         self._row_places = np.empty(0, np.int64)
 
     def push(self, tangents: Matrix) -> Matrix:

@@ -12,6 +12,7 @@ from tapegrad.drivers.derivatives import Outputs, sizes_of
 from tapegrad.drivers.leaves import Call
 from tapegrad.sparse.colouring import ORDERS
 from tapegrad.sparse.compression import Info
+from tapegrad.sparse.dense_rows import described_row
 from tapegrad.sparse.evaluation import Evaluation
 from tapegrad.sparse.recorded_calls import recorded
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -73,13 +74,16 @@ class SparseDerivative:
 
     def prepare(self, *args: Any, **kwargs: Any) -> SparseDerivative:
         """Find the structure at a point, without computing a derivative; itself."""
-        self._evaluation.prepared(self._recorded(args, kwargs)[2])
+        self._evaluation.prepared(self._recorded(args, kwargs)[2], self._locate(args, kwargs))
         return self
+
+    def _locate(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[], str]:
+        return lambda: described_row(lambda: self._recorded(args, kwargs)[2], self._second)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at a point."""
         made, outputs, derivative = self._recorded(args, kwargs)
-        matrix = self._evaluation.matrix(derivative)
+        matrix = self._evaluation.matrix(derivative, locate=self._locate(args, kwargs))
         found = self._arranged(matrix, made, outputs)
         if self._with_value:
             value = outputs.values()

@@ -41,8 +41,23 @@ def structured(derivative: Any, second: bool) -> Structured | None:
     return found
 
 
-def pattern_of(derivative: Any, second: bool, warn: bool = True) -> Any:
+def pattern_of(derivative: Any, second: bool, warn: bool = True, locate: Callable[[], str] | None = None) -> Any:
     """Pattern of a Jacobian or Hessian, with sorted indices.
+
+    Parameters
+    ----------
+    derivative : Derivative or Recording
+    second : bool
+        Whether it is the Hessian.
+    warn : bool
+        Whether to warn of what is dense.
+    locate : callable, optional
+        Tells the row that made it dense, in words.
+
+    Raises
+    ------
+    MemoryError
+        If there are too many entries.
 
     Warns
     -----
@@ -70,15 +85,15 @@ def pattern_of(derivative: Any, second: bool, warn: bool = True) -> Any:
         whole = np.tile(np.arange(n, dtype=np.int32), m), np.arange(m + 1, dtype=np.int64) * n
         return csr_array((np.ones(m * n, bool), *whole), shape=(m, n))
     if not second:
-        ends, elements = first_pattern(tape, warn)
+        ends, elements = first_pattern(tape, warn, locate)
         pattern = csr_array((np.ones(len(elements), bool), elements, ends), shape=(m, n))
         pattern.sort_indices()
         return pattern
     if isinstance(tape, LinearTape) and not tape.second:
-        ends, elements = first_pattern(tape, warn)
+        ends, elements = first_pattern(tape, warn, locate, "Hessian")
         half = csr_array((np.ones(len(elements), bool), elements, ends), shape=(n, n))
         return _canonical(csr_array(half + half.T))
-    rows, columns = second_pattern(tape, warn)
+    rows, columns = second_pattern(tape, warn, locate)
     both = np.concatenate([rows, columns]), np.concatenate([columns, rows])
     return _canonical(csr_array((np.ones(2 * len(rows), bool), both), shape=(n, n)))
 
@@ -147,7 +162,7 @@ class Evaluation:
             raise RuntimeError("the structure is not known before the first call; tapegrad.sparse.plan(f, x) makes one")
         return self._plan
 
-    def matrix(self, derivative: Any, product: Callable[[Any], Any] | None = None) -> Any:
+    def matrix(self, derivative: Any, product: Callable[[Any], Any] | None = None, locate: Callable[[], str] | None = None) -> Any:
         """The derivative at the point where it was recorded, as a csr_array.
 
         Parameters
@@ -155,6 +170,8 @@ class Evaluation:
         derivative : Derivative or Recording
         product : callable, optional
             Of the Hessian with a matrix, where that is not `derivative.curve`.
+        locate : callable, optional
+            As for `pattern_of`.
 
         Raises
         ------
@@ -163,7 +180,7 @@ class Evaluation:
         """
         from scipy.sparse import csr_array
 
-        plan = self.prepared(derivative)
+        plan = self.prepared(derivative, locate)
         if product is None:
             product = derivative.curve if self._second else derivative.push if plan.info.method == "forward" else derivative.pull
         data = plan.entries(product)
@@ -174,7 +191,7 @@ class Evaluation:
             self._compare(made, derivative)
         return made
 
-    def prepared(self, derivative: Any) -> Compression:
+    def prepared(self, derivative: Any, locate: Callable[[], str] | None = None) -> Compression:
         """The plan for a derivative's structure."""
         shape = (derivative.inputs if self._second else derivative.results, derivative.inputs)
         plan = self._plan
@@ -188,7 +205,7 @@ class Evaluation:
         key = b"" if tape is None else fingerprint(tape)
         if plan is not None and key in self._known:
             return plan
-        pattern = pattern_of(derivative, self._second)
+        pattern = pattern_of(derivative, self._second, locate=locate)
         if plan is not None:  # entries that were there stay: the pattern is that of all structures so far
             pattern = _canonical((plan.pattern + pattern).tocsr())
         if plan is None or pattern.nnz != plan.pattern.nnz:

@@ -7,7 +7,7 @@ elements). All of that stands in a tape's `fingerprint`: two tapes of one finger
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
     Structured = LinearTape | Recording
 
-__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "second_pattern"]
+__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "second_pattern", "sets_of"]
 
 Vector = np.ndarray[Any, Any]
+Locate = Callable[[], str]
 LARGE_BLOCK = 1024  # entries of a dense block from which on it is worth a warning
 MOST_ENTRIES = 1 << 29  # of a Hessian before entries that come again are joined: beyond, it is refused
+MANY = 2048  # rows and inputs from which on a dense derivative is worth a warning
 NO_PARTIAL = np.float64(-0.0).view(np.int64)  # the bits of a second partial that no rule has
 
 
@@ -80,7 +82,7 @@ def fingerprint(tape: Structured) -> bytes:
     return digest.digest()
 
 
-def _sets(tape: Structured, warn: bool = False) -> IndexSets:
+def sets_of(tape: Structured, warn: bool = False) -> IndexSets:
     """The sets of all places."""
     if not isinstance(tape, LinearTape):
         sets = IndexSets(tape.inputs, tape.rows + 2, 1)
@@ -110,25 +112,75 @@ def _warn(host: _Host) -> None:
     )
 
 
-def first_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector]:
-    """Where the rows of a Jacobian's pattern end, with a zero in front, and the columns of its entries (in no order)."""
-    sets = _sets(tape, warn)
+def _not_dense(sets: IndexSets, numbers: Vector, derivative: str, warn: bool, locate: Locate | None) -> None:
+    """Say so if sets that are rows of a pattern are long, before they are collected."""
+    entries = sets.estimated(numbers)
+    rows = len(numbers)
+    if entries > MOST_ENTRIES:
+        raise MemoryError(
+            f"the {derivative} is dense: about {entries:.1g} entries, {entries // rows} of {sets.inputs} inputs in each of {rows} "
+            f"rows{_because(locate)}. Take products (tg.jvp, tg.vjp, tg.hvp) instead, or make what gathers all inputs a variable "
+            "of its own."
+        )
+    if warn and 2 * entries > rows * sets.inputs and min(rows, sets.inputs) >= MANY:
+        warnings.warn(
+            f"tapegrad.sparse: the {derivative} is dense: about {entries // rows} of {sets.inputs} inputs in each of {rows} rows"
+            f"{_because(locate)}.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _because(locate: Locate | None) -> str:
+    row = locate() if locate is not None else ""
+    return f", because of {row}" if row else ""
+
+
+def first_pattern(
+    tape: Structured, warn: bool = False, locate: Locate | None = None, derivative: str = "Jacobian"
+) -> tuple[Vector, Vector]:
+    """Where the rows of a Jacobian's pattern end, with a zero in front, and the columns of its entries (in no order).
+
+    Parameters
+    ----------
+    tape : LinearTape or Recording
+    warn : bool
+        Whether to warn of what is dense.
+    locate : callable, optional
+        Tells the row that made it dense, in words.
+    derivative : str
+        Of what it is the pattern, for messages.
+
+    Raises
+    ------
+    MemoryError
+        If there are too many entries.
+    """
+    sets = sets_of(tape, warn)
     if not isinstance(tape, LinearTape):
         outs = np.where((tape.outs > 0) & (tape.outs <= tape.rows), tape.outs, 0)
-        return sets.collected(sets.places[outs])
-    numbers = [sets.places[place : place + size] if place >= 0 else np.zeros(size, np.int32) for place, size in tape.outputs]
-    return sets.collected(np.concatenate(numbers) if numbers else np.empty(0, np.int32))
+        rows = sets.places[outs]
+    else:
+        numbers = [sets.places[place : place + size] if place >= 0 else np.zeros(size, np.int32) for place, size in tape.outputs]
+        rows = np.concatenate(numbers) if numbers else np.empty(0, np.int32)
+    _not_dense(sets, rows, derivative, warn, locate)
+    return sets.collected(rows)
 
 
-def second_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector]:
+def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None = None) -> tuple[Vector, Vector]:
     """Rows and columns of the lower triangle of a Hessian's pattern; entries may come more than once.
+
+    Parameters
+    ----------
+    tape, warn, locate
+        As for `first_pattern`.
 
     Raises
     ------
     MemoryError
         If there are too many of them: a function of that many numbers whose Hessian is dense.
     """
-    sets = _sets(tape, warn)
+    sets = sets_of(tape, warn)
     if not isinstance(tape, LinearTape):
         triplets = tape.triplets
         pairs = sets.places[triplets[:, 1:]]
@@ -143,15 +195,24 @@ def second_pattern(tape: Structured, warn: bool = False) -> tuple[Vector, Vector
     is_used = np.zeros(sets.count, bool)
     is_used[crossing.reshape(-1)] = True
     numbers = np.flatnonzero(is_used)
+    _not_dense(sets, numbers, "Hessian", False, locate)
     ends, elements = sets.collected(numbers)
     crossing = (np.cumsum(is_used, dtype=np.int32) - 1)[crossing]
     lengths = np.diff(ends)[crossing]
     most = int((lengths[:, 0] * lengths[:, 1]).sum()) if len(crossing) else 0
+    longest = int(lengths.max(initial=0))
     if most > MOST_ENTRIES:
-        longest = int(lengths.max())
         raise MemoryError(
-            f"the Hessian's pattern has {most:.2g} entries, for some row has a second derivative by {longest} inputs at once "
-            "(as the square of a sum of all has). Take products (tg.hvp) instead, or make the sum a variable of its own."
+            f"the Hessian's pattern has {most:.2g} entries, for some row has a second derivative by {longest} inputs at once"
+            f"{_because(locate) or ' (as the square of a sum of all has)'}. Take products (tg.hvp) instead, or make the sum a "
+            "variable of its own."
+        )
+    if warn and longest >= MANY and most > tape.inputs**2 // 4:
+        warnings.warn(
+            f"tapegrad.sparse: the Hessian is dense, for some row has a second derivative by {longest} of {tape.inputs} inputs at "
+            f"once{_because(locate)}.",
+            RuntimeWarning,
+            stacklevel=2,
         )
     rows, columns = np.empty(most, np.int32), np.empty(most, np.int32)
     cross = entry_of("cross_sets")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tapegrad.sparse.dense_rows import described_row
 from tapegrad.sparse.evaluation import pattern_of
 from tapegrad.sparse.recorded_calls import recorded
 
@@ -56,8 +57,7 @@ def jacobian_structure(f: Callable[..., Any], *args: Any, argnums: Any = 0, form
            [0, 1, 1, 0],
            [0, 0, 1, 1]])
     """
-    _, _, derivative = recorded(f, args, {}, argnums, False, "sparse.jacobian_structure", False)
-    return pattern_of(derivative, False).asformat(format)
+    return _structure(f, args, argnums, "sparse.jacobian_structure", False).asformat(format)
 
 
 def hessian_structure(f: Callable[..., Any], *args: Any, argnums: Any = 0, format: str = "csr") -> Any:
@@ -103,5 +103,11 @@ def hessian_structure(f: Callable[..., Any], *args: Any, argnums: Any = 0, forma
            [1, 0, 1],
            [0, 1, 0]])
     """
-    _, _, derivative = recorded(f, args, {}, argnums, False, "sparse.hessian_structure", True)
-    return pattern_of(derivative, True).asformat(format)
+    return _structure(f, args, argnums, "sparse.hessian_structure", True).asformat(format)
+
+
+def _structure(f: Callable[..., Any], args: Any, argnums: Any, name: str, second: bool) -> Any:
+    def record() -> Any:
+        return recorded(f, args, {}, argnums, False, name, second)[2]
+
+    return pattern_of(record(), second, locate=lambda: described_row(record, second))
