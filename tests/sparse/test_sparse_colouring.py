@@ -11,7 +11,7 @@ from scipy.sparse import csr_array, random_array
 
 import tapegrad as tg
 from tapegrad.sparse.colouring import ORDERS, column_colours, star_colours
-from tapegrad.sparse.compression import of_hessian, of_jacobian
+from tapegrad.sparse.compression import Bidirectional, of_hessian, of_jacobian
 
 
 def random_pattern(seed: int, m: int, n: int, density: float) -> Any:
@@ -83,6 +83,10 @@ def test_all_entries_come_back_from_products(shape: Any, mode: str) -> None:
     values = pattern.astype(float)
     values.data = np.random.default_rng(1).uniform(size=pattern.nnz)
     plan = of_jacobian(pattern, mode)
+    if isinstance(plan, Bidirectional):
+        assert mode == "auto"
+        np.testing.assert_allclose(plan.entries_from(lambda v: values @ v, lambda v: values.T @ v), values.data)
+        return
     product = values if plan.info.method == "forward" else values.T
     np.testing.assert_allclose(plan.entries(lambda v: product @ v), values.data)
 
@@ -137,3 +141,55 @@ def test_columns_of_one_colour_share_no_row() -> None:
     found = (structure.pattern.toarray() @ np.eye(structure.info.colours, dtype=int)[structure.colours]).max()
     assert structure.colours.shape == (30,)
     assert found == 1
+
+
+def test_both_directions_have_colours_of_their_own() -> None:
+    structure = tg.sparse.plan(lambda x: np.concatenate([(x * x).sum()[None], x[1:] * x[0]]), np.arange(1.0, 31.0))
+    columns, rows = structure.colours
+    assert structure.info.method == "bidirectional"
+    assert structure.info.colours == columns.max() + rows.max() + 2
+    assert rows[0] == 0
+    assert (columns[1:] == columns[1]).all()
+
+
+def with_long_lines(seed: int, m: int, n: int, long_rows: int, long_columns: int) -> Any:
+    rng = np.random.default_rng(seed)
+    dense = rng.random((m, n)) < 2.0 / n
+    dense[np.arange(min(m, n)), np.arange(min(m, n))] = True
+    dense[rng.integers(0, m, long_rows)] |= rng.random(n) < 0.9
+    dense[:, rng.integers(0, n, long_columns)] |= rng.random((m, 1)) < 0.9
+    made = csr_array(dense)
+    made.sort_indices()
+    return made
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(2, 40), st.integers(0, 3), st.integers(0, 3))
+@settings(max_examples=100)
+def test_products_in_both_directions_give_all_entries(seed: int, m: int, n: int, rows: int, columns: int) -> None:
+    pattern = with_long_lines(seed, m, n, rows, columns)
+    values = pattern.astype(float)
+    values.data = np.random.default_rng(1).uniform(size=pattern.nnz)
+    for chosen in (np.random.default_rng(seed).random(m) < 0.4, np.random.default_rng(seed).random(n) < 0.4):
+        lines = np.repeat(np.arange(m), np.diff(pattern.indptr)) if chosen is not None and len(chosen) == m else pattern.indices
+        plan = Bidirectional(pattern, chosen[lines], "auto")
+        found = plan.entries_from(lambda v: values @ v, lambda v: values.T @ v)
+        np.testing.assert_allclose(found, values.data)
+
+
+def test_arrows_take_both_directions() -> None:
+    dense = np.eye(500, dtype=bool)
+    dense[:3] = True
+    dense[:, -2:] = True
+    pattern = csr_array(dense)
+    plan = of_jacobian(pattern)
+    assert (plan.info.method, plan.info.colours) == ("bidirectional", 6)
+    assert of_jacobian(pattern, "forward").info.colours == of_jacobian(pattern, "reverse").info.colours == 500
+
+
+@given(st.integers(0, 10**6), st.integers(2, 40), st.integers(0, 3))
+@settings(max_examples=60)
+def test_both_directions_are_taken_for_fewer_colours_only(seed: int, n: int, long: int) -> None:
+    pattern = with_long_lines(seed, n, n, long, long)
+    one = min(of_jacobian(pattern, mode).info.colours for mode in ("forward", "reverse"))
+    found = of_jacobian(pattern).info
+    assert found.colours <= (0.75 * one if found.method == "bidirectional" else one)

@@ -287,3 +287,12 @@ def test_zeros_of_a_constant_matrix_are_no_entries() -> None:
     assert sparse.jacobian_structure(lambda x: differences @ x, np.ones(20)).nnz == 39
     assert sparse.jacobian_structure(lambda x: x @ differences, np.ones(20)).nnz == 39
     assert sparse.jacobian_structure(lambda x: x.reshape(2, 20) @ differences, np.ones(40)).nnz == 78
+
+
+def test_an_arrow() -> None:
+    def f(x: Any) -> Any:
+        return np.concatenate([(x**2).sum()[None], x[1:] ** 2 * x[0]])
+
+    made, x = sparse.jacobian(f, check=True), np.linspace(0.5, 1.0, 300)
+    np.testing.assert_allclose(made(x).toarray(), tg.jacobian(f)(x), rtol=1e-12)
+    assert (made.info.method, made.info.colours) == ("bidirectional", 3)

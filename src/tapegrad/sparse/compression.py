@@ -11,10 +11,11 @@ import numpy as np
 from tapegrad.sparse.colouring import column_colours, star_colours
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Compression", "Info", "of_hessian", "of_jacobian"]
+__all__ = ["Bidirectional", "Compression", "Info", "of_hessian", "of_jacobian"]
 
 Matrix = np.ndarray[Any, Any]
 BAND = 256  # products that stand in memory at once
+GAIN = 0.75  # part of the colours of one direction beyond which two directions are not worth two sets of products
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,11 @@ class Info:
     Attributes
     ----------
     method : str
-        ``"forward"`` or ``"reverse"`` products for a Jacobian, ``"star"`` for a Hessian.
+        ``"forward"``, ``"reverse"`` or ``"bidirectional"`` (both) products for a Jacobian, ``"star"`` for a Hessian.
     colours : int
         How many products that takes.
     order : str
-        Of the colouring.
+        Of the colouring; of forward products first where there are two.
     entries : int
         Of the pattern.
     shape : tuple of int
@@ -90,28 +91,94 @@ def _rows_of(pattern: Any) -> Matrix:
     return np.repeat(np.arange(pattern.shape[0], dtype=np.int64), np.diff(pattern.indptr))
 
 
-def of_jacobian(pattern: Any, mode: str = "auto", order: str = "auto") -> Compression:
-    """Compression of a Jacobian's pattern: by columns (forward products) or rows (reverse), whichever takes fewer colours."""
-    m, n = pattern.shape
+def of_jacobian(pattern: Any, mode: str = "auto", order: str = "auto") -> Compression | Bidirectional:
+    """Compression of a Jacobian's pattern: by columns (forward products) or rows (reverse), whichever takes fewer colours.
+
+    Both are taken where a few long rows or columns keep either from having few colours.
+    """
     at_least = [int(np.diff(side.indptr).max(initial=0)) for side in (pattern, pattern.tocsc())]
     forward = reverse = None
-    first = mode if mode != "auto" else "forward" if at_least[0] <= at_least[1] else "reverse"
+    is_free = mode == "auto"
+    first = mode if not is_free else "forward" if at_least[0] <= at_least[1] else "reverse"
     if first == "forward":
-        forward = column_colours(pattern, order)
-        if mode == "auto" and at_least[1] < forward[1]:
-            reverse = column_colours(pattern.T.tocsr(), order)
+        forward = _forward(pattern, order)
+        if is_free and at_least[1] < forward.info.colours:
+            reverse = _reverse(pattern, order)
     else:
-        reverse = column_colours(pattern.T.tocsr(), order)
-        if mode == "auto" and at_least[0] <= reverse[1]:
-            forward = column_colours(pattern, order)
-    if reverse is None or (forward is not None and forward[1] <= reverse[1]):
-        assert forward is not None
-        colours, count, name = forward
-        info = Info("forward", count, name, pattern.nnz, (m, n))
-        return Compression(pattern, info, colours, _rows_of(pattern), colours[pattern.indices])
-    colours, count, name = reverse
-    info = Info("reverse", count, name, pattern.nnz, (m, n))
+        reverse = _reverse(pattern, order)
+        if is_free and at_least[0] <= reverse.info.colours:
+            forward = _forward(pattern, order)
+    one = min((c for c in (forward, reverse) if c is not None), key=lambda c: c.info.colours)
+    return (_in_both(pattern, one.info.colours, order) if is_free else None) or one
+
+
+def _forward(pattern: Any, order: str) -> Compression:
+    colours, count, name = column_colours(pattern, order)
+    # What has no entry here is in no vector: it may have entries of which the other direction takes care.
+    colours = np.where(np.bincount(pattern.indices, minlength=pattern.shape[1]) > 0, colours, -1)
+    info = Info("forward", count, name, pattern.nnz, pattern.shape)
+    return Compression(pattern, info, colours, _rows_of(pattern), colours[pattern.indices])
+
+
+def _reverse(pattern: Any, order: str) -> Compression:
+    colours, count, name = column_colours(pattern.T.tocsr(), order)
+    colours = np.where(np.diff(pattern.indptr) > 0, colours, -1)
+    info = Info("reverse", count, name, pattern.nnz, pattern.shape)
     return Compression(pattern, info, colours, pattern.indices, colours[_rows_of(pattern)])
+
+
+class Bidirectional:
+    """Compressed products in both directions, of which each gives its part of the entries [1]_.
+
+    References
+    ----------
+    .. [1] T. F. Coleman, A. Verma, "The efficient computation of sparse Jacobian matrices using automatic differentiation", SIAM
+       Journal on Scientific Computing 19(4), 1998.
+    """
+
+    def __init__(self, pattern: Any, is_reverse: Matrix, order: str) -> None:
+        self.pattern, self._is_reverse = pattern, is_reverse
+        self._forward, self._reverse = (_forward(_part(pattern, ~is_reverse), order), _reverse(_part(pattern, is_reverse), order))
+        self.colours, self.row_colours = self._forward.colours, self._reverse.colours
+        one, other = self._forward.info, self._reverse.info
+        name = one.order if one.order == other.order else f"{one.order}, {other.order}"
+        self.info = Info("bidirectional", one.colours + other.colours, name, pattern.nnz, pattern.shape)
+
+    def entries_from(self, push: Callable[[Matrix], Matrix], pull: Callable[[Matrix], Matrix]) -> Matrix:
+        """Values of all entries from forward and from reverse products with the columns of matrices."""
+        found = np.empty(self.info.entries)
+        found[~self._is_reverse] = self._forward.entries(push)
+        found[self._is_reverse] = self._reverse.entries(pull)
+        return found
+
+
+def _part(pattern: Any, chosen: Matrix) -> Any:
+    """The pattern of some of its entries."""
+    from scipy.sparse import csr_array
+
+    ends = np.concatenate([[0], np.cumsum(chosen)])[pattern.indptr]
+    return csr_array((pattern.data[chosen], pattern.indices[chosen], ends), shape=pattern.shape)
+
+
+def _in_both(pattern: Any, colours: int, order: str) -> Bidirectional | None:
+    """Long rows by reverse products and the others by forward ones, or long columns forwards and the others in reverse.
+
+    None if that takes more than `GAIN` of the colours that one direction takes.
+    """
+    rows, best = _rows_of(pattern), None
+    lengths = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
+    limit = GAIN * colours
+    for side, (own, across) in enumerate(((rows, pattern.indices), (pattern.indices, rows))):
+        longest = colours // 2
+        while longest >= 1:
+            is_long = (lengths[side] > longest)[own]
+            least = int(lengths[side][lengths[side] <= longest].max(initial=0)) + int(np.bincount(across[is_long]).max(initial=0))
+            if is_long.any() and not is_long.all() and least <= limit:
+                made = Bidirectional(pattern, is_long if side == 0 else ~is_long, order)
+                if made.info.colours <= limit:
+                    best, limit = made, made.info.colours - 1
+            longest //= 2
+    return best
 
 
 def of_hessian(pattern: Any, order: str = "auto") -> Compression:

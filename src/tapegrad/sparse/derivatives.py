@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.drivers.derivatives import Outputs, sizes_of
 from tapegrad.drivers.leaves import Call
 from tapegrad.sparse.colouring import ORDERS
-from tapegrad.sparse.compression import Info
+from tapegrad.sparse.compression import Bidirectional, Info
 from tapegrad.sparse.dense_rows import described_row
 from tapegrad.sparse.evaluation import Evaluation
 from tapegrad.sparse.recorded_calls import recorded
@@ -66,8 +66,12 @@ class SparseDerivative:
 
     @property
     def colours(self) -> Any:
-        """The number of the product that each column goes into; of each row where ``info.method`` is ``"reverse"``."""
-        return self._evaluation.plan.colours.copy()
+        """The number of the product that each column goes into, -1 for one that goes into none.
+
+        Of each row where ``info.method`` is ``"reverse"``; a pair, of columns and of rows, where it is ``"bidirectional"``.
+        """
+        plan = self._evaluation.plan
+        return (plan.colours.copy(), plan.row_colours.copy()) if isinstance(plan, Bidirectional) else plan.colours.copy()
 
     def _recorded(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Call, Outputs, Any]:
         return recorded(self._f, args, kwargs, self._argnums, self._has_aux, self._name, self._second)
@@ -176,7 +180,8 @@ def jacobian(
     pattern : sparse array or array, optional
         Where the Jacobian may have entries other than zero, if it is not to be found out. It is not doubted unless `check` is set.
     mode : str
-        ``"forward"``, ``"reverse"``, or ``"auto"``, which takes the one with fewer colours.
+        ``"forward"``, ``"reverse"``, or ``"auto"``, which takes the one with fewer colours, or both where long rows and long
+        columns keep either from having few.
     order : str
         In which order columns are coloured: ``"natural"``, ``"largest-first"``, ``"smallest-last"``, ``"incidence-degree"``, or
         ``"auto"`` for the best of these.

@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.linear.linear_tape import LinearTape
-from tapegrad.sparse.compression import Compression, of_hessian, of_jacobian
+from tapegrad.sparse.compression import Bidirectional, Compression, of_hessian, of_jacobian
 from tapegrad.sparse.patterns import MOST_ENTRIES, fingerprint, first_pattern, second_pattern
 from tapegrad.tensors.grad_mode import with_recording
 
@@ -147,10 +147,10 @@ class Evaluation:
     def __init__(self, second: bool, pattern: Any = None, mode: str = "auto", order: str = "auto", check: bool = False) -> None:
         self._second, self._given, self._mode, self._order, self._check = second, pattern, mode, order, check
         self._known: set[bytes] = set()
-        self._plan: Compression | None = None
+        self._plan: Compression | Bidirectional | None = None
 
     @property
-    def plan(self) -> Compression:
+    def plan(self) -> Compression | Bidirectional:
         """What is known of the structure.
 
         Raises
@@ -181,9 +181,14 @@ class Evaluation:
         from scipy.sparse import csr_array
 
         plan = self.prepared(derivative, locate)
-        if product is None:
-            product = derivative.curve if self._second else derivative.push if plan.info.method == "forward" else derivative.pull
-        data = plan.entries(product)
+        if isinstance(plan, Bidirectional):
+            data = plan.entries_from(derivative.push, derivative.pull)
+        else:
+            if product is None:
+                product = (
+                    derivative.curve if self._second else derivative.push if plan.info.method == "forward" else derivative.pull
+                )
+            data = plan.entries(product)
         pattern = plan.pattern
         made = csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape)
         made.has_canonical_format = True
@@ -191,7 +196,7 @@ class Evaluation:
             self._compare(made, derivative)
         return made
 
-    def prepared(self, derivative: Any, locate: Callable[[], str] | None = None) -> Compression:
+    def prepared(self, derivative: Any, locate: Callable[[], str] | None = None) -> Compression | Bidirectional:
         """The plan for a derivative's structure."""
         shape = (derivative.inputs if self._second else derivative.results, derivative.inputs)
         plan = self._plan
@@ -215,7 +220,7 @@ class Evaluation:
         self._known.add(key)
         return plan
 
-    def _compressed(self, pattern: Any) -> Compression:
+    def _compressed(self, pattern: Any) -> Compression | Bidirectional:
         return of_hessian(pattern, self._order) if self._second else of_jacobian(pattern, self._mode, self._order)
 
     def _compare(self, made: Any, derivative: Any) -> None:
