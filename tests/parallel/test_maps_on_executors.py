@@ -66,6 +66,14 @@ def test_machine_code_gives_the_same_bits_by_workers(processes: Executor) -> Non
     assert_same(both.map(points, executor=processes), expected)
 
 
+def test_machine_code_takes_the_first_point_too_where_parts_have_one_each(processes: Executor) -> None:
+    points = RNG.normal(size=(20, 40_000))
+    both = tg.value_and_grad(functions.long)
+    expected = both.map(points)
+    assert any(trace.fused._many for trace in functions.long._recorded())
+    assert_same(both.map(points, executor=processes), expected)
+
+
 def test_a_point_gives_the_same_bits_wherever_it_stands() -> None:
     points = RNG.normal(size=(20_000, 20))
     values = tg.program(lambda x: (x * x).sum()).map(points)

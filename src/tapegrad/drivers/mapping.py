@@ -100,7 +100,7 @@ def at_each(
         leaves: list[Any] = []
         structure = flatten(result, leaves, [], "")
         found[k] = leaves
-        if many is None or kwargs or not count or not (len(pending) or first) or len(found) < asking:
+        if many is None or kwargs or whole < 2 or len(found) < asking:
             continue
         if (more := many(taken, np.concatenate(([k], pending)), share)) is None:
             asking *= 2

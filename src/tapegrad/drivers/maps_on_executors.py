@@ -13,7 +13,7 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.mapping import Points, at_each
-from tapegrad.executors import Runner, runner_for
+from tapegrad.executors import runner_for
 
 __all__ = ["at_each_by_workers"]
 
@@ -43,7 +43,10 @@ def at_each_by_workers(
     executor : Executor, distributed.Client, joblib.Parallel, "joblib" or "ray"
     """
     runner = runner_for(executor)
-    shipped = _shipped(function, made_by, runner)
+    if runner.in_this_process:  # whose threads would wait for each other at each path: its machine code has threads of its own
+        many = getattr(function, "__many__", None)
+        return at_each(function, taken, kwargs, many and functools.partial(many, threads=runner.workers), 0, count)
+    shipped = _shipped(function, made_by)
     parts = min(count, PARTS)
     ends = [count * k // parts for k in range(parts + 1)]
     calls = [(shipped, [one.between(first, end) for one in taken], kwargs, first, count) for first, end in itertools.pairwise(ends)]
@@ -56,10 +59,8 @@ def at_each_by_workers(
     return restore(structure, (np.concatenate(same) for same in zip(*leaves, strict=True)))
 
 
-def _shipped(function: Any, made_by: tuple[Any, ...], runner: Runner) -> Any:
+def _shipped(function: Any, made_by: tuple[Any, ...]) -> Any:
     """A function as workers get it: its bytes where they are made again once, and else itself."""
-    if runner.in_this_process:
-        return function
     if made_by:
         function = _Driver(made_by)
     try:

@@ -213,7 +213,13 @@ class Program(RecordedPaths):
         return functools.partial(self.__points__, None, "value")
 
     def __points__(
-        self, argnums: Argnums | None, parts: str, taken: Sequence[Points], numbers: np.ndarray[Any, Any], share: float = 1.0
+        self,
+        argnums: Argnums | None,
+        parts: str,
+        taken: Sequence[Points],
+        numbers: np.ndarray[Any, Any],
+        share: float = 1.0,
+        threads: int = 0,
     ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]] | None:
         """What `map` asks first: points that recorded paths take, and parts of the results there; see `at_points`."""
         if self._is_called or not self.fuses or self.check or not _may_run() or errors_raise():
@@ -226,7 +232,7 @@ class Program(RecordedPaths):
             return None
         traces = [trace for trace in all_after(paths.first) if parts != "value" or trace.has_value]
         given = [*taken, *(Points(value, None, 0) for value in self._live_values())]
-        return at_points(traces, given, numbers, parts, self.threads, share)
+        return at_points(traces, given, numbers, parts, threads or self.threads, share)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         """In a class, the program of the method of an object."""
