@@ -1,13 +1,14 @@
 """Objectives and residuals of the kind that collections of test problems hold, written from their published formulae.
 
-The names are those of CUTEst [1]_, where each formula can be compared. Others come with the source that it names: [2]_ for chains and
-bands of elements, [3]_ for Broyden's and Powell's.
+The names are those of CUTEst [1]_, where each formula can be compared. Others come with the source that it names: [2]_ for chains
+and bands of elements, [3]_ for Broyden's and Powell's.
 
 References
 ----------
 .. [1] N. I. M. Gould, D. Orban, Ph. L. Toint, "CUTEst: a constrained and unconstrained testing environment with safe threads for
    mathematical optimization", Computational Optimization and Applications 60, 2015.
-.. [2] Ph. L. Toint, "Test problems for partially separable optimization and results for the routine PSPMIN", report 83/4, Namur 1983.
+.. [2] Ph. L. Toint, "Test problems for partially separable optimization and results for the routine PSPMIN", report 83/4, Namur
+   1983.
 .. [3] J. J. More, B. S. Garbow, K. E. Hillstrom, "Testing unconstrained optimization software", ACM Transactions on Mathematical
    Software 7(1), 1981.
 """
