@@ -76,13 +76,6 @@ def wave(p: Any, scale: Any = 1.0) -> Any:
     return scale * (np.exp(-u * u) / (1.0 + p * p)).sum()
 
 
-@tg.program
-def long(x: Any) -> Any:
-    for _ in range(10):
-        x = x + 1e-3 * np.sin(x) * x
-    return (x * x).sum()
-
-
 @tg.program(fuse=False)
 def two_ways(p: Any) -> Any:
     return (p * p).sum() if p[0] > 0.0 else np.sin(p[1]) * p[2]
