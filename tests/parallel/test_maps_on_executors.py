@@ -62,7 +62,7 @@ def test_machine_code_gives_the_same_bits_by_workers(processes: Executor) -> Non
     points = RNG.normal(size=(6000, 20))
     both = tg.value_and_grad(functions.wave)
     expected = both.map(points)
-    assert all(any(trace.fused._many.values()) for trace in functions.wave._recorded())
+    assert any(any(trace.fused._many.values()) for trace in functions.wave._recorded())
     assert_same(both.map(points, executor=processes), expected)
 
 
