@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.optimize.constraints import Constraint, recordable
 from tapegrad.optimize.histories import Progress
 from tapegrad.optimize.limits import bounds_as_arrays
 from tapegrad.optimize.packing import Packing
-from tapegrad.optimize.recordings import ScipyFunction, VectorFunction
+from tapegrad.optimize.recordings import ScipyFunction
+from tapegrad.optimize.sparse_constraints import limits_of, parts_of
 
 __all__ = ["Problem", "minimized"]
 
@@ -28,50 +28,6 @@ class _Stopped(Exception):  # noqa: N818  # no error: a callback asked for it
 
 class _Grown(Exception):  # noqa: N818  # no error: the problem is set up anew
     """A derivative has entries at a point that its pattern did not have."""
-
-
-class _Recorded:
-    """Constraints ``lower <= function(x) <= upper`` of a function that is recorded."""
-
-    def __init__(self, one: Constraint, packing: Packing, second: bool) -> None:
-        self.function = VectorFunction(one.function, packing, name="constraint", keeps=second, sparse=True)
-        self.value, self.jacobian, self.hessian = self.function.value, self.function.jacobian, self.function.hessian
-        self.lower, self.upper = one.lower, one.upper
-
-
-class _Linear:
-    """Constraints ``lower <= A x <= upper``, SciPy's."""
-
-    hessian = None
-
-    def __init__(self, given: Any) -> None:
-        from scipy.sparse import csr_array
-
-        self.function = None
-        matrix = csr_array(np.atleast_2d(given.A) if not hasattr(given.A, "tocsr") else given.A, dtype=np.float64)
-        self.value, self.jacobian = lambda x: matrix @ x, lambda x: matrix
-        self.lower, self.upper = given.lb, given.ub
-
-
-def _parts(given: Any, packing: Packing, second: bool) -> list[Any]:
-    """Constraints in any of the forms that `minimize` takes.
-
-    Raises
-    ------
-    NotImplementedError
-        If one has derivatives by differences.
-    """
-    if not isinstance(given, (Constraint, dict)) and isinstance(given, Sequence):
-        return [part for one in given for part in _parts(one, packing, second)]
-    if hasattr(given, "A") and not hasattr(given, "fun"):
-        return [_Linear(given)]
-    found = recordable(given)
-    if not found:
-        raise NotImplementedError(
-            "minimize: method='ipopt' takes second derivatives of constraints, which differences do not give: leave jac out of the "
-            f"{type(given).__name__}, or give tg.optimize.equality, inequality or between"
-        )
-    return [_Recorded(one, packing, second) for one, _ in found]
 
 
 class _Pattern(NamedTuple):
@@ -141,24 +97,15 @@ class Problem:
         step: Callable[[Vector], Any] | None = None,
     ) -> None:
         self.function, self.is_second_order, self._step = function, second, step
-        self.parts = _parts(constraints, packing, second)
+        self.parts = parts_of(constraints, packing, "method='ipopt' takes second derivatives of constraints", second)
         self.error: BaseException | None = None
         self.gradients = self.hessians = self.iterations = 0
         self.latest = packing.start.copy()
         function.value(packing.start)  # which refuses a nan
         self.sizes = [len(part.value(packing.start)) for part in self.parts]
         self._ends = np.cumsum([0, *self.sizes])
-        self.lower, self.upper = (self._limits(side) for side in ("lower", "upper"))
+        self.lower, self.upper = (np.clip(side, -UNBOUNDED, UNBOUNDED) for side in limits_of(self.parts, self.sizes))
         self._find_patterns(packing.start)
-
-    def _limits(self, side: str) -> Vector:
-        found = [np.zeros(0)]
-        for part, size in zip(self.parts, self.sizes, strict=True):
-            limit = np.asarray(getattr(part, side), np.float64)
-            if limit.size not in (1, size):
-                raise ValueError(f"minimize: a constraint gives {size} numbers, but has {limit.size} limits ({side})")
-            found.append(np.broadcast_to(limit.reshape(-1), size))
-        return np.clip(np.concatenate(found), -UNBOUNDED, UNBOUNDED)
 
     def _find_patterns(self, x: Vector) -> None:
         starts = self._ends[:-1].tolist()

@@ -29,6 +29,7 @@ WITHOUT_DERIVATIVES = frozenset(["nelder-mead", "powell", "cobyla", "cobyqa"])
 WITH_PRODUCTS = frozenset(["newton-cg", "trust-ncg", "trust-krylov", "trust-constr"])
 WITH_HESSIANS = frozenset(["dogleg", "trust-exact"])
 WITH_SPARSE = frozenset(["trust-constr", "ipopt"])
+FOR_LINEAR = frozenset(["highs", "highs-ds", "highs-ipm"])
 
 
 def minimize(
@@ -60,7 +61,8 @@ def minimize(
     method : str, optional
         SciPy's name of the method. It gets ``jac``, ``hessp`` or ``hess``, whatever it takes. Or ``"ipopt"``, the interior-point
         method of the package ``cyipopt`` (extra ``ipopt``), which gets sparse Jacobians of constraints and the sparse Hessian of
-        the Lagrangian.
+        the Lagrangian. Or ``"highs"`` (``"highs-ds"``, ``"highs-ipm"``), SciPy's solver of linear programs, if `f` and all
+        constraints are linear.
     bounds : sequence or scipy.optimize.Bounds, optional
         Of the elements of the variable, one after the other, whatever its structure is.
     constraints : Constraint, dict, SciPy's constraint, or sequence of these
@@ -99,7 +101,8 @@ def minimize(
     CompileError
         If a compiled `f` or constraint uses what cannot be recorded, or what has no second derivative where the method asks for it.
     ValueError
-        If the function is nan at `x0`, `sparse` is asked for with another method, or `solver` is another one.
+        If the function is nan at `x0`, `sparse` is asked for with another method, `solver` is another one, or something is not
+        linear for a method that is for linear programs.
     NotImplementedError
         If bounds are tracked tensors, or the minimum depends on tracked tensors and a constraint cannot be recorded.
 
@@ -208,8 +211,14 @@ def _minimized(
     optimize = solvers()
 
     is_approximated = (options or {}).get("hessian_approximation") == "limited-memory"
-    second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or (kind == "ipopt" and not is_approximated)
+    second = kind in WITH_PRODUCTS or kind in WITH_HESSIANS or kind in FOR_LINEAR or (kind == "ipopt" and not is_approximated)
     function = ScipyFunction(f, packing, args, keeps=second, strict=True)
+    if kind in FOR_LINEAR:
+        if callback is not None:
+            raise ValueError("minimize: method='highs' has no callback: SciPy's HiGHS tells of no iteration")
+        with function, Progress(progress) as steps:
+            found = look_up("optimize.linear_programs:minimized")(function, packing, kind, bounds, constraints, tol, options, steps)
+        return look_up("optimize.results:with_history")(found, steps.history)
     if kind == "ipopt":
         with function, Progress(progress) as steps:
             after = None if callback is None else functools.partial(_with_state, callback, packing)
