@@ -31,7 +31,7 @@ if _TYPE_CHECKING:
     from tapegrad.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
     from tapegrad.drivers import *
     from tapegrad.files.saving import load, save
-    from tapegrad.nopython import free_tape_memory, njit_derivative, njit_op, register_derivative, tape_memory
+    from tapegrad.nopython import dual, free_tape_memory, njit_derivative, njit_op, register_derivative, tape_memory
     from tapegrad.tensors.devices import device
     from tapegrad.tensors.random import *
     from tapegrad.tensors.ranges import *

@@ -140,7 +140,7 @@ FAMILIES = {
     "drivers.gradients": "elementwise_grad grad value_and_grad",
     "drivers.jacobians": "jacobian value_and_jacobian",
     "drivers.jacobian_products": "jvp linearize vjp",
-    "nopython": "free_tape_memory njit_derivative njit_op register_derivative tape_memory",
+    "nopython": "dual free_tape_memory njit_derivative njit_op register_derivative tape_memory",
     "numpy_arrays.constants": "stop_gradient",
     "files.saving": "load save",
     "inspection.drawing": "draw",

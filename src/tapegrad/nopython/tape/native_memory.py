@@ -33,10 +33,11 @@ from tapegrad.nopython.tape.columns import (
     WORDS,
 )
 from tapegrad.nopython.tape.held_memory import EMPTYING, NATIVE, NATIVE_BYTES, NATIVE_GROW, NATIVE_SLOTS
+from tapegrad.nopython.tape.lane_sweeps import PUSH
 from tapegrad.nopython.tape.reverse_sweep import sweep
 from tapegrad.nopython.tape.sweep_entries import Recording, f64
 
-__all__ = ["borrow", "give", "prepare", "swept"]
+__all__ = ["borrow", "give", "prepare", "pushed", "swept"]
 
 I8, I64 = ir.IntType(8), ir.IntType(64)
 WORD = 8
@@ -217,7 +218,24 @@ def emptied():
 
 
 _reverse = part(sweep.function)
+_push, _push_several = part(PUSH[1].function), part(PUSH[8].function)
 _as_recording = at_address(Recording)
+
+
+@part
+def room(header, count):
+    """The address of memory for so many numbers, which the next one who asks for it of this tape gets too."""
+    if word(header, BAR_LIMIT) < count:
+        freed(word(header, BAR_COLUMN), 8 * word(header, BAR_LIMIT))
+        set_word(header, BAR_COLUMN, 0)
+        set_word(header, BAR_LIMIT, 0)
+        most = count + count // 8
+        found = allocated(8 * most)
+        if found == 0:
+            raise MemoryError("there is no memory for the derivative of a compiled function")
+        set_word(header, BAR_COLUMN, found)
+        set_word(header, BAR_LIMIT, most)
+    return word(header, BAR_COLUMN)
 
 
 @part
@@ -225,17 +243,7 @@ def swept(header, row):
     """The address of the adjoints of all rows, from that of one."""
     last = word(header, ROWS)
     count = last + 1
-    if word(header, BAR_LIMIT) < count:
-        freed(word(header, BAR_COLUMN), 8 * word(header, BAR_LIMIT))
-        set_word(header, BAR_COLUMN, 0)
-        set_word(header, BAR_LIMIT, 0)
-        room = count + count // 8
-        bars = allocated(8 * room)
-        if bars == 0:
-            raise MemoryError("there is no memory for the adjoints of a compiled function")
-        set_word(header, BAR_COLUMN, bars)
-        set_word(header, BAR_LIMIT, room)
-    bars = word(header, BAR_COLUMN)
+    bars = room(header, count)
     bar = f64(bars, count)
     for k in range(count):
         bar[k] = 0.0
@@ -243,6 +251,23 @@ def swept(header, row):
         bar[row] = 1.0
         _reverse(_as_recording(header), bars)
     return bars
+
+
+@part
+def pushed(header, outs, directions, products):
+    """Products of the Jacobian with the columns of a matrix, those of some rows; eight at once where there are several."""
+    inputs, width = directions.shape
+    results = outs.size
+    if results == 0 or width == 0:
+        return
+    lanes = 1 if width == 1 else 8
+    dots = room(header, (word(header, ROWS) + 1) * lanes)
+    recording, ends = _as_recording(header), outs.ctypes.data
+    given, found = directions.ctypes.data, products.ctypes.data
+    if lanes == 1:
+        _push(recording, dots, ends, results, given, inputs, found, width, 0, width)
+    else:
+        _push_several(recording, dots, ends, results, given, inputs, found, width, 0, width)
 
 
 _kept: list[Any] = []  # the code at the addresses that are handed out
