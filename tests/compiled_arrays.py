@@ -154,7 +154,18 @@ def division_by_zero_in_an_array(x):
 
 
 @TABLE.case(X)
+def items(x):
+    total = 0.0
+    for view in np.nditer(x):
+        number = view.item()
+        total += number.item() * number
+    return total
+
+
+@TABLE.case(X)
 def dtypes(x):
+    if x.dtype.kind == "i":
+        return 0.0 * x[0]
     a = np.zeros(3, x.dtype)
     a[0] = x[0]
     return a.sum() + np.ones(3, dtype=np.float64)[0] * x[1] + x.astype(np.float64)[2] * x.astype(np.int64)[0]

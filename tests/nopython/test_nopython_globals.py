@@ -358,3 +358,25 @@ def test_ufuncs_and_stencils_whose_globals_changed_are_refused(text: str, monkey
     assert f(np.ones(2)) in (4.0, 2.0)
     with pytest.raises(tg.CompileError, match="has changed since Numba compiled it"):
         tg.grad(f)(np.ones(2))
+
+
+def test_a_branch_that_is_left_out_is_no_change_where_errors_are_raised() -> None:
+    @numba.njit
+    def vector(x):
+        if x[0] < 0.0:
+            raise ValueError("negative")
+        return x[0] ** 2
+
+    @numba.njit
+    def matrix(x):
+        return x[0, 0]
+
+    @numba.njit
+    def either(x):
+        if x.size == 0:
+            raise ValueError("empty")
+        return vector(x) if x.ndim == 1 else matrix(x)
+
+    calls = numba.njit(lambda x: either(x))
+    calls(np.ones(2))
+    np.testing.assert_array_equal(tg.grad(calls)(np.ones(2)), [2.0, 0.0])

@@ -156,3 +156,36 @@ def test_functions_that_write_into_arrays_of_variables_are_refused_where_they_ar
 
     with pytest.raises(ValueError, match="has written into an array of variables"):
         tg.grad(f)(np.array([1.3, 0.7]))
+
+
+class Beta(numba.types.WrapperAddressProtocol):
+    """The beta function of SciPy, as packages hand out its functions."""
+
+    def __wrapper_address__(self) -> int:
+        return int(get_cython_function_address("scipy.special.cython_special", "beta"))
+
+    def signature(self) -> Any:
+        return numba.float64(numba.float64, numba.float64)
+
+
+def test_objects_with_an_address_are_c_functions() -> None:
+    special = pytest.importorskip("scipy.special")
+    beta = Beta()
+    f = numba.njit(lambda x: beta(x[0], 2.0) * x[1])
+    point = np.array([1.5, 3.0])
+    with pytest.raises(CompileError, match=r"Beta of C is called with a variable.*tg\.register_derivative"):
+        tg.grad(f)(point)
+    tg.register_derivative(beta, (numba.njit(lambda a, b: -(2 * a + 1) * beta(a, b) ** 2), None))
+    slope = -(2 * 1.5 + 1) / (1.5 * 2.5) ** 2  # as beta(a, 2) = 1 / (a * (a + 1))
+    np.testing.assert_allclose(tg.grad(f)(point), [3.0 * slope, special.beta(1.5, 2.0)], rtol=1e-12)
+
+
+def test_objects_with_an_address_must_return_floats() -> None:
+    class Counting(Beta):
+        """A function of whole numbers."""
+
+        def signature(self) -> Any:
+            return numba.int64(numba.int64)
+
+    with pytest.raises(TypeError, match="Counting must return a float, not int64"):
+        tg.register_derivative(Counting(), numba.njit(lambda n: 1.0))

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numba.core import types
 from numba.core.ccallback import CFunc
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import cpu_target
+from numba.core.types import WrapperAddressProtocol
 
 from tapegrad.nopython.formulas.rule_names import RULE_OF
 from tapegrad.nopython.functions.reductions import FUNCTIONS
@@ -33,8 +35,9 @@ def register_derivative(f: Any, partials: Partials) -> None:
     Parameters
     ----------
     f : callable
-        A function that `numba.njit` compiles; a C function, as `ctypes` or `numba.cfunc` has it; or a function of Python or another
-        package that Numba knows by `numba.extending.overload`. Its result is a number.
+        A function that `numba.njit` compiles; a C function, as `ctypes`, `numba.cfunc` or an object with an address of its own
+        (`numba.types.WrapperAddressProtocol`, in which packages hand out SciPy's functions) has it; or a function of Python or
+        another package that Numba knows by `numba.extending.overload`. Its result is a number.
     partials : compiled function, or sequence of these
         For each argument a function that `numba.njit` compiles, which takes the arguments of `f` and returns the partial derivative
         by that one: a number, or an array of the shape of an argument that is an array. None for an argument of which no
@@ -111,6 +114,10 @@ def _arguments(f: Any, name: str, partials: tuple[Any, ...]) -> list[str]:
         return _named(f.py_func, name)
     if isinstance(f, CFunc):
         return [f"x{k}" for k in range(len(f._sig.args))]
+    if isinstance(f, WrapperAddressProtocol):
+        if f.signature().return_type not in (types.float64, types.float32):
+            raise TypeError(f"{NAME}: the C function {name} must return a float, not {f.signature().return_type}")
+        return [f"x{k}" for k in range(len(f.signature().args))]
     if is_pointer(f):
         if f.argtypes is None:
             raise TypeError(f"{NAME}: the C function {name} has no argtypes; set them and restype, as Numba needs them")

@@ -87,7 +87,7 @@ class _Group:
         if isinstance(found, (ir.Global, ir.FreeVar)):
             return found.value
         if isinstance(found, ir.Expr) and found.op == "phi":
-            return next(name for name, phi in self.phis.items() if phi is found)
+            return next((name for name, phi in self.phis.items() if phi is found), None)
         return None
 
     def _statements(self) -> Iterator[Any]:

@@ -157,9 +157,11 @@ class InvocationType(types.Callable, types.Opaque):
                 raise
             inner = str(self.failures[-1]) if self.failures else ""
             because = f"{INSIDE}{reason_of(inner).split(INSIDE)[-1].split(';')[0]}" if inner else ""
+            advice = "write it out with arithmetic, or give it constants only"
+            if "tg.register_derivative" in inner:
+                advice = "say what it is by tg.register_derivative, or give it constants only"
             raise TypingError(
-                f"{inner}\n[tapegrad] {name} is not recorded for arguments of types {', '.join(map(str, rest))}"
-                f"{because}; write it out with arithmetic, or give it constants only"
+                f"{inner}\n[tapegrad] {name} is not recorded for arguments of types {', '.join(map(str, rest))}{because}; {advice}"
             ) from error
         given = [tape] if self.method is None else [tape, rest[0]]
         return self._remember(function, sig, signature(sig.return_type, *given, *sig.args), _with(sig.pysig, len(given)), 1)

@@ -70,7 +70,7 @@ class AttributeOfVariable(AttributeTemplate):  # type: ignore[misc]
 
     def generic_resolve(self, value: Any, attribute: str) -> Any:
         """None is recorded but those that have an overload."""
-        if attribute in ("real", "imag", "conjugate", "__hash__"):
+        if attribute in ("real", "imag", "conjugate", "item", "__hash__"):
             return None
         raise TypingError(f"[tapegrad] the attribute {attribute} of a number is not recorded; use the number itself")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.extending import overload_attribute, overload_method
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
 
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.complex_rows import imaginary_part as imaginary_of
@@ -14,6 +17,19 @@ from tapegrad.nopython.tape.row_writing import primal, primals
 from tapegrad.nopython.types.variable import ComplexVariable, Variable, has_complex, has_variables
 
 __all__ = ["imaginary_part", "real_part", "seen", "shown"]
+
+
+@infer_getattr
+class _AttributesOfDtypes(AttributeTemplate):  # type: ignore[misc]
+    """What ``array.dtype`` says of an array of variables."""
+
+    key = types.DType
+
+    def resolve_kind(self, dtype: Any) -> Any:
+        """The letter for floats, or for complex numbers."""
+        if isinstance(dtype.dtype, (Variable, ComplexVariable)):
+            return types.StringLiteral("f" if isinstance(dtype.dtype, Variable) else "c")
+        return None
 
 
 @overload_attribute(Variable, "real")
@@ -26,6 +42,7 @@ def _imag(a):
     return lambda a: 0.0
 
 
+@overload_method(Variable, "item")
 @overload_method(Variable, "conjugate")
 def _conjugate(a):
     return lambda a: a

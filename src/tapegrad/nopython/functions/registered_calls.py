@@ -5,7 +5,6 @@ Second partials come from recording the partials, half way.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,11 +12,13 @@ from typing import Any
 import numba
 from numba.core import types
 from numba.core.errors import TypingError
+from numba.core.types import WrapperAddressProtocol
 
 from tapegrad.nopython.functions.half_way import half_way
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.tape.row_writing import end_row, primal, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
+from tapegrad.nopython.twins.registrations import address_of
 from tapegrad.nopython.types.curved_tape import CurvedTape, StraightTape, straight
 from tapegrad.nopython.types.variable import REAL, Variable, has_variables
 
@@ -168,13 +169,16 @@ _pointers: dict[int, tuple[Any, int]] = {}
 
 def unregistered_call(function: Any) -> Callable[..., Any]:
     """What is called in the place of a C function without a derivative: it takes constants."""
-    address = ctypes.cast(function, ctypes.c_void_p).value or 0
-    _pointers[address] = function, len(function.argtypes or ())
+    address = address_of(function)
+    known = isinstance(function, WrapperAddressProtocol)
+    _pointers[address] = function, len(function.signature().args if known else function.argtypes or ())
     return _refusing(address)
 
 
 def name_of(function: Any) -> str:
     """A function's name for messages."""
+    if isinstance(function, WrapperAddressProtocol):
+        return type(function).__name__
     named = getattr(function, "_pyfunc", function)  # of what `numba.cfunc` made
     return str(getattr(named, "__name__", "the function at an address"))
 

@@ -20,7 +20,10 @@ __all__ = ["check_values", "constants_of", "overload_of", "plain_type"]
 
 # What two compilations of one function differ by, one of them from Numba's cache: numbers and addresses in names, the linkage,
 # notes, the places that errors tell of, and the names of values and labels.
-UNIQUE = re.compile(r"B\d+v\d+|(?<=_20at_20)0x[0-9a-f]+|(?<=array_expr_)0x[0-9a-f]+|(?<=[a-z]\.)[0-9a-f]{40}")
+UNIQUE = re.compile(
+    r"B\d+v\d+|(?<=_20at_20)0x[0-9a-f]+|(?<= at )0x[0-9a-f]+|(?<=array_expr_)0x[0-9a-f]+|(?<=\.picklebuf\.)\d+"
+    r"|(?<=[a-z]\.)[0-9a-f]{40}"
+)
 LINKAGE, NOTES = re.compile(r"^define linkonce_odr "), re.compile(r" *; preds = .*$")
 LEFT_OUT = re.compile(r"; ModuleID|source_filename|@.*(\.const\.pickle|missing Environment|NumbaEnv)")
 LOCAL = re.compile(r'%(?:"[^"]*"|[-\w$.]+)|^(?:"[^"]*"|[-\w$.]+):')

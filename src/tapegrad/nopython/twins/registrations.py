@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numba.core.ccallback import CFunc
+from numba.core.types import WrapperAddressProtocol
 
-__all__ = ["Registration", "is_pointer", "register", "registration_of"]
+__all__ = ["Registration", "address_of", "is_pointer", "register", "registration_of"]
 
 _registered: dict[Any, Registration] = {}
 
@@ -32,16 +33,21 @@ class Registration(NamedTuple):
 
 
 def is_pointer(function: Any) -> bool:
-    """Whether something is a C function's address, by `ctypes` or `numba.cfunc`."""
-    return isinstance(function, (ctypes._CFuncPtr, CFunc))  # type: ignore[attr-defined]
+    """Whether something is a C function's address, by `ctypes`, `numba.cfunc` or Numba's protocol for objects that have one."""
+    return isinstance(function, (ctypes._CFuncPtr, CFunc, WrapperAddressProtocol))  # type: ignore[attr-defined]
+
+
+def address_of(function: Any) -> int:
+    """The address of a C function."""
+    if isinstance(function, WrapperAddressProtocol):
+        return int(function.__wrapper_address__())
+    return (function.address if isinstance(function, CFunc) else ctypes.cast(function, ctypes.c_void_p).value) or 0
 
 
 def _key(function: Any) -> Any:
     """What is equal for all that calls the same function."""
-    if isinstance(function, CFunc):
-        return "C", function.address
     if is_pointer(function):
-        return "C", ctypes.cast(function, ctypes.c_void_p).value
+        return "C", address_of(function)
     try:
         hash(function)
     except TypeError:
