@@ -246,6 +246,16 @@ WITHOUT_DERIVATIVE = """histogram iscomplex isreal
     bitwise_and bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
     equal floor_divide gcd greater greater_equal invert isfinite isinf isnan lcm left_shift less less_equal logical_and logical_not
     logical_or logical_xor not_equal right_shift shape signbit size"""
+STEPS = [
+    *(f"np.{name}(x)" for name in ("argmax", "argmin", "count_nonzero", "nanargmax", "nanargmin")),
+    *(f"np.{name}(x).sum()" for name in ("argsort", "argwhere", "flatnonzero", "floor", "ceil", "trunc", "rint", "sign")),
+    *(f"np.{name}(x).sum()" for name in ("isreal", "isnan", "signbit")),
+    "np.nonzero(x)[0].sum()", "x.nonzero()[0].sum()", "np.where(x)[0].sum()", "np.where(x > 1.0)[0].sum()", "x.imag.sum()",
+    "np.searchsorted(x, 1.0)", "np.digitize(x, np.ones(1)).sum()", "np.histogram(x, 3)[0][1]",
+    "np.isclose(x, 1.0).sum()", "np.isclose(x, x, x[0], 0.0, True).sum()", "int(np.allclose(x, x))", "int(np.isclose(x[0], 0.3))",
+    "int(np.all(x))", "int(np.any(x))", "int(x[0])", "round(x[0])", "x[0] // 0.7", "np.linalg.matrix_rank(x.reshape(1, 3))",
+]  # fmt: skip
+COMPILED_ALONE = "math.gamma np.fill_diagonal np.random.normal np.random.uniform random.gauss random.normalvariate random.uniform"
 REFUSED = "ldexp linalg.eig linalg.eigvals nextafter spacing"
 
 
@@ -283,9 +293,16 @@ def test_every_function_of_both_worlds_is_compared() -> None:
 
 def test_every_function_that_records_in_its_own_way_is_compared() -> None:
     texts = " ".join([*NAMES, *ELEMENTWISE, *(entry.text for entry in ALONE)])
-    compared = set(re.findall(r"\w+", texts))
+    compared = set(re.findall(r"\w+", " ".join([texts, *STEPS])))
     names = {function.__name__ for function in FUNCTIONS} | set(METHODS)
-    without = {"matmul", "matrix_rank", "_compute_singular_values", "item", "all", "any", "argmax", "argmin"}
+    without = {"matmul", "_compute_singular_values", "item"}
     without |= {"complex", "complex128", "conj", "conjugate"}  # of complex numbers
-    without |= {"fill_diagonal", "gamma", "gauss", "normal", "normalvariate", "uniform"}  # which tensors do not have
+    without |= {name.rpartition(".")[2] for name in COMPILED_ALONE.split()}
     assert names <= compared | without
+
+
+def test_steps_have_the_derivative_zero() -> None:
+    total = " + ".join(f"float({text})" for text in STEPS)
+    space: dict[str, Any] = {"np": np}
+    exec(f"def f(x):\n    return x[1] * x[2] + {total}", space)
+    assert tg.grad(numba.njit(space["f"]))(np.array([0.3, 1.2, 2.5])).tolist() == [0.0, 2.5, 1.2]

@@ -26,10 +26,10 @@ OF_FLOATS = frozenset(map(repr, [*compiled_language.TABLE, *compiled_callables.T
 # In another order, by the number of threads.
 REORDERED = frozenset(["reductions_in_parallel"])
 
-# NumPy does something else for complex numbers there: conjugates, an order of its own, no error, memory in another order.
+# Complex numbers are something else there: conjugates, an order of their own, no error, memory in another order, no `item`.
 ONLY_REAL = frozenset([
     "arithmetic", "conversion_of_a_transpose", "conversions", "dtypes", "errors_of_calls_that_are_caught", "functions",
-    "larger_of_a_number_and_of_none", "overlapping_sum", "view_by_name_of_its_real_part",
+    "items", "larger_of_a_number_and_of_none", "overlapping_sum", "view_by_name_of_its_real_part",
 ])  # fmt: skip
 
 

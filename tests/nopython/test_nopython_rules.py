@@ -20,6 +20,8 @@ ARITY = {rule.name: len(rule.args) for rule in RULES}
 MODULES = (("math", math), ("np", np))
 
 
+OF_MATH = """acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees erf erfc exp exp2 expm1 fabs floor hypot
+    lgamma log log10 log1p log2 pow radians sin sinh sqrt tan tanh trunc"""
 BUILTINS = (abs, max, min, pow)
 
 
@@ -75,3 +77,7 @@ def test_function_of_a_variable(compiled: tuple[Any, np.ndarray], k: int) -> Non
         step[which] = 1e-6
         expected = (f(point + step, k) - f(point - step, k)) / 2e-6
         assert gradient[which] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def test_functions_of_math_are_listed() -> None:
+    assert {text for text, _ in FUNCTIONS if text.startswith("math.")} == {f"math.{name}" for name in OF_MATH.split()}

@@ -87,6 +87,8 @@ def imaginary_part(a):
 def _imaginary_part(a):
     if isinstance(a, types.Array) and has_complex(a):
         return lambda a: imaginary_view(a)
+    if isinstance(a, types.Array) and has_variables(a):
+        return lambda a: primals(a).imag
     return lambda a: a.imag
 
 

@@ -20,6 +20,7 @@ from tapegrad.nopython.functions.interpolation import interp
 from tapegrad.nopython.functions.linear_algebra import LINEAR_ALGEBRA
 from tapegrad.nopython.functions.norms import norm
 from tapegrad.nopython.functions.phases import unwrap
+from tapegrad.nopython.functions.places import PLACES, nonzero
 from tapegrad.nopython.functions.polynomials import POLYNOMIALS
 from tapegrad.nopython.functions.quotients import QUOTIENTS
 from tapegrad.nopython.functions.ranks import RANKS
@@ -174,7 +175,7 @@ FUNCTIONS: dict[Any, Any] = {
     np.sum: sum_, np.mean: mean, np.dot: dot, np.vdot: vdot, operator.matmul: matmul, np.linalg.norm: norm, np.cumsum: cumsum,
     np.cumprod: cumprod, np.interp: interp, np.unwrap: unwrap,
     np.std: std, np.nanstd: _deviation(np.nanstd, np.nanvar),
-} | COMPLEX | DISTRIBUTIONS | EXTREMES | FILLING | LINEAR_ALGEBRA | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
+} | COMPLEX | DISTRIBUTIONS | EXTREMES | FILLING | LINEAR_ALGEBRA | PLACES | POLYNOMIALS | QUOTIENTS | RANKS  # fmt: skip
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = (
@@ -189,6 +190,7 @@ METHODS: dict[str, Any] = (
         "conjugate": conjugate,
         "cumsum": cumsum,
         "cumprod": cumprod,
+        "nonzero": nonzero,
         "std": std,
     }
 )
