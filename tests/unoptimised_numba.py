@@ -34,8 +34,17 @@ def _machine(codegen: Any) -> Any:
 
 
 def _inlined_where_it_must_be(self: Any) -> None:
-    passes, builder = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0)
+    builder = llvm.create_pass_builder(_machine(self._codegen), llvm.create_pipeline_tuning_options(0))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()  # these two cost less than to translate what they remove
+    passes.add_simplify_cfg_pass()
+    passes.add_global_dead_code_eliminate_pass()
     passes.run(self._final_module, builder)
+
+
+def _left_as_they_are(self: Any, module: Any) -> None:
+    module.data_layout = self._codegen._data_layout
 
 
 def _translated_here(self: Any) -> None:
@@ -96,5 +105,6 @@ def code_is_not_optimised() -> Iterator[None]:
     """In the tests of a module, for all that they compile."""
     with _quicker() as patch:
         patch.setattr(CPUCodeLibrary, "_optimize_final_module", _inlined_where_it_must_be)
+        patch.setattr(CPUCodeLibrary, "_optimize_functions", _left_as_they_are)
         patch.setattr(CPUCodeLibrary, "_finalize_final_module", _translated_here)
         yield

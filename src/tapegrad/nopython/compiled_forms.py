@@ -11,14 +11,13 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 from numba.core.extending import intrinsic
-from numba.extending import overload
 
 from tapegrad.compilation.compiler_room import with_room
 from tapegrad.errors import CompileError
 from tapegrad.nopython.arguments import conversion, native_results
 from tapegrad.nopython.functions.registered_calls import recorded_call
 from tapegrad.nopython.numba_interface.error_reports import Failures, explained
-from tapegrad.nopython.numba_interface.linking import DriveCompiler, part
+from tapegrad.nopython.numba_interface.linking import DriveCompiler, overload, part
 from tapegrad.nopython.recorder import Recorder, recorder
 from tapegrad.nopython.registered_derivatives import stand_in
 from tapegrad.nopython.tape import native_memory
@@ -163,7 +162,7 @@ def _call(parts: _Parts) -> Callable[..., Any]:
         f"def call({arguments}):\n    raise NotImplementedError\ndef define({arguments}):\n    return implementation({arguments})"
     )
     exec(compile(text, f"<tapegrad {record.name}>", "exec"), space)
-    overload(space["call"])(space["define"])
+    overload(space["call"], complex_too=True)(space["define"])  # code of its own would be written for nothing
     call: Callable[..., Any] = space["call"]
     return call
 

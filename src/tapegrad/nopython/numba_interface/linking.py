@@ -78,6 +78,16 @@ class Part(OptimisedOnce):
             if function.linkage == llvm.Linkage.external and not function.is_declaration:
                 _parts[function.name] = self
 
+    def _get_module_for_linking(self) -> Any:
+        """As Numba's, but without a copy: nothing else is done with the module."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            for function in self._final_module.functions:
+                if function.linkage == llvm.Linkage.external and not function.is_declaration:
+                    function.linkage = llvm.Linkage.linkonce_odr
+            self._shared_module = self._final_module
+        return self._shared_module
+
     def get_pointer_to_function(self, name: str) -> int:
         """None: there is no machine code."""
         self._ensure_finalized()
