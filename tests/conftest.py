@@ -38,11 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # Files that take longest. They are begun first: with one of them last, one worker would wait for the other.
 LONGEST = [
-    "test_nopython_agreement", "test_cold_start", "test_nopython_gradients", "test_programs", "test_nopython_kept_derivatives",
-    "test_operations", "test_examples", "test_nopython_arguments", "test_memory", "test_nopython_second_order",
-    "test_nopython_globals", "test_optimisation_scripts", "test_stress_caches", "test_drivers_compiled",
-    "test_stress_driver_faults", "test_stress_memory", "test_stress_faults", "test_stress_compiled_programs", "test_nopython_kinks",
-    "test_nopython_overloads",
+    "test_nopython_agreement", "test_nopython_gradients", "test_cold_start", "test_nopython_tangents", "test_nopython_globals",
+    "test_nopython_complex", "test_nopython_compiled_derivatives", "test_stress_compiled_programs", "test_programs",
+    "test_nopython_second_order", "test_nopython_float32", "test_examples", "test_nopython_arguments", "test_sparse_problems",
+    "test_memory", "test_benchmark_pages", "test_operations", "test_built_engine", "test_nopython_kinks", "test_saved_programs",
+    "test_fused_programs", "test_sums_on_dask", "test_pictures_in_a_browser", "test_stress_driver_faults",
+    "test_nopython_overloads", "test_nopython_kept_derivatives", "test_drivers_compiled", "test_initial_values",
+    "test_programs_of_operations", "test_start_up", "test_stress_processes", "test_forking", "test_stress_caches",
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from forked_processes import Forked, Origin
 from fresh_processes import environment
+from unoptimised_numba import code_is_not_optimised  # noqa: F401 - a fixture
 
 ROOT = Path(__file__).parent.parent
 DRAWING = [
