@@ -89,6 +89,20 @@ def test_scalars_keep_what_they_are_given(value: float) -> None:
         assert_same(numbers(y).reshape(()), np.array(value))
 
 
+ON_NUMBERS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], Callable[[np.ndarray], Any]]] = {
+    "sign": (tg.sign, np.sign),
+    "clip": (lambda t: tg.clip(t, 0.0, 1.0), lambda a: np.clip(a, 0.0, 1.0)),
+}
+
+
+@each("tracked", [False, True])
+@each("name", ON_NUMBERS)
+@each("value", SPECIAL[np.float64])
+def test_numbers_have_numpys_values_to_the_sign_of_zero(value: float, name: str, tracked: bool) -> None:
+    f, reference = ON_NUMBERS[name]
+    assert_same(numbers(f(tg.tensor(value, requires_grad=tracked))).reshape(()), reference(np.array(value)))
+
+
 TINY = 5e-324
 
 

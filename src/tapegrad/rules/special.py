@@ -25,7 +25,7 @@ def where(condition: bool, x: float, y: float) -> float:
 
 def sign(x: float) -> float:
     """-1, 0 or 1; nan for nan."""
-    return 1.0 if x > 0.0 else -1.0 if x < 0.0 else x * 0.0
+    return 1.0 if x > 0.0 else -1.0 if x < 0.0 else x + 0.0
 
 
 def maximum(x: float, y: float) -> float:

@@ -48,7 +48,7 @@ LIBRARY = frozenset(
 # What rule text calls and is text itself, with the bits of `tapegrad.rules.special`.
 TEXTS = {
     "mul0": "where(x == 0.0, 0.0, where(y == 0.0, 0.0, x * y))",
-    "sign": "where(x > 0.0, 1.0, where(x < 0.0, -1.0, x * 0.0))",
+    "sign": "where(x > 0.0, 1.0, where(x < 0.0, -1.0, where(x == 0.0, 0.0, x)))",
     "maximum": "where(x > y, x, where(x != x, x, y))",
     "minimum": "where(x < y, x, where(x != x, x, y))",
     "fmax": "where(x >= y, x, where(y != y, x, y))",
