@@ -21,7 +21,10 @@ POINTS: dict[str, list[Any]] = {
     "_zeta": [A + 1.0, X],
     "binom": [A, X],
     "poch": [A, X],
+    "chdtri": [A, X],
 }
+ORDERS = np.array([0, 1, 3])
+WITH_ORDERS = "kn pdtr pdtrc yn"
 OPERANDS = [(name, k) for name, (_, _, texts) in PARTIALS.items() for k, text in enumerate(texts) if text != "-"]
 
 
@@ -31,6 +34,8 @@ def ufunc_of(name: str) -> Any:
 
 
 def operands_of(name: str) -> list[Any]:
+    if name in WITH_ORDERS.split():
+        return [ORDERS, *(A if operand in "abc" else X for operand in PARTIALS[name][1][1:])]
     return POINTS.get(name) or [A if operand in "abc" else X for operand in PARTIALS[name][1]]
 
 

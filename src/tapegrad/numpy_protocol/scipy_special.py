@@ -39,11 +39,15 @@ boxcox1p x a | (1.0 + x) ** (a - 1.0) | where(a == 0.0, log1p(x) ** 2 / 2.0, ((1
 cbrt x | 1.0 / (3.0 * z * z)
 chdtr a x | - | exp(xlogy(a / 2.0 - 1.0, x) - x / 2.0 - a / 2.0 * log(2.0) - gammaln(a / 2.0))
 chdtrc a x | - | -exp(xlogy(a / 2.0 - 1.0, x) - x / 2.0 - a / 2.0 * log(2.0) - gammaln(a / 2.0))
+chdtri a x | - | -exp(z / 2.0 + a / 2.0 * log(2.0) + gammaln(a / 2.0) - xlogy(a / 2.0 - 1.0, z))
 cosdg x | -sindg(x) * pi / 180.0
 cosm1 x | -sin(x)
 dawsn x | 1.0 - 2.0 * x * z
 ellipe x | -pi / 8.0 * hyp2f1(0.5, 1.5, 2.0, x)
+ellipeinc x m | sqrt(1.0 - m * sin(x) ** 2) | (z - ellipkinc(x, m)) / (2.0 * m)
 ellipk x | pi / 8.0 * hyp2f1(1.5, 1.5, 2.0, x)
+ellipkinc x m | 1.0 / sqrt(1.0 - m * sin(x) ** 2) | (ellipeinc(x, m) / (1.0 - m) - z) / (2.0 * m) - sin(2.0 * x) / (4.0 * (1.0 - m) * sqrt(1.0 - m * sin(x) ** 2))
+ellipkm1 x | -pi / 8.0 * hyp2f1(1.5, 1.5, 2.0, 1.0 - x)
 entr x | -log(x) - 1.0
 erfcinv x | -sqrt(pi) / 2.0 * exp(z * z)
 erfcx x | 2.0 * x * z - 2.0 / sqrt(pi)
@@ -53,11 +57,15 @@ exp10 x | z * log(10.0)
 expi x | exp(x) / x
 expn a x | - | where(a < 0.5, -(1.0 + 1.0 / x) * exp(-x) / x, -expn(maximum(a - 1.0, 0.0), x))
 exprel x | hyp1f1(2.0, 3.0, clip(x, -1e300, 1e3)) / 2.0
+fdtr a b x | - | - | exp(a / 2.0 * log(a / b) + xlogy(a / 2.0 - 1.0, x) - (a + b) / 2.0 * log1p(a * x / b) - betaln(a / 2.0, b / 2.0))
+fdtrc a b x | - | - | -exp(a / 2.0 * log(a / b) + xlogy(a / 2.0 - 1.0, x) - (a + b) / 2.0 * log1p(a * x / b) - betaln(a / 2.0, b / 2.0))
 gamma x | z * digamma(x)
 gammainc a x | - | exp(xlogy(a - 1.0, x) - x - gammaln(a))
 gammaincc a x | - | -exp(xlogy(a - 1.0, x) - x - gammaln(a))
 gammaincinv a x | - | exp(z + gammaln(a) - xlogy(a - 1.0, z))
 gammasgn x | 0.0 * x
+gdtr a b x | exp((b - 1.0) * log(a) + xlogy(b, x) - a * x - gammaln(b)) | - | exp(b * log(a) + xlogy(b - 1.0, x) - a * x - gammaln(b))
+gdtrc a b x | -exp((b - 1.0) * log(a) + xlogy(b, x) - a * x - gammaln(b)) | - | -exp(b * log(a) + xlogy(b - 1.0, x) - a * x - gammaln(b))
 huber a x | where(abs(x) <= a, 0.0, abs(x) - a) | where(abs(x) <= a, x, a * sign(x))
 hyp0f1 a x | - | hyp0f1(a + 1.0, x) / a
 hyp1f1 a b x | - | - | a / b * hyp1f1(a + 1.0, b + 1.0, x)
@@ -67,6 +75,8 @@ i0 x | i1(x)
 i0e x | i1e(x) - sign(x) * z
 i1 x | (i0(x) + iv(2.0, x)) / 2.0
 i1e x | (i0e(x) + ive(2.0, x)) / 2.0 - sign(x) * z
+inv_boxcox x a | z ** (1.0 - a) | where(a == 0.0, -x * x / 2.0 * z, z * (x / (1.0 + a * x) - log(z)) / where(a == 0.0, 1.0, a))
+inv_boxcox1p x a | (1.0 + z) ** (1.0 - a) | where(a == 0.0, -x * x / 2.0 * (1.0 + z), (1.0 + z) * (x / (1.0 + a * x) - log1p(z)) / where(a == 0.0, 1.0, a))
 iv a x | - | (iv(a - 1.0, x) + iv(a + 1.0, x)) / 2.0
 ive a x | - | (ive(a - 1.0, x) + ive(a + 1.0, x)) / 2.0 - sign(x) * z
 j0 x | -j1(x)
@@ -77,15 +87,19 @@ k0e x | z - k1e(x)
 k1 x | -(k0(x) + kv(2.0, x)) / 2.0
 k1e x | z - (k0e(x) + kve(2.0, x)) / 2.0
 kl_div x y | log(x / y) | 1.0 - x / y
+kn n x | - | -(kv(n - 1.0, x) + kv(n + 1.0, x)) / 2.0
 kv a x | - | -(kv(a - 1.0, x) + kv(a + 1.0, x)) / 2.0
 kve a x | - | z - (kve(a - 1.0, x) + kve(a + 1.0, x)) / 2.0
 log_expit x | expit(-x)
 log_ndtr x | sqrt(2.0 / pi) / erfcx(-x / sqrt(2.0))
 loggamma x | digamma(x)
+modstruve a x | - | modstruve(a - 1.0, x) - a * z / x
 ndtr x | exp(-x * x / 2.0) / sqrt(2.0 * pi)
 ndtri x | sqrt(2.0 * pi) * exp(z * z / 2.0)
 ndtri_exp x | sqrt(2.0 * pi) * exp(z * z / 2.0 + x)
 owens_t x a | -exp(-x * x / 2.0) * erf(a * x / sqrt(2.0)) / (2.0 * sqrt(2.0 * pi)) | exp(-x * x * (1.0 + a * a) / 2.0) / (2.0 * pi * (1.0 + a * a))
+pdtr n x | - | -exp(xlogy(floor(n), x) - x - gammaln(floor(n) + 1.0))
+pdtrc n x | - | exp(xlogy(floor(n), x) - x - gammaln(floor(n) + 1.0))
 poch x a | z * (digamma(x + a) - digamma(x)) | z * digamma(x + a)
 pseudo_huber a x | 2.0 * z / a - x * x / (a * sqrt(1.0 + (x / a) ** 2)) | x / sqrt(1.0 + (x / a) ** 2)
 rel_entr x y | log(x / y) + 1.0 | -x / y
@@ -94,11 +108,14 @@ sindg x | cosdg(x) * pi / 180.0
 softplus x | expit(x)
 spence x | where(x == 1.0, -1.0, log(x) / where(x == 1.0, 1.0, 1.0 - x))
 stdtr a x | - | exp(gammaln((a + 1.0) / 2.0) - gammaln(a / 2.0)) / sqrt(a * pi) * (1.0 + x * x / a) ** (-(a + 1.0) / 2.0)
+stdtrit a x | - | exp(gammaln(a / 2.0) - gammaln((a + 1.0) / 2.0)) * sqrt(a * pi) * (1.0 + z * z / a) ** ((a + 1.0) / 2.0)
+struve a x | - | struve(a - 1.0, x) - a * z / x
 tandg x | (1.0 + z * z) * pi / 180.0
 wrightomega x | z / (1.0 + z)
 xlog1py x y | log1p(y) | x / (1.0 + y)
 y0 x | -y1(x)
 y1 x | (y0(x) - yv(2.0, x)) / 2.0
+yn n x | - | (yv(n - 1.0, x) - yv(n + 1.0, x)) / 2.0
 yv a x | - | (yv(a - 1.0, x) - yv(a + 1.0, x)) / 2.0
 _zeta a x | - | where(a > 1.0, -a * _zeta(a + 1.0, x), nan)
 """  # noqa: E501 - a row is a line
