@@ -3,22 +3,33 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from idioms_of_numpy import IDIOMS, STATEMENTS  # noqa: E402
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES  # noqa: E402
-from test_functions_under_drivers import NAMESPACES, POINTS, V, check, expression, statements  # noqa: E402
+from test_functions_under_drivers import NAMESPACES, POINTS, SCRIPTS, V, check, expression, statements  # noqa: E402
+
+
+def written_for(script: Callable[[Any, Any], Any]) -> Callable[[Any], Callable[[Any], Any]]:
+    """What makes a function of a namespace from one that takes it first."""
+    return lambda xp: functools.partial(script, xp)
+
 
 # By whether NumPy can hand them on: it has no hook for the second kind, and the third takes numbers out.
 KINDS = {
     "can be dispatched": [
         *((expression(line), POINTS[kind], line) for kind, line in [*LINES, *(("v", line) for line in IDIOMS)]),
         *((statements(text), V, text) for text in WRITES + STATEMENTS),
+        *((written_for(script), x, inspect.getsource(script)) for script, x in SCRIPTS),
     ],
     "no hook": [(expression(line), POINTS[kind], line) for kind, line in REFUSED],
     "takes numbers out": [(expression(line), POINTS[kind], line) for kind, line in LOST],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import scipy.special
 from idioms_of_numpy import IDIOMS, STATEMENTS
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES
 from many_cases import each
+from scripts_of_numpy import OF_PROBABILITIES, OF_VECTORS
 
 import tapegrad as tg
 import tapegrad.numpy
@@ -114,6 +117,15 @@ def test_idioms_have_their_value_and_derivative(line: str, name: str) -> None:
 @each("text", WRITES + STATEMENTS)
 def test_writes_have_their_value_and_derivative(text: str, name: str) -> None:
     check(statements(text), name, V, text)
+
+
+SCRIPTS = [*((f, V) for f in OF_VECTORS), *((f, POINTS["p"]) for f in OF_PROBABILITIES)]
+
+
+@each("name", NAMESPACES)
+@each(("script", "x"), SCRIPTS)
+def test_functions_of_scripts_have_their_value_and_derivative(script: Callable[[Any, Any], Any], x: Any, name: str) -> None:
+    check(lambda xp: functools.partial(script, xp), name, x, inspect.getsource(script))
 
 
 @each(("kind", "line"), REFUSED)
