@@ -20,13 +20,14 @@ from tapegrad.drivers.leaves import Call
 from tapegrad.engine import layout as at
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tape.tape import TAPE
+from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, wrap
-from tapegrad.tensors.untracked_values import depth
+from tapegrad.tensors.untracked_values import depth, leaves_around
 
 __all__ = ["inner_gradient"]
 
 SHORT = 16  # rows; a recorded pass takes a fortieth of a millisecond for each, and a linear tape as much as for ten
+_words = words_of(TAPE.header)
 MOST_LEAVES = 16  # of the functions around, each an input of the operation
 
 
@@ -55,7 +56,8 @@ def inner_gradient(made: Call, output: Tensor) -> list[Any] | None:
     derivative = Derivative([*made.leaves, *outer], [output], second=True, ends=True)
     if not derivative.compiled:
         return None
-    found = split(derivative.pull(np.ones((1, 1)))[:, 0], derivative.leaves)[: len(made.leaves)]
+    own = sum(derivative.input_sizes[: len(made.leaves)])
+    found = split(derivative.pull(np.ones((1, 1)))[:own, 0], made.leaves)
     sources = [place for place, leaf in enumerate(made.leaves) if not is_leaf(leaf)]
     sources += range(len(made.leaves), len(derivative.leaves))
     if not sources:
@@ -74,7 +76,10 @@ def _is_double(t: Tensor) -> bool:
 
 
 def _other_leaves(output: Tensor, own: Sequence[Tensor]) -> list[Tensor] | None:
-    """The leaves that an output depends on besides a call's own; None if there are too many, or others than float64 ones."""
+    """Leaves that an output may depend on besides a call's own; None if there are too many, or others than float64 ones."""
+    outer = list(leaves_around())
+    if outer and _words[at.LEAVES] == len(outer) + sum(map(is_leaf, own)):  # the tape has no others: nothing is looked for
+        return outer if len(outer) <= MOST_LEAVES and all(map(_is_double, outer)) else None
     with TAPE.claim():
         state = borrow()
         slot = TAPE.slot(output._row)
@@ -95,8 +100,9 @@ def _sent(g: Tensor, ctx: Context) -> list[Tensor | None]:
         start = sum(derivative.input_sizes[:k])
         column = np.zeros((derivative.inputs, 1))
         column[start : start + derivative.input_sizes[k], 0] = np.ravel(array_of(g))
-        parts = split(derivative.curve(column)[:, 0], derivative.leaves)
-        return [wrap(part if isinstance(part, float) else np.array(part)) for part in map(parts.__getitem__, sources)]
+        curved, first = derivative.curve(column)[:, 0], sources[0]
+        parts = split(curved[sum(derivative.input_sizes[:first]) :], derivative.leaves[first:])
+        return [wrap(part if isinstance(part, float) else np.array(part)) for part in (parts[place - first] for place in sources)]
     seeds = [wrap(np.ones_like(array_of(t))) for t in derivative.outputs]
     gradient = gradients_of(derivative.outputs, derivative.leaves[:own], seeds, create_graph=True)[k]
     # By the leaves alone: what the arguments were made of is reached through them.

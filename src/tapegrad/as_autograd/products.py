@@ -22,7 +22,13 @@ __all__ = ["as_floats", "as_numpy", "called", "finished", "make_jvp", "make_vjp"
 
 def as_floats(x: Any) -> Any:
     """A point with float64 for its arrays of integers, which autograd differentiates by too."""
-    if type(x) in (list, tuple, dict):
+    kind = type(x)
+    if kind is np.ndarray and x.dtype.kind == "f":
+        return x
+    if kind in (list, tuple, dict):
+        parts = x.values() if kind is dict else x
+        if all(type(part) is np.ndarray and part.dtype.kind == "f" for part in parts):
+            return x
         leaves: list[Any] = []
         structure = flatten(x, leaves, [], "")
         return restore(structure, iter([as_floats(leaf) for leaf in leaves]))

@@ -128,23 +128,25 @@ def _structural(slot: int, opcode: int, record: Record, g: Tensor, wanted: Calla
 
 def _transposed_name(name: str) -> str:
     """Node name of the derivative of a strided map."""
-    known = {
-        "SumBackward0": "ExpandBackward0",
-        "SumBackward1": "ExpandBackward0",
-        "MeanBackward0": "DivBackward0",
-        "MeanBackward1": "DivBackward0",
-        "ExpandBackward0": "SumBackward1",
-        "ViewBackward0": "ViewBackward0",
-        "TBackward0": "TBackward0",
-        "TransposeBackward0": "TransposeBackward0",
-        "PermuteBackward0": "PermuteBackward0",
-        "UnsqueezeBackward0": "SqueezeBackward1",
-        "FlipBackward0": "FlipBackward0",
-        "Rot90Backward0": "Rot90Backward0",
-        "DiagEmbedBackward0": "DiagonalBackward0",
-        "ConstantPadNdBackward0": "ConstantPadNdBackward0",
-    }
-    return known.get(name, name.replace("Backward0", "BackwardBackward0"))
+    return _TRANSPOSED.get(name, name.replace("Backward0", "BackwardBackward0"))
+
+
+_TRANSPOSED = {
+    "SumBackward0": "ExpandBackward0",
+    "SumBackward1": "ExpandBackward0",
+    "MeanBackward0": "DivBackward0",
+    "MeanBackward1": "DivBackward0",
+    "ExpandBackward0": "SumBackward1",
+    "ViewBackward0": "ViewBackward0",
+    "TBackward0": "TBackward0",
+    "TransposeBackward0": "TransposeBackward0",
+    "PermuteBackward0": "PermuteBackward0",
+    "UnsqueezeBackward0": "SqueezeBackward1",
+    "FlipBackward0": "FlipBackward0",
+    "Rot90Backward0": "Rot90Backward0",
+    "DiagEmbedBackward0": "DiagonalBackward0",
+    "ConstantPadNdBackward0": "ConstantPadNdBackward0",
+}
 
 
 def _operand(argument: Argument) -> Tensor | None:

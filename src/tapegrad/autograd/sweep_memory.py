@@ -83,18 +83,18 @@ class Sweep:
 
     def reset(self) -> None:
         """Make ready for a pass over the tape as it is now."""
-        header = self.header
-        rows = int(TAPE.header[at.ROWS])
+        header = self.words
+        rows = _tape_words[at.ROWS]
         if len(self.offsets) < rows:
-            self.offsets = column_memory.allocate(min(2 * rows + 1024, int(TAPE.header[at.CAPACITY])), np.int64)
+            self.offsets = column_memory.allocate(min(2 * rows + 1024, _tape_words[at.CAPACITY]), np.int64)
             self.offsets.fill(at.UNSEEN)
             header[at.OFFSET], header[at.OFFSET_CAPACITY] = self.offsets.ctypes.data, len(self.offsets)
-        leaves = int(TAPE.header[at.LEAVES])
+        leaves = _tape_words[at.LEAVES]
         if header[at.REACHED_CAPACITY] < leaves:
             self.reached = np.empty((2 * leaves + 16, at.LEAF_WORDS), np.int64)
             self.leaf_words = words_of(self.reached.reshape(-1))
             header[at.REACHED], header[at.REACHED_CAPACITY] = self.reached.ctypes.data, len(self.reached)
-        if 2 * (TAPE.header[at.WRITTEN_COUNT] + leaves) >= TAPE.header[at.WRITTEN_CAPACITY]:
+        if 2 * (_tape_words[at.WRITTEN_COUNT] + leaves) >= _tape_words[at.WRITTEN_CAPACITY]:
             TAPE.make_room_for_written(leaves)
         header[at.PEAK] = header[at.PENDING] = header[at.FREE_COUNT] = header[at.STACK_COUNT] = header[at.REACHED_COUNT] = 0
         header[at.MARKS] = header[at.TRASH_COUNT] = header[at.LOW] = 0

@@ -88,7 +88,7 @@ def call(
     if NEEDING_COPIES and callee.kind is Array and _is_in(callee.function, NEEDING_COPIES):
         output, places = look_up("drivers.overwritten_values:called_with_copies")(record, arguments, kwargs)
     else:
-        output, places = untracked_values.watched(record, arguments, kwargs)
+        output, places = untracked_values.watched(record, arguments, kwargs, False, made.leaves)
         if untracked_values.writes != writes and callee.kind is Array and not callee.compiled:
             rewritten = look_up("drivers.overwritten_values:kept_apart")
             output, places = rewritten(callee.function, record, arguments, kwargs, (output, places))

@@ -9,6 +9,11 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from tapegrad.numpy_arrays.array import Array
+from tapegrad.tensors.tensor import Tensor
+
 __all__ = ["Node", "Structure", "flatten", "flatten_like", "refuse_computed_attributes", "restore"]
 
 
@@ -23,6 +28,7 @@ class Node:
 
 Structure = Node | None  # None is a leaf
 _CONTAINERS = (dict, list, tuple)
+_LEAVES = frozenset([Array, Tensor, float, np.float64, np.ndarray])  # the common ones
 
 
 def _is_dataclass(value: Any) -> bool:
@@ -56,7 +62,7 @@ def flatten(value: Any, leaves: list[Any], paths: list[str], path: str) -> Struc
     path : str
         Where `value` itself stands.
     """
-    parts = _parts(value)
+    parts = None if value.__class__ in _LEAVES else _parts(value)
     if parts is None:
         leaves.append(value)
         paths.append(path)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.autograd.decoded_rows import object_at, origin
 from tapegrad.autograd.messages import saved_record_of
@@ -20,7 +21,7 @@ from tapegrad.engine import layout as at
 from tapegrad.engine import linear_layout as lin
 from tapegrad.kernels.entries import KERNEL_WORDS
 from tapegrad.linear.hosted_rows import HostedRow
-from tapegrad.tape.tape import TAPE
+from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_leaf, register_leaf
 
@@ -145,7 +146,8 @@ class LinearTape:
         self.inputs, self.places, self.second = inputs, inputs, second
         self.outputs: list[tuple[int, int]] = []
         self.header = np.zeros(lin.LINEAR_WORDS, np.int64)
-        self.address = self.header.ctypes.data
+        self.address = address_of(self.header)
+        self._words = words_of(self.header)
         self.memory: list[np.ndarray] = []
         self.hosts: dict[int, HostedRow] = {}
         self.structures: Any = None
@@ -158,14 +160,13 @@ class LinearTape:
 
     def write(self, state: Sweep, slots: Sequence[int], sizes: Sequence[int]) -> bool:
         """Write the rows of a planned pass; False if there is one that cannot be."""
-        header = self.header
+        header, planned = self._words, state.words
         if self.second:
             header[lin.WITH_SECOND] = 1
             header[lin.SECOND_TABLE], header[lin.SECOND_SCALAR], header[lin.SECOND_BLOCK] = _second_words()
         if entry_of("measure_linear")(_ADDRESS, state.address, self.address) or self.inputs + header[lin.PLACES] > MOST_PLACES:
             return False
-        self._low, top = int(state.header[at.LOW]), int(state.header[at.TOP])
-        entries = int(header[lin.ENTRIES])
+        self._low, top, entries = planned[at.LOW], planned[at.TOP], header[lin.ENTRIES]
         self._row_places = np.full(top + 1 - self._low, -1, np.int64)
         place = 0
         for slot, size in zip(slots, sizes, strict=True):
@@ -175,16 +176,16 @@ class LinearTape:
         self.memory = [
             np.empty(lin.ENTRY_BYTES * entries // 8 + 1, np.int64),
             np.empty(lin.CURVE_BYTES * entries // 8 + 1 if self.second else 1),
-            np.empty(int(header[lin.PROGRAM_WORDS]) + 1, np.int64),
-            large_empty((int(header[lin.FACTOR_COUNT]) + 1,), FLOAT64),
+            np.empty(header[lin.PROGRAM_WORDS] + 1, np.int64),
+            large_empty((header[lin.FACTOR_COUNT] + 1,), FLOAT64),
         ]
         for word, array in zip((lin.ENTRY, lin.CURVES, lin.PROGRAM, lin.FACTORS), self.memory, strict=True):
-            header[word] = array.ctypes.data
-        header[lin.PLACE_OF] = self._row_places.ctypes.data - 8 * self._low
+            header[word] = address_of(array)
+        header[lin.PLACE_OF] = address_of(self._row_places) - 8 * self._low
         header[lin.PLACES] = self.inputs
         _load_needed()
         entry_of("linearise")(_ADDRESS, state.address, self.address)
-        self.places = int(header[lin.PLACES])
+        self.places = header[lin.PLACES]
         return self._add_hosts()
 
     def _add_hosts(self) -> bool:
@@ -207,12 +208,12 @@ class LinearTape:
         """Entries as words, of shape (entries, 4)."""
         if not self.memory:
             return np.empty((0, 4), np.int64)
-        return self.memory[0][: lin.ENTRY_BYTES // 8 * int(self.header[lin.ENTRIES])].reshape(-1, lin.ENTRY_BYTES // 8)
+        return self.memory[0][: lin.ENTRY_BYTES // 8 * self._words[lin.ENTRIES]].reshape(-1, lin.ENTRY_BYTES // 8)
 
     @property
     def programs(self) -> Matrix:
         """Words of all maps."""
-        return self.memory[2][: int(self.header[lin.PROGRAM_WORDS])] if self.memory else np.empty(0, np.int64)
+        return self.memory[2][: self._words[lin.PROGRAM_WORDS]] if self.memory else np.empty(0, np.int64)
 
     @property
     def curves(self) -> Matrix:
@@ -263,7 +264,7 @@ class LinearTape:
             assert bars is not None  # `pull` kept them
             for row in self.hosts.values():
                 row.weigh(bars)
-            weigh, address, place = entry_of("weigh"), self.address, bars.ctypes.data
+            weigh, address, place = entry_of("weigh"), self.address, address_of(bars)
             # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
             # without memory for its arguments the call does not begin.
             self._weighed = True
@@ -276,8 +277,8 @@ class LinearTape:
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots, bars = self._directions(lanes, columns), self._zeros(lanes)
             self._push(lanes, dots, columns.shape[1])
-            run, at = entry_of(f"curve_lanes_{lanes}"), int(self.header[lin.ENTRIES]) - 1
-            while (at := run(self.address, dots.ctypes.data, bars.ctypes.data, at)) != lin.FINISHED:
+            run, at = entry_of(f"curve_lanes_{lanes}"), self._words[lin.ENTRIES] - 1
+            while (at := run(self.address, address_of(dots), address_of(bars), at)) != lin.FINISHED:
                 self.hosts[at].curve(dots, bars, columns.shape[1])
                 at -= 1
             out[...] = bars[: self.inputs, : out.shape[1]]
@@ -287,14 +288,14 @@ class LinearTape:
     def _push(self, lanes: int, dots: Matrix, count: int) -> None:
         """Sweep forwards, with the steps that Python makes in between for so many of the lanes."""
         run, at = entry_of(f"push_lanes_{lanes}"), 0
-        while (at := run(self.address, dots.ctypes.data, at)) != lin.FINISHED:
+        while (at := run(self.address, address_of(dots), at)) != lin.FINISHED:
             self.hosts[at].push(dots, count)
             at += 1
 
     def _pull(self, lanes: int, bars: Matrix, count: int) -> None:
         """The same backwards."""
-        run, at = entry_of(f"pull_lanes_{lanes}"), int(self.header[lin.ENTRIES]) - 1
-        while (at := run(self.address, bars.ctypes.data, at)) != lin.FINISHED:
+        run, at = entry_of(f"pull_lanes_{lanes}"), self._words[lin.ENTRIES] - 1
+        while (at := run(self.address, address_of(bars), at)) != lin.FINISHED:
             self.hosts[at].pull(bars, count)
             at -= 1
 
@@ -329,7 +330,7 @@ class LinearTape:
         """Sweep over all columns, several lanes at once."""
         count = columns.shape[1]
         many = MANY if 8 * MANY * self.places <= CACHED else SOME
-        single = FEW if self.places - self.inputs > LONG_ROWS * int(self.header[lin.ENTRIES]) else 1
+        single = FEW if self.places - self.inputs > LONG_ROWS * self._words[lin.ENTRIES] else 1
         results = np.empty((rows, count))
         start = 0
         while start < count:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, make
 from tapegrad.tensors.tracers import current_tracer, makes_constants_of_shapes
 
-__all__ = ["as_made_array", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array"]
+__all__ = ["any_sequence", "as_made_array", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array"]
 
 KINDS = "fiubc"  # of dtypes that arrays of ours can have
 MOST = 16  # bytes of an element
@@ -38,13 +38,28 @@ def own(value: Any, given: Any = None) -> Any:
 
 
 def _holds_pairs(values: Any) -> bool:
-    return bool(PAIRS) and values.__class__ in (list, tuple) and any(x.__class__ in PAIRS or _holds_pairs(x) for x in values)
+    if not PAIRS or values.__class__ not in (list, tuple):
+        return False
+    for value in values:
+        kind = value.__class__
+        if kind is not int and kind is not float and (kind in PAIRS or _holds_pairs(value)):
+            return True
+    return False
 
 
 def _in_complex_dtype(z: Any, dtype: Any) -> Any:
     if dtype is not None and np.dtype(dtype) != z.dtype:
         raise TypeError(f"complex numbers that are being differentiated stay {z.dtype}; write z.real for the real part")
     return z
+
+
+def any_sequence(values: Iterable[Any]) -> bool:
+    """Whether there is a list or tuple among arguments, which are arrays and numbers mostly."""
+    for value in values:
+        kind = value.__class__
+        if kind is list or kind is tuple:
+            return True
+    return False
 
 
 def converted(value: Any) -> Any:
@@ -75,14 +90,16 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
     elif object.__class__ in PAIRS:
         return _in_complex_dtype(np.copy(object), dtype)  # type: ignore[call-overload]
     elif holds_tensors(object) or _holds_pairs(object):
-        parts = [made_array(part, dtype) for part in object]
-        shapes = {np.shape(part) for part in parts}
+        parts = [_in_dtype(part, dtype) if isinstance(part, Tensor) else made_array(part, dtype) for part in object]
+        shapes = {np.shape(part._data if isinstance(part, Tensor) else part) for part in parts}
         if len(shapes) > 1:
             raise ValueError(f"setting an array element with a sequence: the parts have the shapes {sorted(shapes)}")
         found = np.stack(parts)
     else:
         return own(np.array(object, dtype, copy=copy, order=order, ndmin=ndmin, **others), object)  # type: ignore[call-overload]
-    return np.reshape(found, (1,) * (ndmin - np.ndim(found)) + np.shape(found)) if ndmin > np.ndim(found) else found
+    if ndmin and ndmin > np.ndim(found):
+        return np.reshape(found, (1,) * (ndmin - np.ndim(found)) + np.shape(found))
+    return found
 
 
 @functools.wraps(np.asarray)

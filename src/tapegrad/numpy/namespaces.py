@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.numpy.creation import as_made_array, converted, creating, full, joined_columns, joined_rows, made_array
+from tapegrad.numpy.creation import any_sequence, as_made_array, converted, creating, full, joined_columns, joined_rows, made_array
 
 __all__ = ["Namespace", "namespace"]
 
@@ -77,7 +77,11 @@ class Namespace:
 def _taking_lists(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return function(*map(converted, args), **{name: converted(value) for name, value in kwargs.items()})
+        if any_sequence(args):
+            args = tuple(map(converted, args))
+        if kwargs and any_sequence(kwargs.values()):
+            kwargs = {name: converted(value) for name, value in kwargs.items()}
+        return function(*args, **kwargs)
 
     return call
 
@@ -99,7 +103,7 @@ class _ufunc:  # noqa: N801
         self.__name__, self.__doc__ = ufunc.__name__, ufunc.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._ufunc(*map(converted, args), **kwargs)
+        return self._ufunc(*(map(converted, args) if any_sequence(args) else args), **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ufunc, name)

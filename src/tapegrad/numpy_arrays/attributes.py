@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.ops import transposing
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.transposing import permute
 from tapegrad.surface.attributes import base as base_of
@@ -60,7 +61,7 @@ def device(x: Array) -> str:
 
 def T(x: Array) -> Array:
     """The axes in reverse order; a view."""
-    return x if x.ndim < 2 else as_arrays(permute(x, *range(x.ndim)[::-1]))
+    return x if x.ndim < 2 else as_arrays(transposing.T(x))
 
 
 def mT(x: Array) -> Array:

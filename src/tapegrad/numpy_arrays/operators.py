@@ -72,3 +72,16 @@ def matmul(x: Any, y: Any) -> Any:
         raise ValueError("matmul: an operand has no dimensions; write x * y for the product with a number")
     x, y = promoted(x, y)
     return as_arrays(_product(x if isinstance(x, Tensor) else as_operand(x), y))
+
+
+def dot(x: Any, y: Any) -> Any:
+    """`numpy.dot` of vectors and matrices of float64; None for anything else."""
+    if x.__class__ not in _KINDS or y.__class__ not in _KINDS or not are_doubles((x, y)):
+        return None
+    if not {np.ndim(_values(x)), np.ndim(_values(y))} <= {1, 2}:
+        return None
+    return as_arrays(_product(x if isinstance(x, Tensor) else as_operand(x), y))
+
+
+def _values(x: Any) -> Any:
+    return x._data if isinstance(x, Tensor) else x

@@ -187,6 +187,10 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
         found = OF_LISTS[function](args[0])
         if found is not None:
             return as_arrays(found)
+    if function is np.dot and not kwargs and len(args) == 2 and is_recording():
+        found = look_up("numpy_arrays.operators:dot")(*args) if is_tracked(args, kwargs) else None
+        if found is not None:
+            return found
     if function in OF_ARRAYS:
         return as_arrays(look_up(OF_ARRAYS[function])[function](*args, **kwargs))
     if kwargs or len(args) > _written_names(function)[0]:

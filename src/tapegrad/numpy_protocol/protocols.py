@@ -263,8 +263,11 @@ def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     _simple[function] = own, positional
     if len(args) > positional:
         raise NotCovered("fewer of its arguments than given can be given by position")
-    check_arguments(names, kwargs)
-    return own(*args, **{name: value for name, value in kwargs.items() if name in names})
+    for name in kwargs:
+        if name not in names:
+            check_arguments(names, kwargs)
+            return own(*args, **{name: value for name, value in kwargs.items() if name in names})
+    return own(*args, **kwargs)
 
 
 def check_arguments(known: tuple[str, ...], kwargs: dict[str, Any]) -> None:

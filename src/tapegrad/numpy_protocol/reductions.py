@@ -260,7 +260,8 @@ def _average(
 
 def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     _refuse_out(out)
-    return tg.sum(tg.diagonal(one(a), offset, axis1, axis2), -1, dtype=dtype)
+    diagonal = tg.diagonal(one(a), offset, axis1, axis2)
+    return diagonal.sum() if dtype is None and diagonal.ndim == 1 else tg.sum(diagonal, -1, dtype=dtype)
 
 
 _NAMES = "average cumprod cumsum max mean min nancumprod nancumsum nanmean nanprod nansum prod ptp sort std sum trace var"

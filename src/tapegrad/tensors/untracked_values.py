@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from tapegrad.frames import calling_frame
 
-__all__ = ["Places", "at_depth", "compared", "depth", "is_stored", "note", "pass_on", "watched"]
+__all__ = ["Places", "at_depth", "compared", "depth", "is_stored", "leaves_around", "note", "pass_on", "watched"]
 
 T = TypeVar("T")
 
@@ -34,11 +34,14 @@ class Places(list[str]):
         Tracked tensors that were compared, if they are asked for: what a function does may depend on them without a derivative.
     left : list of Tensor
         The tensors whose values left, if the same are asked for.
+    leaves : sequence of Tensor
+        What the call is differentiated by, where that is known.
     """
 
     written = ""
     decided: list[Any] | None = None
     left: list[Any]
+    leaves: Sequence[Any] = ()
 
 
 class _Thread(threading.local):
@@ -52,6 +55,11 @@ _thread = _Thread()
 def depth() -> int:
     """How many calls of this thread want to know: those that are inside of each other."""
     return len(_thread.places)
+
+
+def leaves_around() -> Sequence[Any]:
+    """What the innermost call of this thread is differentiated by, as far as that is known."""
+    return _thread.places[-1].leaves if _thread.places else ()
 
 
 # Functions that call, and no context managers: an interrupt that hits the beginning of `__exit__` would leave the depth as it is,
@@ -69,12 +77,13 @@ def at_depth(level: int, function: Callable[..., T], *arguments: Any) -> T:
 
 
 def watched(
-    function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any], decisions: bool = False
+    function: Callable[..., T], arguments: Sequence[Any], named: dict[str, Any], decisions: bool = False, leaves: Sequence[Any] = ()
 ) -> tuple[T, Places]:
     """Call a function and note places of this thread meanwhile, on request also what it compared; its result, and them."""
     global in_use, decisions_in_use
     in_use = True
     places = Places()
+    places.leaves = leaves
     if decisions:
         decisions_in_use = True
         places.decided, places.left = [], []
