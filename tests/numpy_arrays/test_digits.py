@@ -42,3 +42,8 @@ def test_values_have_numpys_digits(name: str) -> None:
     expected = [function(x)] if name == "np.gradient" else [function(x), function(x[7]), function(x[7])]
     for found, want in zip(seen, expected, strict=True):
         np.testing.assert_array_equal(np.asarray(tg.stop_gradient(found)), want)
+
+
+def test_number_next_to_infinity_is_the_largest_one() -> None:
+    value, _ = tg.value_and_grad(lambda x: np.nextafter(x, 0.0)[0])(np.array([np.inf, 1.0]))
+    assert value == np.finfo(np.float64).max

@@ -37,10 +37,13 @@ def heaviside(x1: Any, x2: Any) -> Any:
 
 
 def nextafter(x1: Any, x2: Any) -> Any:
-    """The number next to the first operand, which moves with it."""
+    """The number next to the first operand, which moves with it unless that is infinite."""
     x = real(x1)
-    step = np.nextafter(array_of(x), array_of(one(x2))) - array_of(x)
-    return x + one(np.asarray(step))
+    values = array_of(x)
+    near = np.asarray(np.nextafter(values, array_of(one(x2))))
+    finite = np.isfinite(values)
+    moved = x + one(np.asarray(near - np.where(finite, values, 0.0)))
+    return moved if finite.all() else tg.where(one(np.asarray(finite)), moved, one(near))
 
 
 def spacing(x: Any) -> Any:
