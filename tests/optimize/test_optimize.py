@@ -321,18 +321,38 @@ def test_root(method: str) -> None:
     np.testing.assert_allclose(result.x, [1.0, 1.0], atol=1e-5)
 
 
+def _from_two(x: Any) -> Any:
+    return sum(((part - 2.0) ** 2).sum() for part in (x.values() if isinstance(x, dict) else [x]))
+
+
+@pytest.mark.parametrize(
+    "x0", [[1, 1, 0], (1, 0.5), np.array([1, 2]), np.array([1], np.uint8), 3, {"a": 1, "b": np.array([3, 4])}], ids=repr
+)
+def test_integers_to_begin_with_mean_floats_as_in_scipy(x0: Any) -> None:
+    found = optimize.minimize(_from_two, x0).x
+    for part in found.values() if isinstance(found, dict) else [found]:
+        assert np.asarray(part).dtype == np.float64
+        np.testing.assert_allclose(part, 2.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solve", [optimize.root, optimize.least_squares, optimize.fixed_point])
+def test_other_solvers_take_integers_too(solve: Any) -> None:
+    found = solve(lambda x: np.cos(x) if solve is optimize.fixed_point else x**2 - 4.0, [1, 3])
+    np.testing.assert_allclose(getattr(found, "x", found), 0.7390851332151607 if solve is optimize.fixed_point else 2.0, rtol=1e-6)
+
+
 # What is refused.
 
 
-@pytest.mark.parametrize("x0", [np.zeros(2, int), [1, 2], {"x": 1}, 3, "x"])
-def test_variables_of_integers_are_refused(x0: Any) -> None:
+@pytest.mark.parametrize("x0", [np.zeros(2, bool), [True, False], [1.0, 2j], {"x": 1j}, "x", np.zeros(2, complex)])
+def test_variables_that_are_no_real_numbers_are_refused(x0: Any) -> None:
     with pytest.raises(TypeError, match=r"real-valued variables.*Pass floats"):
         optimize.minimize(rosenbrock, x0)
 
 
 def test_messages_name_the_argument_that_is_wrong() -> None:
-    with pytest.raises(TypeError, match="p0 of int64"):
-        tg.optimize.curve_fit(lambda t, a: a * t, np.arange(3.0), np.arange(3.0), [1])
+    with pytest.raises(TypeError, match="p0 of complex128"):
+        tg.optimize.curve_fit(lambda t, a: a * t, np.arange(3.0), np.arange(3.0), [1j])
     with pytest.raises(TypeError, match=r"bounds are 2 pairs .* but got a dict"):
         tg.optimize.minimize(lambda p: p["a"] ** 2 + p["b"] ** 2, {"a": 1.0, "b": 2.0}, bounds={"a": (0.0, 1.0)})
 

@@ -19,7 +19,7 @@ class Packing:
     Parameters
     ----------
     x0 : array, float, sequence of numbers or container of arrays and floats
-        A list or tuple of numbers means an array, as in SciPy.
+        A list or tuple of numbers means an array, and integers mean float64, as in SciPy.
     name, place : str
         Of the function that was given it, and of its argument, for messages.
 
@@ -33,14 +33,12 @@ class Packing:
     Raises
     ------
     TypeError
-        If there is something in it that is no array or number of floats.
+        If there is something in it that is no array or number of floats or integers.
     """
 
     def __init__(self, x0: Any, name: str, place: str = "x0") -> None:
         sequence = isinstance(x0, (list, tuple)) and not hasattr(x0, "_fields")  # a named tuple has its own structure
-        if sequence and x0 and all(isinstance(v, (float, int, np.floating, np.integer)) for v in x0):
-            if not all(isinstance(v, (float, np.floating)) for v in x0):
-                raise _refused(name, f"a sequence with integers in it for {place}")
+        if sequence and x0 and all(isinstance(_of_floats(v), (float, np.floating)) for v in x0):
             x0 = np.array(x0, np.float64)
         leaves: list[Any] = []
         places: list[str] = []
@@ -50,12 +48,12 @@ class Packing:
         self.plain: list[bool] = []
         parts = []
         for leaf, where in zip(leaves, places, strict=True):
-            value = array_of(leaf) if isinstance(leaf, Tensor) else leaf
+            value = _of_floats(array_of(leaf) if isinstance(leaf, Tensor) else leaf)
             if not isinstance(value, (float, np.ndarray, np.floating)) or np.asarray(value).dtype.kind != "f":
                 kind = str(value.dtype) if isinstance(value, (np.ndarray, np.generic)) else type(value).__name__
                 raise _refused(name, f"{where} of {kind}")
             self.shapes.append(np.shape(value))
-            self.plain.append(isinstance(leaf, float))
+            self.plain.append(isinstance(leaf, (float, int)))
             parts.append(np.asarray(value, np.float64).reshape(-1))
         self.start: np.ndarray = joined(parts)
         self.size = len(self.start)
@@ -110,8 +108,15 @@ class AnyVector(Packing):
         return vector
 
 
+def _of_floats(value: Any) -> Any:
+    """Integers as float64; anything else as it is, truth values too."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        return value.astype(np.float64)
+    return float(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else value
+
+
 def _refused(name: str, what: str) -> TypeError:
-    return TypeError(f"{name} requires real-valued variables (floats), but got {what}. Pass floats: 2.0 instead of 2.")
+    return TypeError(f"{name} requires real-valued variables (floats), but got {what}. Pass floats: 2.0 instead of True or 2 + 0j.")
 
 
 def as_arguments(args: Any) -> tuple[Any, ...]:
