@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tapegrad as tg
+from tapegrad.inspection.source_lines import is_users_file
 from tapegrad.tape.tape import TAPE
 
 
@@ -216,3 +217,20 @@ def test_other_threads_are_left_alone() -> None:
         thread.join()
     assert p.passes == []
     assert x.grad is not None
+
+
+def test_reasons_of_lines_that_are_not_shown_are_told(weights: tg.Tensor) -> None:
+    single = tg.tensor(np.ones(3, dtype=np.float32), requires_grad=True)
+    with tg.profile() as p:
+        for _ in range(2000):
+            chain(1.0, 1)  # three lines that take longer
+        square = single * single
+        product = np.ones((5, 3)) @ weights
+    del square, product
+    table = p.table(lines=3)
+    assert "mul in float32" in table and "the derivative of Mm is Python" in table
+
+
+@pytest.mark.parametrize("name", ["numba", "llvmlite", "numpy", "scipy", "tapegrad", "json"])
+def test_files_of_libraries_count_for_the_line_that_calls_them(name: str) -> None:
+    assert not is_users_file(str(sys.modules.get(name, __import__(name)).__file__))

@@ -116,11 +116,11 @@ def lines_table(lines: Sequence[LineProfile], most: int, seconds: float) -> str:
     text = f"{1e3 * seconds:.3f} ms in {len(lines)} lines\n" + _aligned(table, frozenset((0, 7)))
     notes = [
         f"{one.line.place} takes the slow way ({count} of {one.rows} rows): {why}"
-        for one in shown
+        for one in lines  # also those that are too quick to be shown
         for why, count in one.reasons.items()
         if count >= OFTEN * one.rows
     ]
-    return "\n".join([text, *notes])
+    return "\n".join([text, *notes[:most]])
 
 
 def operations_table(operations: Sequence[OperationProfile], most: int) -> str:

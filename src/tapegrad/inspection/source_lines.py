@@ -19,7 +19,9 @@ _PATHS = sysconfig.get_paths()
 _STANDARD = tuple({os.path.join(_PATHS[name], "") for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({os.path.join(_PATHS[name], "") for name in ("purelib", "platlib")})
 _NUMPY = os.path.join(os.path.dirname(np.__file__), "")
-_BESIDE_NUMPY = tuple(os.path.join(os.path.dirname(_NUMPY[:-1]), name, "") for name in ("scipy", "numba", "_distutils_hack"))
+_BESIDE_NUMPY = tuple(
+    os.path.join(os.path.dirname(_NUMPY[:-1]), name, "") for name in ("scipy", "numba", "llvmlite", "_distutils_hack")
+)
 
 
 class SourceLine(NamedTuple):
@@ -47,7 +49,7 @@ class SourceLine(NamedTuple):
 
 
 def is_users_code(code: CodeType) -> bool:
-    """Whether code is the user's: not this package's, NumPy's, SciPy's, Numba's or Python's own, and not made by a decorator."""
+    """Whether code is the user's: not this package's, NumPy's, SciPy's, Numba's or Python's own, and not made by any of these."""
     return is_users_file(code.co_filename) and (code.co_filename != "<string>" or not code.co_name.startswith(_GENERATED))
 
 
@@ -57,7 +59,7 @@ _GENERATED = ("__", "<lambda>")  # methods of data classes and of named tuples
 @cache
 def is_users_file(file: str) -> bool:
     """The same for the file that code is in."""
-    if file.startswith((PACKAGE, _NUMPY, *_BESIDE_NUMPY, "<frozen ", "<__array_function__")):
+    if file.startswith((PACKAGE, _NUMPY, *_BESIDE_NUMPY, "<frozen ", "<__array_function__", "<tapegrad")):
         return False
     return file.startswith(_INSTALLED) or not file.startswith(_STANDARD)
 
