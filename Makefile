@@ -14,7 +14,7 @@ SIZE ?= 8
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DELETE_ON_ERROR:
-.PHONY: demo test stress oracle packages array-api lint bench bench-html bench-compare breadth table scripts compatibility docs wheel clean
+.PHONY: demo test stress oracle packages array-api lint bench bench-html bench-compare breadth table scripts compatibility docs docs-check browser wheel clean
 
 # The examples one after the other; those that draw write a picture of their name.
 demo: $(VENV)/examples.stamp
@@ -91,6 +91,17 @@ compatibility:
 # The documentation site, into docs/_build: pages, reference from the docstrings, and the examples, which are run for it. Warnings are errors.
 docs: $(VENV)/docs.stamp
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build
+
+# The built site in a browser, from its files: every page opens without an error, and the search finds what it should.
+docs-check:
+	$(PYTHON) tests/site_in_a_browser.py docs/_build
+
+# Debian's chromium, in which pictures and pages are tested, where there is no browser.
+browser:
+	@$(PYTHON) -c 'import sys; sys.path.insert(0, "tests"); import inspection_browser; sys.exit(not inspection_browser.program())' || { \
+		sudo=$$(test "$$(id -u)" = 0 || echo sudo); \
+		$$sudo apt-get update -qq && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation; \
+	}
 
 # A wheel and the source archive in dist/, tried in fresh environments with each Python that is at hand.
 wheel: $(VENV)/pyvenv.cfg

@@ -18,10 +18,12 @@ sys.path.insert(0, str(DOCS))
 project = "tapegrad"
 author = copyright = "The tapegrad developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-exclude_patterns = ["_build", "Thumbs.db"]
+exclude_patterns = ["_build", "_static", "Thumbs.db"]
 html_theme = "alabaster"
 html_theme_options = {"description": "Exact derivatives for NumPy and Numba", "page_width": "1040px", "sidebar_width": "240px"}
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html"]}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_search_summary = False  # pages that are opened as files may not read each other

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Browser", "program"]
+__all__ = ["Browser", "is_wanted", "program"]
 
 READS, WRITES = 3, 4  # file descriptors that the browser expects
 PATIENCE = 60.0
@@ -22,10 +22,17 @@ def program() -> str | None:
     return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
 
 
+def is_wanted() -> bool:
+    """Whether tests open a browser: where there is one, and in continuous integration, which installs one first."""
+    return program() is not None or "CI" in os.environ
+
+
 class Browser:
     """One page in a browser."""
 
     def __init__(self, folder: Path) -> None:
+        if program() is None:
+            raise RuntimeError("there is no browser on this machine: make browser installs Debian's chromium")
         to_read, self._writes = os.pipe()
         self._reads, to_write = os.pipe()
         words = [

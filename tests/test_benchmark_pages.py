@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspection_browser import Browser, program
+from inspection_browser import Browser, is_wanted
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ROOT / "asv_bench"
@@ -97,7 +97,7 @@ def shows_graphs(browser: Browser, page: Path) -> int:
     return counted
 
 
-@pytest.mark.skipif(program() is None, reason="needs chromium")
+@pytest.mark.skipif(not is_wanted(), reason="needs chromium: make browser")
 def test_page_of_measurements_opens_and_is_searched_in_a_browser(browser: Browser, page: Path) -> None:
     assert shows_graphs(browser, page) == 4
     browser.value("document.getElementById('search').focus()")
@@ -124,7 +124,7 @@ def test_what_asv_measures_becomes_a_page_with_graphs(tmp_path: Path, request: p
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert list((tmp_path / "html" / "graphs").rglob("eager.Gradient.time_gradient.json"))  # asv's own pages
-    if program() is not None:
+    if is_wanted():
         assert shows_graphs(request.getfixturevalue("browser"), tmp_path / "html" / "peers.html") == 2
 
 

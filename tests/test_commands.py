@@ -38,6 +38,8 @@ FILES = {
     "scripts": "asv_bench/scripts/*.py",
     "compatibility": "docs/compatibility.py",
     "docs": "docs/[cgr]*.py",
+    "docs-check": "tests/site_in_a_browser.py",
+    "browser": "tests/inspection_browser.py",
     "wheel": "release/*.py",
 }
 # CI leaves these out: what they install or run takes too long. Their imports are tested here, their code by what is named.

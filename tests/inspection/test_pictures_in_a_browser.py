@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from inspection_browser import Browser, program
+from inspection_browser import Browser, is_wanted
 
 import tapegrad as tg
 
-pytestmark = pytest.mark.skipif(program() is None, reason="needs chromium")
+pytestmark = pytest.mark.skipif(not is_wanted(), reason="needs chromium: make browser")
 
 
 def loop(x: Any, steps: int) -> Any:
