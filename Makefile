@@ -75,7 +75,7 @@ bench-compare: $(VENV)/bench.stamp
 breadth: $(VENV)/oracle.stamp
 	$(BIN)/python asv_bench/breadth.py --size $(SIZE)
 
-# The README's tables, written there with machine, versions and date: those in TABLES. ONLY=text prints rows with that text and writes nothing.
+# The tables of the README and docs/speed.md, written there with machine, versions and date: those in TABLES. ONLY=text prints rows with that text and writes nothing.
 table: $(VENV)/bench.stamp
 	$(BIN)/python asv_bench/readme_tables.py $(TABLES) --rounds $(ROUNDS) --only '$(ONLY)'
 

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", metavar="text", help="part of the names to measure, or of their groups")
-    parser.add_argument("--markdown", action="store_true", help="print the groups as the README has them")
+    parser.add_argument("--markdown", action="store_true", help="print the groups as docs/speed.md has them")
     options = parser.parse_args()
     peers = ["torch"] if importlib.util.find_spec("torch") is not None else []
     if not peers:

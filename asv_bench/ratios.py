@@ -1,6 +1,6 @@
-"""Print the README's first table: every workload for tapegrad and its peers, in one run.
+"""Print the table of workloads in docs/speed.md: every workload for tapegrad and its peers, in one run.
 
-Run it with ``python asv_bench/ratios.py [--rounds N] [--only W1]``; ``make table TABLES=workloads`` writes it into the README. The
+Run it with ``python asv_bench/ratios.py [--rounds N] [--only W1]``; ``make table TABLES=workloads`` writes it there. The
 libraries take turns in every round, on one core, after a call that is not counted. A cell is the median over the rounds, and in
 brackets how many times longer than tapegrad that is.
 """

@@ -1,4 +1,4 @@
-"""Measure the README's tables and write them there, with the machine, the versions and the date.
+"""Measure the tables of the README and of docs/speed.md and write them there, with the machine, the versions and the date.
 
 ``python asv_bench/readme_tables.py [workloads problems operations scripts] [--rounds N]`` (``make table TABLES=...``). Peers that
 are not installed have no column. With ``--only text`` the rows whose names have that text are printed, and nothing is written.
@@ -15,7 +15,7 @@ from pathlib import Path
 from conditions import conditions
 
 FOLDER = Path(__file__).parent
-README = FOLDER.parent / "README.md"
+ROOT = FOLDER.parent
 FORMS = ("tapegrad", "tapegrad compiled", "scipy", "autograd", "jax", "torch")
 
 
@@ -32,7 +32,8 @@ def command(table: str, rounds: int, only: str) -> list[str]:
     return [sys.executable, str(FOLDER / script), *words]
 
 
-TABLES = ("workloads", "problems", "operations", "scripts")
+README, SPEED = ROOT / "README.md", ROOT / "docs" / "speed.md"
+TABLES = {"workloads": SPEED, "problems": README, "operations": SPEED, "scripts": README}  # and the document of each
 
 
 def measured(table: str, rounds: int, only: str) -> list[str]:
@@ -71,14 +72,15 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], metavar="table", help=", ".join(TABLES))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="", metavar="text", help="part of the names of rows, which are printed and not written")
-    parser.add_argument("--file", type=Path, default=README, help="the document with the tables")
+    parser.add_argument("--file", type=Path, help="another document for the tables")
     options = parser.parse_args()
     for table in options.tables or TABLES:
         rows, told = measured(table, options.rounds, options.only), f"Measured on {conditions()}."
         print(told)
         if not options.only:
-            options.file.write_text(written(options.file.read_text(encoding="utf-8"), table, rows, told), encoding="utf-8")
-            print(f"{options.file} has the table of {table}")
+            document = options.file or TABLES[table]
+            document.write_text(written(document.read_text(encoding="utf-8"), table, rows, told), encoding="utf-8")
+            print(f"{document} has the table of {table}")
 
 
 if __name__ == "__main__":

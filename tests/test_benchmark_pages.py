@@ -187,11 +187,10 @@ def test_tables_are_written_between_their_marks(script: Any, monkeypatch: pytest
         tables.written(text, "scripts", rows, "")
 
 
-def test_readme_has_the_marks_of_every_table(script: Any) -> None:
+def test_documents_have_the_marks_of_their_tables(script: Any) -> None:
     tables = script("readme_tables")
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for table in tables.TABLES:
-        assert "Measured here." in tables.written(text, table, ["| a |"], "Measured here.")
+    for table, document in tables.TABLES.items():
+        assert "Measured here." in tables.written(document.read_text(encoding="utf-8"), table, ["| a |"], "Measured here.")
 
 
 def test_rows_of_a_table_are_measured(script: Any, capfd: pytest.CaptureFixture[str]) -> None:

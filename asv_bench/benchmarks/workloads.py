@@ -1,4 +1,4 @@
-"""The workloads, defined once: the asv classes beside this file and the README's table both run these.
+"""The workloads, defined once: the asv classes beside this file and the table of docs/speed.md both run these.
 
 A workload is built for a library by name and gives the functions to be timed. Everything is float64 and on one thread;
 the warm-up is the caller's.
