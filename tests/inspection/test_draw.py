@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import tapegrad as tg
 from tapegrad.inspection.layered_layout import layered, nearest_places
+from tapegrad.inspection.values_as_text import duration_in_words
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -190,3 +191,11 @@ def test_layers_lie_below_what_they_depend_on_and_boxes_apart(count: int, random
     for layer in set(found.layer[:count]):
         own = sorted((found.x[k], widths[k]) for k in range(count) if found.layer[k] == layer)
         assert all(y - x >= (v + w) / 2 for (x, v), (y, w) in pairwise(own))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0, "0 µs"), (2.5e-7, "0.25 µs"), (1.2e-4, "120 µs"), (0.9996e-3, "1 ms"), (0.25, "250 ms"), (2.3987, "2.4 s")],
+)
+def test_times_have_a_unit_that_fits(seconds: float, words: str) -> None:
+    assert duration_in_words(seconds) == words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,15 @@ def test_page_of_many_rows_opens_hovers_searches_and_collapses(browser: Browser,
     assert colours(browser.screenshot()) > 10
 
     browser.pointer("mouseMoved", *place_of(browser, ".group"))
-    assert "rows:" in browser.value("document.getElementById('tip').textContent")
+    told = browser.value("document.getElementById('tip').textContent")
+    assert (
+        "rows:" in told
+        and re.search(r"^\d\S* (k?B|MB)$", told, re.MULTILINE)
+        and re.search(r"^\d\S* [mµ]?s to record$", told, re.MULTILINE)
+    )
 
     browser.click(*place_of(browser, ".group"))
+    assert browser.value("document.getElementById('tip').style.display") == "none"  # what it told of is gone
     opened = browser.value("document.querySelectorAll('.node').length")
     assert groups < opened <= 500
     assert browser.value("document.querySelectorAll('#opened li').length") == 1

@@ -26,7 +26,7 @@ from tapegrad.drivers.leaves import Argnums, is_compiled, recorder_of
 from tapegrad.engine import layout as at
 from tapegrad.inspection.observing import Observer, each_adjoint, observed
 from tapegrad.inspection.source_lines import SourceLine, is_users_file
-from tapegrad.inspection.values_as_text import described
+from tapegrad.inspection.values_as_text import described, duration_in_words, size_in_words
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor
 
@@ -92,8 +92,8 @@ class GraphNode:
         found += [f"gradient {self.gradient}"] if self.gradient else []
         found += [str(self.line)] if self.line is not None else []
         found += ["its derivative is Python"] if self.kind == HOST else []
-        found += [f"{self.saved:,} bytes"] if self.saved else []
-        found += [f"{1e6 * self.seconds:,.1f} µs to record"] if self.seconds else []
+        found += [size_in_words(self.saved)] if self.saved else []
+        found += [f"{duration_in_words(self.seconds)} to record"] if self.seconds else []
         return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["described", "number", "size_in_words"]
+__all__ = ["described", "duration_in_words", "number", "size_in_words"]
 
 FEW = 4
 
@@ -44,3 +44,11 @@ def size_in_words(count: float) -> str:
             break
         count /= 1000.0
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
+
+
+def duration_in_words(seconds: float) -> str:
+    """A time."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 0.9995 or unit == "µs":
+            break
+    return f"{seconds * factor:.3g} {unit}"
