@@ -50,8 +50,10 @@ print(tg.__version__, numpy.__version__, numba.__version__)
 def interpreters(further: Sequence[str] = ()) -> dict[str, str]:
     """The Pythons of this machine that the package supports and that run, by version."""
     at_hand = [path for version in VERSIONS if (path := shutil.which(f"python{version}"))]
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"  # whose names in the path may be of none
+    of_pyenv = [str(path) for version in VERSIONS for path in sorted(kept.glob(f"{version}.*/bin/python"))]
     found = {}
-    for path in (*further, *at_hand, sys.executable):
+    for path in (*further, *at_hand, sys.executable, *of_pyenv):
         words = [path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         asked = subprocess.run(words, capture_output=True, text=True, check=False)
         if not asked.returncode:

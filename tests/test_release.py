@@ -84,3 +84,14 @@ def test_interpreters_that_do_not_run_are_left_out(check_wheels: Any, tmp_path: 
     found = check_wheels.interpreters([str(broken)])
     assert found
     assert str(broken) not in found.values()
+
+
+def test_interpreters_of_pyenv_are_found(check_wheels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shim, kept = tmp_path / "shims" / "python3.14", tmp_path / "versions" / "3.14.0" / "bin" / "python"
+    for path, text in ((shim, "exit 127"), (kept, "echo 3.14")):
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(shim.parent))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    assert check_wheels.interpreters()["3.14"] == str(kept)
