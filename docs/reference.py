@@ -14,7 +14,7 @@ from typing import Any
 
 import tapegrad as tg
 from tapegrad.rules.table import RULES
-from tapegrad.surface.public_names import ALIASES, FAMILIES, FILES
+from tapegrad.surface.public_names import ALIASES, FAMILIES, FILES, OTHERS
 
 __all__ = ["PAGES", "names_of_page", "public_names", "write"]
 
@@ -29,12 +29,15 @@ FAMILY_PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 MODULE_PAGES = {
     "tapegrad.optimize": "Optimisation", "tapegrad.sparse": "Sparse derivatives",
     "tapegrad.integrate": "Differential equations", "tapegrad.parallel": "Sums over data",
-    "tapegrad.autograd": "Autograd of tensors",
+    "tapegrad.autograd": "Autograd of tensors", "tapegrad.autograd.function": "Operations of your own",
+    "tapegrad.autograd.functional": "Derivatives by tensors", "tapegrad.autograd.graph": "Graphs, saved tensors and hooks",
     "tapegrad.linalg": "Linear algebra", "tapegrad.nn": "Layers", "tapegrad.nn.functional": "Functions of layers",
-    "tapegrad.nn.init": "Initial values", "tapegrad.optim": "Optimisers of parameters", "tapegrad.utils": "Utilities",
+    "tapegrad.nn.init": "Initial values", "tapegrad.nn.utils": "Gradients that are clipped, parameters as a vector",
+    "tapegrad.optim": "Optimisers of parameters", "tapegrad.optim.lr_scheduler": "Schedules of learning rates",
+    "tapegrad.utils.checkpoint": "Checkpoints of tensors", "tapegrad.utils.hooks": "Handles of hooks", "tapegrad.errors": "Errors",
 }  # fmt: skip
 TOPICS = {
-    "Elementwise functions": None,
+    "Elementwise functions": ("ops.activations", "ops.piecewise"),
     "Arithmetic and comparisons": (
         "ops.arithmetic", "ops.comparing", "ops.missing_values", "ops.undifferentiable", "ops.multivariate_gamma",
     ),
@@ -47,7 +50,7 @@ TOPICS = {
         "ops.indexing", "ops.selecting", "ops.scattering", "ops.slice_writing", "ops.searching", "ops.sorting", "ops.diagonals",
         "ops.triangles", "ops.grids", "ops.broadcast_sums",
     ),
-    "Products": ("ops.products", "ops.affine", "ops.tensor_products", "ops.vectors"),
+    "Products and linear algebra": ("ops.products", "ops.affine", "ops.tensor_products", "ops.vectors", "linalg"),
 }  # fmt: skip
 
 
@@ -88,14 +91,16 @@ def pages() -> Iterator[tuple[str, str, str, list[str]]]:
         ]
         yield module.replace(".", "-"), title, module, sorted(set(names))
     for title, files in TOPICS.items():
-        if files is None:
-            names = [rule.name for rule in RULES if not rule.name.startswith("_")] + list(ALIASES)
-        else:
-            names = [name for file in files for name in FILES[file].split()]
+        names = [name for file in files for name in FILES.get(file, "").split()]
+        names += [
+            name for name, place in OTHERS.items() if place.startswith(tuple(f"{file}{end}" for file in files for end in ":."))
+        ]
+        if "ops.activations" in files:
+            names += [rule.name for rule in RULES if not rule.name.startswith("_")] + list(ALIASES)
         names = sorted({name for name in names if hasattr(tg, name) and _is_shown(getattr(tg, name))} - told)
         told.update(names)
         yield title.split()[0].strip(",").lower(), title, "tapegrad", names
-    rest = sorted(set(public_names()) - told)
+    rest = sorted(name for name in set(public_names()) - told if name not in tg.errors.__all__)
     yield "tensors", "Tensors: making them, modes, dtypes", "tapegrad", rest
 
 
@@ -107,13 +112,38 @@ def names_of_page(file: str) -> list[str]:
     return next(names for page, _, _, names in PAGES if page == file)
 
 
+def _methods_of_tensors() -> str:
+    """Methods and attributes of `Tensor`: a line each of those that are no functions, the names of the others."""
+    names = [name for name in dir(tg.Tensor) if not name.startswith("_") and hasattr(tg.Tensor, name)]
+    in_place = [name for name in names if name.endswith("_") and name[:-1] in names]
+    functions = [name for name in names if hasattr(tg, name)]
+    rows = [
+        f"| `{name}` | {summary(inspect.getattr_static(tg.Tensor, name))} |"
+        for name in names
+        if name not in {*in_place, *functions}
+    ]
+    listed = (", ".join(f"`{name}`" for name in found) for found in (functions, in_place))
+    text = "\n\n".join(
+        f"{said}: {found}." for said, found in zip(("Functions that are methods, too", "In place"), listed, strict=True)
+    )
+    return "\n".join(["| of tensors | what it is |", "|---|---|", *rows, "", text, ""])
+
+
+def summary(value: Any) -> str:
+    """The first paragraph of a docstring, in a line."""
+    return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
 def _entry(module: str, name: str, shown: dict[int, str], value: Any) -> str:
     other = ALIASES.get(name) if module == "tapegrad" else None
     first = f"tapegrad.{other}" if other else shown.setdefault(id(value), f"{module}.{name}")
     if first != f"{module}.{name}":
         return f"## {name}\n\nAnother name of `{first}`.\n"
+    if value is tg.Tensor:
+        return f"## {name}\n\n```{{eval-rst}}\n.. autoclass:: {module}.{name}\n   :no-index:\n```\n\n{_methods_of_tensors()}"
     directive = "autoclass" if inspect.isclass(value) else "autofunction"
-    return f"## {name}\n\n```{{eval-rst}}\n.. {directive}:: {module}.{name}\n   :no-index:\n```\n"
+    members = "   :members:\n" if inspect.isclass(value) else ""
+    return f"## {name}\n\n```{{eval-rst}}\n.. {directive}:: {module}.{name}\n   :no-index:\n{members}```\n"
 
 
 def _page(title: str, module: str, names: list[str], shown: dict[int, str]) -> str:
@@ -131,6 +161,9 @@ def write(folder: Path) -> None:
     texts = {file: _page(title, module, names, shown) for file, title, module, names in PAGES}
     listed = "\n".join(file for file, *_ in PAGES)
     texts["index"] = f"# Reference by topic\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    for path in folder.glob("*.md"):
+        if path.stem not in texts:
+            path.unlink()
     for file, text in texts.items():
         path = folder / f"{file}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -6,9 +6,13 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+
+import tapegrad as tg
+from tapegrad.surface.public_names import FAMILIES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -60,15 +64,40 @@ def test_every_page_is_in_the_tree() -> None:
 
 def test_every_public_name_is_in_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     reference = generator("reference", monkeypatch)
-    told = {name for _, _, module, names in reference.PAGES if module == "tapegrad" for name in names}
+    told = {name for _, _, module, names in reference.PAGES if module in ("tapegrad", "tapegrad.errors") for name in names}
     assert set(reference.public_names()) - told == set()
     assert {"draw", "explain_nan", "profile"} == set(reference.names_of_page("inspection"))
     assert "sin" in reference.names_of_page("elementwise") and "minimize" in reference.names_of_page("tapegrad-optimize")
 
 
+def test_every_public_module_is_in_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    reference = generator("reference", monkeypatch)
+    families = {f"tapegrad.{name}" for name, names in FAMILIES.items() if names == "."} | {"tapegrad.autograd", "tapegrad.linalg"}
+    own_page = {"tapegrad.drivers", "tapegrad.numpy"}  # whose names are those of tapegrad, and of NumPy
+    told = set(reference.MODULE_PAGES)
+    assert families - own_page - told == set()
+    for name in told | {"tapegrad.utils"}:
+        module = importlib.import_module(name)
+        inner = {f"{name}.{one}" for one in module.__all__ if isinstance(getattr(module, one), ModuleType)}
+        assert inner - told == set()
+
+
+def test_methods_are_in_the_reference(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    generator("reference", monkeypatch).write(tmp_path)
+    of_tensors = (tmp_path / "tensors.md").read_text(encoding="utf-8")
+    methods = {name for name in dir(tg.Tensor) if not name.startswith("_") and hasattr(tg.Tensor, name)}
+    assert {name for name in methods if f"`{name}`" not in of_tensors} == set()
+    assert "| `register_hook` | " in of_tensors
+    assert ".. autoclass:: tapegrad.profile\n   :no-index:\n   :members:" in (tmp_path / "inspection.md").read_text(
+        encoding="utf-8"
+    )
+
+
 def test_pages_of_reference_are_written_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     reference = generator("reference", monkeypatch)
+    (tmp_path / "of-a-module-that-is-gone.md").write_text("# Gone\n")
     reference.write(tmp_path)
+    assert not (tmp_path / "of-a-module-that-is-gone.md").exists()
     times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     reference.write(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
