@@ -30,14 +30,22 @@ def _run(path: Path, picture: Path | None) -> str:
     return done.stdout
 
 
+def _told(path: Path) -> list[str]:
+    """What an example says that it does, by paragraphs."""
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem).split("\n\n")
+
+
+def _title(path: Path) -> str:
+    return path.stem.replace("_", " ").capitalize()
+
+
 def _page(path: Path, folder: Path, run: bool) -> str:
     """The page of one example, which is run if that is newer than its output."""
-    summary, *more = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or path.stem).split("\n\n")
     picture = folder / f"{path.stem}.png" if path.stem in DRAWING else None
     printed = folder / f"{path.stem}.txt"
     if run and (not printed.exists() or printed.stat().st_mtime < path.stat().st_mtime):
         printed.write_text(_run(path, picture), encoding="utf-8")
-    parts = [f"# {path.stem.replace('_', ' ').capitalize()}", summary, *more]
+    parts = [f"# {_title(path)}", *_told(path)]
     if picture is not None and picture.exists():
         parts.append(f"![What the example draws]({picture.name})")
     if printed.exists():
@@ -47,15 +55,29 @@ def _page(path: Path, folder: Path, run: bool) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _index(paths: list[Path], folder: Path) -> str:
+    """All examples, with their pictures."""
+    rows = []
+    for path in paths:
+        picture = (
+            f"```{{image}} {path.stem}.png\n    :width: 240px\n    :target: {path.stem}.html\n    ```"
+            if (folder / f"{path.stem}.png").exists()
+            else ""
+        )
+        rows.append(f"* - {picture}\n  - [{_title(path)}]({path.stem}.md): {' '.join(_told(path)[0].split())}")
+    listed, shown = "\n".join(path.stem for path in paths), "\n".join(rows)
+    return (
+        "# Gallery\n\nThe programs of `examples/`, as they ran for this site.\n\n"
+        f"::::{{list-table}}\n:widths: 35 65\n\n{shown}\n::::\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+    )
+
+
 def write(folder: Path, run: bool = True) -> None:
     """Write the pages; with `run` the examples are run for their output and pictures where those are older."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = sorted(EXAMPLES.glob("*.py"))
     texts = {path.stem: _page(path, folder, run) for path in paths}
-    listed = "\n".join(texts)
-    texts["index"] = (
-        f"# Gallery\n\nThe programs of `examples/`, as they ran for this site.\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
-    )
+    texts["index"] = _index(paths, folder)
     for name, text in texts.items():
         path = folder / f"{name}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -132,6 +132,21 @@ def test_gallery_shows_what_an_example_prints_and_says_if_one_fails(monkeypatch:
         gallery.write(tmp_path / "pages")
 
 
+def test_gallery_begins_with_all_pictures(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    gallery = generator("gallery", monkeypatch)
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "drawn.py").write_text(
+        '"""One that draws."""\nimport pathlib, sys\npathlib.Path(sys.argv[1]).touch()\n'
+    )
+    (tmp_path / "examples" / "told.py").write_text('"""One that does not."""\n')
+    monkeypatch.setattr(gallery, "EXAMPLES", tmp_path / "examples")
+    monkeypatch.setattr(gallery, "DRAWING", ("drawn",))
+    gallery.write(tmp_path / "pages")
+    index = (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    assert "{image} drawn.png" in index and "[Drawn](drawn.md): One that draws." in index
+    assert "told.png" not in index and "[Told](told.md): One that does not." in index
+
+
 def test_tables_of_the_simulated_cluster_are_those_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (DOCS / "how-to" / "cluster.md").read_text(encoding="utf-8")
     assert "from a simulation" in page

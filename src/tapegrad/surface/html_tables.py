@@ -28,7 +28,7 @@ def table(rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """
     body = "".join(
         f"<tr><th style='text-align:left'>{escape(name)}</th>"
-        + "".join(f"<td style='text-align:left;white-space:pre'>{escape(text)}</td>" for text in texts)
+        + "".join(f"<td style='text-align:left;white-space:pre;font-family:monospace'>{escape(text)}</td>" for text in texts)
         + "</tr>"
         for name, *texts in rows
     )
