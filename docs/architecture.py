@@ -58,7 +58,7 @@ INNER_FLOORS = (
     ("compiler", "arguments"),
     ("roof",),
 )
-WIDTH, HEIGHT, BOX, LINE, MARGIN = 900, 74, 168, 34, 16
+WIDTH, HEIGHT, BOX, LINE, MARGIN = 900, 74, 136, 34, 16  # five rooms fit on a floor
 
 
 def modules(source: Path = SOURCE) -> dict[str, Path]:
@@ -195,6 +195,8 @@ def drawing(pairs: Iterable[tuple[str, str]], floors: Sequence[Sequence[str]]) -
         (x, y), (u, v) = places[upper], places[lower]
         if v > y:
             y, v = y + LINE / 2, v - LINE / 2
+        else:  # beside each other
+            x, u = (x + BOX / 2, u - BOX / 2) if x < u else (x - BOX / 2, u + BOX / 2)
         parts.append(
             f'<path d="M{x:.0f} {y:.0f}C{x:.0f} {(y + v) / 2:.0f} {u:.0f} {(y + v) / 2:.0f} {u:.0f} {v:.0f}" fill="none" '
             'stroke="#99a" marker-end="url(#tip)"/>'
