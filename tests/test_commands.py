@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(path for path in PAGES if not path.startswith(("docs/_build", "docs/_generated")))]
 
 TARGETS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)[1].split()  # type: ignore[index]
 EXTRAS = dict(re.findall(r"^([\w-]+): \$\(VENV\)/(\w+)\.stamp$", MAKEFILE, flags=re.MULTILINE))  # of each target that has one
