@@ -15,6 +15,7 @@ from numba.core import types
 TABLE = Table()
 X = np.array([1.3, 0.7, 1.1, 0.9, 1.6])
 T = np.arange(5.0)
+SQUARE = np.arange(4.0).reshape(2, 2)
 SCALE = 2.0
 
 
@@ -115,8 +116,9 @@ def weighed(a, w):
 
 @TABLE.case(X)
 def stencils(x):
-    a = x.reshape(1, 5) * x.reshape(5, 1)
-    return (neighbours(a, a.T, x[0]) * a).sum() + (around(x, x[1]) * x).sum() * (weighed(x, x[1:3]) * x).sum()
+    a, out = x.reshape(1, 5) * x.reshape(5, 1), np.ones(5)
+    around(x, 2.0, out=out)
+    return (out * x).sum() + (neighbours(a, a.T, x[0]) * a).sum() + (around(x, x[1]) * x).sum() * (weighed(x, x[1:3]) * x).sum()
 
 
 @numba.experimental.jitclass([("rate", numba.float64), ("rates", numba.float64[:])])
@@ -137,6 +139,10 @@ class Model:
     def copy(self, a):
         return a * self.rates[1]
 
+    @staticmethod
+    def power(a, exponent=2):
+        return a**exponent
+
 
 @numba.njit
 def model_of(rate):
@@ -147,8 +153,16 @@ def model_of(rate):
 def methods_of_instances(x):
     model, inside = model_of(0.7), Model(0.5)
     return (
-        model.mean(x) * model.mean(x, 3.0) + model.dot(x[0], x[1]) * inside.copy(x[2]) + inside.mean(x, k=x[3]) + model.value(2.0)
+        model.mean(x) * model.power(x[0]) * model.mean(x, 3.0)
+        + model.dot(x[0], x[1]) * inside.copy(x[2])
+        + inside.mean(x, k=x[3])
+        + model.value(2.0)
     )
+
+
+@TABLE.case(X, (Model(0.7), Model(0.5)))
+def methods_of_instances_in_a_tuple(x, models):
+    return models[0].copy(x[0]) * models[1].dot(x[1], x[2])
 
 
 @numba.extending.overload_method(types.Array, "scaled_sum")
@@ -189,13 +203,14 @@ def heaps_and_dictionaries_with_a_constant_start(x):
 
 @TABLE.case(X)
 def tables_that_are_written_over(x):
-    a, b, c = T.copy(), np.empty_like(T), T * 2.0
+    a, b, c, d = T.copy(), np.empty_like(T), T * 2.0, SQUARE @ SQUARE
+    d[0, 1] = x[3] * x[4]
     a[1] = x[0] * x[1]
     a[2:4] *= x[2]
     b[:] = T
     b[0] += x[0]
     c[0] = x[0] * c[1]
-    return (a * a).sum() + b.sum() * b[0] + c.sum() * c[0]
+    return (a * a).sum() + b.sum() * b[0] + c.sum() * c[0] * d.sum()
 
 
 @numba.njit
@@ -203,6 +218,21 @@ def square_or_none(a):
     if a > 1.0:
         return a * a
     return None
+
+
+@numba.njit
+def scaled_or_none(x, k):
+    if k == 0:
+        return None
+    return x * k
+
+
+@TABLE.case(X, 2)
+def an_array_or_none(x, k):
+    found = scaled_or_none(x, k)
+    if found is None:
+        return 0.0
+    return found.sum() * np.sum(found) + (found * 2.0)[0] * found[1] + np.dot(found, x) + np.exp(found).max() + np.median(found)
 
 
 @numba.njit
@@ -229,6 +259,18 @@ def nones_and_generators(x, w, v):
     for item in literal_unroll((x[0], 1, 2.5)):
         total += item * item
     return total * largest
+
+
+@TABLE.case(X)
+def loops_over_tuples_of_several_types(x):
+    total, factor = 0.0, 0.0
+    if x[0] > 0.0:
+        factor = x[0] * x[1]
+    for item in literal_unroll((math.tanh(factor), 2, 1.5)):
+        total = total * 0.5 + np.sin(item)
+    for item in literal_unroll((x, x[2] * x[3], 3, x.reshape(5, 1))):
+        total += np.sum(item * item)
+    return total
 
 
 @TABLE.case(X, 2)

@@ -13,6 +13,7 @@ from numba.typed import Dict, List
 TABLE = Table()
 X = np.array([1.3, 0.7, 1.1, 0.9, 1.6])
 C = np.array([0.3, 1.7, 0.4, 0.8, 0.2])
+TABLE_OF_NUMBERS = np.array([2.0, 3.0])
 M = np.array([[0.2, 1.1, 0.7], [1.3, 0.4, 0.9], [0.8, 1.6, 0.5], [0.1, 1.2, 1.4]])
 
 
@@ -174,16 +175,37 @@ def numbers_converted_and_taken_apart(x):
 
 @TABLE.case(X)
 def products_and_diagonals_in_given_arrays(x):
-    filled, out = np.zeros((2, 2)), np.empty((2, 2))
+    filled, out, tall, cube = np.zeros((2, 2)), np.empty((2, 2)), np.zeros((7, 2)), np.zeros((2, 2, 2))
     np.fill_diagonal(filled, x[0])
     np.dot(filled, x[1:].reshape(2, 2), out)
-    return (out * out).sum() + np.nan_to_num(x[0] * x[1])
+    np.dot(out, filled.copy(), out=filled)
+    np.fill_diagonal(tall, x[:3], wrap=True)
+    np.fill_diagonal(cube, x[3])
+    return (out * filled).sum() + np.nan_to_num(x[0] * x[1]) + (tall * np.arange(14.0).reshape(7, 2)).sum() * cube.sum()
 
 
 @TABLE.case(X)
 def random_numbers_by_their_parameters(x):
     np.random.seed(3)
     return (
-        np.random.normal(x[0], x[1]) * np.random.uniform(x[2], x[3])
+        np.random.normal(x[0], scale=x[1]) * np.random.uniform(high=x[2], low=x[3])
         + x[0] * np.random.normal() * np.random.normal(0.0, 1.0, 3).sum()
     )
+
+
+@TABLE.case(X, np.random.default_rng(3))
+def random_numbers_of_a_generator(x, generator):
+    return generator.normal(x[0], x[1]) * generator.uniform(x[2], x[3]) * generator.random()
+
+
+@TABLE.case(X)
+def lists_that_are_copies(x):
+    a, b = list(TABLE_OF_NUMBERS), list(x.shape)
+    a[0] = x[0]
+    return (a[0] * a[1] + a[0]) * b[0]
+
+
+@TABLE.case(X)
+def largest_items_of_tuples(x):
+    mixed = (x[0], 1, x[1])
+    return max(mixed) * min(mixed) * max((x[2], x[3]))

@@ -140,6 +140,9 @@ class Account:
         self.total = 0.0
         self.items = np.zeros(3)
 
+    def append(self, a):
+        return a + self.total
+
 
 def attribute_of_a_class(x):
     account = Account()
@@ -172,6 +175,32 @@ def class_made_of_variables(x):
     return Rates(x).rate[0]  # here
 
 
+@numba.njit
+def accounts():
+    return [Account(), Account()]
+
+
+def method_of_an_instance_in_a_list(x):
+    return accounts()[0].append(x[0])  # here
+
+
+@numba.njit("float64(float64)")
+def first(a):
+    return a * a
+
+
+@numba.njit("float64(float64)")
+def second(a):
+    return a + a
+
+
+def functions_in_a_list(x):
+    total = 0.0
+    for function in [first, second]:
+        total += function(x[0])  # here
+    return total
+
+
 RECORD = np.dtype([("a", np.float64)])
 
 
@@ -187,7 +216,6 @@ CONSTANTS = "leave it away, or give it constants only"
 ARITHMETIC = "write it out with arithmetic, or give it constants only"
 SIGNATURE = "give its decorator a signature with float64, or none"
 A_LOCAL_VARIABLE = "keep it in a local variable, an array or a tuple"
-IN_COMPILED_CODE = "write what it does in compiled code, or compute what it gives before the call"
 RETURNED = "keep variables in local variables, arrays, tuples or lists, and return them"
 KEYS = "use a list, or integer keys"
 BEFORE = "make it before the call and pass it as an argument, or keep what it holds in local variables, tuples or lists"
@@ -214,7 +242,7 @@ TABLE = [
     Refusal(
         object_mode,
         "object mode (numba.objmode) of a variable",
-        "write what it does in compiled code, or compute what it gives before the call",
+        "compute what it gives before the call, or put it into a compiled function that has a derivative by tg.register_derivative",
     ),
     Refusal(key_of_a_dictionary, "variables as keys of dictionaries or items of sets", KEYS),
     Refusal(set_of_variables, "variables as keys of dictionaries or items of sets", KEYS),
@@ -225,6 +253,12 @@ TABLE = [
         "keep variables in local variables, arrays, tuples or lists, and return them",
     ),
     Refusal(array_of_a_class, "a variable is written into array(float64, 1d, A), which holds no variables", IN_AN_ARRAY),
+    Refusal(
+        method_of_an_instance_in_a_list,
+        "append of an instance of the compiled class Account is called with a variable",
+        "pass the instance as an argument, or give the method another name",
+    ),
+    Refusal(functions_in_a_list, "of a function only the type is known", "write g = f1 if k > 0 else f2"),
     Refusal(class_made_of_a_work_array, "an instance of the compiled class Rates is made of variables", BEFORE),
     Refusal(class_made_of_variables, "an instance of the compiled class Rates is made of variables", BEFORE),
 ]

@@ -188,6 +188,27 @@ def solved(a, b):
 
 
 @numba.njit
+def conditions(a):
+    return np.linalg.cond(a)
+
+
+@numba.njit
+def decomposed(a):
+    u, s, vt = np.linalg.svd(a)
+    return np.sum(s) * u[0, 0] * vt[1, 1]
+
+
+@numba.njit
+def eigenvalues(a):
+    return np.sum(np.linalg.eigh(a)[0] ** 2)
+
+
+@numba.njit
+def fitted(a, b):
+    return np.sum(np.linalg.lstsq(a, b)[0])
+
+
+@numba.njit
 def gaussian_process(theta, x, y):
     n = len(x)
     k = np.empty((n, n))
@@ -301,6 +322,10 @@ def bodies(folder: Path) -> dict[str, Body]:
         (logistic, (vector, random.random((9, 5)), np.ones(9))),
         (heat, (vector, 3)),
         (solved, (matrix, vector)),
+        (conditions, (matrix,)),
+        (decomposed, (matrix,)),
+        (eigenvalues, (matrix,)),
+        (fitted, (matrix, vector)),
         (runge_kutta, (vector[:2].copy(), 0.3, 4)),
         (viterbi_like, (random.random((6, 3)), random.random((3, 3))), (0, 1)),
         (gaussian_process, (vector[:3].copy(), vector, vector)),

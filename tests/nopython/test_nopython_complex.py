@@ -79,6 +79,7 @@ def arrays(x, c):
     u = np.zeros_like(w)
     u[:] = w * c + np.sqrt(z + 1j * x[::-1])
     total = np.abs(u).sum() + np.abs(z.sum()) * (z * z).real.sum() + z.imag.sum() * np.real(u).sum()
+    total += np.abs(np.outer(x, c).sum(axis=1)).sum()
     return total + np.angle(u).sum() + abs(table.mean()) + (u * u.conj()).real.max()
 
 

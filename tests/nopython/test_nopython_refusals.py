@@ -47,6 +47,7 @@ def line_marked_here(f: Callable[..., Any]) -> int:
     return first + next(k for k, line in enumerate(lines) if "# here" in line)
 
 
+@pytest.mark.filterwarnings("ignore:First-class function type feature is experimental")
 @pytest.mark.parametrize("refusal", TABLE, ids=repr)
 def test_message_names_construct_and_line_and_says_what_to_write(refusal: Refusal) -> None:
     with pytest.raises(CompileError) as caught:

@@ -253,10 +253,12 @@ def floordiv(x: Any, y: Any) -> Dual:
 
 
 def _extreme(choose: Callable[[float, float], bool], nan_wins: bool) -> Callable[[Any, Any], Dual]:
+    """Where two numbers are equal, both have a share of `maximum`, and the first one all of `fmax`, which lets no nan win."""
+
     def call(x: Any, y: Any) -> Dual:
         x, y = lift(x), lift(y)
         if x.value == y.value:
-            return depends(x.value, [(x, 0.5), (y, 0.5)])
+            return depends(x.value, [(x, 0.5), (y, 0.5)] if nan_wins else [(x, 1.0)])
         if math.isnan(x.value) or math.isnan(y.value):
             x_is = math.isnan(x.value)
             return (x if x_is else y) if nan_wins else (y if x_is else x)

@@ -42,8 +42,8 @@ from tapegrad.nopython.functions.representation import (
     writable,
 )
 from tapegrad.nopython.functions.stencils import is_stencil, stencil_call
-from tapegrad.nopython.functions.tuples import alike, as_variable
-from tapegrad.nopython.functions.typed_containers import CONTAINERS, EMPTY
+from tapegrad.nopython.functions.tuples import alike, as_variable, item_of_type
+from tapegrad.nopython.functions.typed_containers import CONTAINERS, EMPTY, list_of
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.twins.registrations import is_pointer, registration_of
 
@@ -67,13 +67,11 @@ NEW = frozenset(
      "sum", "take", "var"]
 )  # fmt: skip
 # Methods of what Numba has itself, which move items or look at them.
-MOVING = frozenset(
-    name
-    for kind in (np.ndarray, np.generic, list, tuple, dict, set, str, bytes, np.random.Generator, List, Dict)
-    for name in dir(kind)
-)
+MOVING = frozenset(name for kind in (np.ndarray, np.generic, list, tuple, dict, set, str, bytes, List, Dict) for name in dir(kind))
 IN_OBJECT_MODE = constants_only(
-    "object mode (numba.objmode)", "write what it does in compiled code, or compute what it gives before the call"
+    "object mode (numba.objmode)",
+    "write what it does in compiled code, compute what it gives before the call, or put it into a compiled function that has a "
+    "derivative by tg.register_derivative",
 )
 GUARDED = MEMORY | WRITING_METHODS | {"flat"}
 
@@ -111,12 +109,14 @@ class Retargeting:
         ]
         found = [guard(get_definition, func_ir, target) for target in written]
         self.writes_flat = any(isinstance(made, ir.Expr) and made.op == "getattr" and made.attr == "flat" for made in found)
+        self.takes_instances = any(map(_holds_instances, kinds))
         self.choices = numbered_functions(func_ir)
         self.indices = {name for block in func_ir.blocks.values() for s in block.body for name in _index_names(s)}
 
     def block(self, block: Any) -> None:
         """All calls of one block."""
-        self.scope, self.body = block.scope, []
+        self.scope = block.scope
+        self.body: list[Any] = []
         for statement in block.body:
             value = statement.value if isinstance(statement, ir.Assign) else None
             if isinstance(value, ir.Expr) and value.op == "call":
@@ -124,6 +124,8 @@ class Retargeting:
             elif isinstance(value, ir.Expr) and value.op == "binop" and value.fn is operator.matmul:
                 statement.value = ir.Expr.call(value.lhs, [value.lhs, value.rhs], (), value.loc)
                 self.replace(statement, FUNCTIONS[operator.matmul], tape=True)
+                if self.level:
+                    self.lift(self.body.pop())
             elif isinstance(value, ir.Expr) and value.op == "build_tuple" and statement.target.name not in self.indices:
                 self.wrap(statement, alike)
             elif isinstance(value, ir.Expr) and value.op == "build_list" and self.level:
@@ -142,6 +144,8 @@ class Retargeting:
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in PARTS and not self.is_static(value.value):
                 self.passed(value.value, PARTS[value.attr], statement.target, value.loc)
+            elif isinstance(value, ir.Expr) and value.op == "typed_getitem":
+                self.passed(value.value, item_of_type(value.dtype), statement.target, value.loc, value.index)
             elif isinstance(value, ir.Expr) and self.level and value.op in ("binop", "unary"):
                 self.lift(statement)
             elif isinstance(statement, ir.SetAttr):
@@ -183,6 +187,8 @@ class Retargeting:
         elif registered is not None:
             self.replace(statement, registered.call, tape=True)
         elif is_stencil(function):
+            if [name for name, _ in value.kws] == ["out"]:
+                value.args, value.kws = [*value.args, self.converted(value.kws[0][1], value.loc, writable)], ()
             self.replace(statement, stencil_call(function, self.level), tape=True)
         elif is_compiled_ufunc(function):
             self.replace(statement, ufunc_call(function, self.level), tape=True)
@@ -194,12 +200,15 @@ class Retargeting:
             self.replace(statement, ALLOCATORS[function], tape=False)
         elif _in(function, CONTAINERS):
             self.replace(statement, CONTAINERS[function], tape=False)
+        elif function is list and value.args and self.level:
+            self.replace(statement, list_of, tape=False)
         elif _in(function, EMPTY) and not value.args and not value.kws:
             self.body.append(statement)
-        elif function is np.dot and len(value.args) == 3:
+        elif function is np.dot and (len(value.args) == 3 or "out" in dict(value.kws)):
+            value.args, value.kws = [*value.args, *dict(value.kws).values()], ()
             value.args[-1] = self.converted(value.args[-1], value.loc, writable)
             self.replace(statement, dot_into, tape=True)
-        elif _in(function, FUNCTIONS) and not (_in(function, BY_PARAMETERS) and (len(value.args) != 2 or value.kws)):
+        elif _in(function, FUNCTIONS) and not (_in(function, BY_PARAMETERS) and not _by_two(value)):
             self.replace(statement, FUNCTIONS[function], tape=True)
             if self.level:
                 self.lift(self.body.pop())
@@ -212,7 +221,7 @@ class Retargeting:
             if found.attr in METHODS:
                 function = Invocation(None, found.attr, self.level, METHODS[found.attr])
                 self.replace(statement, function, tape=True, receiver=found.value)
-            elif found.attr not in MOVING or self.is_instance(found.value):
+            elif found.attr not in MOVING or self.is_instance(found.value) or self.may_be_instance(found.value):
                 self.replace(statement, Invocation(None, found.attr, self.level), tape=True, receiver=found.value)
             else:
                 if self.level and found.attr in KEEPING and value.args and self.is_new_list(found.value):
@@ -286,6 +295,10 @@ class Retargeting:
         called = static_value(self.func_ir, made.func) if isinstance(made, ir.Expr) and made.op == "call" else None
         return isinstance(called._numba_type_.function if isinstance(called, Invocation) else called, JitClassType)
 
+    def may_be_instance(self, var: Any) -> bool:
+        """Whether a variable of the IR may be an instance out of a container that is an argument."""
+        return self.takes_instances and not self.is_new_list(var)
+
     def is_new_list(self, var: Any) -> bool:
         """Whether a list is one of the function's own whose items' type nothing has said."""
         made = guard(get_definition, self.func_ir, var)
@@ -307,6 +320,12 @@ class Retargeting:
     def variable(self, kind: str, loc: Any) -> Any:
         self.number += 1
         return ir.Var(self.scope, f"${kind}{self.number}", loc)
+
+
+def _holds_instances(kind: Any) -> bool:
+    """Whether values of a type are containers of instances of a compiled class."""
+    items = kind.types if isinstance(kind, types.BaseTuple) else [getattr(kind, "dtype", None), getattr(kind, "value_type", None)]
+    return any(isinstance(item, types.ClassInstanceType) or (item is not None and _holds_instances(item)) for item in items)
 
 
 def _index_names(statement: Any) -> list[str]:
@@ -339,6 +358,11 @@ def _in(function: Any, table: Any) -> bool:
         return function is not None and function in table
     except TypeError:
         return False
+
+
+def _by_two(value: Any) -> bool:
+    """Whether a random number is asked for by two parameters, and not an array of them."""
+    return len(value.args) + len(value.kws) == 2 and "size" not in dict(value.kws)
 
 
 def _reduces(function: Any, value: Any) -> bool:

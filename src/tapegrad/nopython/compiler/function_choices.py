@@ -27,8 +27,8 @@ def numbered_functions(func_ir: Any) -> dict[str, Functions]:
         if isinstance(statement.value, ir.Expr) and statement.value.op == "phi"
     }
     found: dict[str, Functions] = {}
-    for name in phis:
-        if name not in found:
+    for name, phi in phis.items():
+        if name not in found and any(isinstance(_held(func_ir, var), Dispatcher) for var in phi.incoming_values):
             group = _Group(func_ir, phis, name)
             if group.functions and group.is_called_only():
                 group.number()
@@ -83,12 +83,10 @@ class _Group:
 
     def _source(self, var: Any) -> Any:
         """The function that a variable is, or the name of the phi that it comes from."""
-        found = guard(get_definition, self.func_ir, var)
-        if isinstance(found, (ir.Global, ir.FreeVar)):
-            return found.value
+        found = _held(self.func_ir, var)
         if isinstance(found, ir.Expr) and found.op == "phi":
             return next((name for name, phi in self.phis.items() if phi is found), None)
-        return None
+        return found
 
     def _statements(self) -> Iterator[Any]:
         for block in self.func_ir.blocks.values():
@@ -120,6 +118,14 @@ class _Group:
             (number,) = (k for k, known in enumerate(self.functions) if known is function)
             block.body.insert(-1, ir.Assign(ir.Const(number, loc), name, loc))
             phi.incoming_values[place] = name
+
+
+def _held(func_ir: Any, var: Any) -> Any:
+    """The object that a variable of the IR is, where its definition is one, or the definition."""
+    if var is ir.UNDEFINED:
+        return None
+    found = guard(get_definition, func_ir, var)
+    return found.value if isinstance(found, (ir.Global, ir.FreeVar)) else found
 
 
 def _is(var: Any, name: str) -> bool:

@@ -7,6 +7,7 @@ that the arguments would have there.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,7 @@ from tapegrad.nopython.functions.linear_algebra import WITHOUT_DERIVATIVE
 from tapegrad.nopython.numba_interface.error_reports import reason_of
 from tapegrad.nopython.statements.statement import StatementType
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import Variable, has_variables, is_float, primal_type, variable_of
+from tapegrad.nopython.types.variable import Variable, has_variables, is_float, present, primal_type, variable_of
 
 __all__ = ["Invocation"]
 
@@ -55,6 +56,14 @@ def writing(function: np.ufunc, kinds: tuple[types.Type, ...]) -> Any:
         exec(compile("\n".join(lines), "<tapegrad writing>", "exec"), space)
         _writing[function, ranks] = numba.njit(space["into"])
     return _writing[function, ranks]
+
+
+@functools.cache
+def _of_items(function: Any, count: int) -> Any:
+    """The largest or smallest item of a tuple, as of so many arguments."""
+    space = {"function": function}
+    exec(f"def of_items(a):\n    return function({', '.join(f'a[{k}]' for k in range(count))})", space)
+    return numba.njit(space["of_items"])
 
 
 INSIDE = ": inside of it, "  # what comes after it is the innermost reason
@@ -118,7 +127,17 @@ class InvocationType(types.Callable, types.Opaque):
         tape, rest = args[0], args[1:]
         if self.function is None and self.method is None:
             return self._call_of_value(context, tape, rest, kws)
+        if (used := self._not_none(rest)) != rest:
+            inner = self.get_call_type(context, (tape, *used), kws)
+            optional = (tape, *rest, *inner.args[1 + len(rest) :])
+            return self._remember(None, inner, inner.replace(args=optional), inner.pysig, 5)
         own = self._method_of_instance(rest, kws)
+        if own is None and self._is_static(rest):
+            callee = types.Dispatcher(twin(rest[0].jit_static_methods[self.method], self.level))
+            sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
+            return self._remember(
+                callee, sig, signature(sig.return_type, tape, rest[0], *sig.args[1:]), _second_added(sig.pysig), 2
+            )
         if own is not None or (self.native is not None and not isinstance(rest[0], types.ClassInstanceType)):
             callee = types.Dispatcher(twin(own, self.level)) if own is not None else context.resolve_value_type(self.native)
             sig = callee.get_call_type(context, args, kws)
@@ -172,11 +191,26 @@ class InvocationType(types.Callable, types.Opaque):
             return None
         return rest[0].jit_methods.get(self.method) if any(map(has_variables, (*rest, *kws.values()))) else None
 
+    def _not_none(self, rest: Any) -> Any:
+        """The types of what may be None, where a method of it is called, or a function of NumPy."""
+        if self.method is not None:
+            return (rest[0].type if isinstance(rest[0], types.Optional) else rest[0], *rest[1:])
+        is_numpys = isinstance(self.function, np.ufunc) or (getattr(self.function, "__module__", None) or "").startswith("numpy")
+        return tuple(map(present, rest)) if is_numpys else rest
+
+    def _is_static(self, rest: Any) -> bool:
+        """Whether a method of a compiled class that takes no instance is called."""
+        return self.method is not None and self.method in getattr(rest[0], "jit_static_methods", ())
+
     def _recorded(self, context: Any, function: Any, tape: Any, rest: Any, kws: Any) -> Any:
         templates = function.templates if isinstance(function, types.Function) else [getattr(function, "template", None)]
         templates = [t for t in templates if t is not None]
         self.failures: list[NumbaError] = []
-        made = [writing(self.function, rest)] if isinstance(self.function, np.ufunc) and len(rest) > self.function.nin else ()
+        made: Any = ()
+        if isinstance(self.function, np.ufunc) and len(rest) > self.function.nin:
+            made = [writing(self.function, rest)]
+        elif self.function in (max, min) and len(rest) == 1 and isinstance(rest[0], types.BaseTuple) and len(rest[0]) > 1:
+            made = [_of_items(self.function, len(rest[0]))]
         for dispatcher in made or _implementations(templates, rest, kws):
             callee = types.Dispatcher(twin(dispatcher, self.level))
             try:
@@ -196,7 +230,10 @@ class InvocationType(types.Callable, types.Opaque):
             sig = callee.get_call_type(context, (tape, *rest[1:]), kws)
             return self._remember(callee, sig, signature(sig.return_type, tape, held, *sig.args[1:]), _second_added(sig.pysig), 2)
         if isinstance(value, types.FunctionType) or not isinstance(value, types.Callable):
-            raise TypingError(f"[tapegrad] {value} cannot be recorded; pass functions that are decorated with numba.njit")
+            raise TypingError(
+                f"[tapegrad] of a function only the type is known, {value}, and not which one it is; write "
+                "g = f1 if k > 0 else f2, or for g in numba.literal_unroll((f1, f2)), or give functions of numba.njit as arguments"
+            )
         if isinstance(value, types.NumberClass) and is_float(value.dtype) and len(rest) == 2 and isinstance(rest[1], Variable):
             return self._remember(None, None, signature(variable_of(value.dtype), tape, held, rest[1]), None, 4)
         if isinstance(value, types.Function) and any(has_variables(kind) for kind in (*rest[1:], *kws.values())):
@@ -223,6 +260,9 @@ class InvocationType(types.Callable, types.Opaque):
         function, inner, form = self._calls[tuple(sig.args)]
         if form == 4:  # a variable as a float of some type
             return context.cast(builder, args[2], sig.args[2], sig.return_type)
+        if form == 5:  # what may be None, and is not where it is used
+            given = [context.cast(builder, arg, *kinds) for arg, *kinds in zip(args, sig.args, inner.args, strict=True)]
+            return self._write(context, builder, inner, given)
         given = {0: args, 1: args[1:], 2: [args[0], *args[2:]], 3: args[2:]}[form]
         return context.get_function(function, inner)(builder, given)
 

@@ -5,16 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from numba.core.compiler import DefaultPassBuilder
-from numba.core.compiler_machinery import PassManager
-from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables, TranslateByteCode
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables, LiteralUnroll, TranslateByteCode
 
 from tapegrad.nopython.compiler.recording_pass import AddTape, Fold
 from tapegrad.nopython.functions import comparing as comparing
 from tapegrad.nopython.numba_interface.linking import LinkedCompiler
+from tapegrad.nopython.twins.compiled_versions import plain_type
 from tapegrad.nopython.twins.generations import Freeze, FreezeInlined
 from tapegrad.nopython.twins.recording_twin import PIPELINES
 
 __all__ = ["PromotingCompiler", "RecordingCompiler"]
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class UnrollAsWritten(LiteralUnroll):  # type: ignore[misc]
+    """Loops over tuples of several types are written out by the types that the items have in the user's function.
+
+    Nothing is known yet of those in the recording: operators are not statements before the next pass.
+    """
+
+    _name = "tapegrad_literal_unroll"
+
+    def run_pass(self, state: Any) -> bool:
+        kinds, state.args = state.args, tuple(map(plain_type, state.args))
+        try:
+            return bool(super().run_pass(state))
+        finally:
+            state.args = kinds
 
 
 class RecordingCompiler(LinkedCompiler):
@@ -27,7 +45,7 @@ class RecordingCompiler(LinkedCompiler):
         builder = DefaultPassBuilder
         untyped = builder.define_untyped_pipeline(self.state)
         for entry, description in untyped.passes:
-            pipeline.add_pass(entry, description)
+            pipeline.add_pass(UnrollAsWritten if entry is LiteralUnroll else entry, description)
             if entry is TranslateByteCode:
                 pipeline.add_pass(AddTape, "the tape as an argument")
             if entry in (TranslateByteCode, InlineClosureLikes):  # which brings the text of inner functions

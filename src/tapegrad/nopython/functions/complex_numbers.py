@@ -16,7 +16,7 @@ from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import REAL, ComplexVariable, Variable, complex_variable, has_narrow, has_variables
 
-__all__ = ["COMPLEX", "conjugate", "product_of_complex", "sum_of_complex"]
+__all__ = ["COMPLEX", "conjugate", "product_of_complex", "sum_along", "sum_of_complex"]
 
 
 def complex_number(tape, real=0.0, imag=0.0):
@@ -100,6 +100,22 @@ def sum_of_complex(function: Any, a: Any) -> Any:
     if function is np.mean:
         return lambda tape, a: with_rows_of_parts(np.mean(primals(a)), scaling(tape, recording(tape, a), float(a.size)))
     return lambda tape, a, axis=None: with_rows_of_parts(np.sum(primals(a)), recording(tape, a))
+
+
+def sum_along(a: Any, axis: Any) -> Any:
+    """The implementation of a sum of the items of an array along one of its axes."""
+    if not isinstance(axis, types.Integer):
+        raise TypingError("[tapegrad] np.sum of complex variables takes one axis; call it once for each axis")
+    recording = twin(total)
+
+    def impl(tape, a, axis=None):
+        values, lines = np.sum(primals(a), axis), np.moveaxis(a, axis, -1)
+        out = np.empty(values.shape, complex_variable)
+        for place in np.ndindex(values.shape):
+            out[place] = with_rows_of_parts(values[place], recording(tape, lines[place]))
+        return out
+
+    return impl
 
 
 def product_of_complex(function: Any, a: Any, b: Any) -> Any:

@@ -31,23 +31,23 @@ def between(low, high, share):
     return low + (high - low) * share
 
 
-def _by_parameters(function: Any, made: Any) -> Any:
+def _by_parameters(function: Any, made: Any, first: str, second: str) -> Any:
     """A random number that depends on its parameters as `made` of them and of a standard one does; its bits are Numba's."""
+    names = f"tape, {first}, {second}"
+    space: dict[str, Any] = {"function": function}
+    exec(f"def call({names}):\n    raise NotImplementedError", space)
+    exec(f"def of_constants({names}):\n    return function({first}, {second})", space)
+    exec(f"def of_variables({names}):\n    return recording(tape, {first}, {second}, function(0.0, 1.0))", space)
 
-    def call(tape, a, b):
-        raise NotImplementedError
-
-    @overload(call)
-    def define(tape, a, b):
+    def define(a: Any, b: Any) -> Any:
         if not has_variables(types.Tuple((a, b))):
-            return lambda tape, a, b: function(a, b)
-        if not (isinstance(a, NUMBERS) and isinstance(b, NUMBERS)):
-            return None
-        recording = twin(made)
+            return space["of_constants"]
+        space["recording"] = twin(made)
+        return space["of_variables"] if isinstance(a, NUMBERS) and isinstance(b, NUMBERS) else None
 
-        return lambda tape, a, b: recording(tape, a, b, function(0.0, 1.0))
-
-    return call
+    exec(f"def defined({names}):\n    return define({first}, {second})", space | {"define": define}, space)
+    overload(space["call"])(space["defined"])
+    return space["call"]
 
 
 def gamma(tape, x):
@@ -75,8 +75,10 @@ def _gamma(tape, x):
 
 # Calls with two parameters and nothing else; the others are for constants.
 BY_PARAMETERS: dict[Any, Any] = {
-    np.random.normal: _by_parameters(np.random.normal, scaled), np.random.uniform: _by_parameters(np.random.uniform, between),
-    random.gauss: _by_parameters(random.gauss, scaled), random.normalvariate: _by_parameters(random.normalvariate, scaled),
-    random.uniform: _by_parameters(random.uniform, between),
-}  # fmt: skip
+    np.random.normal: _by_parameters(np.random.normal, scaled, "loc", "scale"),
+    np.random.uniform: _by_parameters(np.random.uniform, between, "low", "high"),
+    random.gauss: _by_parameters(random.gauss, scaled, "mu", "sigma"),
+    random.normalvariate: _by_parameters(random.normalvariate, scaled, "mu", "sigma"),
+    random.uniform: _by_parameters(random.uniform, between, "a", "b"),
+}
 DISTRIBUTIONS: dict[Any, Any] = {math.gamma: gamma} | BY_PARAMETERS

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.tape.row_writing import primal, row, with_row
@@ -62,19 +63,20 @@ def fill_diagonal(tape, a, val, wrap=False):
 def _fill_diagonal(tape, a, val, wrap=False):
     if not has_variables(types.Tuple((a, val))):
         return lambda tape, a, val, wrap=False: np.fill_diagonal(a, val, wrap)
-    if not isinstance(a, types.Array) or not has_variables(a) or a.ndim != 2 or not is_default(wrap):
-        raise TypingError("[tapegrad] np.fill_diagonal with variables takes a matrix that may hold them, and no wrap")
+    if not isinstance(a, types.Array) or not has_variables(a):
+        raise TypingError("[tapegrad] np.fill_diagonal with variables takes an array that may hold them")
+    of_array, beyond = isinstance(val, types.Array), a.ndim == 2 and not is_default(wrap)
 
-    def by_number(tape, a, val, wrap=False):
-        for k in range(min(a.shape)):
-            a[k, k] = val
+    def impl(tape, a, val, wrap=False):
+        items = np.ravel(val) if of_array else (val,)
+        if beyond and wrap:  # from the last row to the first, with a row between
+            for k in range((a.size + a.shape[1]) // (a.shape[1] + 1)):
+                a[divmod(k * (a.shape[1] + 1), a.shape[1])] = items[k % len(items)]
+        else:
+            for k in range(min(a.shape)):
+                a[to_fixed_tuple(np.full(a.ndim, k), a.ndim)] = items[k % len(items)]
 
-    def by_array(tape, a, val, wrap=False):
-        items = val.ravel()
-        for k in range(min(a.shape)):
-            a[k, k] = items[k % items.size]
-
-    return by_array if isinstance(val, types.Array) else by_number
+    return impl
 
 
 FILLING: dict[Any, Any] = {np.nan_to_num: nan_to_num, np.fill_diagonal: fill_diagonal}

@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.core.errors import TypingError
 
-from tapegrad.nopython.functions.complex_numbers import COMPLEX, conjugate, product_of_complex, sum_of_complex
+from tapegrad.nopython.functions.complex_numbers import COMPLEX, conjugate, product_of_complex, sum_along, sum_of_complex
 from tapegrad.nopython.functions.distributions import DISTRIBUTIONS
 from tapegrad.nopython.functions.extremes import EXTREME_METHODS, EXTREMES
 from tapegrad.nopython.functions.filling import FILLING
@@ -43,8 +43,10 @@ def sum_(tape, a, axis=None):
 def _sum(tape, a, axis=None):
     if has_complex(a):
         if not left_away(axis) and a.ndim > 1:
-            raise TypingError("[tapegrad] np.sum of complex variables takes no axis; call it once for each row")
+            return sum_along(a, axis)
         return sum_of_complex(np.sum, a)
+    if isinstance(a, Variable):
+        return lambda tape, a, axis=None: a
     if not isinstance(a, types.Array) or not has_variables(a):
         if left_away(axis):
             return lambda tape, a, axis=None: np.sum(a)

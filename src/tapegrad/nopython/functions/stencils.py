@@ -93,7 +93,7 @@ def is_stencil(function: Any) -> bool:
 
 
 def stencil_call(function: Any, level: int) -> Callable[..., Any]:
-    """A function of the tape and the arguments that does the same and records."""
+    """A function of the tape and the arguments, and of an array for the result, that does the same and records."""
     if function not in _kernels:
         _kernels[function] = numba.njit(function.kernel_ir.func_id.func)
     kernel = _kernels[function]
@@ -106,7 +106,9 @@ def stencil_call(function: Any, level: int) -> Callable[..., Any]:
         kinds = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, types.BaseTuple)) else args
         space: dict[str, Any] = {"function": function}
         if not any(map(has_variables, kinds)):
-            exec("def impl(tape, *args):\n    return function(*args)", space)
+            count = len(function.kernel_ir.arg_names)
+            items = [f"args[{k}]" if k < count else f"out=args[{k}]" for k in range(len(kinds))]
+            exec(f"def impl(tape, *args):\n    return function({', '.join(items)})", space)
             return space["impl"]
         check_values(kernel.py_func, SimpleNamespace(type_annotation=function.kernel_ir))
         return _at_every_place(function, twin(kernel, level), tape, kinds)
@@ -116,10 +118,7 @@ def stencil_call(function: Any, level: int) -> Callable[..., Any]:
 
 def _at_every_place(function: Any, recording: Any, tape: Any, kinds: Any) -> Any:
     names, absolute = function.kernel_ir.arg_names, function.options.get("standard_indexing", ())
-    if len(kinds) != len(names):
-        raise TypingError(
-            "[tapegrad] a stencil with an array for the result (out=...) is not recorded; use the one that it returns"
-        )
+    given, kinds = kinds[len(names) :], kinds[: len(names)]
     relative = [k for k, kind in enumerate(kinds) if isinstance(kind, types.Array) and names[k] not in absolute]
     first = relative[0]
     count = kinds[first].ndim
@@ -130,6 +129,10 @@ def _at_every_place(function: Any, recording: Any, tape: Any, kinds: Any) -> Any
     space["border"] = function.options.get("cval", 0)
     place = "".join(f"i{axis}, " for axis in range(count))
     lines = ["def impl(tape, *args):", f"    shape = args[{first}].shape", "    out = np.full(shape, border, result)"]
+    if given:
+        if not has_variables(given[0]) and has_variables(result):
+            raise TypingError(f"[tapegrad] a stencil of variables is written into {given[0]}; use the array that it returns")
+        lines[2:] = [f"    out = args[{len(names)}]", *(["    out[...] = border"] if "cval" in function.options else [])]
     for k in relative[1:]:
         lines += [f"    if args[{k}].shape != shape:", "        raise ValueError('arrays of a stencil differ in shape')"]
     indent = "    "

@@ -1,4 +1,4 @@
-"""Typed lists and dictionaries that a function makes: where the user declares floats, they hold variables."""
+"""Lists and dictionaries that a function makes: where the user declares floats, or copies them, they hold variables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 from numba.core import types
 from numba.typed import Dict, List
 
+from tapegrad.nopython.functions.tuples import as_variable
 from tapegrad.nopython.numba_interface.linking import overload
 from tapegrad.nopython.types.variable import complex_variable, is_float, variable_of
 
-__all__ = ["CONTAINERS", "EMPTY"]
+__all__ = ["CONTAINERS", "EMPTY", "list_of"]
 
 # What makes a container whose item type is that of what is put in first.
 EMPTY = (List, Dict, dict, set)
@@ -56,6 +57,16 @@ def empty_dict(key_type, value_type, n_keys=0):
 def _empty_dict(key_type, value_type, n_keys=0):
     kind = _declared(value_type)
     return lambda key_type, value_type, n_keys=0: Dict.empty(key_type, kind, n_keys)
+
+
+def list_of(items):
+    """``list(items)``, which may hold variables."""
+    raise NotImplementedError
+
+
+@overload(list_of, complex_too=True)
+def _list_of(items):
+    return lambda items: [as_variable(item) for item in items]
 
 
 CONTAINERS: dict[Any, Any] = {List.empty_list: empty_list, Dict.empty: empty_dict}

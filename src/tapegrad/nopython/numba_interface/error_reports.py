@@ -23,6 +23,9 @@ __all__ = ["Failures", "explained", "reason_of"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE = re.compile(r'(?:File "([^"]+)", line (\d+))|(?:\(([^()\s]+\.py|<[^<>]+>) \((\d+)\))|(?:at ([^\s()]+\.py) \((\d+)\))')
+_OF_AN_INSTANCE = re.compile(
+    r"callee type: BoundFunction\(\(<class '[\w.]*ClassInstanceType'>, '(\w+)'\) for instance\.jitclass\.(\w+)"
+)
 _NOT_THE_USERS = (str(Path(numba.__file__).parent), PACKAGE, "<tapegrad")
 
 
@@ -54,6 +57,12 @@ def reason_of(text: str) -> str:
     """Why something is not compiled, out of Numba's report; nothing if it does not say."""
     lines = [line.strip() for line in _COLOUR.sub("", text).splitlines() if line.strip()]
     own = [line for line in lines if "[tapegrad]" in line]
+    method = next(filter(None, map(_OF_AN_INSTANCE.search, lines)), None)
+    if method and not own:
+        return (
+            f"{method[1]} of an instance of the compiled class {method[2]} is called with a variable; since containers have a "
+            "method of that name, pass the instance as an argument, or give the method another name"
+        )
     return own[-1].split("[tapegrad]")[-1].strip() if own else _reason(lines)
 
 
@@ -89,7 +98,8 @@ def explained(function: Any, error: BaseException, compile_plain: Callable[[], A
     text = _COLOUR.sub("", str(error)) if isinstance(error, NumbaError) else _stopped(error)
     reason = reason_of(text) or "it does not compile"
     advice = ""
-    if compile_plain is not None and not (isinstance(error, NumbaError) and "[tapegrad]" in text):
+    is_ours = isinstance(error, NumbaError) and ("[tapegrad]" in text or _OF_AN_INSTANCE.search(text) is not None)
+    if compile_plain is not None and not is_ours:
         advice = f"; {UNRECORDED if _succeeds(compile_plain) else UNCOMPILED}"
     # Numba writes the innermost place first. Before the reason stand the places of other attempts.
     code = function.__code__

@@ -11,6 +11,7 @@ Python calls are without a name, and the number of each is a random one: environ
 from __future__ import annotations
 
 import functools
+import inspect
 import random
 import weakref
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from numba.core.environment import lookup_environment
 from numba.core.errors import TypingError
 from numba.core.targetconfig import ConfigStack
 
-from tapegrad.nopython.types.variable import has_complex
+from tapegrad.nopython.types.variable import has_complex, present
 
 __all__ = [
     "ENVIRONMENT",
@@ -241,17 +242,41 @@ def part(function: Any = None, **options: Any) -> Any:
     return compiled if function is None else compiled(function)
 
 
+@extending.intrinsic  # type: ignore[untyped-decorator]
+def not_none(typingctx: Any, value: Any) -> Any:
+    """What may be None, where it is not; raises where it is."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        found = context.cast(builder, args[0], value, sig.return_type)
+        context.nrt.incref(builder, sig.return_type, found)
+        return found
+
+    return present(value)(value), write
+
+
+def _where_present(function: Any, define: Any, given: dict[str, Any]) -> Any:
+    """An implementation that calls the function without the possibility of None."""
+    optional = {name for name, kind in given.items() if isinstance(kind, types.Type) and present(kind) is not kind}
+    parameters = inspect.signature(define).parameters.values()
+    taken = ", ".join(str(p.replace(annotation=inspect.Parameter.empty)) for p in parameters)
+    passed = ", ".join(f"not_none({p.name})" if p.name in optional else p.name for p in parameters)
+    space = {"function": function, "not_none": not_none}
+    exec(f"def impl({taken}):\n    return function({passed})", space)
+    return space["impl"]
+
+
 def overload(function: Any, complex_too: bool = False, **options: Any) -> Callable[[Any], Any]:
     """`numba.extending.overload` for what recordings alone call; most of it is for real variables."""
     compiled: Any = {"pipeline_class": PartCompiler}
     made: Callable[[Any], Any] = extending.overload(function, jit_options=compiled, **options)
-    if complex_too:
-        return made
 
-    def of_reals(define: Any) -> Any:
+    def checking(define: Any) -> Any:
         @functools.wraps(define)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            if any(isinstance(kind, types.Type) and has_complex(kind) for kind in (*args, *kwargs.values())):
+            kinds = [kind for kind in (*args, *kwargs.values()) if isinstance(kind, types.Type)]
+            if any(present(kind) is not kind for kind in kinds):
+                return _where_present(function, define, inspect.signature(define).bind(*args, **kwargs).arguments)
+            if not complex_too and any(map(has_complex, kinds)):
                 raise TypingError(
                     f"[tapegrad] {function.__name__.strip('_')} of complex numbers that depend on the inputs is not recorded; "
                     "write it with arithmetic on numbers, or with their real and imaginary parts"
@@ -261,7 +286,7 @@ def overload(function: Any, complex_too: bool = False, **options: Any) -> Callab
         made(checked)
         return define
 
-    return of_reals
+    return checking
 
 
 def register_jitable(function: Callable[..., Any]) -> Callable[..., Any]:

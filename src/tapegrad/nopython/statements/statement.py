@@ -27,7 +27,7 @@ from tapegrad.nopython.statements.array_loops import is_elementwise, loops
 from tapegrad.nopython.statements.complex_statements import is_complex, operations
 from tapegrad.nopython.tape.row_instructions import push
 from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
-from tapegrad.nopython.types.variable import Variable, is_float, make, number_of, row_of, variable_of
+from tapegrad.nopython.types.variable import Variable, is_float, make, number_of, present, row_of, variable_of
 
 __all__ = ["Statement", "StatementType"]
 
@@ -93,11 +93,6 @@ def _called(typingctx: Any, node: Op, primals: tuple[types.Type, ...]) -> tuple[
     if sig is None or not isinstance(sig.args[-1], types.Literal):
         sig = typingctx.resolve_function_type(function, primals, {})
     return function, sig
-
-
-def _present(kind: types.Type) -> types.Type:
-    """The type of a variable that may be None, where it is used."""
-    return kind.type if isinstance(kind, types.Optional) and isinstance(kind.type, Variable) else kind
 
 
 def _plain(kind: types.Type) -> types.Type:
@@ -243,6 +238,9 @@ class StatementType(types.Callable, types.Opaque):
 
     def get_call_type(self, context: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
         kinds = tuple(types.unliteral(arg) for arg in args)
+        if (used := tuple(map(present, kinds))) != kinds:
+            _target().insert_func_defn([(self._write, self, kinds)])
+            return signature(self.get_call_type(context, used, kws).return_type, *kinds)
         if is_elementwise(kinds[1:]) or is_complex(self.tree, kinds[1:]):
             model = _error_model()
             if (kinds, model) not in self._loops:
@@ -253,7 +251,7 @@ class StatementType(types.Callable, types.Opaque):
             sig = types.Dispatcher(self._loops[kinds, model]).get_call_type(context, kinds, {})
             return signature(sig.return_type, *kinds)
         if kinds not in self._types:
-            resolved = resolve(context, self.tree, tuple(_present(kind) for kind in kinds[1:]), self.known)
+            resolved = resolve(context, self.tree, kinds[1:], self.known)
             _target().insert_func_defn([(self._write, self, kinds)])
             self._types[kinds] = resolved
         return signature(self._types[kinds].kind, *kinds)
@@ -265,6 +263,9 @@ class StatementType(types.Callable, types.Opaque):
         return self
 
     def _write(self, context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        if (used := tuple(map(present, sig.args))) != sig.args:
+            given = [context.cast(builder, arg, *kinds) for arg, *kinds in zip(args, sig.args, used, strict=True)]  # raises at None
+            return self._write(context, builder, signature(sig.return_type, *used), given)
         looping = self._loops.get((tuple(sig.args), _error_model()))
         if looping is not None:
             function = types.Dispatcher(looping)
@@ -273,8 +274,6 @@ class StatementType(types.Callable, types.Opaque):
         resolved = self._types[tuple(sig.args)]
         leaves = []
         for kind, arg in zip(sig.args[1:], args[1:], strict=True):
-            if isinstance(_present(kind), Variable) and not isinstance(kind, Variable):
-                kind, arg = kind.type, context.cast(builder, arg, kind, kind.type)  # raises if it is None
             recorded = isinstance(kind, Variable)
             leaves.append(
                 Value(kind, number_of(context, builder, kind, arg), row_of(builder, arg)) if recorded else Value(kind, arg)

@@ -16,7 +16,7 @@ from numba.core.errors import NumbaError, TypingError
 from tapegrad.nopython.twins.constants import Constants, StandIn, constants_now, is_data, is_frozen, kept, lines_of, names_of, same
 from tapegrad.nopython.types.variable import ComplexVariable, Variable, primal_type
 
-__all__ = ["check_values", "constants_of", "overload_of", "plain_type"]
+__all__ = ["check_values", "constants_of", "outline", "overload_of", "plain_type"]
 
 # What two compilations of one function differ by, one of them from Numba's cache: numbers and addresses in names, the linkage,
 # notes, the places that errors tell of, and the names of values and labels.
@@ -47,15 +47,15 @@ def plain_type(kind: Any) -> Any:
     return kind
 
 
-def _outline(kind: Any, layout: bool) -> Any:
+def outline(kind: Any, layout: bool) -> Any:
     """A type without what a recording may have other than the plain call."""
     kind = types.unliteral(kind)
     if isinstance(kind, types.Array):
-        return "array", _outline(kind.dtype, layout), kind.ndim, kind.layout if layout else ""
+        return "array", outline(kind.dtype, layout), kind.ndim, kind.layout if layout else ""
     if isinstance(kind, types.BaseTuple):
-        return "tuple", *(_outline(item, layout) for item in kind)
+        return "tuple", *(outline(item, layout) for item in kind)
     if isinstance(kind, (types.List, types.ListType)):
-        return "list", _outline(kind.dtype, layout)
+        return "list", outline(kind.dtype, layout)
     return kind
 
 
@@ -65,8 +65,8 @@ def overload_of(dispatcher: Any, kinds: tuple[Any, ...]) -> list[Any]:
     if exact is not None:
         return [exact]
     for layout in (True, False):
-        wanted = [_outline(kind, layout) for kind in kinds]
-        found = [made for key, made in dispatcher.overloads.items() if [_outline(kind, layout) for kind in key] == wanted]
+        wanted = [outline(kind, layout) for kind in kinds]
+        found = [made for key, made in dispatcher.overloads.items() if [outline(kind, layout) for kind in key] == wanted]
         if found:
             return found
     return [] if dispatcher._can_compile else list(dispatcher.overloads.values())

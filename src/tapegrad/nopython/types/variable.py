@@ -202,6 +202,13 @@ def _holds(kind: types.Type, wanted: tuple[types.Type, ...]) -> bool:
     return isinstance(inner, types.Type) and _holds(inner, wanted)
 
 
+def present(kind: types.Type) -> types.Type:
+    """The type of a variable, or of an array of them, that may be None, where it is used."""
+    if isinstance(kind, types.Optional) and isinstance(kind.type, (Variable, ComplexVariable, types.Array)) and has_variables(kind):
+        return kind.type
+    return kind
+
+
 def primal_type(kind: types.Type) -> types.Type:
     """The type that a value has in the function as the user wrote it."""
     if isinstance(kind, Variable):
