@@ -282,12 +282,12 @@ def argsort(a: Any) -> Any:
 
 
 def clip(a: Any, low: Any, high: Any) -> Any:
-    """Within bounds, as a larger and a smaller of two."""
+    """Within bounds, as a larger and a smaller of two; what is equal to a bound is taken, and not the bound."""
     out = a
-    if low is not None:
-        out = elementwise(BINARY["maximum"], out, low)
-    if high is not None:
-        out = elementwise(BINARY["minimum"], out, high)
+    for name, bound in (("fmax", low), ("fmin", high)):
+        if bound is not None:
+            choice = BINARY[name]
+            out = elementwise(lambda x, y, choice=choice: x if value(x) != value(x) else choice(x, y), out, bound)
     return out
 
 
