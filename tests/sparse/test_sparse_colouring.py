@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
+from scipy.sparse.csgraph import connected_components
 
 import tapegrad as tg
-from tapegrad.sparse.colouring import ORDERS, column_colours, star_colours
-from tapegrad.sparse.compression import Bidirectional, of_hessian, of_jacobian
+from tapegrad.sparse.colouring import ORDERS, acyclic_colours, column_colours, star_colours
+from tapegrad.sparse.compression import Bidirectional, Substitution, of_hessian, of_jacobian
 
 
 def random_pattern(seed: int, m: int, n: int, density: float) -> Any:
@@ -27,6 +28,16 @@ def random_graph(seed: int, n: int, density: float) -> Any:
     return made
 
 
+def random_symmetric(seed: int, n: int, density: float) -> tuple[Any, Any]:
+    """A pattern, and a matrix that has it."""
+    pattern = random_graph(seed, n, density)
+    values = csr_array(pattern.astype(float))
+    values.data = np.random.default_rng(1).uniform(size=pattern.nnz)
+    values = csr_array(values + values.T)
+    values.sort_indices()
+    return pattern, values
+
+
 def is_star_colouring(pattern: Any, colours: Any) -> bool:
     """Neighbours differ, and every two colours have stars between them: no vertex of an edge has two, unless the other has one."""
     dense = pattern.toarray()
@@ -40,6 +51,20 @@ def is_star_colouring(pattern: Any, colours: Any) -> bool:
             behind = [x for x in np.flatnonzero(dense[w]) if x != v and colours[x] == colours[v]]
             if any(u != x for u in before for x in behind):
                 return False
+    return True
+
+
+def is_acyclic_colouring(pattern: Any, colours: Any) -> bool:
+    """Neighbours differ, and two colours have a forest between them, with an edge less than vertices in each of its trees."""
+    dense = pattern.toarray()
+    np.fill_diagonal(dense, False)
+    if any(dense[i, j] and colours[i] == colours[j] for i, j in combinations(range(len(dense)), 2)):
+        return False
+    for a, b in combinations(range(max(colours) + 1), 2):
+        own = np.flatnonzero((colours == a) | (colours == b))
+        part = dense[np.ix_(own, own)]
+        if part.sum() // 2 != len(own) - connected_components(csr_array(part))[0]:
+            return False
     return True
 
 
@@ -70,6 +95,23 @@ def test_no_path_of_four_has_two_colours(order: str, shape: Any) -> None:
     assert is_star_colouring(pattern, colours)
 
 
+@pytest.mark.parametrize("order", [*ORDERS, "auto"])
+@given(shape=shapes)
+@settings(max_examples=60)
+def test_no_cycle_has_two_colours(order: str, shape: Any) -> None:
+    seed, n, _, density = shape
+    pattern = random_graph(seed, n, density)
+    colours, count, _ = acyclic_colours(pattern, order)
+    assert colours.max() < count
+    assert is_acyclic_colouring(pattern, colours)
+
+
+def test_a_wrong_acyclic_colouring_is_seen_as_one() -> None:
+    cycle = csr_array(np.eye(4, k=1) + np.eye(4, k=-1) + np.eye(4, k=3) + np.eye(4, k=-3))
+    assert not is_acyclic_colouring(cycle, np.array([0, 1, 0, 1]))
+    assert is_acyclic_colouring(cycle, np.array([0, 1, 0, 2]))
+
+
 def test_a_wrong_star_colouring_is_seen_as_one() -> None:
     path = csr_array(np.eye(4, k=1) + np.eye(4, k=-1))
     assert not is_star_colouring(path, np.array([0, 1, 0, 1]))
@@ -95,13 +137,23 @@ def test_all_entries_come_back_from_products(shape: Any, mode: str) -> None:
 @settings(max_examples=60)
 def test_all_entries_of_symmetric_matrices_come_back(shape: Any) -> None:
     seed, n, _, density = shape
-    pattern = random_graph(seed, n, density)
-    values = csr_array(pattern.astype(float))
-    values.data = np.random.default_rng(1).uniform(size=pattern.nnz)
-    values = csr_array(values + values.T)
-    values.sort_indices()
-    plan = of_hessian(pattern)
-    np.testing.assert_allclose(plan.entries(lambda v: values @ v), values.data)
+    pattern, values = random_symmetric(seed, n, density)
+    np.testing.assert_allclose(of_hessian(pattern).entries(lambda v: values @ v), values.data)
+
+
+@given(shape=shapes)
+@settings(max_examples=60)
+def test_all_entries_of_symmetric_matrices_come_back_by_substitution(shape: Any) -> None:
+    seed, n, _, density = shape
+    pattern, values = random_symmetric(seed, n, density)
+    np.testing.assert_allclose(Substitution(pattern, "auto").entries(lambda v: values @ v), values.data, rtol=1e-11)
+
+
+def test_trees_have_two_acyclic_colours() -> None:
+    tridiagonal = csr_array(sum(np.eye(50, k=k) for k in (-1, 0, 1)) != 0)
+    arrow = np.eye(50, dtype=bool)
+    arrow[0] = arrow[:, 0] = True
+    assert acyclic_colours(tridiagonal)[1] == acyclic_colours(csr_array(arrow))[1] == 2
 
 
 def test_more_colours_than_products_in_one_band() -> None:
@@ -119,8 +171,8 @@ def test_auto_is_within_a_fifth_of_the_best_order(seed: int) -> None:
     counts = [column_colours(pattern, order)[1] for order in ORDERS]
     assert column_colours(pattern)[1] <= 1.2 * min(counts)
     graph = random_graph(seed, 300, 0.01)
-    counts = [star_colours(graph, order)[1] for order in ORDERS]
-    assert star_colours(graph)[1] <= 1.2 * min(counts)
+    for colours in (star_colours, acyclic_colours):
+        assert colours(graph)[1] <= 1.2 * min(colours(graph, order)[1] for order in ORDERS)
 
 
 def test_bands_need_as_many_colours_as_a_row_has_entries() -> None:

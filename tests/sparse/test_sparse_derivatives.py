@@ -296,3 +296,37 @@ def test_an_arrow() -> None:
     made, x = sparse.jacobian(f, check=True), np.linspace(0.5, 1.0, 300)
     np.testing.assert_allclose(made(x).toarray(), tg.jacobian(f)(x), rtol=1e-12)
     assert (made.info.method, made.info.colours) == ("bidirectional", 3)
+
+
+@tg.program
+def of_two_forms(x: Any) -> Any:
+    if x[0] > 0.0:
+        return x[1:] * x[:-1]
+    return x[1:] * x[0]
+
+
+def test_the_pattern_of_a_program_is_that_of_all_its_paths() -> None:
+    x = np.linspace(0.5, 1.0, 5)
+    of_two_forms(x), of_two_forms(-x)
+    made = sparse.plan(of_two_forms, x, detect="global")
+    whole = made.pattern
+    assert whole.nnz == 11
+    for point in (x, -x):
+        np.testing.assert_allclose(made(point).toarray(), tg.jacobian(of_two_forms)(point))
+        assert made.pattern.nnz == 11
+
+
+def test_paths_that_come_later_are_learnt() -> None:
+    f = tg.program(lambda x: (x[0] * x[1:]).sum() if x[0] > 0.0 else (x[1:] * x[:-1]).sum())
+    x = np.linspace(0.5, 1.0, 5)
+    made = sparse.hessian(f, detect="global")
+    np.testing.assert_allclose(made(x).toarray(), tg.hessian(f)(x))
+    assert made.pattern.nnz == 8
+    tg.grad(f)(-x)
+    np.testing.assert_allclose(made(x).toarray(), tg.hessian(f)(x))
+    assert made.pattern.nnz == 14
+
+
+def test_paths_are_those_of_programs() -> None:
+    with pytest.raises(TypeError, match="tg.program"):
+        sparse.jacobian(bilinear, detect="global")

@@ -163,7 +163,9 @@ def _hessian(made: Call, output: Tensor) -> Any:
         row = []
         for block, y in zip(cut(band, sizes, axis=1), made.leaves, strict=True):
             shape = np.shape(x._data) + np.shape(y._data)
-            row.append(np.array(block, array_of(x).dtype).reshape(shape) if shape else float(block[0, 0]))
+            # What is the whole matrix is nobody else's, and need not be copied: 8 of 60 microseconds for 100 variables.
+            own = block if block.size == full.size and array_of(x).dtype == full.dtype else np.array(block, array_of(x).dtype)
+            row.append(own.reshape(shape) if shape else float(block[0, 0]))
         found.append(made.arranged(row))
     return made.arranged(found)
 

@@ -75,4 +75,9 @@ ARRAY_SOURCES = (
     "colouring_orders",
     "colouring",
     "star_colouring",
+    "acyclic_colouring",
+    "edge_layout",
+    "fronts",
+    "edge_pushing",
+    "jacobian_rows",
 )

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.interrupts import undone
+from tapegrad.linear.front_passes import FrontPass
 from tapegrad.nopython.recorder import Recorder
 from tapegrad.nopython.tape.column_memory import give_back, take
-from tapegrad.nopython.tape.columns import PAIRS, ROW_COLUMN, ROWS, TRIPLET_COLUMN, TRIPLETS
+from tapegrad.nopython.tape.columns import PAIRS, PARTIAL_COLUMN, ROW_COLUMN, ROWS, SECOND_COLUMN, TRIPLET_COLUMN, TRIPLETS
 from tapegrad.nopython.tape.lane_sweeps import CURVE, PULL, PUSH, curve_along, curve_once, weigh
 from tapegrad.nopython.tape.reverse_sweep import sweep
 
@@ -109,6 +110,18 @@ class Recording:
         count = int(self.columns.header[TRIPLETS])
         return _words(int(self.columns.header[TRIPLET_COLUMN]), 3 * count).reshape(count, 3)
 
+    @property
+    def linear_rows(self) -> tuple[int, ...]:
+        """Address of the pairs' rows, of their partials, how many pairs, inputs and rows there are: for compiled code."""
+        header = self.columns.header
+        return int(header[ROW_COLUMN]), int(header[PARTIAL_COLUMN]), int(header[PAIRS]), self.inputs, int(header[ROWS])
+
+    @property
+    def second_partials(self) -> tuple[int, ...]:
+        """Address of the triplets, of their second partials, and how many there are."""
+        header = self.columns.header
+        return int(header[TRIPLET_COLUMN]), int(header[SECOND_COLUMN]), int(header[TRIPLETS])
+
     def gradient(self) -> np.ndarray:
         """Gradient of a single result."""
         with self._lock:
@@ -158,6 +171,11 @@ class Recording:
             rows = _at(self.outs), self.results
             curve_along.get()(columns.address, _at(bars), *rows, _at(seeds), _at(found), self.inputs)
         return found
+
+    def hessian(self, cotangents: np.ndarray = ONE) -> np.ndarray | None:
+        """The Hessian of a weighted sum of the results; None where many rows have edges at once, and products are quicker."""
+        limit = self.inputs * int(self.columns.header[PAIRS])
+        return FrontPass(self, True, np.asarray(cotangents, np.float64), limit).matrix()
 
     def _curve_once(self, given: np.ndarray, seeds: np.ndarray, found: np.ndarray) -> None:
         columns = self.columns

@@ -308,7 +308,7 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
         if is_compiled(self._f):
             recording, given = self._call(self._packing.point(x), second=True).recording, np.asarray(weights, np.float64)
             if self._weighted is not None:
-                return self._weighted.matrix(recording, lambda directions: recording.curve(directions, given))
+                return self._weighted.matrix(recording, given)
             return hessian_matrix(recording, given)
         made, outputs, _, _ = self._at(x)
         derivative = Derivative(made.leaves, [projected(outputs, np.asarray(weights))], second=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import errors_raise
 from tapegrad.deferred import look_up
-from tapegrad.drivers.leaves import Argnums, check_argnums, plain_tree
+from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.programs.methods import ProgramOfObject
@@ -253,6 +253,20 @@ class Program(RecordedPaths):
         for paths in (one for known in self._paths.values() for one in known):
             if paths.first is not None:
                 yield from all_after(paths.first)
+
+    def recorded_calls(self, argnums: tuple[int, ...]) -> Iterator[Call]:
+        """Calls of all recorded paths that are differentiated by these arguments; one that is being run is left out.
+
+        A call's rows are as its latest run left them, and stay so until the next call is asked for.
+        """
+        for key in [key for key in self._paths if key[0] == argnums]:
+            for trace in (t for paths in self._paths[key] if paths.first is not None for t in all_after(paths.first)):
+                if not trace.is_running:
+                    trace.is_running = True
+                    try:
+                        yield trace.made
+                    finally:
+                        trace.is_running = False
 
     def compile(self) -> None:
         """Make machine code of all recorded paths now, instead of in another thread once they have run often.

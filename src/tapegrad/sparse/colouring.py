@@ -9,7 +9,7 @@ import numpy as np
 from tapegrad.engine.colouring_orders import INCIDENCE, LARGEST_FIRST, SMALLEST_LAST
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["ORDERS", "column_colours", "star_colours", "without_diagonal"]
+__all__ = ["ORDERS", "acyclic_colours", "column_colours", "star_colours", "without_diagonal"]
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 ORDERS = ("natural", "largest-first", "smallest-last", "incidence-degree")
@@ -95,6 +95,18 @@ def star_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
 
     Parameters and results are those of `column_colours`.
     """
+    return _symmetric_colours(pattern, order, is_star=True)
+
+
+def acyclic_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
+    """Colours of a symmetric pattern's rows: neighbours differ, and no cycle has two colours only.
+
+    Parameters and results are those of `column_colours`.
+    """
+    return _symmetric_colours(pattern, order, is_star=False)
+
+
+def _symmetric_colours(pattern: Any, order: str, is_star: bool) -> tuple[Ints, int, str]:
     graph = without_diagonal(pattern)
     count = graph.shape[0]
     degrees = np.diff(graph.indptr)
@@ -107,8 +119,9 @@ def star_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
 
     def colour(name: str) -> tuple[Ints, int]:
         colours: Ints = np.full(count, -1, np.int32)
-        by, room = sides.order(name), np.full(5 * count + 2 * numbered + 2, -1, np.int32)
+        by, room = sides.order(name), np.full(5 * count + 3 * numbered + 2, -1, np.int32)
         addresses = edges.ctypes.data, count, numbered, by.ctypes.data, colours.ctypes.data, room.ctypes.data
-        return colours, ARRAY_KERNELS.colour_stars(ends, items, *addresses)
+        paint = ARRAY_KERNELS.colour_stars if is_star else ARRAY_KERNELS.colour_acyclic
+        return colours, paint(ends, items, *addresses)
 
     return _best(colour, order, 1 + bool(graph.nnz))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.sparse.colouring import column_colours, star_colours
+from tapegrad.sparse.colouring import acyclic_colours, column_colours, star_colours
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Bidirectional", "Compression", "Info", "of_hessian", "of_jacobian"]
+__all__ = ["Bidirectional", "Compression", "Info", "Substitution", "mirrored", "of_hessian", "of_jacobian", "rows_of"]
 
 Matrix = np.ndarray[Any, Any]
 BAND = 256  # products that stand in memory at once
@@ -25,9 +25,11 @@ class Info:
     Attributes
     ----------
     method : str
-        ``"forward"``, ``"reverse"`` or ``"bidirectional"`` (both) products for a Jacobian, ``"star"`` for a Hessian.
+        ``"forward"``, ``"reverse"`` or ``"bidirectional"`` (both) products for a Jacobian, ``"star"`` or ``"acyclic"`` ones for a
+        Hessian; or one pass over the rows of a compiled function, ``"rows"`` (of the Jacobian, each by itself) or ``"edges"``
+        (edge-pushing).
     colours : int
-        How many products that takes.
+        How many products that takes; zero for one pass.
     order : str
         Of the colouring; of forward products first where there are two.
     entries : int
@@ -87,7 +89,8 @@ class Compression:
         return seeds, which, self._rows[which].astype(np.int64) * count + (self._columns[which] - start)
 
 
-def _rows_of(pattern: Any) -> Matrix:
+def rows_of(pattern: Any) -> Matrix:
+    """The row of each entry."""
     return np.repeat(np.arange(pattern.shape[0], dtype=np.int64), np.diff(pattern.indptr))
 
 
@@ -117,14 +120,14 @@ def _forward(pattern: Any, order: str) -> Compression:
     # What has no entry here is in no vector: it may have entries of which the other direction takes care.
     colours = np.where(np.bincount(pattern.indices, minlength=pattern.shape[1]) > 0, colours, -1)
     info = Info("forward", count, name, pattern.nnz, pattern.shape)
-    return Compression(pattern, info, colours, _rows_of(pattern), colours[pattern.indices])
+    return Compression(pattern, info, colours, rows_of(pattern), colours[pattern.indices])
 
 
 def _reverse(pattern: Any, order: str) -> Compression:
     colours, count, name = column_colours(pattern.T.tocsr(), order)
     colours = np.where(np.diff(pattern.indptr) > 0, colours, -1)
     info = Info("reverse", count, name, pattern.nnz, pattern.shape)
-    return Compression(pattern, info, colours, pattern.indices, colours[_rows_of(pattern)])
+    return Compression(pattern, info, colours, pattern.indices, colours[rows_of(pattern)])
 
 
 class Bidirectional:
@@ -165,7 +168,7 @@ def _in_both(pattern: Any, colours: int, order: str) -> Bidirectional | None:
 
     None if that takes more than `GAIN` of the colours that one direction takes.
     """
-    rows, best = _rows_of(pattern), None
+    rows, best = rows_of(pattern), None
     lengths = np.diff(pattern.indptr), np.bincount(pattern.indices, minlength=pattern.shape[1])
     limit = GAIN * colours
     for side, (own, across) in enumerate(((rows, pattern.indices), (pattern.indices, rows))):
@@ -191,15 +194,58 @@ def of_hessian(pattern: Any, order: str = "auto") -> Compression:
     wrong = ARRAY_KERNELS.star_places(*(a if isinstance(a, int) else a.ctypes.data for a in arrays)) if pattern.nnz else 0
     if wrong:
         raise RuntimeError("a colouring does not give every entry of the Hessian's pattern; please report this")
-    rows = _rows_of(pattern)
+    rows = rows_of(pattern)
     # An entry and its mirror image are read from one place: they are equal to the bit.
-    mirror = _mirrored(pattern)
+    mirror = mirrored(pattern)
     places = np.where(rows > pattern.indices, places[mirror], places)
     info = Info("star", count, name, pattern.nnz, (n, n))
     return Compression(pattern, info, colours, places // max(count, 1), places % max(count, 1))
 
 
-def _mirrored(pattern: Any) -> Matrix:
+class Substitution:
+    """Products by an acyclic colouring of a symmetric pattern, of which entries are found one after the other.
+
+    An entry has the rounding of those before it in its tree, so it is taken on request only.
+    """
+
+    def __init__(self, pattern: Any, order: str) -> None:
+        n = pattern.shape[0]
+        colours, count, name = acyclic_colours(pattern, order)
+        self.pattern, self.colours = pattern, colours
+        self.info = Info("acyclic", count, name, pattern.nnz, (n, n))
+        ends, items = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
+        self._mirror = mirrored(pattern).astype(np.int64)
+        rows = rows_of(pattern)
+        self._diagonal = np.flatnonzero(rows == items)
+        self._own = rows[self._diagonal] * count + colours[rows[self._diagonal]]
+        self._sources, self._targets = np.empty(pattern.nnz + 1, np.int32), np.empty(pattern.nnz + 1, np.int32)
+        self._entries, work, where = (
+            np.empty(pattern.nnz + 1, np.int64),
+            np.zeros(3 * n * count + 1, np.int32),
+            np.zeros(n * count + 1, np.int64),
+        )
+        arrays = (ends, items, self._mirror, n, colours, count, self._sources, self._targets, self._entries, work, where)
+        self._steps = ARRAY_KERNELS.order_substitution(*(a if isinstance(a, int) else a.ctypes.data for a in arrays))
+        if 2 * self._steps + len(self._diagonal) != pattern.nnz:
+            raise RuntimeError("a colouring does not give every entry of the Hessian's pattern; please report this")
+        self._entries = self._entries[: self._steps]
+
+    def entries(self, product: Callable[[Matrix], Matrix]) -> Matrix:
+        """Values of all entries from products with the columns of a matrix."""
+        count = self.info.colours
+        seeds = np.zeros((len(self.colours), count))
+        seeds[np.arange(len(self.colours)), self.colours] = 1.0
+        products = np.array(product(seeds), order="C")
+        found, values = np.empty(self.info.entries), np.empty(self._steps)
+        found[self._diagonal] = products.reshape(-1)[self._own]
+        arrays = (products, self._sources, self._targets, self._steps, values)
+        ARRAY_KERNELS.substitute_entries(*(a if isinstance(a, int) else a.ctypes.data for a in arrays))
+        found[self._entries] = values
+        found[self._mirror[self._entries]] = values
+        return found
+
+
+def mirrored(pattern: Any) -> Matrix:
     """For each entry of a symmetric pattern the number of its mirror image."""
     from scipy.sparse import csr_array
 

@@ -14,12 +14,14 @@ from tapegrad.sparse.colouring import ORDERS
 from tapegrad.sparse.compression import Bidirectional, Info
 from tapegrad.sparse.dense_rows import described_row
 from tapegrad.sparse.evaluation import Evaluation
-from tapegrad.sparse.recorded_calls import recorded
+from tapegrad.sparse.recorded_calls import paths_of, recorded
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["SparseDerivative", "hessian", "jacobian", "lagrangian_hessian", "plan", "value_and_jacobian"]
 
-MODES = ("auto", "forward", "reverse")
+MODES = ("auto", "forward", "reverse", "rows")
+HESSIAN_MODES = ("auto", "star", "acyclic", "edges")
+DETECTIONS = ("local", "global")
 FORMATS = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
 
 
@@ -44,10 +46,18 @@ class SparseDerivative:
         format: str,
         **options: Any,
     ) -> None:
-        mode, order = options.get("mode", "auto"), options.get("order", "auto")
-        for name, value, known in (("mode", mode, MODES), ("order", order, ("auto", *ORDERS)), ("format", format, FORMATS)):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, but got {value!r}")
+        detect = options.pop("detect", "local")
+        given = {"format": format, "detect": detect, "mode": options.get("mode", "auto"), "order": options.get("order", "auto")}
+        modes = HESSIAN_MODES if second else MODES
+        for name, known in (("format", FORMATS), ("detect", DETECTIONS), ("mode", modes), ("order", ("auto", *ORDERS))):
+            if given[name] not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, but got {given[name]!r}")
+        if detect == "global" and not hasattr(f, "recorded_calls"):
+            raise TypeError(
+                f"detect='global' joins the patterns of all paths that a program has recorded, but got {f!r}: give tg.program(f), "
+                "and call it where the other paths are"
+            )
+        self._is_global = detect == "global"
         self._f, self._second, self._argnums, self._has_aux, self._with_value = f, second, argnums, has_aux, with_value
         self._format = format
         self._name = "sparse.hessian" if second else "sparse.jacobian"
@@ -78,8 +88,15 @@ class SparseDerivative:
 
     def prepare(self, *args: Any, **kwargs: Any) -> SparseDerivative:
         """Find the structure at a point, without computing a derivative; itself."""
-        self._evaluation.prepared(self._recorded(args, kwargs)[2], self._locate(args, kwargs))
+        made, outputs, derivative = self._recorded(args, kwargs)
+        self._learn_paths(args, made, outputs)
+        self._evaluation.prepared(derivative, self._locate(args, kwargs))
         return self
+
+    def _learn_paths(self, args: Sequence[Any], made: Call, outputs: Outputs) -> None:
+        if self._is_global:
+            for other in paths_of(self._f, args, self._argnums, self._name, self._second, made, outputs):
+                self._evaluation.learn(other)
 
     def _locate(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[], str]:
         return lambda: described_row(lambda: self._recorded(args, kwargs)[2], self._second)
@@ -87,6 +104,7 @@ class SparseDerivative:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at a point."""
         made, outputs, derivative = self._recorded(args, kwargs)
+        self._learn_paths(args, made, outputs)
         matrix = self._evaluation.matrix(derivative, locate=self._locate(args, kwargs))
         found = self._arranged(matrix, made, outputs)
         if self._with_value:
@@ -100,7 +118,7 @@ class SparseDerivative:
             return self._finished(matrix, columns[0])
         blocks, done = [], 0
         for size in sizes_of(rows):
-            band, before, row = matrix[done : done + size], 0, []
+            band, before, row = matrix if size == matrix.shape[0] else matrix[done : done + size], 0, []
             for leaf, width in zip(columns, sizes_of(columns), strict=True):
                 row.append(self._finished(band[:, before : before + width], leaf))
                 before += width
@@ -125,12 +143,13 @@ def value_and_jacobian(
     mode: str = "auto",
     order: str = "auto",
     check: bool = False,
+    detect: str = "local",
 ) -> SparseDerivative:
     """Function that gives the value of a function and its sparse Jacobian; see `jacobian`.
 
     Parameters
     ----------
-    f, argnums, has_aux, format, pattern, mode, order, check
+    f, argnums, has_aux, format, pattern, mode, order, check, detect
         As for `jacobian`.
 
     Returns
@@ -150,7 +169,8 @@ def value_and_jacobian(
     (array([1., 4.]), array([[2., 0.],
            [0., 4.]]))
     """
-    return SparseDerivative(f, False, argnums, has_aux, True, format, pattern=pattern, mode=mode, order=order, check=check)
+    options = {"pattern": pattern, "mode": mode, "order": order, "check": check, "detect": detect}
+    return SparseDerivative(f, False, argnums, has_aux, True, format, **options)
 
 
 def jacobian(
@@ -163,6 +183,7 @@ def jacobian(
     mode: str = "auto",
     order: str = "auto",
     check: bool = False,
+    detect: str = "local",
 ) -> SparseDerivative:
     """Function that gives the Jacobian of a function as a sparse array.
 
@@ -181,12 +202,16 @@ def jacobian(
         Where the Jacobian may have entries other than zero, if it is not to be found out. It is not doubted unless `check` is set.
     mode : str
         ``"forward"``, ``"reverse"``, or ``"auto"``, which takes the one with fewer colours, or both where long rows and long
-        columns keep either from having few.
+        columns keep either from having few. ``"rows"`` is one pass over what a compiled function recorded, for each row of the
+        Jacobian by itself; ``"auto"`` takes it where it is quicker.
     order : str
         In which order columns are coloured: ``"natural"``, ``"largest-first"``, ``"smallest-last"``, ``"incidence-degree"``, or
         ``"auto"`` for the best of these.
     check : bool
         Whether each result is compared with products of the Jacobian with random vectors.
+    detect : str
+        ``"local"``: the pattern is that of the points where it was called, and grows. ``"global"``, if `f` is a `tapegrad.program`:
+        that of all paths which the program has recorded, wherever it was called, so that it need not grow where they are taken.
 
     Returns
     -------
@@ -198,11 +223,11 @@ def jacobian(
     Raises
     ------
     ValueError
-        If an option is another one; by the callable, if `pattern` has another shape.
+        If an option is another one; by the callable, if `pattern` has another shape, or the mode is none for this function.
     PatternError
         By the callable, with `check`: if the pattern lacks an entry, which is named.
     TypeError
-        By the callable: if an input or an output is not of floats.
+        If `detect` is ``"global"`` and `f` no program; by the callable: if an input or an output is not of floats.
 
     Notes
     -----
@@ -224,7 +249,8 @@ def jacobian(
     >>> jacobian.info.colours
     2
     """
-    return SparseDerivative(f, False, argnums, has_aux, False, format, pattern=pattern, mode=mode, order=order, check=check)
+    options = {"pattern": pattern, "mode": mode, "order": order, "check": check, "detect": detect}
+    return SparseDerivative(f, False, argnums, has_aux, False, format, **options)
 
 
 def hessian(
@@ -234,8 +260,10 @@ def hessian(
     *,
     format: str = "csr",
     pattern: Any = None,
+    mode: str = "auto",
     order: str = "auto",
     check: bool = False,
+    detect: str = "local",
 ) -> SparseDerivative:
     """Function that gives the Hessian of a scalar function as a sparse array.
 
@@ -243,10 +271,14 @@ def hessian(
     ----------
     f : callable
         Returns a scalar; called once for each call.
-    argnums, has_aux, format, order, check
+    argnums, has_aux, format, order, check, detect
         As for `jacobian`.
     pattern : sparse array or array, optional
         As for `jacobian`; symmetric.
+    mode : str
+        ``"star"``: products that have the entries as their elements. ``"acyclic"``: fewer products, of which entries are found one
+        after the other, so that rounding gathers. ``"edges"``: edge-pushing [2]_, one pass over what a compiled function recorded.
+        ``"auto"`` takes edge-pushing or a star colouring, whichever is quicker.
 
     Returns
     -------
@@ -263,7 +295,14 @@ def hessian(
 
     Notes
     -----
-    A star colouring, and a product for each colour, of which each gives entries directly; see `jacobian`.
+    A star colouring [1]_, and a product for each colour, of which each gives entries directly; see `jacobian`. Sums over elements,
+    of which many share variables, need many colours, and are where edge-pushing is quicker.
+
+    References
+    ----------
+    .. [1] A. H. Gebremedhin, A. Tarafdar, F. Manne, A. Pothen, "New acyclic and star coloring algorithms with application to
+       computing Hessians", SIAM Journal on Scientific Computing 29(3), 2007.
+    .. [2] R. M. Gower, M. P. Mello, "A new framework for the computation of Hessians", Optimization Methods and Software 27, 2012.
 
     Examples
     --------
@@ -273,7 +312,8 @@ def hessian(
            [2., 6., 4.],
            [0., 4., 0.]])
     """
-    return SparseDerivative(f, True, argnums, has_aux, False, format, pattern=pattern, order=order, check=check)
+    options = {"pattern": pattern, "mode": mode, "order": order, "check": check, "detect": detect}
+    return SparseDerivative(f, True, argnums, has_aux, False, format, **options)
 
 
 def plan(f: Callable[..., Any], *args: Any, second: bool = False, **options: Any) -> SparseDerivative:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from tapegrad.drivers.calling import finished_call
-from tapegrad.drivers.derivatives import Outputs, detached
+from tapegrad.drivers.derivatives import Outputs, derivative_of, detached, sizes_of
 from tapegrad.drivers.gradients import scalar_output
-from tapegrad.drivers.leaves import Call
+from tapegrad.drivers.leaves import Call, check_argnums
 
-__all__ = ["recorded"]
+__all__ = ["paths_of", "recorded"]
 
 
 def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: str, second: bool) -> tuple[Call, Outputs, Any]:
@@ -48,3 +49,11 @@ def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: 
 
     found: tuple[Call, Outputs, Any] = finished_call(f, args, kwargs, argnums, has_aux, name, finish, second)
     return found
+
+
+def paths_of(program: Any, args: Any, argnums: Any, name: str, second: bool, made: Call, outputs: Outputs) -> Iterator[Any]:
+    """Derivatives of all paths that a program has recorded for calls like this one, each where it ran last."""
+    for other in program.recorded_calls(check_argnums(argnums, len(args), name)):
+        found = Outputs(other, name)
+        if sizes_of(other.leaves) == sizes_of(made.leaves) and sizes_of(found.tensors) == sizes_of(outputs.tensors):
+            yield derivative_of(other, found.tensors, second)

@@ -1,0 +1,96 @@
+"""Sparse derivatives by one pass over rows in the place of products, and when that is quicker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tapegrad.linear.front_passes import ONE, FrontPass, Rows
+from tapegrad.sparse.compression import Info, mirrored, rows_of
+
+__all__ = ["OnePass", "fewest_colours", "has_rows", "nanoseconds_of_products"]
+
+Vector = np.ndarray[Any, Any]
+# Nanoseconds of a step of a pass, of a row's pair or triplet in it, and of one in products with 8 and 32 vectors: of bundle
+# adjustment, 2.4e6 pairs.
+STEP, PASSED, EIGHT, MANY = 1.0, 4.0, 8.0, 36.0
+MOST_PLACES = 1 << 28
+
+
+def has_rows(derivative: Any) -> bool:
+    """Whether one pass can go over what was recorded."""
+    return hasattr(derivative, "linear_rows")
+
+
+class OnePass:
+    """Entries of a pattern by one pass: edge-pushing for Hessians, adjoints of each output for Jacobians.
+
+    Parameters
+    ----------
+    pattern : csr_array
+        With sorted indices, each once; symmetric if it is that of a Hessian.
+    second : bool
+        Whether it is.
+    """
+
+    def __init__(self, pattern: Any, second: bool) -> None:
+        self.pattern, self._second = pattern, second
+        self.info = Info("edges" if second else "rows", 0, "none", pattern.nnz, pattern.shape)
+        self.colours: Vector = np.full(pattern.shape[1], -1, np.int32)
+        self._ends, self._items = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int32)
+        self._source: Vector | None = None
+        if second:
+            rows = rows_of(pattern)
+            is_lower = pattern.indices <= rows
+            self._ends = np.concatenate([[0], np.cumsum(np.bincount(rows[is_lower], minlength=pattern.shape[0]))])
+            self._items = self._items[is_lower]
+            numbers = np.cumsum(is_lower, dtype=np.int32) - 1
+            self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)])
+        self._places: Vector | None = None
+        self._structure: tuple[Vector, ...] = ()
+
+    def entries_of(self, rows: Rows, weights: Vector = ONE) -> Vector | None:
+        """Values of all entries of rows that are known; None where these need more room at once than there is."""
+        if self._places is None:
+            return None
+        found = FrontPass(rows, self._second, weights).values(self._places, len(self._items))
+        return found if found is None or self._source is None else found.take(self._source)
+
+    def is_quicker(self, rows: Rows, products: float) -> bool:
+        """Whether it takes less time than products that take so many nanoseconds; tried once."""
+        limit = (products - PASSED * _passed(rows, self._second)) / STEP
+        return limit > 0 and self.settle(rows, int(limit))
+
+    def settle(self, rows: Rows, limit: int = 1 << 62) -> bool:
+        """Find the places for rows of this structure; whether that took no more steps than `limit`."""
+        self._places = FrontPass(rows, self._second, limit=limit).places(self._ends, self._items)
+        self._structure = tuple(column.copy() for column in _structure(rows, self._second))
+        return self._places is not None
+
+    def is_known(self, rows: Rows) -> bool:
+        """Whether these rows have the structure of the latest."""
+        now = _structure(rows, self._second)
+        return len(now) == len(self._structure) and all(map(np.array_equal, now, self._structure))
+
+
+def _structure(rows: Any, second: bool) -> tuple[Vector, ...]:
+    """What the order of the pass depends on."""
+    return (rows.references, rows.outs, rows.triplets) if second else (rows.references, rows.outs)
+
+
+def _passed(rows: Rows, second: bool) -> int:
+    return int(rows.linear_rows[2] + (rows.second_partials[2] if second else 0))
+
+
+def nanoseconds_of_products(rows: Rows, colours: int, second: bool) -> float:
+    """About so long the products for so many colours take."""
+    whole, rest = divmod(colours, 32)
+    each = MANY * (whole + (rest > 8)) + (EIGHT if 0 < rest <= 8 else 0.0)
+    return each * (_passed(rows, second) + (rows.linear_rows[2] if second else 0))
+
+
+def fewest_colours(pattern: Any) -> int:
+    """No star or acyclic colouring of a symmetric pattern has fewer: two colours have a forest between them."""
+    n = max(1, pattern.shape[0])
+    return 1 + max(0, pattern.nnz - n) // (2 * n)
