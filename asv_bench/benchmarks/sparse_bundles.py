@@ -37,8 +37,9 @@ def errors_of(camera: Any, point: Any, weight: Any, seen: Any, shifted: Any, tur
 
 
 @numba.njit  # type: ignore[untyped-decorator]
-def objective(cameras: Any, points: Any, weights: Any, seen: Any, camera_of: Any, point_of: Any) -> Any:
+def objective(x: Any, seen: Any, camera_of: Any, point_of: Any) -> Any:
     """Sum of the squares of all errors."""
+    cameras, points, weights = x[:539].reshape(49, 11), x[539:23867].reshape(7776, 3), x[23867:]
     shifted, turned, total = np.empty(3), np.empty(3), 0.0
     for k in range(len(weights)):
         x, y, own = errors_of(cameras[camera_of[k]], points[point_of[k]], weights[k], seen[k], shifted, turned)
@@ -47,8 +48,9 @@ def objective(cameras: Any, points: Any, weights: Any, seen: Any, camera_of: Any
 
 
 @numba.njit  # type: ignore[untyped-decorator]
-def errors(cameras: Any, points: Any, weights: Any, seen: Any, camera_of: Any, point_of: Any) -> Any:
+def errors(x: Any, seen: Any, camera_of: Any, point_of: Any) -> Any:
     """All errors of the projections."""
+    cameras, points, weights = x[:539].reshape(49, 11), x[539:23867].reshape(7776, 3), x[23867:]
     shifted, turned, found = np.empty(3), np.empty(3), np.empty((len(weights), 2))
     for k in range(len(weights)):
         x, y, _ = errors_of(cameras[camera_of[k]], points[point_of[k]], weights[k], seen[k], shifted, turned)
@@ -70,13 +72,14 @@ def inputs() -> tuple[Any, ...]:
     return cameras, points, weights, seen, camera_of, point_of
 
 
-def sparse_derivative(name: str) -> Callable[[], Any]:
+def sparse_derivative(name: str) -> tuple[Any, Callable[[], Any]]:
     """Ours, with the structure found."""
     import tapegrad as tg
 
-    args = inputs()
-    made = tg.sparse.plan(FUNCTIONS[name], *args, argnums=(0, 1, 2), second=name == "Hessian")
-    return lambda: made(*args)
+    cameras, points, weights, *data = inputs()
+    args = np.concatenate([cameras.reshape(-1), points.reshape(-1), weights]), *data
+    made = tg.sparse.plan(FUNCTIONS[name], *args, second=name == "Hessian")
+    return made, lambda: made(*args)
 
 
 def casadi_blocks(name: str) -> Callable[[], Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALL", "large_empty", "release_buffers", "warm_allocator"]
+__all__ = ["SMALL", "large_empty", "pooled_copy", "release_buffers", "warm_allocator"]
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
@@ -92,6 +92,13 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
             release_buffers()
             return np.empty(shape, dtype)  # or its error
     return np.ndarray(shape, dtype, _Block((size,), np.uint8, memory))
+
+
+def pooled_copy(array: np.ndarray) -> np.ndarray:
+    """A contiguous copy on memory of the pool."""
+    made = large_empty(array.shape, array.dtype)
+    made[...] = array
+    return made
 
 
 def _fresh(size: int) -> Any:

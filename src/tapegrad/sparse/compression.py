@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.sparse.colouring import acyclic_colours, column_colours, star_colours
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
@@ -64,6 +65,7 @@ class Compression:
         self.pattern, self.info = pattern, info
         self.colours, self._rows, self._columns = colours, rows, columns
         self._bands: list[tuple[Matrix, Matrix | slice, Matrix]] | None = None
+        self._by_columns: Matrix | None = None
 
     def entries(self, product: Callable[[Matrix], Matrix]) -> Matrix:
         """Values of all entries from products with the columns of matrices."""
@@ -71,11 +73,21 @@ class Compression:
             self._bands = [self._band(start) for start in range(0, self.info.colours, BAND)]
         if len(self._bands) == 1:
             ((seeds, _, places),) = self._bands
-            return product(seeds).reshape(-1).take(places)
+            products = product(seeds)
+            if not products.flags.c_contiguous:
+                products, places = products.T, self._transposed(places, *products.shape)
+            # The places are known to be in it; the test takes as long as a copy.
+            return products.reshape(-1).take(places, out=large_empty(places.shape, products.dtype), mode="wrap")
         found = np.zeros(self.info.entries)
         for seeds, which, places in self._bands:
             found[which] = product(seeds).reshape(-1).take(places)
         return found
+
+    def _transposed(self, places: Matrix, rows: int, count: int) -> Matrix:
+        """Places in products that stand column by column."""
+        if self._by_columns is None:
+            self._by_columns = places % count * rows + places // count
+        return self._by_columns
 
     def _band(self, start: int) -> tuple[Matrix, Matrix | slice, Matrix]:
         """Vectors of products, the entries that these give, and where."""

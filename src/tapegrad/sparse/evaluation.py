@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import pooled_copy
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.linear.front_passes import ONE, FrontPass
 from tapegrad.linear.linear_tape import LinearTape
@@ -194,7 +195,7 @@ class Evaluation:
         plan = self.prepared(derivative, locate)
         data = self._values(plan, derivative, weights)
         pattern = plan.pattern
-        made = csr_array((data, pattern.indices.copy(), pattern.indptr.copy()), shape=pattern.shape)
+        made = csr_array((data, pooled_copy(pattern.indices), pooled_copy(pattern.indptr)), shape=pattern.shape)
         made.has_canonical_format = True
         if self._check:
             self._compare(made, derivative)
