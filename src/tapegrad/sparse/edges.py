@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,12 @@ class OnePass:
         """Whether it takes less time than products that take so many nanoseconds; tried once."""
         limit = (products - PASSED * _passed(rows, self._second)) / STEP
         return limit > 0 and self.settle(rows, int(limit))
+
+    def settled_for(self, rows: Rows) -> OnePass:
+        """The same for rows of another structure. What other threads may use stays as it is."""
+        made = copy.copy(self)
+        made.settle(rows)
+        return made
 
     def settle(self, rows: Rows, limit: int = 1 << 62) -> bool:
         """Find the places for rows of this structure; whether that took no more steps than `limit`."""

@@ -227,9 +227,10 @@ class Evaluation:
             self._learnt = None
         if isinstance(plan, OnePass) and plan.is_known(derivative):
             return plan
-        plan = self._plan = self._planned(plan, derivative, shape, locate)
+        plan = self._planned(plan, derivative, shape, locate)
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
-            plan.settle(derivative)
+            plan = plan.settled_for(derivative)
+        self._plan = plan
         return plan
 
     def learn(self, derivative: Any) -> None:
