@@ -104,6 +104,12 @@ def compiled_by_table(x: Any, first: Any, second: Any, kinds: Any) -> Any:
     return work[len(x) :]
 
 
+@numba.njit  # type: ignore[untyped-decorator]
+def compiled_sum(x: Any, first: Any, second: Any, kinds: Any) -> Any:
+    """A scalar of it."""
+    return np.sum(np.sin(compiled_by_table(x, first, second, kinds)))
+
+
 def random_table(seed: int) -> tuple[Any, Any, Any, Any]:
     """Arguments for it."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linked_numba import numbas_functions_are_linked  # noqa: F401 - a fixture
-from random_sparse_functions import by_table, compiled_by_table, random_table
+from random_sparse_functions import by_table, compiled_by_table, compiled_sum, random_table
 from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
@@ -61,16 +61,11 @@ def close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12 + 1e-10 * np.abs(expected).max(initial=0.0))
 
 
-@numba.njit  # type: ignore[untyped-decorator]
-def sum_by_table(x: Any, first: Any, second: Any, kinds: Any) -> Any:
-    return np.sum(np.sin(compiled_by_table(x, first, second, kinds)))
-
-
 @given(SEEDS)
 @settings(max_examples=100)
 def test_edge_pushing_gives_what_products_of_the_graph_give(seed: int) -> None:
     x, *tables = random_table(seed)
-    found = tg.sparse.hessian(sum_by_table, mode="edges")(x, *tables)
+    found = tg.sparse.hessian(compiled_sum, mode="edges")(x, *tables)
     close(found.toarray(), tg.hessian(lambda x: np.sin(by_table(x, *tables)).sum())(x))
     np.testing.assert_array_equal(found.toarray(), found.toarray().T)
 
@@ -88,7 +83,7 @@ def test_rows_of_a_jacobian_each_by_itself(seed: int) -> None:
 @settings(max_examples=60)
 def test_patterns_of_both_methods_hold_what_the_derivative_has(seed: int) -> None:
     x, *tables = random_table(seed)
-    made, coloured = (tg.sparse.hessian(sum_by_table, mode=mode, check=True) for mode in ("edges", "star"))
+    made, coloured = (tg.sparse.hessian(compiled_sum, mode=mode, check=True) for mode in ("edges", "star"))
     for point in (x, 2.0 * x, 0.0 * x):
         made(point, *tables)
         coloured(point, *tables)

@@ -3,12 +3,11 @@
 import warnings
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_sparse_functions import by_table, compiled_by_table, random_function, random_table
+from random_sparse_functions import by_table, compiled_by_table, compiled_sum, random_function, random_table
 
 import tapegrad as tg
 
@@ -77,11 +76,6 @@ def test_loops_over_elements(function: Any, seed: int) -> None:
     x, *tables = random_table(seed)
     made = tg.sparse.jacobian(function, check=True)
     close(made(x, *tables).toarray(), tg.jacobian(by_table)(x, *tables))
-
-
-@numba.njit  # type: ignore[untyped-decorator]
-def compiled_sum(x: Any, first: Any, second: Any, kinds: Any) -> Any:
-    return np.sum(np.sin(compiled_by_table(x, first, second, kinds)))
 
 
 @given(SEEDS)
