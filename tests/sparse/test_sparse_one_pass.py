@@ -29,6 +29,25 @@ def elements(x: Any, first: Any, second: Any) -> Any:
 
 
 @numba.njit  # type: ignore[untyped-decorator]
+def residuals(x: Any, first: Any, second: Any) -> Any:
+    """An error of each element."""
+    found = np.empty(len(first))
+    for k in range(len(first)):
+        found[k] = np.exp(0.1 * x[first[k]] * x[second[k]]) - x[first[k]]
+    return found
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def running_products(x: Any) -> Any:
+    """Each output by all before it."""
+    found, total = np.empty(len(x)), 1.0
+    for k in range(len(x)):
+        total = total * (1.0 + x[k] * x[k])
+        found[k] = total
+    return found
+
+
+@numba.njit  # type: ignore[untyped-decorator]
 def product_of_all(x: Any) -> Any:
     """One row of each variable and all before."""
     total = 1.0
@@ -94,6 +113,23 @@ def test_sums_over_elements_take_edge_pushing_by_themselves() -> None:
     made = tg.sparse.plan(elements, *complete(), second=True)
     assert (made.info.method, made.info.colours) == ("edges", 0)
     close(made(*complete()).toarray(), tg.hessian(by_arrays)(*complete()))
+
+
+def test_errors_of_elements_take_rows_by_themselves() -> None:
+    x, first, second = complete()
+    made = tg.sparse.plan(residuals, *complete())
+    assert (made.info.method, made.info.colours) == ("rows", 0)
+    close(made(x, first, second).toarray(), tg.jacobian(lambda x: np.exp(0.1 * x[first] * x[second]) - x[first])(x))
+
+
+def test_outputs_that_share_many_rows_go_by_products() -> None:
+    x = np.random.default_rng(0).uniform(0.1, 0.2, 40)
+    made = tg.sparse.jacobian(running_products)
+    expected = np.tril(np.cumprod(1.0 + x * x)[:, None] * (2.0 * x / (1.0 + x * x)))
+    close(made(x).toarray(), expected)
+    assert made.info.method in ("forward", "reverse")
+    with pytest.raises(ValueError, match="mode='rows'"):
+        tg.sparse.jacobian(running_products, mode="rows")(x)
 
 
 def test_a_method_that_is_asked_for_is_taken() -> None:
