@@ -25,7 +25,7 @@ from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["SlogDet", "det", "logdet", "slogdet", "unit_scales"]
+__all__ = ["LARGEST_CONDITION", "SlogDet", "det", "logdet", "slogdet", "unit_scales"]
 
 
 class SlogDet(NamedTuple):
@@ -138,7 +138,7 @@ def _are_well_conditioned(data: Array) -> tuple[Array, Array | None]:
         values = _singular_values(data)
         with quiet():
             condition = values[..., 0] / values[..., -1]
-    return np.asarray(condition < _LARGEST_CONDITION[data.dtype.itemsize]), inverse
+    return np.asarray(condition < LARGEST_CONDITION[data.dtype.itemsize]), inverse
 
 
 def _singular_values(data: Array) -> Array:
@@ -147,7 +147,7 @@ def _singular_values(data: Array) -> Array:
 
 
 # A product with an inverse loses as many digits as the condition number has.
-_LARGEST_CONDITION = {4: 1e2, 8: 1e4}
+LARGEST_CONDITION = {4: 1e2, 8: 1e4}
 
 
 def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
@@ -178,7 +178,7 @@ def _cofactors_of_singular(A: Tensor, data: Array) -> Tensor:
 def _count_small(data: Array) -> int:
     """How many singular values of a matrix are much smaller than its largest."""
     values = _singular_values(data)
-    return int(np.sum(values <= values[0] / np.sqrt(_LARGEST_CONDITION[data.dtype.itemsize])))
+    return int(np.sum(values <= values[0] / np.sqrt(LARGEST_CONDITION[data.dtype.itemsize])))
 
 
 def _column(x: Tensor) -> Tensor:

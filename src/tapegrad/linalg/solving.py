@@ -23,6 +23,8 @@ __all__ = [
     "inverse_row",
     "product_with_triangle",
     "solve",
+    "solve_cotangent",
+    "solve_cotangents",
     "solve_triangular",
     "tensorinv",
     "tensorsolve",
@@ -72,8 +74,15 @@ def inverse_row(A: Tensor, value: Array) -> Tensor:
 
 def _inv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
-    turned = on.mT(ctx.result)
-    return (-on.matmul(on.matmul(turned, g), turned),)
+    return (_matrix_cotangent(on, on.matmul(on.mT(ctx.result), g), ctx.result),)
+
+
+def _matrix_cotangent(on: Any, b_bar: Tensor, x: Tensor, left: bool = True) -> Tensor:
+    """The cotangent of the matrix of linear equations, by their solution and the cotangent of their right side.
+
+    An inverse is the solution for the unit matrix.
+    """
+    return -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)
 
 
 _INV = Structural("LinalgInvExBackward0", (("z",),), _inv_vjp, forward=_inverse)
@@ -151,7 +160,7 @@ def _solution(arrays: Sequence[Any], attrs: tuple[bool, bool]) -> Any:
     return decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
-def _cotangent(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
+def solve_cotangent(A: Tensor, B: Tensor, vector: bool = False, left: bool = True) -> Tensor:
     """`_solve` in a derivative: what is a large triangle takes substitution alone. It is differentiated as any matrix."""
     a, b = array_of(A), array_of(B)
     triangle = large_triangle(a)
@@ -167,17 +176,23 @@ def _cotangent(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
 def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     vector, left = ctx.attrs
-    A, x = ctx.inputs[0], ctx.result
-    shape = ctx.shapes[1]
-    b_bar = _cotangent(on.mT(A), g, vector, left)
-    a_bar = None
-    if ctx.needs[0]:
-        if vector:
-            a_bar = -(on.unsqueeze(b_bar, -1) * on.unsqueeze(x, -2))
-        else:
-            a_bar = -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)
-        a_bar = on.sum_to(a_bar, ctx.shapes[0])
-    return a_bar, on.sum_to(b_bar, shape) if ctx.needs[1] else None
+    a_bar, b_bar = solve_cotangents(on, g, ctx.inputs[0], ctx.result, vector, left, ctx.needs[0])
+    return (
+        None if a_bar is None else on.sum_to(a_bar, ctx.shapes[0]),
+        on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None,
+    )
+
+
+def solve_cotangents(
+    on: Any, g: Tensor, A: Tensor, x: Tensor, vector: bool = False, left: bool = True, both: bool = True
+) -> tuple[Tensor | None, Tensor]:
+    """The cotangents of the matrix, where `both` are asked for, and of the right side of equations by that of their solution."""
+    b_bar = on.solve_cotangent(on.mT(A), g, vector, left)
+    if not both:
+        return None, b_bar
+    if vector:  # the same product of a column and a row, in one call for a batch
+        return -(on.unsqueeze(b_bar, -1) * on.unsqueeze(x, -2)), b_bar
+    return _matrix_cotangent(on, b_bar, x, left), b_bar
 
 
 def _solutions(solved: Callable[[Array, Array], Array], a: Array, b_dot: Array, left: bool) -> Array:
@@ -268,8 +283,7 @@ def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     b_bar = triangular_cotangent(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
-        whole = -on.matmul(b_bar, on.mT(x)) if left else -on.matmul(on.mT(x), b_bar)
-        a_bar = on.sum_to(triangle(whole, upper, strict=unit), ctx.shapes[0])
+        a_bar = on.sum_to(triangle(_matrix_cotangent(on, b_bar, x, left), upper, strict=unit), ctx.shapes[0])
     return a_bar, on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
 
 

@@ -31,9 +31,9 @@ PLACES = {
     "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
     "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "off_diagonal": "linalg.matrices",
     "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "reshape": "ops.shaping",
-    "restore": "ops.reductions", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
-    "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping", "where": "ops.elementwise",
-    "without_part": "ops.overwriting",
+    "restore": "ops.reductions", "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps",
+    "tall": "ops.products", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping",
+    "where": "ops.elementwise", "without_part": "ops.overwriting",
 }  # fmt: skip
 
 

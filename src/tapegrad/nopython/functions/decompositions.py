@@ -28,15 +28,10 @@ from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.tape.array_rows import product_rows, with_rows
 from tapegrad.nopython.tape.row_writing import primals
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.curved_tape import CurvedTape, StraightTape, straight
+from tapegrad.nopython.types.curved_tape import is_curved, straight
 from tapegrad.nopython.types.variable import has_variables
 
 __all__ = ["DECOMPOSITIONS", "singular_values"]
-
-
-def is_curved(tape: Any) -> bool:
-    """Whether second derivatives are recorded on a tape."""
-    return isinstance(tape, CurvedTape) and not isinstance(tape, StraightTape)
 
 
 def _moved(cotangent: Any, outputs: int, asked: tuple[int, ...], others: int = 0, flags: tuple[Any, ...] = ()) -> Any:

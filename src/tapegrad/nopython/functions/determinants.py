@@ -18,6 +18,7 @@ from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 from numba.np.arrayobj import make_array
 
+from tapegrad.linalg.determinants import LARGEST_CONDITION, unit_scales
 from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, with_rows
 from tapegrad.nopython.tape.row_instructions import call_python
@@ -29,6 +30,7 @@ from tapegrad.nopython.types.variable import has_variables, variable
 __all__ = ["det", "slogdet"]
 
 I64 = ir.IntType(64)
+LARGEST = LARGEST_CONDITION[8]
 SYMBOL = "tapegrad_diagonal_form"  # compiled code that is kept on disk asks for it by name
 
 
@@ -38,8 +40,6 @@ def _diagonal_form(itself: Any, address: int) -> None:
     The left one takes its place; the right one and the diagonal stand behind it. In Python, since it is asked for at single points
     only, and takes longer to compile than all the rest.
     """
-    from tapegrad.linalg.determinants import unit_scales
-
     size, place = (ctypes.c_int64 * 2).from_address(address)
     found = np.frombuffer((ctypes.c_double * (2 * size * size + size)).from_address(place)).reshape(2 * size + 1, size)
     left, right, diagonal = found[:size], found[size:-1], found[-1]
@@ -77,9 +77,6 @@ def diagonal_form(typingctx: Any, matrices: Any) -> Any:
     return types.none(matrices), write
 
 
-LARGEST_CONDITION = 1e4  # a product with an inverse loses as many digits as the condition number has
-
-
 @part
 def by_inverse(a, z, found):
     """Whether a matrix of determinant `z` has an accurate inverse; it and the diagonal are written where `diagonal_form` does."""
@@ -91,7 +88,7 @@ def by_inverse(a, z, found):
             squares += a[i, j] * a[i, j]
             of_inverse += inverse[i, j] * inverse[i, j]
             found[i, j] = inverse[i, j] if i else inverse[i, j] * z
-    return math.sqrt(squares) * math.sqrt(of_inverse) < LARGEST_CONDITION
+    return math.sqrt(squares) * math.sqrt(of_inverse) < LARGEST
 
 
 @part

@@ -13,7 +13,7 @@ from numba.core import types
 from tapegrad.nopython.functions.allocation import converted
 from tapegrad.nopython.functions.decompositions import DECOMPOSITIONS
 from tapegrad.nopython.functions.determinants import det, slogdet
-from tapegrad.nopython.functions.linear_systems import solution
+from tapegrad.nopython.functions.linear_systems import inv, solve
 from tapegrad.nopython.numba_interface.linking import overload, part, register_jitable
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.array_rows import with_rows
@@ -22,38 +22,6 @@ from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import has_narrow, has_variables, variable
 
 __all__ = ["LINEAR_ALGEBRA", "WITHOUT_DERIVATIVE"]
-
-
-def inv(tape, a):
-    raise NotImplementedError
-
-
-@overload(inv)
-def _inv(tape, a):
-    if not has_variables(a):
-        return lambda tape, a: np.linalg.inv(a)
-
-    def impl(tape, a):
-        values = np.linalg.inv(primals(a))
-        return solution(tape, a, 1.0, values, values)
-
-    return impl
-
-
-def solve(tape, a, b):
-    raise NotImplementedError
-
-
-@overload(solve)
-def _solve(tape, a, b):
-    if not has_variables(types.Tuple((a, b))):
-        return lambda tape, a, b: np.linalg.solve(a, b)
-
-    def impl(tape, a, b):
-        values = np.linalg.solve(primals(a), primals(b))
-        return solution(tape, a, b, values, np.linalg.inv(primals(a)))
-
-    return impl
 
 
 @part

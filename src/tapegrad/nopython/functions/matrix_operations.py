@@ -9,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad.nopython.functions.half_way import half_way
-from tapegrad.nopython.functions.linear_systems import solution
 from tapegrad.nopython.numba_interface.linking import overload, part
-from tapegrad.nopython.tape.array_rows import product_rows
+from tapegrad.nopython.tape.array_rows import carried_rows, product_rows, residual_rows
 from tapegrad.nopython.tape.row_writing import primal, primals, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
-from tapegrad.nopython.types.variable import variable
+from tapegrad.nopython.types.curved_tape import is_curved, straight
+from tapegrad.nopython.types.variable import has_variables, variable
 
 __all__ = [
     "CODES",
+    "carried",
     "diagonal",
     "elementwise",
     "identity",
@@ -28,10 +29,12 @@ __all__ = [
     "number",
     "off_diagonal",
     "product",
+    "residual",
     "solved",
     "step",
     "transposed",
     "triangle",
+    "triangular",
     "vector_of_rows",
 ]
 
@@ -173,6 +176,26 @@ def _product(tape, a, b):
     return impl
 
 
+def carried(tape, x, a):
+    """``x @ a`` where a is a tangent."""
+    raise NotImplementedError
+
+
+@overload(carried)
+def _carried(tape, x, a):
+    return lambda tape, x, a: carried_rows(tape, x, a)
+
+
+def residual(tape, a, x, b):
+    """``b - a @ x`` where a and b are tangents."""
+    raise NotImplementedError
+
+
+@overload(residual)
+def _residual(tape, a, x, b):
+    return lambda tape, a, x, b: residual_rows(tape, a, x, b)
+
+
 @part(error_model="numpy")
 def inverse_of_triangle(a, upper):
     """The inverse of a triangular matrix; not finite where there is none."""
@@ -188,23 +211,28 @@ def inverse_of_triangle(a, upper):
     return out
 
 
-def solved(tape, a, b, upper):
-    """The solution of triangular equations."""
+def solved(tape, system, b):
+    """The solution of equations whose right side is a tangent, by the matrix and its inverse."""
     raise NotImplementedError
 
 
 @overload(solved)
-def _solved(tape, a, b, upper):
-    def impl(tape, a, b, upper):
-        inverse = inverse_of_triangle(primals(a), upper)
-        values = np.zeros(b.shape)
-        for i in range(a.shape[0]):
-            for k in range(a.shape[1]):
-                for j in range(b.shape[1]):
-                    values[i, j] += inverse[i, k] * primal(b[k, j])
-        return solution(tape, a, b, values, inverse)
+def _solved(tape, system, b):
+    def first(tape, system, b):
+        return carried_rows(tape, system[1], b)
 
-    return impl
+    def second(tape, system, b):
+        # The inverse moves too, by the first term of Neumann's series.
+        a, inverse = system
+        return carried(tape, inverse, residual(tape, a, carried(straight(tape), inverse, b), b))
+
+    return second if is_curved(tape) and has_variables(system[0]) else first
+
+
+@part
+def triangular(a, upper):
+    """A triangular matrix and its inverse."""
+    return a, inverse_of_triangle(primals(a), upper)
 
 
 def elementwise(tape, a, b, code):

@@ -17,13 +17,14 @@ from numba.np.arrayobj import load_item, make_array, store_item
 from tapegrad.nopython.tape.row_instructions import columns, header_of
 from tapegrad.nopython.tape.row_writing import begun, ended, second_written, write_pair
 from tapegrad.nopython.types.curved_tape import CurvedTape
-from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable_of
+from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable, variable_of
 from tapegrad.nopython.types.variable_arrays import empty
 
 __all__ = [
     "Elements",
     "Row",
     "Tied",
+    "carried_rows",
     "combined",
     "extent_row",
     "extreme",
@@ -218,6 +219,16 @@ def _with_rows(
     return out._getvalue()
 
 
+def _zeros_with_rows(context: Any, builder: Any, shape: Sequence[Any], row_at: Callable[[Sequence[Any]], Any]) -> Any:
+    """An array of variables that are zero; the row of each is asked for with its place."""
+    made = types.Array(variable, len(shape), "C")
+    out = empty(context, builder, made, shape)
+    target = Elements(context, builder, made, out._getvalue())
+    with target.loop() as place:
+        target.store(place, ZERO, row_at(place))
+    return out._getvalue()
+
+
 def _moved(builder: Any, address: Any, strides: Sequence[Any], place: Sequence[Any]) -> Any:
     """An address, so many steps further."""
     for stride, index in zip(strides, place, strict=True):
@@ -282,28 +293,60 @@ def product_rows(typingctx: Any, tape: Any, a: Any, b: Any, values: Any) -> Any:
 
 @intrinsic
 def residual_rows(typingctx: Any, tape: Any, a: Any, x: Any, b: Any) -> Any:
-    """``b - a @ x`` where that is zero, and x is constant; b may be a number that stands for a constant array."""
+    """``b - a @ x`` where a and b are tangents, so that all of it is zero; b may be a number that stands for a constant array."""
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         left, right, given = (Elements(context, builder, kind, arg) for kind, arg in zip(sig.args[1:], args[1:], strict=True))
 
         def row_at(place: Any) -> Any:
             vector, column = Vector(left, -1, place[:1]), Vector(right, 0, place[1:])
-            row = Row(context, builder, tape, args[0], builder.add(vector.count, I64(1)))
+            row = Row(context, builder, tape, args[0], builder.add(vector.count, I64(1)), vector.count)
             with cgutils.for_range(builder, vector.count) as loop:
                 _, number = vector.parts(loop.index)
                 if number is not NO_ROW:
                     with builder.if_then(is_row(builder, number)):
-                        row.pair(number, builder.fneg(column.parts(loop.index)[0]))
+                        value, other = column.parts(loop.index)
+                        row.pair(number, builder.fneg(value))
+                        _second(builder, row, number, other, -1.0)
             _, number = given.parts(place)
             if number is not NO_ROW:
                 with builder.if_then(is_row(builder, number)):
                     row.pair(number, ONE)
             return row.end()
 
-        return _with_rows(context, builder, x, args[2], row_at, ZERO)
+        return _zeros_with_rows(context, builder, [left.shape[0], *right.shape[1:]], row_at)
 
-    return _of_variables(x)(tape, a, x, b), write
+    return types.Array(variable, x.ndim, "C")(tape, a, x, b), write
+
+
+def _second(builder: Any, row: Row, a: Any, b: Any, second: float) -> None:
+    """A second partial of two rows, where such are recorded and there are both."""
+    if isinstance(row.kind, CurvedTape) and b is not NO_ROW:
+        with builder.if_then(is_row(builder, b)):
+            row.second(a, b, F64(second))
+
+
+@intrinsic
+def carried_rows(typingctx: Any, tape: Any, x: Any, a: Any) -> Any:
+    """``x @ a`` where a is a tangent, so that all of it is zero."""
+
+    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        left, right = (Elements(context, builder, kind, arg) for kind, arg in zip((x, a), args[1:], strict=True))
+
+        def row_at(place: Any) -> Any:
+            vector, column = Vector(left, -1, place[:1]), Vector(right, 0, place[1:])
+            row = Row(context, builder, tape, args[0], vector.count, vector.count)
+            with cgutils.for_range(builder, vector.count) as loop:
+                _, number = column.parts(loop.index)
+                with builder.if_then(is_row(builder, number)):
+                    value, other = vector.parts(loop.index)
+                    row.pair(number, value)
+                    _second(builder, row, number, other, 1.0)
+            return row.end()
+
+        return _zeros_with_rows(context, builder, [left.shape[0], *right.shape[1:]], row_at)
+
+    return types.Array(variable, a.ndim, "C")(tape, x, a), write
 
 
 @intrinsic

@@ -11,7 +11,7 @@ from typing import Any
 from numba.core import types
 from numba.core.extending import intrinsic, models, register_model
 
-__all__ = ["CurvedTape", "DirectedTape", "StraightTape", "as_curved", "as_directed", "straight"]
+__all__ = ["CurvedTape", "DirectedTape", "StraightTape", "as_curved", "as_directed", "is_curved", "straight"]
 
 
 class CurvedTape(types.Type):
@@ -27,6 +27,11 @@ class DirectedTape(CurvedTape):
 
 class StraightTape(DirectedTape):
     """The same for rows whose second derivatives nobody asks for, as they are those of partials."""
+
+
+def is_curved(tape: types.Type) -> bool:
+    """Whether second derivatives are recorded on a tape, and asked for."""
+    return isinstance(tape, CurvedTape) and not isinstance(tape, StraightTape)
 
 
 @register_model(CurvedTape)
