@@ -181,7 +181,7 @@ FUNCTIONS: dict[Any, Any] = {
 
 # Methods of arrays that compute with items; the others move them, and are Numba's own.
 METHODS: dict[str, Any] = (
-    dict.fromkeys(["all", "any", "argmax", "argmin", "clip", "prod", "ptp", "round", "trace", "var"])
+    dict.fromkeys(["all", "any", "argmax", "argmin", "clip", "prod", "var"])
     | EXTREME_METHODS
     | {
         "sum": sum_,
