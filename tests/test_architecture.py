@@ -53,6 +53,11 @@ def test_every_folder_is_a_room(architecture: Any) -> None:
     assert folders - set(architecture.ROOMS) == set()
 
 
+def test_every_room_is_described(architecture: Any) -> None:
+    text = PATH.with_suffix(".md").read_text()
+    assert [room for room in architecture.ROOMS if f"`{room}`" not in text and f"| {room} |" not in text] == []
+
+
 def test_rooms_import_lower_ones_only(architecture: Any, graph: Any) -> None:
     floor = architecture.ROOMS.index
     found = architecture.arrows(graph)

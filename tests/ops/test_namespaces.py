@@ -60,6 +60,11 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.restore(NUMBER, (0, 1), False, (3, 4)),
         lambda on: on.restore(ONES, (0,), True, (3, 4)),
     ],
+    "solve_cotangent": [
+        lambda on: on.solve_cotangent(SQUARE, M),
+        lambda on: on.solve_cotangent(SQUARE, V, True),
+        lambda on: on.solve_cotangent(SQUARES, STACK, left=False),
+    ],
     "sum": [lambda on: on.sum(M, (1,), True), lambda on: on.sum(M, (0, 1)), lambda on: on.sum(INFINITE, (1,))],
     "sum_to": [
         lambda on: on.sum_to(M, (4,)),

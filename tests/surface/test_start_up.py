@@ -88,6 +88,7 @@ IMPORTED = [
     "tensors.saved_value_packing",
     "tensors.tensor",
     "tensors.tracers",
+    "tensors.version_counters",
     "tensors.untracked_values",
 ]
 

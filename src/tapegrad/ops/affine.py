@@ -9,10 +9,10 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.sizes import expanded
 from tapegrad.errors import ShapeError
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.products import apart, matmul, merges, mismatch, product, wrong_dtypes
-from tapegrad.ops.shaping import expanded
 from tapegrad.recording.casting import cast, common_dtype
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording

@@ -11,7 +11,8 @@ from tapegrad.engine import layout as at
 from tapegrad.ops.compiled_operators import METH_O, descriptor, keep
 from tapegrad.ops.views import Replay, look_through
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Meta, VersionCounter
+from tapegrad.tensors.tensor import Meta
+from tapegrad.tensors.version_counters import VersionCounter
 
 __all__ = ["method_item"]
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple  # which would compile annotations that are t
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.sizes import expanded
 from tapegrad.errors import ShapeError
-from tapegrad.ops.shaping import expanded
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
-from tapegrad.arrays.sizes import Size
+from tapegrad.arrays.sizes import Size, sizes
 from tapegrad.errors import ShapeError
 from tapegrad.ops.indexing import getitem
 from tapegrad.ops.joining import stack
-from tapegrad.ops.shaping import expand, reshape, sizes
+from tapegrad.ops.shaping import expand, reshape
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 

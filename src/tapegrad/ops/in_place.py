@@ -10,12 +10,13 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.sizes import expanded
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
 from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import index_put, read
 from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
-from tapegrad.ops.shaping import expanded, reshape
+from tapegrad.ops.shaping import reshape
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of

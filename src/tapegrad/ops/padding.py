@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, take_at, taking
 from tapegrad.ops.index_keys import FULL
 from tapegrad.ops.indexing import getitem
-from tapegrad.ops.shaping import sizes
 from tapegrad.recording.strided_maps import strided_place
 from tapegrad.tensors.tensor import Tensor, array_of
 

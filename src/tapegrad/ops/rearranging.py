@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
-from tapegrad.ops.shaping import sizes
 from tapegrad.recording.axes import axis
 from tapegrad.recording.strided_maps import strided_copy
 from tapegrad.recording.structural import Context, Structural, apply

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.sizes import by_name, check_count
+from tapegrad.arrays.sizes import expanded, resolve, sizes
 from tapegrad.errors import ShapeError
 from tapegrad.ops import views
 from tapegrad.recording.axes import axes, axis
@@ -329,76 +329,3 @@ class _Squeeze(_Reshape):
 
 def _is_view(result: Array, source: Array) -> bool:
     return source.size == 0 or np.may_share_memory(result, source)
-
-
-def sizes(shape: tuple[Any, ...], name: str, named: Any = None) -> Shape:
-    """The shape given as ``f(2, 3)``, ``f((2, 3))`` or ``f([2, 3])``, or by its name, with its entries checked to be integers."""
-    if named is not None:
-        shape = by_name(shape, name, named)
-    if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
-        shape = tuple(shape[0])
-    elif not shape:
-        raise TypeError(f"{name}() missing 1 required positional argument: 'shape'")
-    for extent in shape:
-        if extent.__class__ is not int:
-            return tuple(_integer(extent, shape, name) for extent in shape)
-    return shape
-
-
-def _integer(extent: Any, shape: tuple[Any, ...], name: str) -> int:
-    try:
-        return operator.index(extent)
-    except TypeError:
-        raise TypeError(f"{name}(): sizes must be ints, got {shape!r}") from None
-
-
-def resolve(shape: tuple[Any, ...], size: int, name: str, named: Any = None) -> Shape:
-    """The shape for `size` elements with a -1 replaced by what it stands for."""
-    target = sizes(shape, name, named)
-    known, unknown = 1, -1
-    for k, extent in enumerate(target):
-        if extent >= 0:
-            known *= extent
-        elif extent != -1:
-            raise ShapeError(f"invalid shape dimension {extent} at index {k} of shape {list(target)}")
-        elif unknown >= 0:
-            raise ShapeError(f"only one dimension can be inferred, shape {list(target)} has several -1")
-        else:
-            unknown = k
-    if unknown < 0:
-        if known == size:
-            if not size:
-                check_count(target, name)
-            return target
-    elif known == 0:
-        if size == 0:
-            raise ShapeError(
-                f"cannot reshape tensor of 0 elements into shape {list(target)} because the unspecified dimension size "
-                "-1 can be any value and is ambiguous"
-            )
-    elif size % known == 0:
-        return (*target[:unknown], size // known, *target[unknown + 1 :])
-    raise ShapeError(f"shape '{list(target)}' is invalid for input of size {size}")
-
-
-def expanded(shape: Shape, target: Shape) -> Shape:
-    """`target` with every -1 replaced by the size it keeps, or ShapeError if `shape` cannot be expanded to it."""
-    ahead = len(target) - len(shape)
-    if ahead < 0:
-        raise ShapeError(
-            f"expand: the number of sizes provided ({len(target)}) must be greater or equal to the number of "
-            f"dimensions in the tensor ({len(shape)})"
-        )
-    wanted = list(target)
-    for k, extent in enumerate(target):
-        have = shape[k - ahead] if k >= ahead else None
-        if extent == -1 and have is not None:
-            wanted[k] = have
-        elif have is None and extent < 0:
-            raise ShapeError(f"The expanded size of the tensor ({extent}) isn't allowed in a leading, non-existing dimension {k}")
-        elif have is not None and have != extent and (have != 1 or extent < 0):
-            raise ShapeError(
-                f"The expanded size of the tensor ({extent}) must match the existing size ({have}) at non-singleton "
-                f"dimension {k}. Target sizes: {list(target)}. Tensor sizes: {list(shape)}"
-            )
-    return tuple(wanted)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
-from tapegrad.ops.shaping import sizes
 from tapegrad.ops.subviews import between
 from tapegrad.ops.views import split_views
 from tapegrad.recording.axes import axis

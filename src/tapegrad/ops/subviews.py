@@ -10,10 +10,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided as strided_array
 
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
 from tapegrad.ops.index_keys import FULL, Key
 from tapegrad.ops.indexing import place, placing
-from tapegrad.ops.shaping import sizes
 from tapegrad.ops.transposing import permute
 from tapegrad.ops.views import view
 from tapegrad.recording.axes import axis

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
 from tapegrad.ops.selecting import index_select
-from tapegrad.ops.shaping import reshape, sizes
+from tapegrad.ops.shaping import reshape
 from tapegrad.recording.axes import axis
 from tapegrad.recording.strided_maps import strided_copy
 from tapegrad.tensors.tensor import Tensor, array_of, wrap

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
-from tapegrad.ops.shaping import sizes
 from tapegrad.ops.views import view
 from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of

@@ -16,8 +16,9 @@ import numpy as np
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
 from tapegrad.tensors.modes import is_inference_mode_enabled, is_recording_on
-from tapegrad.tensors.tensor import Meta, Tensor, VersionCounter, is_recording, make, meta_of, promote, retry
+from tapegrad.tensors.tensor import Meta, Tensor, is_recording, make, meta_of, promote, retry
 from tapegrad.tensors.tracers import computed
+from tapegrad.tensors.version_counters import VersionCounter
 
 __all__ = [
     "Replay",

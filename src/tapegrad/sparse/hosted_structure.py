@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.linear.hosted_rows import HostedRow
+from tapegrad.ops.contractions import is_contraction
 from tapegrad.ops.products import is_product
-from tapegrad.ops.tensor_products import is_contraction
 from tapegrad.sparse.index_sets import IndexSets
 from tapegrad.tensors.tensor import array_of
 

@@ -21,6 +21,7 @@ from tapegrad.tape.row_objects import RowObjects
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.tracers import current_tracer
+from tapegrad.tensors.version_counters import VersionCounter
 
 __all__ = [
     "KINDS",
@@ -29,7 +30,6 @@ __all__ = [
     "LeafLink",
     "Meta",
     "Tensor",
-    "VersionCounter",
     "array_of",
     "as_operand",
     "check_adjoint",
@@ -52,27 +52,6 @@ FLOATS = frozenset({np.dtype(np.float32), _FLOAT64})
 
 MOST_TRACKED = 1 << 40  # elements
 ROWS_LEFT: RowObjects[int] = RowObjects()  # of leaves that had other rows before: addresses of their links
-
-
-class VersionCounter:
-    """How often a piece of memory was written in place; shared by all tensors on it."""
-
-    __slots__ = ("count", "times")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.times: list[int] = []  # the tape's clock at the latest writes
-
-    def note(self, clock: int) -> None:
-        """Count a write."""
-        self.count += 1
-        self.times.append(clock)
-        if len(self.times) > 64:  # only messages need them
-            del self.times[:32]
-
-    def before(self, serial: int) -> int:
-        """The version when the row with this serial number was recorded."""
-        return self.count - sum(time >= serial for time in self.times)
 
 
 class LeafLink(weakref.ref["Tensor"]):
