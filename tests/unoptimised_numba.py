@@ -20,9 +20,13 @@ from numba.core import ir
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.targetconfig import TargetConfig
 
+from tapegrad.compilation import jit
+
 __all__ = ["code_is_not_optimised", "numba_is_quicker"]
 
 _finalize = CPUCodeLibrary._finalize_final_module
+_OWN = {name: getattr(CPUCodeLibrary, name) for name in ("_optimize_final_module", "_optimize_functions", "_finalize_final_module")}
+_cached = jit._cached
 
 
 @functools.cache
@@ -52,6 +56,14 @@ def _translated_here(self: Any) -> None:
     if self._object_caching_enabled and not self._compiled and self._compiled_object is None:  # else it was kept on disk
         self._set_compiled_object(_machine(self._codegen).emit_object(self._final_module))
     _finalize(self)
+
+
+def _as_users_have_it(compile_with: Any, compiled: Any) -> Any:
+    """Code of the engine, which is kept on disk where the library is older than the sources."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, function in _OWN.items():
+            patch.setattr(CPUCodeLibrary, name, function)
+        return _cached(compile_with, compiled)
 
 
 @functools.cache
@@ -107,4 +119,5 @@ def code_is_not_optimised() -> Iterator[None]:
         patch.setattr(CPUCodeLibrary, "_optimize_final_module", _inlined_where_it_must_be)
         patch.setattr(CPUCodeLibrary, "_optimize_functions", _left_as_they_are)
         patch.setattr(CPUCodeLibrary, "_finalize_final_module", _translated_here)
+        patch.setattr(jit, "_cached", _as_users_have_it)
         yield
