@@ -50,7 +50,9 @@ TOPICS = {
         "ops.indexing", "ops.selecting", "ops.scattering", "ops.slice_writing", "ops.searching", "ops.sorting", "ops.diagonals",
         "ops.triangles", "ops.grids", "ops.broadcast_sums",
     ),
-    "Products and linear algebra": ("ops.products", "ops.affine", "ops.contractions", "ops.tensor_products", "ops.vectors", "linalg"),
+    "Products and linear algebra": (
+        "ops.products", "ops.affine", "ops.contractions", "ops.tensor_products", "ops.vectors", "linalg",
+    ),
 }  # fmt: skip
 
 
