@@ -21,7 +21,8 @@ DOCUMENT = HERE / "compiled-functions.md"
 BEGIN, END = "<!-- lists: made by docs/nopython_lists.py -->", "<!-- end of lists -->"
 
 LANGUAGE = ["control", "arrays", "views", "language", "callables"]
-UNITED = {"norms of matrices": "norms", "equal spectra": "decompositions"}  # groups that are apart for the time of compiling only
+# Groups that are apart for the time of compiling only, and one whose name says too little.
+UNITED = {"norms of matrices": "norms", "equal spectra": "decompositions", "moves": "elements that are moved"}
 CALL = re.compile(r"(?<![\w.])((?:np|math|cmath|poly)\.(?:linalg\.|random\.)?\w+|x\.\w+|max|min|abs|divmod)(?=\()")
 FRAME = frozenset(["np.arange", "np.array", "np.ones", "np.zeros", "x.reshape"])  # what calls are written with
 
@@ -68,7 +69,6 @@ def functions() -> Iterator[str]:
     for group, entries in agreement.GROUPS.items():
         groups.setdefault(UNITED.get(group, group), []).extend(entry.text for entry in entries)
     yield from (f"| {group} | {listed(calls(texts))} |" for group, texts in groups.items())
-    yield f"| elements that are moved | {of_numpy(agreement.MOVING)} |"
     alone = [*calls(entry.text for entry in overloads.TABLE), *agreement.COMPILED_ALONE.split()]
     yield f"| in compiled code alone | {listed(alone)} |"
     sources = [inspect.getsource(case[0]) for case in complex_numbers.CASES]

@@ -52,11 +52,26 @@ def _outcomes() -> dict[int, Outcome]:
     return {}
 
 
+def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments that a call may overwrite; instances of compiled classes, which cannot be copied, are the same."""
+    memo: dict[int, Any] = {}
+
+    def keep(value: Any) -> None:
+        if isinstance(value, tuple):
+            for item in value:
+                keep(item)
+        elif hasattr(value, "_numba_type_"):
+            memo[id(value)] = value
+
+    keep(args)
+    return copy.deepcopy(args, memo)
+
+
 def outcome(case: Case) -> Outcome:
     """Value and gradient, computed once for all tests of a case: compiling is what takes the time."""
     key = id(case.function)
     if key not in _outcomes():
-        args = copy.deepcopy(case.args)
+        args = copied(case.args)
         value, gradient = tg.value_and_grad(case.function)(*args)
         _outcomes()[key] = Outcome(value, gradient, args)
     return _outcomes()[key]
@@ -64,7 +79,7 @@ def outcome(case: Case) -> Outcome:
 
 def value(case: Case, *first: Any) -> float:
     """What the undifferentiated function returns; it may overwrite its arguments."""
-    args = copy.deepcopy(case.args)
+    args = copied(case.args)
     with (
         warnings.catch_warnings()
     ):  # lists as arguments: Numba announces that they will go; pointers to functions: that they are new
