@@ -252,7 +252,7 @@ def minimized(
     except ImportError as error:
         raise ModuleNotFoundError(
             "minimize: method='ipopt' needs cyipopt: pip install 'tapegrad[ipopt]', which needs the library IPOPT and its headers "
-            f"(Debian's coinor-libipopt-dev, or conda install cyipopt, which brings it). It said: {error}",
+            f"(Debian's coinor-libipopt-dev, liblapack-dev and libblas-dev, or conda install cyipopt, which brings them). It said: {error}",
             name="cyipopt",
         ) from None
     from scipy.optimize import OptimizeResult
