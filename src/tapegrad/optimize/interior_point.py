@@ -252,7 +252,8 @@ def minimized(
     except ImportError as error:
         raise ModuleNotFoundError(
             "minimize: method='ipopt' needs cyipopt: pip install 'tapegrad[ipopt]', which needs the library IPOPT and its headers "
-            f"(Debian's coinor-libipopt-dev, liblapack-dev and libblas-dev, or conda install cyipopt, which brings them). It said: {error}",
+            "(Debian's coinor-libipopt-dev, liblapack-dev and libblas-dev, or conda install cyipopt, which brings them). "
+            f"It said: {error}",
             name="cyipopt",
         ) from None
     from scipy.optimize import OptimizeResult
