@@ -8,8 +8,8 @@ import numpy as np
 
 __all__ = ["address_of"]
 
-# NumPy's C interface fixes it: reference count and type come before the pointer to the elements.
-_DATA = 2 * ctypes.sizeof(ctypes.c_void_p)
+# NumPy's C interface fixes it: the pointer to the elements comes after the object's header, which is longer in debug builds.
+_DATA = object.__basicsize__
 _word = ctypes.c_int64.from_address
 
 
