@@ -35,7 +35,7 @@ def sorting(x):
 def choosing(x):
     y = x * 2
     y[y > 2.0] = 0.0
-    return np.where(x > 0.95, x * x, 0.0).sum() + x[x > 0.95].sum() + y.sum() + np.clip(x, 0.7, 1.1).sum()
+    return np.where(x > 0.95, x * x, 0.0).sum() + x[x > 0.95].sum() + y.sum() + np.clip(x, 0.75, 1.15).sum()
 
 
 @TABLE.case(X)
