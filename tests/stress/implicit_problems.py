@@ -236,9 +236,12 @@ def constrained_minimum(rng: np.random.Generator) -> Problem:
             | ({"type": "eq"} if isinstance(c, dict) or c.upper == 0.0 else {})
             for c in constraints(p)
         ]
-        return scipy_minimize(
+        found = scipy_minimize(
             s.value, start, (p,), "SLSQP", s.gradient, bounds=bounds, constraints=given, options=options_of("SLSQP", s.a, 1.0)
-        ).x
+        )
+        if not found.success:
+            raise RuntimeError(found.message)
+        return found.x
 
     start = s.r + 0.1 * rng.normal(size=n)
     if bounds:
