@@ -11,6 +11,7 @@ import math
 import pickle
 import random
 import sys
+import threading
 import types
 import warnings
 from collections.abc import Callable
@@ -260,6 +261,34 @@ def test_functions_that_are_called_are_looked_into() -> None:
     first = p(X)
     factor = 4.0
     np.testing.assert_allclose(p(X), 4.0 * first)
+
+
+def test_random_numbers_that_other_threads_draw_are_not_the_functions() -> None:
+    asked, drawn, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def draw() -> None:
+        while asked.wait() and not ended.is_set():
+            asked.clear()
+            random.random()
+            drawn.set()
+
+    def square(x: Any) -> Any:
+        if not ended.is_set():
+            asked.set()
+            drawn.wait()
+            drawn.clear()
+        return (x * x).sum()
+
+    program, thread = tg.program(square), threading.Thread(target=draw)
+    thread.start()
+    try:
+        for run in (program, lambda x: tg.value_and_grad(program)(x)[0]):
+            assert run(np.array([1.0, 2.0])) == 5.0
+    finally:
+        ended.set()
+        asked.set()
+        thread.join()
+    np.testing.assert_array_equal(tg.grad(program)(np.array([1.0, 3.0])), [2.0, 6.0])
 
 
 def test_random_numbers_are_refused() -> None:

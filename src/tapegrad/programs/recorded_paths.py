@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -69,7 +70,11 @@ class RecordedPaths(KeyedPaths):
         if self._live is not None and self._computes_with_live(recorder, inputs):
             self._forget_live()  # to be compared, and to compute with once
             return AGAIN if own is None else done
-        if recorder.draws or _random_states() != states:
+        drawn = _random_states() != states
+        if drawn and not recorder.draws and threading.active_count() > 1:
+            # Another thread may have drawn them. This call is right in any case, and the next one is looked at again.
+            return done if finish is None or recorder.refused else (False, finish(as_asked(made, many)))
+        if recorder.draws or drawn:
             raise ProgramError(
                 f"{self._name()} draws random numbers, which would be the same in every run of a program. Draw them outside and "
                 "pass them as an argument."
