@@ -78,7 +78,8 @@ def _is_double(t: Tensor) -> bool:
 def _other_leaves(output: Tensor, own: Sequence[Tensor]) -> list[Tensor] | None:
     """Leaves that an output may depend on besides a call's own; None if there are too many, or others than float64 ones."""
     outer = list(leaves_around())
-    if outer and _words[at.LEAVES] == len(outer) + sum(map(is_leaf, own)):  # the tape has no others: nothing is looked for
+    # All are on the tape, and it has no others: nothing is looked for.
+    if outer and all(t._row for t in outer) and _words[at.LEAVES] == len(outer) + sum(map(is_leaf, own)):
         return outer if len(outer) <= MOST_LEAVES and all(map(_is_double, outer)) else None
     with TAPE.claim():
         state = borrow()
