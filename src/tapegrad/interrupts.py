@@ -16,6 +16,9 @@ Three places have handlers of their own, since a call more is two per cent of a 
 would not be caught: the passes of `autograd.sweep`, which give up what they have pinned; modes of threads (`tensors.grad_mode`),
 which are set back again if an interrupt ends the first time; and claims (`tape.tape`), which the traceback of an exception must not
 keep alive, so that the frame that holds one deletes it.
+
+Two more carry an exception past what would lose it, and raise it behind that: a thread that is waited for (`autograd.user_code`), and
+C code of a solver (`optimize.interior_point`).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from ctypes import c_int64
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from tapegrad.autograd.tensor_backward import tensor_backward
 from tapegrad.engine import layout as at
 from tapegrad.inspection.profile_tables import LineProfile, PassProfile
 from tapegrad.inspection.recorded_rows import Kind, kind_of
+from tapegrad.interrupts import undone
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor
 
@@ -77,12 +79,9 @@ class MeasuredPasses:
                 one = self.passes[address] = _Pass(address, self.profile.owners)
             else:
                 self._end_host(one, begun)
+            forget = partial(self.passes.pop, address, None)
             start = perf_counter()
-            try:
-                status = entry(tape, address, releases, context, cotangents)
-            except BaseException:
-                self.passes.pop(address, None)
-                raise
+            status = undone(forget, entry, tape, address, releases, context, cotangents)
             end = perf_counter()
             self._note(one, status, start, end)
             if status in _ENDED:

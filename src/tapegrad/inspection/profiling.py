@@ -17,6 +17,7 @@ from tapegrad.inspection.profile_tables import LineProfile, OperationProfile, li
 from tapegrad.inspection.recorded_rows import Intervals, kind_of
 from tapegrad.inspection.source_lines import SourceLine, is_users_code, line_of
 from tapegrad.inspection.trace_events import TraceEvents
+from tapegrad.interrupts import undone
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.operator_dispatch import RECORDING, surround
 
@@ -87,30 +88,28 @@ class profile:  # noqa: N801 - used like a function
     def __enter__(self) -> profile:
         if not _running.acquire(blocking=False):
             raise RuntimeError("another profile is running: there is one at a time")
-        try:
-            TAPE.load()
-            frame = sys._getframe(1)
-            self._thread = threading.get_ident()
-            self._before = sys.gettrace()
-            self._intervals: Intervals[LineProfile] = Intervals()
-            self._stack: list[LineProfile | None] = []
-            self._rows, self._moves, self._bytes = _header[at.ROWS], _header[at.MOVES], _header[at.SAVED_BYTES]
-            self._reset: list[Callable[[], None]] = []
-            self._measured = MeasuredPasses(self)
-            self._reset.append(self._measured.begin())
-            surround("profiles", {name: partial(self._layer, name) for name in RECORDING})
-            self._reset.append(lambda: surround("profiles", None))
-            self._follow(frame)
-            self.excluded = 0.0
-            self._begin = self._since = perf_counter()
-            self._events.begin(self._begin)
-            first = line_of(frame)
-            self._line = self._profile_of(frame) if first is not None and is_users_code(frame.f_code) else None
-            sys.settrace(self._called)
-        except BaseException:
-            self._leave()
-            raise
+        undone(self._leave, self._begin_in, sys._getframe(1))
         return self
+
+    def _begin_in(self, frame: FrameType) -> None:
+        TAPE.load()
+        self._thread = threading.get_ident()
+        self._before = sys.gettrace()
+        self._intervals: Intervals[LineProfile] = Intervals()
+        self._stack: list[LineProfile | None] = []
+        self._rows, self._moves, self._bytes = _header[at.ROWS], _header[at.MOVES], _header[at.SAVED_BYTES]
+        self._reset: list[Callable[[], None]] = []
+        self._measured = MeasuredPasses(self)
+        self._reset.append(self._measured.begin())
+        surround("profiles", {name: partial(self._layer, name) for name in RECORDING})
+        self._reset.append(lambda: surround("profiles", None))
+        self._follow(frame)
+        self.excluded = 0.0
+        self._begin = self._since = perf_counter()
+        self._events.begin(self._begin)
+        first = line_of(frame)
+        self._line = self._profile_of(frame) if first is not None and is_users_code(frame.f_code) else None
+        sys.settrace(self._called)
 
     def __exit__(self, *exception: object) -> None:
         sys.settrace(self._before)
