@@ -17,8 +17,8 @@ would not be caught: the passes of `autograd.sweep`, which give up what they hav
 which are set back again if an interrupt ends the first time; and claims (`tape.tape`), which the traceback of an exception must not
 keep alive, so that the frame that holds one deletes it.
 
-Two more carry an exception past what would lose it, and raise it behind that: a thread that is waited for (`autograd.user_code`), and
-C code of a solver (`optimize.interior_point`).
+Two more carry an exception past what would lose it, and raise it behind that: a thread that is waited for (`autograd.user_code`),
+and C code of a solver (`optimize.interior_point`).
 """
 
 from __future__ import annotations

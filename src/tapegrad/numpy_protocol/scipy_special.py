@@ -19,8 +19,10 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.kernels.opcodes import OPCODES
-from tapegrad.numpy_protocol.operands import NotCovered, one
+from tapegrad.numpy_protocol.operands import NotCovered, named, one
+from tapegrad.numpy_protocol.protocols import SCIPY
 from tapegrad.ops.elementwise import FORMS
+from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording
@@ -177,16 +179,40 @@ _names = _Names()
 _absolute_zero = FORMS[OPCODES["_mul0"]]
 
 
+class _NamesOfArrays(_Names):
+    """The same on plain arrays; what is an operation here has its digits."""
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = _of_arrays(name) if name in SCIPY else _names[name]
+        return found
+
+
+def _of_arrays(name: str) -> Callable[..., Any]:
+    operation = named(SCIPY[name])
+    return lambda *xs: _array(operation(*map(one, xs)))
+
+
+_names_of_arrays = _NamesOfArrays()
+
+
 def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     known: dict[str, Any] = dict(zip(partials.operands, ctx.inputs, strict=True)) | {"z": ctx.result}
-    found: list[Tensor | None] = []
-    for needed, code in zip(ctx.needs, partials.codes, strict=True):
-        if not needed or code is None:
-            found.append(None)
-            continue
-        values = {name: known[name] if name in known else _names[name] for name in code.co_names}
-        found.append(_absolute_zero(g, one(eval(code, {"__builtins__": {}}, values))))
-    return tuple(found)
+    wanted = [code if needed else None for code, needed in zip(partials.codes, ctx.needs, strict=True)]
+    if ctx.on is not PLAIN:
+        return tuple([code and _absolute_zero(g, one(_value(code, known, _names))) for code in wanted])
+    known = {name: _array(t) for name, t in known.items() if t is not None}
+    with quiet():
+        slopes = [code and _value(code, known, _names_of_arrays) for code in wanted]
+    return tuple([None if slope is None else _absolute_zero(g, one(slope)) for slope in slopes])
+
+
+def _array(t: Tensor) -> Any:
+    data = array_of(t)
+    return data if data.ndim else data[()]
+
+
+def _value(code: CodeType, known: dict[str, Any], names: _Names) -> Any:
+    return eval(code, {"__builtins__": {}}, {name: known[name] if name in known else names[name] for name in code.co_names})
 
 
 def special(ufunc: Any) -> Callable[..., Any]:
@@ -217,7 +243,7 @@ def special(ufunc: Any) -> Callable[..., Any]:
         shape = np.shape(value)
         dtype = np.asarray(value).dtype
         wide = [t if t.dtype == dtype else t.to(dtype) for t in operands]
-        wide = [t if tuple(t.shape) == shape else tg.broadcast_to(t, shape) for t in wide]
+        wide = [t if not t._row or t.shape == shape else tg.broadcast_to(t, shape) for t in wide]
         return apply(partials.step, wide, value)
 
     return call

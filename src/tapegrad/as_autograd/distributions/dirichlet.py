@@ -2,9 +2,9 @@
 
 import numpy as np
 import scipy.stats
+from scipy.special import psi
 
 from tapegrad.as_autograd.distributions.densities import density_and_logarithm
-from tapegrad.as_autograd.special_functions import psi
 
 __all__ = ["logpdf", "pdf"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import scipy.stats
+from scipy.special import psi
 
 from tapegrad.as_autograd.distributions.densities import density_and_logarithm, distribution_function
-from tapegrad.as_autograd.special_functions import psi
 
 __all__ = ["cdf", "logpdf", "pdf"]
 

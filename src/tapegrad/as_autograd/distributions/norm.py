@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.stats
+from scipy.special import log_ndtr, ndtr
 
-from tapegrad.as_autograd.special_functions import log_ndtr, ndtr
 from tapegrad.drivers.leaves import is_tracked
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]

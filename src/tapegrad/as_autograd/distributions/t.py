@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import scipy.special
 import scipy.stats
+from scipy.special import gammaln
 
 from tapegrad.as_autograd.distributions.densities import distribution_function
-from tapegrad.as_autograd.special_functions import gammaln
 from tapegrad.drivers.leaves import is_tracked
 
 __all__ = ["cdf", "logcdf", "logpdf", "pdf"]
