@@ -274,3 +274,18 @@ def test_a_result_written_before_its_use_has_the_derivatives_of_the_new_value(ca
 
     for victim in range(len(results_at(case, leaves_at(case)))):
         is_harmless(lambda victim=victim: gradients(victim, lambda t: t.mul_(3.0)), gradients(victim, lambda t: t * 3.0))
+
+
+@pytest.mark.point(44)
+@each("case", DIFFERENTIABLE, ids=str)
+def test_a_write_through_a_view_is_refused_or_harmless_to_what_saved_the_memory(case: Case) -> None:
+    def gradients(write: Callable[[tg.Tensor], object]) -> list[Gradients]:
+        leaves, inner = inner_operands(case)
+        floats = [t for t in inner if t.requires_grad]
+        total = projection(tuple(t * t for t in floats))
+        for view in results_at(case, inner):
+            if any(np.may_share_memory(view.detach().numpy(), t.detach().numpy()) for t in floats):
+                write(view)
+        return derivatives(total, leaves, 1)
+
+    is_harmless(lambda: gradients(other_values), gradients(lambda t: None))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided as strided_array
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
@@ -136,7 +136,26 @@ class _Windows:
         inner = strides[self.position] if strides else array.itemsize
         if strides:
             shape[self.position], strides[self.position] = self.count, inner * self.step
-        return strided_array(array, [*shape, self.size], [*strides, inner], writeable=array.flags.writeable)
+        return _strided_view(array, (*shape, self.size), (*strides, inner))
+
+
+def _strided_view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """A view by strides in bytes, which has the array's own memory for its base.
+
+    What NumPy's `as_strided` gives stands on an object of its own instead: writes through it would be noticed by nobody who has
+    saved the memory.
+    """
+    whole = array
+    while type(whole.base) is np.ndarray:
+        whole = whole.base
+    if not whole.flags.c_contiguous:
+        whole = whole.T
+    if not whole.flags.c_contiguous:  # memory of another library with gaps: nobody may write into a copy of it
+        whole = array = array.copy()
+        whole.flags.writeable = False
+    view = np.ndarray(shape, array.dtype, whole, address_of(array) - address_of(whole), strides)
+    view.flags.writeable = array.flags.writeable
+    return view
 
 
 def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
@@ -188,7 +207,7 @@ class _Strided:
 
     def __call__(self, array: Array) -> Array:
         flat = np.ascontiguousarray(array).reshape(-1)[self.offset :]
-        return strided_array(flat, self.shape, [n * flat.itemsize for n in self.strides], writeable=array.flags.writeable)
+        return _strided_view(flat, self.shape, [n * flat.itemsize for n in self.strides])
 
 
 def storage_offset(x: Tensor) -> int:
