@@ -23,6 +23,10 @@ y.astype(np.float32) | y.astype(int) | y.astype(np.float32)[0, 1] | y.astype(int
 y.take([0]) | y.take(1) | y.repeat(1) | np.flip(y) | np.flip(y, 1) | np.fliplr(y) | np.flipud(y) | np.rot90(y) | np.rot90(y, 2) | np.rot90(y, 0)
 np.diagonal(y.copy()) | np.broadcast_to(y[0], (2, 3)) | np.split(y, 2)[0] | np.array_split(y, 2, axis=1)[0] | np.moveaxis(y, 0, 1)
 np.meshgrid(y[0], y[1])[0] | np.expand_dims(y, 0) | np.roll(y, 0) | np.tril(y, 5) | np.sort(y) | np.where(True, y, y)
+np.diag(y[:, :2]) | np.diag(y[0, :2]) | np.take(y, 1, axis=0) | np.take(y, [1], 0) | y.flat[:] | y.flat[1:3] | y.T.flat[1:3] | y.flat[2] | next(y.flat)
+np.lib.stride_tricks.sliding_window_view(y, 2, 1) | np.lib.stride_tricks.sliding_window_view(y.T, (2, 1)) | np.einsum("ij->ji", y) | np.nan_to_num(y)
+np.reshape(y, -1, copy=True) | np.reshape(y, -1, copy=False) | np.reshape(y.T, -1, copy=None) | np.squeeze(y[None]) | np.atleast_3d(y) | np.concatenate([y])
+np.trim_zeros(y[0]) | np.add.reduce(y[None]) | np.sum(y, axis=()) | np.positive(y) | np.compress([True, False], y, 0) | np.tile(y, 1) | np.resize(y, (2, 3))
 np.copy(y.T).ravel("K") | y.T.astype(float).ravel("K") | y.T.copy().ravel("K") | y.T.copy("K").ravel("K") | np.copy(y.T, order="C").ravel("K")
 """  # noqa: E501
 CASES = [text.strip() for text in PARTS.strip().replace("\n", " | ").split(" | ")]
@@ -123,17 +127,76 @@ def test_values_and_derivatives_after_writes(function: Any) -> None:
 
 
 def test_writes_that_would_get_lost_raise() -> None:
-    with pytest.raises(RuntimeError, match="read-only"):
-        tg.grad(lambda x: _assigned(x.reshape(2, 3).copy().T))(X)
     with pytest.raises(RuntimeError, match="write into a copy"):
         tg.grad(lambda x: np.nan_to_num(x, copy=False).sum())(X)
     with pytest.raises(TypeError, match="order 'K'"):
         tg.grad(lambda x: x.reshape(1, 2, 3).transpose(2, 0, 1).copy()[:, :, ::-1].ravel("K").sum())(X)
 
 
-def _assigned(y: Any) -> Any:
-    y.flat[1] = 3.0
-    return y.sum()
+# What NumPy gives for a number, which is a value, is on memory of its own; for an array without dimensions it may be a view.
+NUMBERS = {"a sum": lambda y: y.sum(), "an element": lambda y: y[0, 1], "an array": lambda y: y[0, 1:2].reshape(())}
+OF_NUMBERS = """
+s.reshape(1) | s.reshape(()) | s.ravel() | s.flatten() | s[...] | s[None] | s[()] | s.T | s.squeeze() | s.view() | s.copy()
+s.transpose() | s.conj() | np.atleast_1d(s) | np.atleast_2d(s) | np.expand_dims(s, 0) | np.reshape(s, 1) | np.ravel(s)
+np.squeeze(s) | np.transpose(s) | np.broadcast_to(s, 2) | s.astype(float) | np.nan_to_num(s) | np.flip(s)
+np.where(True, s, 0.0) | np.meshgrid(s, copy=False)[0] | np.einsum("->", s) | np.sum(s) | np.sum(s, keepdims=True)
+s.take([0]) | np.stack([s]) | np.hstack([s]) | np.tile(s, 1)
+"""
+CASES_OF_NUMBERS = [text.strip() for text in OF_NUMBERS.strip().replace("\n", " | ").split(" | ")]
+
+
+@each("text", CASES_OF_NUMBERS)
+@each("number", NUMBERS)
+def test_what_is_made_of_a_number_is_apart_from_it(number: str, text: str) -> None:
+    part = eval(f"lambda s: {text}", {"np": np})
+    found = part(NUMBERS[number](X.reshape(2, 3).copy()))
+    writable = isinstance(found, np.ndarray) and found.flags.writeable
+
+    def into_the_part(x: Any) -> Any:
+        s = NUMBERS[number](x.reshape(2, 3).copy())
+        z = part(s)
+        if writable:
+            z[...] = 2.0 * z
+        z += 1.0
+        return s * x.sum() + z.sum()
+
+    def into_the_whole(x: Any) -> Any:
+        s = NUMBERS[number](x.reshape(2, 3).copy())
+        z = part(s)
+        if number == "an array":
+            s[...] = x[2]
+        s *= 3.0
+        return s * x.sum() + z.sum()
+
+    for f in (into_the_part, into_the_whole) if found.flags.writeable or not isinstance(found, np.ndarray) else (into_the_whole,):
+        value, derivative = tg.value_and_grad(f)(X)
+        np.testing.assert_allclose(value, f(X), rtol=4e-15)
+        expected = [(f(X + h) - f(X - h)) / 2e-6 for h in 1e-6 * np.eye(6)]
+        np.testing.assert_allclose(derivative, expected, rtol=1e-6, atol=1e-6)
+
+
+def in_the_order_of_elements(x: Any) -> Any:
+    y = x.reshape(2, 3).copy().T
+    places = y.flat
+    first, second = next(places), next(places)
+    places[2] = x[0] * first
+    y.flat[4:] = second * x[:2]
+    y.flat[[0, 1]] *= 2.0
+    assert len(places) == 6
+    assert places.base is y
+    return np.array(list(range(6))) * np.multiply(y.flat, y.flat.copy()) + sum(v * v for v in y.flat) + np.sum(places == y.flat)
+
+
+def test_elements_are_read_and_written_in_their_order() -> None:
+    def f(x: Any) -> Any:
+        return in_the_order_of_elements(x).sum()
+
+    value, derivative = tg.value_and_grad(f)(X)
+    np.testing.assert_allclose(value, f(X), rtol=4e-15)
+    np.testing.assert_allclose(derivative, [(f(X + h) - f(X - h)) / 2e-6 for h in 1e-6 * np.eye(6)], rtol=1e-6, atol=1e-6)
+    for place in (6, -7):
+        with pytest.raises(IndexError, match=f"index {place} is out of bounds"):
+            tg.grad(lambda x, place=place: x.flat[place])(X)
 
 
 def test_a_number_is_flipped_to_itself() -> None:

@@ -12,13 +12,16 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_protocol.operands import holds_tensors
+from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import to
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, array_of, make
 from tapegrad.tensors.tracers import current_tracer, makes_constants_of_shapes
 
-__all__ = ["any_sequence", "as_made_array", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array"]
+__all__ = [
+    "any_sequence", "as_made_array", "contiguous", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array",
+]  # fmt: skip
 
 KINDS = "fiubc"  # of dtypes that arrays of ours can have
 MOST = 16  # bytes of an element
@@ -103,13 +106,24 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
 
 
 @functools.wraps(np.asarray)
-def as_made_array(a: Any, dtype: Any = None, order: Any = None, **others: Any) -> Any:
-    """`numpy.asarray`, in the same way."""
+def as_made_array(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **others: Any) -> Any:
+    """`numpy.asarray`, in the same way; of a number it is a new array of no dimensions."""
     if isinstance(a, Tensor):
-        return _in_dtype(a, dtype)
+        found = _in_dtype(a, dtype)
+        in_order = order != "C" or array_of(a).flags.c_contiguous
+        is_number = not a.ndim and base_of(a) is None
+        return np.copy(found) if found is a and (copy or is_number or not in_order) else found
     if a.__class__ in PAIRS:
         return _in_complex_dtype(a, dtype)
-    return made_array(a, dtype) if holds_tensors(a) or _holds_pairs(a) else own(np.asarray(a, dtype, order, **others), a)
+    if holds_tensors(a) or _holds_pairs(a):
+        return made_array(a, dtype)
+    return own(np.asarray(a, dtype, order, copy=copy, **others), a)
+
+
+@functools.wraps(np.ascontiguousarray)
+def contiguous(a: Any, dtype: Any = None, **others: Any) -> Any:
+    """`numpy.ascontiguousarray`, in the same way."""
+    return np.atleast_1d(as_made_array(a, dtype, "C", **others))
 
 
 @makes_constants_of_shapes

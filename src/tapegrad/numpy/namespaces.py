@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 
 from tapegrad.deferred import look_up
-from tapegrad.numpy.creation import any_sequence, as_made_array, converted, creating, full, joined_columns, joined_rows, made_array
+from tapegrad.numpy.creation import (
+    any_sequence,
+    as_made_array,
+    contiguous,
+    converted,
+    creating,
+    full,
+    joined_columns,
+    joined_rows,
+    made_array,
+)
 
 __all__ = ["Namespace", "namespace"]
 
@@ -26,7 +36,7 @@ OF_SEQUENCES = (
 )
 NAMESPACES = frozenset(["numpy.fft", "numpy.lib", "numpy.lib.stride_tricks", "numpy.linalg"])
 OWN: dict[str, Any] = {
-    "array": made_array, "asarray": as_made_array, "asanyarray": as_made_array, "ascontiguousarray": as_made_array,
+    "array": made_array, "asarray": as_made_array, "asanyarray": as_made_array, "ascontiguousarray": contiguous,
     "asarray_chkfinite": as_made_array, "full": full, "r_": joined_rows(), "c_": joined_columns(),
 }  # fmt: skip
 

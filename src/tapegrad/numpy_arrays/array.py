@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class Array(Tensor):
     """A tensor with the surface of `numpy.ndarray`, as drivers hand it to the functions that they differentiate."""
 
     __slots__ = ()
+    _numbers_are_values: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         raise TypeError("Array cannot be subclassed: operations give arrays of this very class")

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.flat_iteration import FlatElements
 from tapegrad.ops import transposing
-from tapegrad.ops.shaping import reshape
 from tapegrad.ops.transposing import permute
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.tensors.tensor import array_of
@@ -77,12 +77,9 @@ def mT(x: Array) -> Array:
     return as_arrays(permute(x, *range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def flat(x: Array) -> Array:
-    """The elements one after the other; to be written into only where they lie so in memory."""
-    elements = as_arrays(reshape(x, (-1,)))
-    if x.size and not np.may_share_memory(array_of(elements), array_of(x)):
-        array_of(elements).flags.writeable = False  # a write must not get lost
-    return elements
+def flat(x: Array) -> FlatElements:
+    """The elements one after the other: what is read of them is a copy, what is written goes into the array."""
+    return FlatElements(x)
 
 
 def real(x: Array) -> Array:

@@ -7,6 +7,7 @@ which move dimensions) are read off as NumPy reads them from an array of places,
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from operator import itemgetter
@@ -18,6 +19,7 @@ from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.untracked import values_of, write_constants
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
+from tapegrad.ops.in_place import copy_
 from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor
 from tapegrad.ops.views import view
@@ -66,7 +68,7 @@ def _general_item(x: Array, key: Any) -> Any:
     key = _plain(key)
     parts = key if isinstance(key, tuple) else (key,)
     if _is_common(key):
-        if len(parts) == x.ndim and parts and all(part.__class__ is int for part in parts):
+        if len(parts) == x.ndim and all(part.__class__ is int for part in parts):
             return _number(x, parts)
         column = _column(x, parts)
         return as_arrays(item_of_tensor(x, key) if column is None else column)
@@ -89,7 +91,7 @@ def _column(x: Array, parts: tuple[Any, ...]) -> Tensor | None:
 
 
 def _number(x: Array, places: tuple[int, ...]) -> Array:
-    if _is_doubles(x._data):
+    if x._data.__class__ is not float and _is_doubles(x._data):
         return as_arrays(entry(x, places))
     return as_arrays(clone(item_of_tensor(x, places)))
 
@@ -118,6 +120,9 @@ def setitem(x: Array, key: Any, value: Any) -> None:
         value = np.asarray(value, x.dtype)
     elif isinstance(value, Tensor) and value.dtype != x.dtype:
         value = converted(value, x.dtype)
+    if x.ndim == 0 and all(part is None or part is Ellipsis for part in (key if isinstance(key, tuple) else (key,))):
+        copy_(x, value.reshape(()) if isinstance(value, (np.ndarray, Tensor)) and math.prod(value.shape) == 1 else value)
+        return
     set_item_of_tensor(x, key if _is_common(key) else _places(x, key), value)
 
 

@@ -176,8 +176,9 @@ def _apart_from_output(function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     if isinstance(kwargs.get("out"), Tensor):
         out = kwargs["out"]
     elif function is np.nan_to_num and not kwargs.get("copy", True):
-        out = args[0] if args else kwargs["x"]
-    left_out = {"overwrite_input"} if out is None else {"overwrite_input", "out", "copy"}
+        given = args[0] if args else kwargs["x"]
+        out = given if given.ndim else None  # of a number there is a new one
+    left_out = {"overwrite_input"} if out is None and function is not np.nan_to_num else {"overwrite_input", "out", "copy"}
     return out, args, {name: value for name, value in kwargs.items() if name not in left_out} if kwargs else kwargs
 
 

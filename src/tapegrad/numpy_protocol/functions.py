@@ -98,13 +98,23 @@ def _lengths(shape: Any, count: int) -> tuple[int, ...]:
     return tuple(count // known if n == -1 else n for n in wanted)
 
 
-def _reshape(a: Any, /, shape: Any, order: str = "C") -> Any:
+def _reshape(a: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Any:
     x = one(a)
+    if copy is not None:
+        return _reshaped_as_asked(x, shape, order, copy)
     lengths = _lengths(shape, x.numel())
     if not _runs_backwards(x, order):
         return tg.reshape(x, lengths)
     turned = tg.reshape(x.permute(*range(x.ndim)[::-1]), lengths[::-1])
     return turned.permute(*range(len(lengths))[::-1])
+
+
+def _reshaped_as_asked(x: Tensor, shape: Any, order: str, copy: bool) -> Any:
+    found = _reshape(x, shape, order)
+    is_view = np.may_share_memory(array_of(found), array_of(x))
+    if not is_view and not copy and array_of(x).size:
+        raise ValueError("Unable to avoid creating a copy while reshaping.")
+    return tg.clone(found) if is_view and copy else found
 
 
 def _runs_backwards(x: Tensor, order: str) -> bool:
@@ -196,7 +206,8 @@ def _astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
 
 
 def _diag(v: Any, k: int = 0) -> Any:
-    return tg.diag(one(v), k)
+    x = one(v)
+    return tg.diagonal(x, k) if x.ndim == 2 else tg.diag(x, k)
 
 
 def _diagflat(v: Any, k: int = 0) -> Any:
@@ -263,7 +274,8 @@ def _take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: 
         index = _inside(array_of(index), x.numel() if axis is None else x.shape[axis], mode)
     if axis is None:
         return x.reshape(-1)[index]
-    return x[(*[slice(None)] * (axis % max(1, x.ndim)), index)]
+    found = x[(*[slice(None)] * (axis % max(1, x.ndim)), index)]
+    return found if index.ndim else tg.clone(found)  # one place is none of an array of places, which would give a copy
 
 
 @makes_constants_of_shapes

@@ -70,6 +70,8 @@ def _einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Any:
     else:
         subscripts, given = _written(operands), operands[: len(operands) // 2 * 2 : 2]
     found = named("einsum")(subscripts, *_alike(*given))
+    if len(given) == 1 and not found.ndim:
+        found = found.clone()  # a number, where what has dimensions may be a view
     return found if dtype is None else found.to(dtype)
 
 

@@ -6,7 +6,7 @@ NumPy moves the numbers of the elements, and these say which to take: so all its
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -64,7 +64,13 @@ def _block(arrays: Any) -> Any:
 
 def _sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     x = one(x)
-    return taken([x], np.lib.stride_tricks.sliding_window_view(numbered(x), window_shape, axis))
+    dimensions = x.ndim
+    np.lib.stride_tricks.sliding_window_view(array_of(x), window_shape, axis)  # which says what is wrong with the arguments
+    lengths = (window_shape,) if isinstance(window_shape, SupportsIndex) else tuple(window_shape)
+    axes = range(len(lengths)) if axis is None else (axis,) if isinstance(axis, SupportsIndex) else tuple(axis)
+    for dim, length in zip(axes, lengths, strict=True):
+        x = x.unfold(int(dim) % dimensions, int(length), 1)
+    return x
 
 
 @looks_at_values

@@ -284,7 +284,7 @@ def expand(x: Tensor, *lengths: int | Sequence[int], size: Sequence[int] | None 
             f"expand: no tensor can have the shape {list(target)}, for its dimensions are too many or too long"
         ) from None
     if result._row:
-        check_adjoint(result._data.size)
+        check_adjoint(array_of(result).size)
     return result
 
 

@@ -36,6 +36,7 @@ __all__ = [
 _ADDRESS = TAPE.address
 Take = Callable[[Any], Any]
 HUGE = 1 << 30  # elements
+_FLOAT64 = np.dtype(np.float64)
 
 
 class Replay:
@@ -144,6 +145,8 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         Takes the NumPy view of an array of x's shape.
     """
     data = x._data
+    if x._numbers_are_values and _is_number(x, data):
+        return _of_number(x, name, take)
     if data.__class__ is float:
         number, data = make(data, 0), promote(x)
         if TAPE.tracers and not x._row:
@@ -156,6 +159,25 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if x._meta is not None and x._meta.one_of_many:
             own.one_of_many = name.removesuffix("Backward0")
     return computed(_taken, (x, take), {}, t) if TAPE.tracers and not t._row else t
+
+
+def _is_number(x: Tensor, data: Any) -> bool:
+    return data.__class__ is float or (not data.ndim and (x._meta is None or x._meta.base is None))
+
+
+def _of_number(x: Tensor, name: str, take: Take) -> Tensor:
+    """What is taken of a number that is a value: a copy, as NumPy's numbers give."""
+    a = np.array(x._data)
+    z = take(a)
+    value = z.item() if not z.ndim and z.dtype == _FLOAT64 else z
+    row = 0
+    if x._row and is_recording():
+        number = TAPE.name_number(name)
+        row = TAPE.view_row(_ADDRESS, number, x._row, id(a), id(a), id(z), id(value))
+        if row <= 0:
+            row = retry(lambda: TAPE.view_row(_ADDRESS, number, x._row, id(a), id(a), id(z), id(value)), (x,))
+    t = make(value, row)
+    return computed(_taken, (x, take), {}, t) if TAPE.tracers and not row else t
 
 
 def _taken(values: Any, take: Take) -> Any:

@@ -7,7 +7,7 @@ on 0-d arrays, and scripts are full of scalars. It turns into an array the momen
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy import ndarray
@@ -126,6 +126,7 @@ class Tensor:
     _row: int
     _meta: Meta | None
     __array_priority__ = 1000.0  # sparse matrices on the left leave the operation to us
+    _numbers_are_values: ClassVar[bool] = False  # whether what a number is reshaped to is a copy, and not a view on its memory
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         """An untracked tensor, without data until the class's initialiser sets it."""
