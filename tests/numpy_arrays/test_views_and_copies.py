@@ -134,7 +134,10 @@ def test_writes_that_would_get_lost_raise() -> None:
 
 
 # What NumPy gives for a number, which is a value, is on memory of its own; for an array without dimensions it may be a view.
-NUMBERS = {"a sum": lambda y: y.sum(), "an element": lambda y: y[0, 1], "an array": lambda y: y[0, 1:2].reshape(())}
+NUMBERS = {
+    "a sum": lambda y: y.sum(), "an element": lambda y: y[0, 1], "a reduction": lambda y: np.subtract.reduce(y[0]),
+    "a quantile": lambda y: np.quantile(y, 0.3), "an array": lambda y: y[0, 1:2].reshape(()),
+}  # fmt: skip
 OF_NUMBERS = """
 s.reshape(1) | s.reshape(()) | s.ravel() | s.flatten() | s[...] | s[None] | s[()] | s.T | s.squeeze() | s.view() | s.copy()
 s.transpose() | s.conj() | np.atleast_1d(s) | np.atleast_2d(s) | np.expand_dims(s, 0) | np.reshape(s, 1) | np.ravel(s)

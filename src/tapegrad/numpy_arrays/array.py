@@ -160,6 +160,8 @@ def _as_tensors_have_it(name: str) -> Any:
 
 
 _REDUCTIONS = frozenset([np.sum, np.max, np.min, np.mean, np.prod])
+_UNSTACK = getattr(np, "unstack", None)  # which came with NumPy 2.1
+_VIEWS = frozenset([np.squeeze, np.reshape])  # give arrays without dimensions, where others give numbers
 _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the ufuncs that they stand for
 
 
@@ -171,6 +173,8 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
         if unary is not None:
             return as_arrays(unary(inputs[0]))
     result = look_up("numpy_arrays.protocols:array_ufunc")(x, ufunc, method, *inputs, **kwargs)
+    if method == "reduce":
+        result = _number_apart(result)
     return tracers.computed(getattr(ufunc, method), inputs, kwargs, result) if TAPE.tracers else result
 
 
@@ -178,7 +182,16 @@ def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -
     if not kwargs and len(args) == 1 and function in _REDUCTIONS and args[0].__class__ is Array and args[0]._row:
         return getattr(args[0], function.__name__)()
     result = look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
+    if x.ndim and function not in _VIEWS:
+        result = tuple(map(_number_apart, result)) if function is _UNSTACK else _number_apart(result)
     return tracers.computed(function, args, kwargs, result) if TAPE.tracers else result
+
+
+def _number_apart(result: Any) -> Any:
+    """A result without dimensions as a number, which is no view of anything."""
+    if result.__class__ is not Array or result._data.__class__ is float or result._data.ndim:
+        return result
+    return result if result._meta is None or result._meta.base is None else result.copy()
 
 
 def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
