@@ -27,6 +27,7 @@ np.diag(y[:, :2]) | np.diag(y[0, :2]) | np.take(y, 1, axis=0) | np.take(y, [1], 
 np.lib.stride_tricks.sliding_window_view(y, 2, 1) | np.lib.stride_tricks.sliding_window_view(y.T, (2, 1)) | np.einsum("ij->ji", y) | np.nan_to_num(y)
 np.reshape(y, -1, copy=True) | np.reshape(y, -1, copy=False) | np.reshape(y.T, -1, copy=None) | np.squeeze(y[None]) | np.atleast_3d(y) | np.concatenate([y])
 np.trim_zeros(y[0]) | np.add.reduce(y[None]) | np.sum(y, axis=()) | np.positive(y) | np.compress([True, False], y, 0) | np.tile(y, 1) | np.resize(y, (2, 3))
+y[:, 0].ravel() | y[0, ::-1].ravel() | y[0, ::2].ravel() | y[:, 0].flatten() | y[:, 0].reshape(-1) | y[:, 1:].ravel() | np.ravel(y[::-1])
 np.copy(y.T).ravel("K") | y.T.astype(float).ravel("K") | y.T.copy().ravel("K") | y.T.copy("K").ravel("K") | np.copy(y.T, order="C").ravel("K")
 """  # noqa: E501
 CASES = [text.strip() for text in PARTS.strip().replace("\n", " | ").split(" | ")]
@@ -137,6 +138,7 @@ def test_writes_that_would_get_lost_raise() -> None:
 NUMBERS = {
     "a sum": lambda y: y.sum(), "an element": lambda y: y[0, 1], "a reduction": lambda y: np.subtract.reduce(y[0]),
     "a quantile": lambda y: np.quantile(y, 0.3), "an array": lambda y: y[0, 1:2].reshape(()),
+    "an array's own": lambda y: np.tensordot(y, y, 2),
 }  # fmt: skip
 OF_NUMBERS = """
 s.reshape(1) | s.reshape(()) | s.ravel() | s.flatten() | s[...] | s[None] | s[()] | s.T | s.squeeze() | s.view() | s.copy()
@@ -166,7 +168,7 @@ def test_what_is_made_of_a_number_is_apart_from_it(number: str, text: str) -> No
     def into_the_whole(x: Any) -> Any:
         s = NUMBERS[number](x.reshape(2, 3).copy())
         z = part(s)
-        if number == "an array":
+        if number.startswith("an array"):
             s[...] = x[2]
         s *= 3.0
         return s * x.sum() + z.sum()

@@ -7,6 +7,7 @@ offers under a name (``tg.exp(x)``, layers) has PyTorch's meaning, and gives ten
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
@@ -16,7 +17,9 @@ import numpy as np
 
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
+from tapegrad.ops.cloning import clone
 from tapegrad.ops.compiled_items import method_item, use_form
+from tapegrad.ops.views import view
 from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import tracers
@@ -161,7 +164,9 @@ def _as_tensors_have_it(name: str) -> Any:
 
 _REDUCTIONS = frozenset([np.sum, np.max, np.min, np.mean, np.prod])
 _UNSTACK = getattr(np, "unstack", None)  # which came with NumPy 2.1
-_VIEWS = frozenset([np.squeeze, np.reshape])  # give arrays without dimensions, where others give numbers
+# Where others give numbers, these give arrays without dimensions: views, and such with memory of their own.
+_VIEWS = frozenset([np.squeeze, np.reshape])
+_ARRAYS = frozenset([np.tensordot, np.apply_along_axis, np.cov])
 _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the ufuncs that they stand for
 
 
@@ -183,7 +188,8 @@ def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -
         return getattr(args[0], function.__name__)()
     result = look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
     if x.ndim and function not in _VIEWS:
-        result = tuple(map(_number_apart, result)) if function is _UNSTACK else _number_apart(result)
+        apart = _array_apart if function in _ARRAYS else _number_apart
+        result = tuple(map(apart, result)) if function is _UNSTACK else apart(result)
     return tracers.computed(function, args, kwargs, result) if TAPE.tracers else result
 
 
@@ -192,6 +198,15 @@ def _number_apart(result: Any) -> Any:
     if result.__class__ is not Array or result._data.__class__ is float or result._data.ndim:
         return result
     return result if result._meta is None or result._meta.base is None else result.copy()
+
+
+def _array_apart(result: Any) -> Any:
+    """A number as an array without dimensions, which can be written into."""
+    if result.__class__ is not Array or result.ndim or (result._meta is not None and result._meta.base is not None):
+        return result
+    number = clone(result)
+    number.__class__ = Tensor  # a view on its memory is what an array without dimensions is
+    return as_arrays(view(number, "AliasBackward0", operator.itemgetter(Ellipsis)))
 
 
 def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:

@@ -130,7 +130,7 @@ def _runs_backwards(x: Tensor, order: str) -> bool:
 
 
 def _ravel(a: Any, order: str = "C") -> Any:
-    return _reshape(a, (-1,), order)
+    return _reshape(a, (-1,), order).contiguous()
 
 
 def _transpose(a: Any, axes: Any = None) -> Any:

@@ -194,8 +194,8 @@ def unflatten(x: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 
 
 def ravel(x: Tensor) -> Tensor:
-    """All elements of `x` in one dimension; a view where the layout allows it."""
-    return reshape(x, (array_of(x).size,))
+    """All elements of `x` in one dimension, side by side in memory; a view where they lie so."""
+    return contiguous(reshape(x, (array_of(x).size,)))
 
 
 def contiguous(x: Tensor) -> Tensor:
