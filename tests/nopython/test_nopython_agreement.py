@@ -167,7 +167,7 @@ GROUPS: dict[str, list[Entry]] = {
     "norms": [
         *(Entry(f"np.linalg.norm(x{order})", EVERY) for order in ("", ", 2", ", 1", ", 0", ", 3", ", 0.5", ", 1.5")),
         *(Entry(f"np.linalg.norm(x, {order})", [*TIES, *INFINITE]) for order in ("np.inf", "-np.inf")),
-        Entry("np.linalg.norm(x, -1)", [*REGULAR, [1, 2, 2, 3], [1, 1, 1], [1, INF, 2]]),
+        Entry("np.linalg.norm(x=x, ord=-1)", [*REGULAR, [1, 2, 2, 3], [1, 1, 1], [1, INF, 2]]),
         Entry(f"np.linalg.norm({M})", SQUARES),
     ],
     "norms of matrices": [Entry(f"np.linalg.norm({M}, {order})", SQUARES) for order in ("1", "-1", "np.inf", "-np.inf")],

@@ -130,6 +130,16 @@ def test_exception_of_the_function_reaches_the_caller() -> None:
     assert tg.grad(f)(0.5) == 1.0
 
 
+def test_diagonal_of_unequal_dimensions_is_refused_as_in_the_plain_call() -> None:
+    @numba.njit
+    def f(x):
+        np.fill_diagonal(x.reshape(1, 2, 2), x[0])
+        return x.sum()
+
+    with pytest.raises(ValueError, match="equal length"):
+        tg.grad(f)(np.ones(4))
+
+
 @pytest.mark.parametrize(("model", "raises"), [("numpy", False), ("python", True)])
 def test_division_by_zero_beside_an_array_is_that_of_the_decorator(model: str, raises: bool) -> None:
     def f(x, y):

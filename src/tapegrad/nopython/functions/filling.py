@@ -55,6 +55,16 @@ def _nan_to_num(tape, x, copy=True, nan=0.0):
     return number if isinstance(x, Variable) else array
 
 
+def items_of(values):
+    """What a diagonal is filled with, in memory of its own: it may be a view of the same array."""
+    raise NotImplementedError
+
+
+@overload(items_of)
+def _items_of(values):
+    return (lambda values: values.flatten()) if isinstance(values, types.Array) else (lambda values: values)
+
+
 def fill_diagonal(tape, a, val, wrap=False):
     raise NotImplementedError
 
@@ -65,14 +75,17 @@ def _fill_diagonal(tape, a, val, wrap=False):
         return lambda tape, a, val, wrap=False: np.fill_diagonal(a, val, wrap)
     if not isinstance(a, types.Array) or not has_variables(a):
         raise TypingError("[tapegrad] np.fill_diagonal with variables takes an array that may hold them")
-    of_array, beyond = isinstance(val, types.Array), a.ndim == 2 and not is_default(wrap)
+    several, beyond = isinstance(val, (types.Array, types.Sequence)), a.ndim == 2 and not is_default(wrap)
 
     def impl(tape, a, val, wrap=False):
-        items = np.ravel(val) if of_array else (val,)
+        items = items_of(val) if several else (val,)
         if beyond and wrap:  # from the last row to the first, with a row between
             for k in range((a.size + a.shape[1]) // (a.shape[1] + 1)):
                 a[divmod(k * (a.shape[1] + 1), a.shape[1])] = items[k % len(items)]
         else:
+            for length in a.shape[1:]:
+                if a.ndim > 2 and length != a.shape[0]:
+                    raise ValueError("All dimensions of input must be of equal length")
             for k in range(min(a.shape)):
                 a[to_fixed_tuple(np.full(a.ndim, k), a.ndim)] = items[k % len(items)]
 

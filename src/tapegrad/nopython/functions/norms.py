@@ -18,26 +18,26 @@ from tapegrad.nopython.types.variable import has_variables
 __all__ = ["norm"]
 
 
-def norm(tape, a, ord=None):
+def norm(tape, x, ord=None):
     raise NotImplementedError
 
 
 @overload(norm, prefer_literal=True)
-def _norm(tape, a, ord=None):
-    if not has_variables(a):
+def _norm(tape, x, ord=None):
+    if not has_variables(x):
         if left_away(ord):
-            return lambda tape, a, ord=None: np.linalg.norm(a)
-        return lambda tape, a, ord=None: np.linalg.norm(a, ord)
+            return lambda tape, x, ord=None: np.linalg.norm(x)
+        return lambda tape, x, ord=None: np.linalg.norm(x, ord)
     if left_away(ord):
-        return lambda tape, a, ord=None: of_elements(tape, a)
+        return lambda tape, x, ord=None: of_elements(tape, x)
     if not isinstance(ord, (types.Integer, types.Float)):
         raise TypingError(f"[tapegrad] np.linalg.norm of variables takes a number as ord, not {ord}")
-    row_of_order = vector_row if a.ndim == 1 else matrix_row
+    row_of_order = vector_row if x.ndim == 1 else matrix_row
 
-    def of_order(tape, a, ord=None):
-        values = np.ascontiguousarray(primals(a))
+    def of_order(tape, x, ord=None):
+        values = np.ascontiguousarray(primals(x))
         z = np.linalg.norm(values, ord)
-        return with_row(z, row_of_order(tape, a, values, ord, z))
+        return with_row(z, row_of_order(tape, x, values, ord, z))
 
     return of_order
 
