@@ -8,6 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 from compiled_case import Table
+from numba import literal_unroll
 from numba.typed import Dict, List
 
 TABLE = Table()
@@ -159,7 +160,10 @@ def applied(function: Any, x):
 
 @TABLE.case(X)
 def functions_of_numpy_as_arguments(x):
-    return applied(math.sin, x[0]) * applied(np.tanh, x).sum()
+    total = applied(math.sin, x[0]) * applied(np.tanh, x).sum() * applied(max, x)
+    for function in literal_unroll((np.sum, np.linalg.norm, np.median)):
+        total += function(x) * x[1]
+    return total
 
 
 @TABLE.case(X)
@@ -178,10 +182,14 @@ def products_and_diagonals_in_given_arrays(x):
     filled, out, tall, cube = np.zeros((2, 2)), np.empty((2, 2)), np.zeros((7, 2)), np.zeros((2, 2, 2))
     np.fill_diagonal(filled, x[0])
     np.dot(filled, x[1:].reshape(2, 2), out)
-    np.dot(out, filled.copy(), out=filled)
+    np.dot(out=filled, b=filled.copy(), a=out)
     np.fill_diagonal(tall, x[:3], wrap=True)
     np.fill_diagonal(cube, x[3])
-    return (out * filled).sum() + np.nan_to_num(x[0] * x[1]) + (tall * np.arange(14.0).reshape(7, 2)).sum() * cube.sum()
+    around = np.outer(x[:3], x[:3])
+    np.fill_diagonal(around, around.reshape(9)[2:5])  # the last of which is on the diagonal
+    np.fill_diagonal(around[1:], (x[0], x[1]))
+    total = (out * filled).sum() + (around * np.arange(9.0).reshape(3, 3)).sum()
+    return total + np.nan_to_num(x[0] * x[1]) + (tall * np.arange(14.0).reshape(7, 2)).sum() * cube.sum()
 
 
 @TABLE.case(X)

@@ -86,3 +86,16 @@ def test_elementwise_functions_have_the_second_derivatives_of_tensors(elementwis
         if math.isfinite(compiled(point, k)):
             with np.errstate(all="ignore"):
                 np.testing.assert_allclose(hessian(point, k), expected(point), rtol=1e-12, atol=1e-15, err_msg=str(pair))
+
+
+@numba.njit
+def applied(function, x):
+    return np.sum(function(x))
+
+
+@pytest.mark.parametrize("name", ["max", "min", "ptp", "nanmax", "median"])
+def test_functions_that_are_arguments_have_the_derivatives_that_they_have_by_name(name: str) -> None:
+    space: dict[str, Any] = {"np": np, "applied": applied}
+    exec(f"def f(x):\n    return applied(np.{name}, x)", space)
+    point = np.array([1.0, 1.0, 2.0, 2.0])
+    np.testing.assert_array_equal(tg.grad(numba.njit(space["f"]))(point), tg.grad(of_tensors(f"np.{name}(x)"))(point))

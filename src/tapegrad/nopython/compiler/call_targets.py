@@ -19,7 +19,7 @@ from numba.np.unsafe.ndarray import empty_inferred
 from numba.typed import Dict, List
 
 from tapegrad.nopython.compiler.function_choices import numbered_functions
-from tapegrad.nopython.compiler.overload_calls import Invocation
+from tapegrad.nopython.compiler.overload_calls import Invocation, has_out, reduces
 from tapegrad.nopython.formulas.rule_names import CMATH, RULE_OF, UNDIFFERENTIATED
 from tapegrad.nopython.functions.allocation import ALLOCATORS, CONVERSIONS, lifted, lifted_from
 from tapegrad.nopython.functions.chosen_functions import chosen_call
@@ -172,7 +172,7 @@ class Retargeting:
         if _in(function, STRIDING):
             value.args = [self.converted(arg, value.loc, without_layout) for arg in value.args]
             value.kws = [(name, self.converted(arg, value.loc, without_layout)) for name, arg in value.kws]
-        if _has_out(function, value):
+        if has_out(function, len(value.args)):
             value.args = [*value.args[:-1], self.converted(value.args[-1], value.loc, writable)]
         if function is isinstance:
             value.args = [self.converted(value.args[0], value.loc, seen), *value.args[1:]]
@@ -205,8 +205,8 @@ class Retargeting:
         elif _in(function, EMPTY) and not value.args and not value.kws:
             self.body.append(statement)
         elif function is np.dot and (len(value.args) == 3 or "out" in dict(value.kws)):
-            value.args, value.kws = [*value.args, *dict(value.kws).values()], ()
-            value.args[-1] = self.converted(value.args[-1], value.loc, writable)
+            value.args = [*value.args[:2], *(self.converted(out, value.loc, writable) for out in value.args[2:])]
+            value.kws = [(name, self.converted(v, value.loc, writable) if name == "out" else v) for name, v in value.kws]
             self.replace(statement, dot_into, tape=True)
         elif _in(function, FUNCTIONS) and not (_in(function, BY_PARAMETERS) and not _by_two(value)):
             self.replace(statement, FUNCTIONS[function], tape=True)
@@ -244,8 +244,8 @@ class Retargeting:
             or (isinstance(function, type) and issubclass(function, tuple))
             or (
                 (_in(function, RULE_OF) or _in(function, CMATH))
-                and not _reduces(function, statement.value)
-                and not _has_out(function, statement.value)
+                and not reduces(function, len(statement.value.args))
+                and not has_out(function, len(statement.value.args))
             )
         ):
             self.replace(statement, Invocation(function, None, self.level), tape=True)
@@ -365,18 +365,8 @@ def _by_two(value: Any) -> bool:
     return len(value.args) + len(value.kws) == 2 and "size" not in dict(value.kws)
 
 
-def _reduces(function: Any, value: Any) -> bool:
-    """Whether `max` or `min` is asked of one container."""
-    return function in (max, min) and len(value.args) == 1
-
-
-def _has_out(function: Any, value: Any) -> bool:
-    """Whether an array for the result is given."""
-    return isinstance(function, np.ufunc) and len(value.args) > function.nin
-
-
 def _makes_arrays(function: Any, value: Any) -> bool:
     """Whether a call gives new arrays; a view must stay one, so that what is written into it is seen."""
-    if _has_out(function, value) or "out" in dict(value.kws) or getattr(function, "__name__", None) in VIEWS:
+    if has_out(function, len(value.args)) or "out" in dict(value.kws) or getattr(function, "__name__", None) in VIEWS:
         return False
     return isinstance(function, np.ufunc) or (getattr(function, "__module__", None) or "").startswith("numpy")

@@ -22,13 +22,15 @@ from numba.core.typing import signature
 
 from tapegrad.nopython.formulas.expression_tree import Leaf, Op
 from tapegrad.nopython.formulas.rule_names import RULE_OF
+from tapegrad.nopython.functions.distributions import BY_PARAMETERS
 from tapegrad.nopython.functions.linear_algebra import WITHOUT_DERIVATIVE
+from tapegrad.nopython.functions.reductions import FUNCTIONS
 from tapegrad.nopython.numba_interface.error_reports import reason_of
 from tapegrad.nopython.statements.statement import StatementType
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import Variable, has_variables, is_float, present, primal_type, variable_of
 
-__all__ = ["Invocation"]
+__all__ = ["Invocation", "has_out", "reduces"]
 
 _dispatchers: dict[Any, Any] = {}
 
@@ -64,6 +66,16 @@ def _of_items(function: Any, count: int) -> Any:
     space = {"function": function}
     exec(f"def of_items(a):\n    return function({', '.join(f'a[{k}]' for k in range(count))})", space)
     return numba.njit(space["of_items"])
+
+
+def reduces(function: Any, count: int) -> bool:
+    """Whether `max` or `min` is asked of one container."""
+    return function in (max, min) and count == 1
+
+
+def has_out(function: Any, count: int) -> bool:
+    """Whether an array for the result is given."""
+    return isinstance(function, np.ufunc) and count > function.nin
 
 
 INSIDE = ": inside of it, "  # what comes after it is the innermost reason
@@ -207,9 +219,9 @@ class InvocationType(types.Callable, types.Opaque):
         templates = [t for t in templates if t is not None]
         self.failures: list[NumbaError] = []
         made: Any = ()
-        if isinstance(self.function, np.ufunc) and len(rest) > self.function.nin:
+        if has_out(self.function, len(rest)):
             made = [writing(self.function, rest)]
-        elif self.function in (max, min) and len(rest) == 1 and isinstance(rest[0], types.BaseTuple) and len(rest[0]) > 1:
+        elif reduces(self.function, len(rest)) and isinstance(rest[0], types.BaseTuple) and len(rest[0]) > 1:
             made = [_of_items(self.function, len(rest[0]))]
         for dispatcher in made or _implementations(templates, rest, kws):
             callee = types.Dispatcher(twin(dispatcher, self.level))
@@ -237,17 +249,21 @@ class InvocationType(types.Callable, types.Opaque):
         if isinstance(value, types.NumberClass) and is_float(value.dtype) and len(rest) == 2 and isinstance(rest[1], Variable):
             return self._remember(None, None, signature(variable_of(value.dtype), tape, held, rest[1]), None, 4)
         if isinstance(value, types.Function) and any(has_variables(kind) for kind in (*rest[1:], *kws.values())):
-            inner: Any = InvocationType(value.typing_key, None, self.level)
-            if value.typing_key in RULE_OF and not kws:
-                inner = StatementType(
-                    Op(value.typing_key, tuple(Leaf(k) for k in range(len(rest) - 1))), tuple(range(len(rest) - 1))
-                )
+            inner = self._of_function(context, value.typing_key, len(rest) - 1, kws)
             sig = inner.get_call_type(context, (tape, *rest[1:]), kws)
             return self._remember(inner, sig, signature(sig.return_type, tape, held, *sig.args[1:]), _second_added(sig.pysig), 2)
         sig = context.resolve_function_type(value, rest[1:], kws)
         if sig is None:
             raise TypingError(f"[tapegrad] {value} is not recorded for arguments of types {', '.join(map(str, rest[1:]))}")
         return self._remember(value, sig, signature(sig.return_type, tape, held, *sig.args), _with(sig.pysig, 2), 3)
+
+    def _of_function(self, context: Any, function: Any, count: int, kws: Any) -> Any:
+        """The type of what records a function of so many arguments; as where it is called by its name."""
+        if function in RULE_OF and not kws and not reduces(function, count) and not has_out(function, count):
+            return StatementType(Op(function, tuple(Leaf(k) for k in range(count))), tuple(range(count)))
+        if function in FUNCTIONS and not (function in BY_PARAMETERS and (count != 2 or kws)):
+            return context.resolve_value_type(FUNCTIONS[function])
+        return InvocationType(function, None, self.level)
 
     def _remember(self, function: Any, inner: Any, sig: Any, pysig: Any, form: int) -> Any:
         key = tuple(sig.args)
