@@ -139,6 +139,12 @@ class Model:
     def copy(self, a):
         return a * self.rates[1]
 
+    def sort(self, a):
+        return a * self.rates[0]
+
+    def astype(self, a):
+        return a * self.rate
+
     @staticmethod
     def power(a, exponent=2):
         return a**exponent
@@ -155,7 +161,7 @@ def methods_of_instances(x):
     return (
         model.mean(x) * model.power(x[0]) * model.mean(x, 3.0)
         + model.dot(x[0], x[1]) * inside.copy(x[2])
-        + inside.mean(x, k=x[3])
+        + inside.mean(x, k=x[3]) * inside.sort(x[4]) * inside.astype(x[0])
         + model.value(2.0)
     )
 

@@ -135,8 +135,8 @@ class Retargeting:
                 value.items = [(key, self.converted(item, value.loc)) for key, item in value.items]
                 self.body.append(statement)
             elif isinstance(value, ir.Expr) and value.op == "getattr" and value.attr in GUARDED:
-                if static_value(self.func_ir, value.value) is not None:
-                    pass  # a function of a module
+                if self.is_static(value.value) or self.is_instance(value.value):
+                    pass  # a function of a module, or a method of a compiled class
                 elif value.attr in MEMORY:
                     value.value = self.converted(value.value, value.loc, without_layout)
                 elif value.attr in WRITING_METHODS or self.writes_flat:
@@ -215,7 +215,7 @@ class Retargeting:
         elif function is not None:
             self.call_of(function, statement)
         elif isinstance(found, ir.Expr) and found.op == "getattr":
-            if found.attr in CONVERSIONS:
+            if found.attr in CONVERSIONS and not self.is_instance(found.value):
                 self.replace(statement, CONVERSIONS[found.attr], tape=False, receiver=found.value)
                 return
             if found.attr in METHODS:
