@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,6 +139,33 @@ def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Any:
     return made
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the structure.
+
+    It is replaced as a whole: where threads meet, or an exception comes in between, no structure counts as known whose entries the
+    pattern has not.
+
+    Attributes
+    ----------
+    structures : frozenset of bytes
+        Fingerprints of those that the pattern has all entries of.
+    pattern : csr_array
+    plan : Plan or None
+        The way to the entries of this pattern, or of a smaller one that was before.
+    """
+
+    structures: frozenset[bytes]
+    pattern: Any
+    plan: Plan | None = None
+
+    def with_structure(self, structure: bytes, found: Any) -> _Known:
+        """The same with one more structure, whose pattern was found; entries that were there stay."""
+        pattern = _canonical((self.pattern + found).tocsr())
+        others = self.structures if len(self.structures) < MOST_KNOWN else frozenset()
+        return _Known(others | {structure}, pattern, self.plan)
+
+
 class Evaluation:
     """Values of a sparse derivative's entries, call after call.
 
@@ -157,9 +185,7 @@ class Evaluation:
 
     def __init__(self, second: bool, pattern: Any = None, mode: str = "auto", order: str = "auto", check: bool = False) -> None:
         self._second, self._given, self._mode, self._order, self._check = second, pattern, mode, order, check
-        self._known: set[bytes] = set()
-        self._learnt: Any = None
-        self._plan: Plan | None = None
+        self._known: _Known | None = None
 
     @property
     def plan(self) -> Plan:
@@ -170,9 +196,10 @@ class Evaluation:
         RuntimeError
             If the function has not been called.
         """
-        if self._plan is None:
+        known = self._known
+        if known is None or known.plan is None:
             raise RuntimeError("the structure is not known before the first call; tapegrad.sparse.plan(f, x) makes one")
-        return self._plan
+        return known.plan
 
     def matrix(self, derivative: Any, weights: Any = ONE, locate: Callable[[], str] | None = None) -> Any:
         """The derivative at the point where it was recorded, as a csr_array.
@@ -208,7 +235,9 @@ class Evaluation:
             if data is not None:
                 return data
             coloured: Coloured = self._coloured(plan.pattern)
-            plan = self._plan = coloured
+            if self._known is not None and self._known.plan is plan:
+                self._known = replace(self._known, plan=coloured)
+            plan = coloured
         if isinstance(plan, Bidirectional):
             return plan.entries_from(derivative.push, derivative.pull)
         if not self._second:
@@ -219,54 +248,41 @@ class Evaluation:
 
     def prepared(self, derivative: Any, locate: Callable[[], str] | None = None) -> Plan:
         """The plan for a derivative's structure."""
-        shape = (derivative.inputs if self._second else derivative.results, derivative.inputs)
-        if self._plan is not None and self._plan.info.shape != shape:
-            self._plan, self._known = None, set()
-        plan = self._plan
-        if self._learnt is not None and self._learnt.shape != shape:
-            self._learnt = None
-        if isinstance(plan, OnePass) and plan.is_known(derivative):
-            return plan
-        plan = self._planned(plan, derivative, shape, locate)
+        known = self._known_for(derivative)
+        if known is not None and isinstance(known.plan, OnePass) and known.plan.is_known(derivative):
+            return known.plan
+        known = self._with_pattern(known, derivative, locate)
+        plan = known.plan
+        if plan is None or plan.pattern.nnz != known.pattern.nnz:
+            plan = self._compressed(known.pattern, derivative)
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
-        self._plan = plan
+        self._known = replace(known, plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
         """The pattern will have the entries of a derivative on another path."""
-        if self._given is not None:
-            return
-        tape = structured(derivative, self._second)
-        key = b"" if tape is None else fingerprint(tape)
-        if key not in self._known:
-            found = pattern_of(derivative, self._second)
-            self._learnt = found if self._learnt is None else _canonical((self._learnt + found).tocsr())
-            self._known.add(key)
+        if self._given is None:
+            self._known = self._with_pattern(self._known_for(derivative), derivative, None)
 
-    def _planned(self, plan: Plan | None, derivative: Any, shape: tuple[int, int], locate: Callable[[], str] | None) -> Plan:
+    def _shape(self, derivative: Any) -> tuple[int, int]:
+        return derivative.inputs if self._second else derivative.results, derivative.inputs
+
+    def _known_for(self, derivative: Any) -> _Known | None:
+        """What is known for a derivative of this shape."""
+        known = self._known
+        return known if known is not None and known.pattern.shape == self._shape(derivative) else None
+
+    def _with_pattern(self, known: _Known | None, derivative: Any, locate: Callable[[], str] | None) -> _Known:
+        """The same with the entries of this derivative's structure."""
         if self._given is not None:
-            return self._compressed(checked_pattern(self._given, shape, self._second), derivative) if plan is None else plan
+            return known or _Known(frozenset(), checked_pattern(self._given, self._shape(derivative), self._second))
         tape = structured(derivative, self._second)
-        key = b"" if tape is None else fingerprint(tape)
-        if plan is not None and key in self._known and self._learnt is None:
-            return plan
-        # What was learnt has the entries of this path as well if its key is known.
-        learnt, self._learnt = self._learnt, None
-        if learnt is None:
-            pattern = pattern_of(derivative, self._second, locate=locate)
-        elif key in self._known:
-            pattern = learnt
-        else:
-            pattern = _canonical((learnt + pattern_of(derivative, self._second, locate=locate)).tocsr())
-        if plan is not None:  # entries that were there stay: the pattern is that of all structures so far
-            pattern = _canonical((plan.pattern + pattern).tocsr())
-        if plan is None or pattern.nnz != plan.pattern.nnz:
-            plan = self._compressed(pattern, derivative)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known.add(key)
-        return plan
+        structure = b"" if tape is None else fingerprint(tape)
+        if known is not None and structure in known.structures:
+            return known
+        found = pattern_of(derivative, self._second, locate=locate)
+        return _Known(frozenset([structure]), found) if known is None else known.with_structure(structure, found)
 
     def _compressed(self, pattern: Any, derivative: Any) -> Plan:
         """The quickest way to the entries, or the one that was asked for."""
