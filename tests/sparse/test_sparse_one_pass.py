@@ -12,6 +12,7 @@ from random_sparse_functions import by_table, compiled_by_table, compiled_sum, r
 from unoptimised_numba import numba_is_quicker  # noqa: F401 - a fixture
 
 import tapegrad as tg
+from tapegrad.linear import front_passes
 from tapegrad.sparse.edges import fewest_colours
 
 SEEDS = st.integers(0, 10**6)
@@ -155,6 +156,13 @@ def test_what_all_variables_meet_in_goes_by_products() -> None:
     made = tg.sparse.hessian(product_of_all)
     close(made(x).toarray(), expected * np.prod(1 + x * x))
     assert made.info.method == "star"
+
+
+def test_passes_that_would_write_too_much_down_go_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_passes, "MOST_PLACES", 500)
+    made = tg.sparse.plan(elements, *complete(), second=True)
+    assert made.info.method == "star"
+    close(made(*complete()).toarray(), tg.hessian(by_arrays)(*complete()))
 
 
 def test_branches_that_change_keep_the_matrix_right() -> None:

@@ -1,4 +1,4 @@
-"""One callable of `tg.sparse` where calls meet in threads, or end in exceptions: no structure counts as known that is not in its pattern."""
+"""One callable of `tg.sparse` where calls meet in threads, or end in exceptions: what counts as known is in the pattern."""
 
 import threading
 from typing import Any

@@ -17,6 +17,7 @@ __all__ = ["ONE", "FrontPass", "Rows"]
 Vector = np.ndarray[Any, Any]
 ONE = np.ones(1)
 UNLIMITED = 2**62
+MOST_PLACES = 1 << 28  # that are written down: 1 GB, or 2 of pairs
 
 
 class Rows(Protocol):
@@ -36,7 +37,8 @@ class Rows(Protocol):
 class FrontPass:
     """One pass over rows: the Hessian of a weighted sum of their results, or the Jacobian.
 
-    Where a method gives None, the pass took more steps than `limit`, or needed more room at once than there is.
+    Where a method gives None, the pass took more steps than `limit`, needed more room at once than there is, or had more places
+    to write down than `MOST_PLACES`.
 
     Parameters
     ----------
@@ -93,13 +95,14 @@ class FrontPass:
 
     def _listed(self, kind: int, words: int, given: dict[int, Vector]) -> Vector | None:
         """What a pass writes down, so many words each."""
-        room = 4 * (self._inputs + self._last) + 64
-        while True:
+        room = min(4 * (self._inputs + self._last) + 64, MOST_PLACES)
+        while room <= MOST_PLACES:
             found = np.empty(words * room, np.int32)
             answer, header = self._run(kind, {**given, at.FRONT_PLACES: found}, room)
             if answer != at.NO_ROOM_LEFT:
                 return None if answer else found[: words * int(header[at.FRONT_AT])].copy()
             room *= 2
+        return None
 
     def _run(self, kind: int, given: dict[int, Vector], room: int = 0) -> tuple[int, Vector]:
         last = self._last

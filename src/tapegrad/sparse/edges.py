@@ -16,7 +16,6 @@ Vector = np.ndarray[Any, Any]
 # Nanoseconds of a step of a pass, of a row's pair or triplet in it, and of one in products with 8 and 32 vectors: of bundle
 # adjustment, 2.4e6 pairs.
 STEP, PASSED, EIGHT, MANY = 1.0, 4.0, 8.0, 36.0
-MOST_PLACES = 1 << 28
 
 
 def has_rows(derivative: Any) -> bool:
