@@ -24,6 +24,7 @@ class Rows(Protocol):
     """What the passes read: rows with first and second partials, as a compiled function's recording has them."""
 
     outs: Vector
+    is_weighed: bool  # second partials have adjoints in them
 
     @property
     def linear_rows(self) -> tuple[int, ...]:
@@ -58,6 +59,7 @@ class FrontPass:
 
     def __init__(self, rows: Rows, second: bool, weights: Vector = ONE, limit: int = UNLIMITED) -> None:
         self._outs, self._second, self._weights, self._limit, self.steps = rows.outs, second, weights, limit, 0
+        self._is_weighed = rows.is_weighed
         self._columns = [*rows.linear_rows, *(rows.second_partials if second else (0, 0, 0))]
         self._pairs, self._inputs, self._last = self._columns[2:5]
 
@@ -109,6 +111,7 @@ class FrontPass:
         header: Vector = np.zeros(at.FRONT_WORDS, np.int64)
         header[: at.FRONT_BARS] = self._columns
         header[at.FRONT_KIND], header[at.FRONT_LIMIT], header[at.FRONT_ROOM] = kind, self._limit, room
+        header[at.FRONT_WEIGHED] = self._is_weighed
         # One piece of memory and one address: addresses of nine arrays take as long as the pass over a hundred rows.
         numbers = at.MOST_SLOTS * (at.MOST_SLOTS + 1)
         memory = np.zeros(numbers + (last + 1) * self._second + at.MOST_SLOTS + at.MOST_OUTPUTS + last // 2 + 1)
@@ -119,7 +122,7 @@ class FrontPass:
             bars = memory[numbers : numbers + last + 1]
             if len(self._outs) == 1 and 0 < self._outs[0] <= last:
                 bars[self._outs[0]] = self._weights[0]
-            else:
+            elif len(self._outs):
                 np.add.at(bars, np.where((self._outs > 0) & (self._outs <= last), self._outs, 0), self._weights)
             numbers += last + 1
         else:

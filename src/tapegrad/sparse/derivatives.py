@@ -277,7 +277,7 @@ def hessian(
         As for `jacobian`; symmetric.
     mode : str
         ``"star"``: products that have the entries as their elements. ``"acyclic"``: fewer products, of which entries are found one
-        after the other, so that rounding gathers. ``"edges"``: edge-pushing [2]_, one pass over what a compiled function recorded.
+        after the other, so that rounding gathers. ``"edges"``: edge-pushing [2]_, one pass over what was recorded, by elements.
         ``"auto"`` takes edge-pushing or a star colouring, whichever is quicker.
 
     Returns

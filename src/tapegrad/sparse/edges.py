@@ -11,7 +11,7 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linear.front_passes import ONE, FrontPass, Rows
 from tapegrad.sparse.compression import Info, mirrored, rows_of
 
-__all__ = ["OnePass", "fewest_colours", "has_rows", "nanoseconds_of_products"]
+__all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
 
 Vector = np.ndarray[Any, Any]
 # Nanoseconds of a step of a pass, of a row's pair or triplet in it, and of one in products with 8 and 32 vectors: of bundle
@@ -61,9 +61,9 @@ class OnePass:
         # The places are known to be in it; the test takes as long as a copy.
         return found.take(self._source, out=large_empty(self._source.shape, found.dtype), mode="wrap")
 
-    def is_quicker(self, rows: Rows, products: float) -> bool:
-        """Whether it takes less time than products that take so many nanoseconds; tried once."""
-        limit = (products - PASSED * _passed(rows, self._second)) / STEP
+    def is_quicker(self, rows: Rows, colours: int) -> bool:
+        """Whether it takes less time than the products for so many colours; tried once."""
+        limit = (_nanoseconds_of_products(rows, colours, self._second) - PASSED * _passed(rows, self._second)) / STEP
         return limit > 0 and self.settle(rows, int(limit))
 
     def settled_for(self, rows: Rows) -> OnePass:
@@ -93,7 +93,7 @@ def _passed(rows: Rows, second: bool) -> int:
     return int(rows.linear_rows[2] + (rows.second_partials[2] if second else 0))
 
 
-def nanoseconds_of_products(rows: Rows, colours: int, second: bool) -> float:
+def _nanoseconds_of_products(rows: Rows, colours: int, second: bool) -> float:
     """About so long the products for so many colours take."""
     whole, rest = divmod(colours, 32)
     each = MANY * (whole + (rest > 8)) + (EIGHT if 0 < rest <= 8 else 0.0)

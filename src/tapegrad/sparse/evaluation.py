@@ -13,7 +13,8 @@ from tapegrad.drivers.derivatives import Derivative
 from tapegrad.linear.front_passes import ONE, FrontPass
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.compression import Bidirectional, Compression, Substitution, of_hessian, of_jacobian
-from tapegrad.sparse.edges import OnePass, fewest_colours, has_rows, nanoseconds_of_products
+from tapegrad.sparse.edges import OnePass, fewest_colours
+from tapegrad.sparse.element_passes import one_pass_for
 from tapegrad.sparse.patterns import MOST_ENTRIES, fingerprint, first_pattern, second_pattern
 from tapegrad.tensors.grad_mode import with_recording
 
@@ -25,6 +26,7 @@ Plan = Coloured | OnePass
 
 __all__ = ["Evaluation", "PatternError", "checked_pattern", "pattern_of", "structured"]
 
+_OVER = {"edges": "elements, or of a compiled function", "rows": "a compiled function"}
 MOST_KNOWN = 256  # structures that are remembered
 MOST_STEPS = 1 << 33  # of edge-pushing for a pattern
 FAR_OFF = 1e-3  # what rounding in single precision does not explain
@@ -286,25 +288,21 @@ class Evaluation:
 
     def _compressed(self, pattern: Any, derivative: Any) -> Plan:
         """The quickest way to the entries, or the one that was asked for."""
-        second, one = self._second, OnePass(pattern, self._second)
+        one = one_pass_for(pattern, derivative, self._second)
         if self._mode in ("edges", "rows"):
-            if not has_rows(derivative) or not one.settle(derivative):
+            if one is None or not one.settle(derivative):
                 raise ValueError(
-                    f"mode={self._mode!r} goes over the rows of a compiled function of which few depend on each other at once, and "
-                    "this is none: leave mode= out"
+                    f"mode={self._mode!r} goes over the rows of {_OVER[self._mode]}, of which few depend on each other at once, "
+                    "and this is none: leave mode= out"
                 )
             return one
-        if not has_rows(derivative) or self._mode != "auto":
+        if one is None or self._mode != "auto":
             return self._coloured(pattern)
-
-        def is_quicker(colours: int) -> bool:
-            return one.is_quicker(derivative, nanoseconds_of_products(derivative, colours, second))
-
         # Colours of a large pattern take longer than what they are for: 23 s for the 3e6 entries of a bundle adjustment.
-        if second and is_quicker(fewest_colours(pattern)):
+        if self._second and one.is_quicker(derivative, fewest_colours(pattern)):
             return one
         coloured = self._coloured(pattern)
-        return one if is_quicker(coloured.info.colours) else coloured
+        return one if one.is_quicker(derivative, coloured.info.colours) else coloured
 
     def _coloured(self, pattern: Any) -> Coloured:
         if not self._second:
