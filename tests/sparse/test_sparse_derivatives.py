@@ -175,6 +175,14 @@ def test_non_finite_points() -> None:
     assert not np.isfinite(found.toarray()).all()
 
 
+def test_infinite_points_are_compared_without_a_warning() -> None:
+    x = np.array([1.0, np.inf, 2.0, 3.0])
+    found = sparse.jacobian(bilinear, check=True)(x).toarray()
+    np.testing.assert_array_equal(found, tg.jacobian(bilinear)(x))
+    with pytest.raises(sparse.PatternError, match=r"no entry \(2, 3\)"):
+        sparse.jacobian(bilinear, pattern=np.tri(3, 4), check=True)(x)
+
+
 def test_masked_branches_do_not_poison_others() -> None:
     def f(x: Any) -> Any:
         return np.where(x > 0, np.log(np.where(x > 0, x, 1.0)), 0.0 * x)

@@ -79,5 +79,6 @@ ARRAY_SOURCES = (
     "edge_layout",
     "fronts",
     "edge_pushing",
+    "element_order",
     "jacobian_rows",
 )

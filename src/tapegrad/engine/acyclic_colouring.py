@@ -11,6 +11,7 @@ References
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import from_element
+from tapegrad.engine.colouring import least_free
 
 
 @inline
@@ -22,24 +23,33 @@ def root_of(parents, e):
     return e
 
 
+@inline
+def coloured_around(ends, items, v, colours, near):
+    """Entries of a row that lead to vertices with a colour; how many."""
+    count = 0
+    for k in range(ends[v], ends[v + 1]):
+        if colours[items[k]] >= 0:
+            near[count] = k
+            count += 1
+    return count
+
+
 @entry("int64(Words,Ints,Ints,int64,int64,Ints,Ints,Ints)")
 def colour_acyclic(ends, items, edges, count, edge_count, order, colours, work):
     """An acyclic colouring, vertex by vertex; how many colours. There are no entries on the diagonal.
 
-    Colours begin as -1, and `work` too: room for three numbers a vertex and three an edge.
+    Colours begin as -1, and `work` too: room for four numbers a vertex and three an edge.
     """
     marks, firsts, first_edges = work, from_element(work, count), from_element(work, 2 * count)
-    parents, visits = from_element(work, 3 * count), from_element(work, 3 * count + edge_count)
+    near, parents, visits = from_element(work, 3 * count), from_element(work, 4 * count), from_element(work, 4 * count + edge_count)
     most = 0
     for turn in range(count):
         v = order[turn]
-        for k in range(ends[v], ends[v + 1]):
-            if colours[items[k]] >= 0:
-                marks[colours[items[k]]] = v
-        for k in range(ends[v], ends[v + 1]):
-            w = items[k]
-            if colours[w] < 0:
-                continue
+        beside = coloured_around(ends, items, v, colours, near)
+        for i in range(beside):
+            marks[colours[items[near[i]]]] = v
+        for i in range(beside):
+            w = items[near[i]]
             for j in range(ends[w], ends[w + 1]):
                 x = items[j]
                 if x == v or colours[x] < 0 or marks[colours[x]] == v:
@@ -50,30 +60,22 @@ def colour_acyclic(ends, items, edges, count, edge_count, order, colours, work):
                     visits[2 * tree], visits[2 * tree + 1] = v, w
                 elif visits[2 * tree + 1] != w:
                     marks[colours[x]] = v
-        own = 0
-        while own < most and marks[own] == v:
-            own += 1
+        own = least_free(marks, most, v)
         colours[v] = own
-        if own == most:
-            most += 1
-        for k in range(ends[v], ends[v + 1]):
-            w = items[k]
-            if colours[w] < 0:
-                continue
-            e = edges[k]
+        most = max(most, own + 1)
+        for i in range(beside):
+            e, colour = edges[near[i]], colours[items[near[i]]]
             parents[e] = e
-            if firsts[colours[w]] == v:
-                parents[e] = root_of(parents, first_edges[colours[w]])
+            if firsts[colour] == v:
+                parents[e] = root_of(parents, first_edges[colour])
             else:
-                firsts[colours[w]], first_edges[colours[w]] = v, e
-        for k in range(ends[v], ends[v + 1]):
-            w = items[k]
-            if colours[w] < 0:
-                continue
+                firsts[colour], first_edges[colour] = v, e
+        for i in range(beside):
+            w = items[near[i]]
             for j in range(ends[w], ends[w + 1]):
                 x = items[j]
                 if x != v and colours[x] == own:
-                    parents[root_of(parents, edges[k])] = root_of(parents, edges[j])
+                    parents[root_of(parents, edges[near[i]])] = root_of(parents, edges[j])
     return most
 
 

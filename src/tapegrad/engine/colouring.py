@@ -8,6 +8,15 @@ from tapegrad.compilation.memory_types import from_element
 from tapegrad.engine.colouring_orders import INCIDENCE, LARGEST_FIRST
 
 
+@inline
+def least_free(marks, most, v):
+    """The least of so many colours that is not marked with a vertex, or one more."""
+    own = 0
+    while own < most and marks[own] == v:
+        own += 1
+    return own
+
+
 @entry("int64(Words,Ints,Words,Ints,Ints,int64,Ints,Ints)")
 def colour_columns(row_ends, row_items, column_ends, column_items, order, count, colours, marks):
     """The least colour that no neighbour has, column by column; how many colours that takes. Colours begin as -1, marks too."""
@@ -20,12 +29,9 @@ def colour_columns(row_ends, row_items, column_ends, column_items, order, count,
                 colour = colours[row_items[j]]
                 if colour >= 0:
                     marks[colour] = v
-        own = 0
-        while own < most and marks[own] == v:
-            own += 1
+        own = least_free(marks, most, v)
         colours[v] = own
-        if own == most:
-            most += 1
+        most = max(most, own + 1)
     return most
 
 

@@ -127,6 +127,7 @@ def push_along(front, slot, row, first, stop):
 def push_edges(front):
     """All second derivatives; adjoints in `bars` are those of the results before, and zero elsewhere.
 
+    Where second partials are weighed with adjoints already there are no `bars`.
     Zero, or why it stopped. Slots begin as -1, members and the square as zero, and are so again if it is zero.
     """
     rows, partials, triplets, bars, square = front.rows, front.partials, front.triplets, front.bars, front.square
@@ -139,7 +140,7 @@ def push_edges(front):
         slot = front.slots[row]
         if slot >= 0 and not push_along(front, slot, row, first, stop):
             return TOO_WIDE
-        bar = bars[row]
+        bar = 1.0 if front.weighed != 0 else bars[row]
         while t >= 0 and triplets[3 * t] >= row:
             a, b = triplets[3 * t + 1], triplets[3 * t + 2]
             if triplets[3 * t] == row and 0 < a < row and 0 < b < row:
@@ -149,7 +150,7 @@ def push_edges(front):
                 if bar != 0.0 and second != 0.0:
                     square[MOST_SLOTS * i + j] += bar * second
             t -= 1
-        if bar != 0.0:
+        if bar != 0.0 and front.weighed == 0:
             for k in range(first, stop):
                 a, p = rows[k] & MASK, partials[k]
                 if p != 0.0 and a < row:

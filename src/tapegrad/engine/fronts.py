@@ -3,6 +3,7 @@
 from tapegrad.compilation.jit import inline
 from tapegrad.compilation.memory_types import DOUBLES, INTS, WORDS, struct
 from tapegrad.engine.edge_layout import *
+from tapegrad.engine.star_colouring import place_of
 from tapegrad.engine.structs import fields
 
 Front = struct(
@@ -69,15 +70,7 @@ def free_slot(front, row, slot):
 @inline
 def entry_at(front, row, column):
     """The place of an entry of the pattern, -1 if there is none."""
-    items, low, stop = front.items, front.ends[row], front.ends[row + 1]
-    high = stop
-    while low < high:
-        middle = (low + high) // 2
-        if items[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < stop and items[low] == column else -1
+    return place_of(front.items, front.ends[row], front.ends[row + 1], column)
 
 
 @inline

@@ -6,7 +6,7 @@ A product that is zero here is an entry as any other.
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import INTS, WORDS, from_element, struct
 from tapegrad.engine.linear_layout import *
-from tapegrad.engine.linear_structs import x_strides, z_strides
+from tapegrad.engine.linear_structs import offsets_of_row, x_strides, z_strides
 from tapegrad.engine.set_layout import *
 from tapegrad.engine.structs import fields
 
@@ -89,14 +89,8 @@ def sets_through_map(sets, program):
     extent = dimensions[last]
     to, at = z_strides(program)[last], x_strides(program)[last]
     for outer in range(size // extent):
-        rest, z, x = outer, program.z, program.x
-        for d in range(last - 1, -1, -1):
-            own = dimensions[d]
-            above = rest // own
-            index = rest - above * own
-            z += index * z_strides(program)[d]
-            x += index * x_strides(program)[d]
-            rest = above
+        here, there = offsets_of_row(dimensions, last, z_strides(program), x_strides(program), outer)
+        z, x = program.z + here, program.x + there
         if clear == SETS:
             for e in range(extent):
                 places[z + to * e] = places[x + at * e]

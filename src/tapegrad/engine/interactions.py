@@ -5,7 +5,7 @@ A second partial that no rule has is written as -0.0 in a curve, and one that is
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.linear_layout import *
-from tapegrad.engine.linear_structs import x_strides, z_strides
+from tapegrad.engine.linear_structs import offsets_of_row, x_strides, z_strides
 from tapegrad.engine.memory import bits_of
 from tapegrad.engine.set_layout import *
 
@@ -48,14 +48,8 @@ def pairs_of_map(sets, program):
     extent = dimensions[last]
     to, at = z_strides(program)[last], x_strides(program)[last]
     for outer in range(size // extent):
-        rest, z, x = outer, program.z, program.x
-        for d in range(last - 1, -1, -1):
-            own = dimensions[d]
-            above = rest // own
-            index = rest - above * own
-            z += index * z_strides(program)[d]
-            x += index * x_strides(program)[d]
-            rest = above
+        here, there = offsets_of_row(dimensions, last, z_strides(program), x_strides(program), outer)
+        z, x = program.z + here, program.x + there
         for e in range(extent):
             if not add_pair(sets, places[x + at * e], places[z + to * e]):
                 return False

@@ -56,3 +56,17 @@ def x_strides(program):
 def z_strides(program):
     """Address of the strides of z."""
     return from_element(program.dimensions, 2 * program.rank)
+
+
+@inline
+def offsets_of_row(dimensions, last, one_strides, other_strides, outer):
+    """How far a row of the elements of a map is from the first one, on either side: by the dimensions before the last."""
+    here, there = 0, 0
+    for d in range(last - 1, -1, -1):
+        own = dimensions[d]
+        above = outer // own
+        index = outer - above * own
+        here += index * one_strides[d]
+        there += index * other_strides[d]
+        outer = above
+    return here, there

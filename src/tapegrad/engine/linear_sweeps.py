@@ -7,7 +7,7 @@ from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.lanes import LANES, add_scaled, set_scaled, set_two
 from tapegrad.engine.linear_layout import *
-from tapegrad.engine.linear_structs import x_strides, z_strides
+from tapegrad.engine.linear_structs import offsets_of_row, x_strides, z_strides
 from tapegrad.engine.memory import f64, float_of
 from tapegrad.rules.special import mul0
 
@@ -110,14 +110,7 @@ def add_map(linear, program, target, target_strides, source, source_strides):
     extent = dimensions[last]
     to, at = target_strides[last], source_strides[last]
     for outer in range(size // extent):
-        rest, here, there = outer, 0, 0
-        for d in range(last - 1, -1, -1):
-            own = dimensions[d]
-            above = rest // own
-            index = rest - above * own
-            here += index * target_strides[d]
-            there += index * source_strides[d]
-            rest = above
+        here, there = offsets_of_row(dimensions, last, target_strides, source_strides, outer)
         out, values = lanes_of(target, here), lanes_of(source, there)
         if program.kind == NUMBER_FACTOR:
             add_constant_run(out, to, values, at, extent, float_of(program.factor))

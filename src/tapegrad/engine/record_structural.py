@@ -53,20 +53,29 @@ def view_row(tape, name, handle, px, base, taken, pz):
 
 
 @inline
-def write_map(tape, scatters, name, handle, px, geometry, scale, pz):
-    """Record a strided linear map given in words: rank, offset, dimensions, strides (elements)."""
-    if handle < 0:
-        return NEW_LEAF
-    places = geometry[0]
+def begin_map_record(tape, name, handle, px, places, scale, pz):
+    """Begin the record of a map in so many dimensions; where it starts, and the rank of its result. A start of -1: refused."""
     rank = 0 if is_float(tape, pz) else array_rank(pz)
     if refuse(tape, 3, ARGUMENTS + 2 + 2 + rank + 2 * places):
-        return FULL
+        return -1, rank
     slot = operand_row(tape, handle, px)
     start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
     record = tape.side[start]
     put_argument(tape, record, 0, slot, NOTHING, 0)
     record.scale = bits_of(scale)
-    at = ARGUMENTS + 2 + rank
+    return start, rank
+
+
+@inline
+def write_map(tape, scatters, name, handle, px, geometry, scale, pz):
+    """Record a strided linear map given in words: rank, offset, dimensions, strides (elements)."""
+    if handle < 0:
+        return NEW_LEAF
+    places = geometry[0]
+    start, rank = begin_map_record(tape, name, handle, px, places, scale, pz)
+    if start < 0:
+        return FULL
+    record, at = tape.side[start], ARGUMENTS + 2 + rank
     for word in range(2 + 2 * places):
         record[at + word] = geometry[word]
     opcode = SCATTER if scatters != 0 else GATHER
@@ -91,15 +100,10 @@ def write_sum(tape, name, handle, px, axes, scale, pz):
     x_rank = 0 if scalar else array_rank(px)
     flat = axes == -1 or x_rank == 0
     places = 1 if flat else x_rank
-    rank = 0 if is_float(tape, pz) else array_rank(pz)
-    if refuse(tape, 3, ARGUMENTS + 2 + 2 + rank + 2 * places):
+    start, rank = begin_map_record(tape, name, handle, px, places, scale, pz)
+    if start < 0:
         return FULL
-    slot = operand_row(tape, handle, px)
-    start = begin_record(tape, name, 1, pz, 0, 2 + 2 * places)
-    record = tape.side[start]
-    put_argument(tape, record, 0, slot, NOTHING, 0)
-    record.scale = bits_of(scale)
-    at = ARGUMENTS + 2 + rank
+    record, at = tape.side[start], ARGUMENTS + 2 + rank
     record[at] = places
     record[at + 1] = 0
     if flat:

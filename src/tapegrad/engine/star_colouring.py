@@ -11,6 +11,7 @@ References
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.compilation.memory_types import from_element
+from tapegrad.engine.colouring import least_free
 
 
 @entry("int64(Words,Ints,int64,Ints,Ints)")
@@ -104,14 +105,24 @@ def colour_stars(ends, items, edges, count, edge_count, order, colours, work):
                 x = items[j]
                 if x != v and colours[x] >= 0 and hubs[stars[edges[j]]] == x:
                     marks[colours[x]] = v
-        own = 0
-        while own < most and marks[own] == v:
-            own += 1
+        own = least_free(marks, most, v)
         colours[v] = own
-        if own == most:
-            most += 1
+        most = max(most, own + 1)
         star_count = join_stars(ends, items, edges, v, colours, hubs, stars, firsts, first_edges, star_count)
     return most
+
+
+@inline
+def place_of(items, low, stop, column):
+    """Where a column stands among those from `low` to `stop`, which ascend; -1 if it does not."""
+    high = stop
+    while low < high:
+        middle = (low + high) // 2
+        if items[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < stop and items[low] == column else -1
 
 
 @entry("int64(Words,Ints,int64,Ints,int64,Words,Ints)")
@@ -141,14 +152,8 @@ def star_places(ends, items, count, colours, width, places, work):
         for k in range(ends[v], ends[v + 1]):
             if places[k] == -1:
                 w = items[k]
-                low, high = ends[w], ends[w + 1]
-                while low < high:
-                    middle = (low + high) // 2
-                    if items[middle] < v:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low == ends[w + 1] or items[low] != v or places[low] < 0 or places[low] // width != w:
+                mirror = place_of(items, ends[w], ends[w + 1], v)
+                if mirror < 0 or places[mirror] < 0 or places[mirror] // width != w:
                     return -1
-                places[k] = places[low]
+                places[k] = places[mirror]
     return 0

@@ -67,6 +67,18 @@ def carry(rank, dimensions, strides, counter, offset):
     return offset
 
 
+@inline
+def after_run(rank, dimensions, strides, counter, offset, run, has_more):
+    """Move a counter on by a run along the last dimension; the new byte offset."""
+    last = rank - 1
+    index = counter[last] + run
+    counter[last] = index
+    offset += run * strides[last]
+    if index == dimensions[last] and has_more:
+        offset = carry(rank, dimensions, strides, counter, offset)
+    return offset
+
+
 @kernel("void(int64,int64,int64,int64,Words,Words,Words,int64,int64)")
 def gather_block(target, source, number, rank, dimensions, strides, counter, start, count):
     """Copy `count` elements from flat index `start` on into the contiguous float64 block at `target`."""
@@ -98,10 +110,7 @@ def gather_block(target, source, number, rank, dimensions, strides, counter, sta
             for j in range(run):
                 out[j] = read(at + j * step, number)
         done += run
-        offset += run * step
-        counter[last] = index + run
-        if index + run == extent and done < count:
-            offset = carry(rank, dimensions, strides, counter, offset)
+        offset = after_run(rank, dimensions, strides, counter, offset, run, done < count)
 
 
 @inline
@@ -154,10 +163,7 @@ def scatter_block(target, number, source, rank, dimensions, strides, counter, st
             for j in range(run):
                 add_at(at + j * step, number, values[j])
         done += run
-        offset += run * step
-        counter[last] = index + run
-        if index + run == extent and done < count:
-            offset = carry(rank, dimensions, strides, counter, offset)
+        offset = after_run(rank, dimensions, strides, counter, offset, run, done < count)
 
 
 @kernel("void(int64,int64,int64,int64)")

@@ -17,12 +17,14 @@ __all__ = ["ONE", "FrontPass", "Rows"]
 Vector = np.ndarray[Any, Any]
 ONE = np.ones(1)
 UNLIMITED = 2**62
+MOST_PLACES = 1 << 28  # that are written down: 1 GB, or 2 of pairs
 
 
 class Rows(Protocol):
     """What the passes read: rows with first and second partials, as a compiled function's recording has them."""
 
     outs: Vector
+    is_weighed: bool  # second partials have adjoints in them
 
     @property
     def linear_rows(self) -> tuple[int, ...]:
@@ -36,7 +38,8 @@ class Rows(Protocol):
 class FrontPass:
     """One pass over rows: the Hessian of a weighted sum of their results, or the Jacobian.
 
-    Where a method gives None, the pass took more steps than `limit`, or needed more room at once than there is.
+    Where a method gives None, the pass took more steps than `limit`, needed more room at once than there is, or had more places
+    to write down than `MOST_PLACES`.
 
     Parameters
     ----------
@@ -56,6 +59,7 @@ class FrontPass:
 
     def __init__(self, rows: Rows, second: bool, weights: Vector = ONE, limit: int = UNLIMITED) -> None:
         self._outs, self._second, self._weights, self._limit, self.steps = rows.outs, second, weights, limit, 0
+        self._is_weighed = rows.is_weighed
         self._columns = [*rows.linear_rows, *(rows.second_partials if second else (0, 0, 0))]
         self._pairs, self._inputs, self._last = self._columns[2:5]
 
@@ -93,19 +97,21 @@ class FrontPass:
 
     def _listed(self, kind: int, words: int, given: dict[int, Vector]) -> Vector | None:
         """What a pass writes down, so many words each."""
-        room = 4 * (self._inputs + self._last) + 64
-        while True:
+        room = min(4 * (self._inputs + self._last) + 64, MOST_PLACES)
+        while room <= MOST_PLACES:
             found = np.empty(words * room, np.int32)
             answer, header = self._run(kind, {**given, at.FRONT_PLACES: found}, room)
             if answer != at.NO_ROOM_LEFT:
                 return None if answer else found[: words * int(header[at.FRONT_AT])].copy()
             room *= 2
+        return None
 
     def _run(self, kind: int, given: dict[int, Vector], room: int = 0) -> tuple[int, Vector]:
         last = self._last
         header: Vector = np.zeros(at.FRONT_WORDS, np.int64)
         header[: at.FRONT_BARS] = self._columns
         header[at.FRONT_KIND], header[at.FRONT_LIMIT], header[at.FRONT_ROOM] = kind, self._limit, room
+        header[at.FRONT_WEIGHED] = self._is_weighed
         # One piece of memory and one address: addresses of nine arrays take as long as the pass over a hundred rows.
         numbers = at.MOST_SLOTS * (at.MOST_SLOTS + 1)
         memory = np.zeros(numbers + (last + 1) * self._second + at.MOST_SLOTS + at.MOST_OUTPUTS + last // 2 + 1)
@@ -116,7 +122,7 @@ class FrontPass:
             bars = memory[numbers : numbers + last + 1]
             if len(self._outs) == 1 and 0 < self._outs[0] <= last:
                 bars[self._outs[0]] = self._weights[0]
-            else:
+            elif len(self._outs):
                 np.add.at(bars, np.where((self._outs > 0) & (self._outs <= last), self._outs, 0), self._weights)
             numbers += last + 1
         else:

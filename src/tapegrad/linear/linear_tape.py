@@ -221,6 +221,11 @@ class LinearTape:
         """Second partials of entries that are curved, of shape (entries, 3): of these only, and until `curve` is called."""
         return self.memory[1][: 3 * len(self.entries)].reshape(-1, 3) if self.memory else np.empty((0, 3))
 
+    @property
+    def factors(self) -> Matrix:
+        """Factors of all maps that have one for each element."""
+        return self.memory[3][: self._words[lin.FACTOR_COUNT]] if self.memory else np.empty(0)
+
     def place(self, slot: int) -> int:
         """First place of a row; -1 if it depends on no input."""
         number = slot - self._low
@@ -258,22 +263,7 @@ class LinearTape:
 
     def curve(self, tangents: Matrix) -> Matrix:
         """Products of the Hessian with the columns of a matrix of shape (inputs, k)."""
-        if not self._weighed:
-            if self._adjoints is None:
-                self.pull(np.ones((1, 1)))
-            bars, self._adjoints = self._adjoints, None
-            assert bars is not None  # `pull` kept them
-            for row in self.hosts.values():
-                row.weigh(bars)
-            weigh, address, place = entry_of("weigh"), self.address, address_of(bars)
-            # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
-            # without memory for its arguments the call does not begin.
-            self._weighed = True
-            try:
-                weigh(address, place)
-            except MemoryError:
-                self._weighed = False
-                raise
+        self.weigh()
 
         def sweep(lanes: int, columns: Matrix, out: Matrix) -> None:
             dots, bars = self._directions(lanes, columns), self._zeros(lanes)
@@ -285,6 +275,26 @@ class LinearTape:
             out[...] = bars[: self.inputs, : out.shape[1]]
 
         return self._in_blocks(tangents, self.inputs, sweep)
+
+    def weigh(self) -> None:
+        """Multiply the adjoints of the one output into second partials, unless that was done."""
+        if self._weighed:
+            return
+        if self._adjoints is None:
+            self.pull(np.ones((1, 1)))
+        bars, self._adjoints = self._adjoints, None
+        assert bars is not None  # `pull` kept them
+        for row in self.hosts.values():
+            row.weigh(bars)
+        weigh, address, place = entry_of("weigh"), self.address, address_of(bars)
+        # It multiplies in place, so it must not happen twice. No interrupt comes between the next step and the call, and
+        # without memory for its arguments the call does not begin.
+        self._weighed = True
+        try:
+            weigh(address, place)
+        except MemoryError:
+            self._weighed = False
+            raise
 
     def _push(self, lanes: int, dots: Matrix, count: int) -> None:
         """Sweep forwards, with the steps that Python makes in between for so many of the lanes."""

@@ -53,6 +53,7 @@ class Recording:
     """
 
     compiled = True  # as the sweeps over linear tapes of eager graphs are
+    is_weighed = False
 
     __slots__ = ("_lock", "aux", "columns", "inputs", "name", "outs", "points", "results", "value")
 

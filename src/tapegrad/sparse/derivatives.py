@@ -208,7 +208,7 @@ def jacobian(
         In which order columns are coloured: ``"natural"``, ``"largest-first"``, ``"smallest-last"``, ``"incidence-degree"``, or
         ``"auto"`` for the best of these.
     check : bool
-        Whether each result is compared with products of the Jacobian with random vectors.
+        Whether each result is compared with products of the Jacobian with random vectors, in rows that are finite.
     detect : str
         ``"local"``: the pattern is that of the points where it was called, and grows. ``"global"``, if `f` is a `tapegrad.program`:
         that of all paths which the program has recorded, wherever it was called, so that it need not grow where they are taken.
@@ -277,7 +277,7 @@ def hessian(
         As for `jacobian`; symmetric.
     mode : str
         ``"star"``: products that have the entries as their elements. ``"acyclic"``: fewer products, of which entries are found one
-        after the other, so that rounding gathers. ``"edges"``: edge-pushing [2]_, one pass over what a compiled function recorded.
+        after the other, so that rounding gathers. ``"edges"``: edge-pushing [2]_, one pass over what was recorded, by elements.
         ``"auto"`` takes edge-pushing or a star colouring, whichever is quicker.
 
     Returns

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linear.front_passes import ONE, FrontPass, Rows
 from tapegrad.sparse.compression import Info, mirrored, rows_of
 
-__all__ = ["OnePass", "fewest_colours", "has_rows", "nanoseconds_of_products"]
+__all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
 
 Vector = np.ndarray[Any, Any]
 # Nanoseconds of a step of a pass, of a row's pair or triplet in it, and of one in products with 8 and 32 vectors: of bundle
 # adjustment, 2.4e6 pairs.
 STEP, PASSED, EIGHT, MANY = 1.0, 4.0, 8.0, 36.0
-MOST_PLACES = 1 << 28
 
 
 def has_rows(derivative: Any) -> bool:
@@ -47,7 +47,7 @@ class OnePass:
             self._ends = np.concatenate([[0], np.cumsum(np.bincount(rows[is_lower], minlength=pattern.shape[0]))])
             self._items = self._items[is_lower]
             numbers = np.cumsum(is_lower, dtype=np.int32) - 1
-            self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)])
+            self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)]).astype(np.intp)
         self._places: Vector | None = None
         self._structure: tuple[Vector, ...] = ()
 
@@ -56,11 +56,14 @@ class OnePass:
         if self._places is None:
             return None
         found = FrontPass(rows, self._second, weights).values(self._places, len(self._items))
-        return found if found is None or self._source is None else found.take(self._source)
+        if found is None or self._source is None:
+            return found
+        # The places are known to be in it; the test takes as long as a copy.
+        return found.take(self._source, out=large_empty(self._source.shape, found.dtype), mode="wrap")
 
-    def is_quicker(self, rows: Rows, products: float) -> bool:
-        """Whether it takes less time than products that take so many nanoseconds; tried once."""
-        limit = (products - PASSED * _passed(rows, self._second)) / STEP
+    def is_quicker(self, rows: Rows, colours: int) -> bool:
+        """Whether it takes less time than the products for so many colours; tried once."""
+        limit = (_nanoseconds_of_products(rows, colours, self._second) - PASSED * _passed(rows, self._second)) / STEP
         return limit > 0 and self.settle(rows, int(limit))
 
     def settled_for(self, rows: Rows) -> OnePass:
@@ -90,7 +93,7 @@ def _passed(rows: Rows, second: bool) -> int:
     return int(rows.linear_rows[2] + (rows.second_partials[2] if second else 0))
 
 
-def nanoseconds_of_products(rows: Rows, colours: int, second: bool) -> float:
+def _nanoseconds_of_products(rows: Rows, colours: int, second: bool) -> float:
     """About so long the products for so many colours take."""
     whole, rest = divmod(colours, 32)
     each = MANY * (whole + (rest > 8)) + (EIGHT if 0 < rest <= 8 else 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from tapegrad.drivers.derivatives import Derivative
 from tapegrad.linear.front_passes import ONE, FrontPass
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.compression import Bidirectional, Compression, Substitution, of_hessian, of_jacobian
-from tapegrad.sparse.edges import OnePass, fewest_colours, has_rows, nanoseconds_of_products
+from tapegrad.sparse.edges import OnePass, fewest_colours
+from tapegrad.sparse.element_passes import one_pass_for
 from tapegrad.sparse.patterns import MOST_ENTRIES, fingerprint, first_pattern, second_pattern
 from tapegrad.tensors.grad_mode import with_recording
 
@@ -24,6 +26,7 @@ Plan = Coloured | OnePass
 
 __all__ = ["Evaluation", "PatternError", "checked_pattern", "pattern_of", "structured"]
 
+_OVER = {"edges": "elements, or of a compiled function", "rows": "a compiled function"}
 MOST_KNOWN = 256  # structures that are remembered
 MOST_STEPS = 1 << 33  # of edge-pushing for a pattern
 FAR_OFF = 1e-3  # what rounding in single precision does not explain
@@ -138,6 +141,33 @@ def checked_pattern(pattern: Any, shape: tuple[int, int], second: bool) -> Any:
     return made
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What is known of the structure.
+
+    It is replaced as a whole: where threads meet, or an exception comes in between, no structure counts as known whose entries the
+    pattern has not.
+
+    Attributes
+    ----------
+    structures : frozenset of bytes
+        Fingerprints of those that the pattern has all entries of.
+    pattern : csr_array
+    plan : Plan or None
+        The way to the entries of this pattern, or of a smaller one that was before.
+    """
+
+    structures: frozenset[bytes]
+    pattern: Any
+    plan: Plan | None = None
+
+    def with_structure(self, structure: bytes, found: Any) -> _Known:
+        """The same with one more structure, whose pattern was found; entries that were there stay."""
+        pattern = _canonical((self.pattern + found).tocsr())
+        others = self.structures if len(self.structures) < MOST_KNOWN else frozenset()
+        return _Known(others | {structure}, pattern, self.plan)
+
+
 class Evaluation:
     """Values of a sparse derivative's entries, call after call.
 
@@ -157,9 +187,7 @@ class Evaluation:
 
     def __init__(self, second: bool, pattern: Any = None, mode: str = "auto", order: str = "auto", check: bool = False) -> None:
         self._second, self._given, self._mode, self._order, self._check = second, pattern, mode, order, check
-        self._known: set[bytes] = set()
-        self._learnt: Any = None
-        self._plan: Plan | None = None
+        self._known: _Known | None = None
 
     @property
     def plan(self) -> Plan:
@@ -170,9 +198,10 @@ class Evaluation:
         RuntimeError
             If the function has not been called.
         """
-        if self._plan is None:
+        known = self._known
+        if known is None or known.plan is None:
             raise RuntimeError("the structure is not known before the first call; tapegrad.sparse.plan(f, x) makes one")
-        return self._plan
+        return known.plan
 
     def matrix(self, derivative: Any, weights: Any = ONE, locate: Callable[[], str] | None = None) -> Any:
         """The derivative at the point where it was recorded, as a csr_array.
@@ -208,7 +237,9 @@ class Evaluation:
             if data is not None:
                 return data
             coloured: Coloured = self._coloured(plan.pattern)
-            plan = self._plan = coloured
+            if self._known is not None and self._known.plan is plan:
+                self._known = replace(self._known, plan=coloured)
+            plan = coloured
         if isinstance(plan, Bidirectional):
             return plan.entries_from(derivative.push, derivative.pull)
         if not self._second:
@@ -219,76 +250,59 @@ class Evaluation:
 
     def prepared(self, derivative: Any, locate: Callable[[], str] | None = None) -> Plan:
         """The plan for a derivative's structure."""
-        shape = (derivative.inputs if self._second else derivative.results, derivative.inputs)
-        if self._plan is not None and self._plan.info.shape != shape:
-            self._plan, self._known = None, set()
-        plan = self._plan
-        if self._learnt is not None and self._learnt.shape != shape:
-            self._learnt = None
-        if isinstance(plan, OnePass) and plan.is_known(derivative):
-            return plan
-        plan = self._planned(plan, derivative, shape, locate)
+        known = self._known_for(derivative)
+        if known is not None and isinstance(known.plan, OnePass) and known.plan.is_known(derivative):
+            return known.plan
+        known = self._with_pattern(known, derivative, locate)
+        plan = known.plan
+        if plan is None or plan.pattern.nnz != known.pattern.nnz:
+            plan = self._compressed(known.pattern, derivative)
         if isinstance(plan, OnePass) and not plan.is_known(derivative):
             plan = plan.settled_for(derivative)
-        self._plan = plan
+        self._known = replace(known, plan=plan)
         return plan
 
     def learn(self, derivative: Any) -> None:
         """The pattern will have the entries of a derivative on another path."""
-        if self._given is not None:
-            return
-        tape = structured(derivative, self._second)
-        key = b"" if tape is None else fingerprint(tape)
-        if key not in self._known:
-            found = pattern_of(derivative, self._second)
-            self._learnt = found if self._learnt is None else _canonical((self._learnt + found).tocsr())
-            self._known.add(key)
+        if self._given is None:
+            self._known = self._with_pattern(self._known_for(derivative), derivative, None)
 
-    def _planned(self, plan: Plan | None, derivative: Any, shape: tuple[int, int], locate: Callable[[], str] | None) -> Plan:
+    def _shape(self, derivative: Any) -> tuple[int, int]:
+        return derivative.inputs if self._second else derivative.results, derivative.inputs
+
+    def _known_for(self, derivative: Any) -> _Known | None:
+        """What is known for a derivative of this shape."""
+        known = self._known
+        return known if known is not None and known.pattern.shape == self._shape(derivative) else None
+
+    def _with_pattern(self, known: _Known | None, derivative: Any, locate: Callable[[], str] | None) -> _Known:
+        """The same with the entries of this derivative's structure."""
         if self._given is not None:
-            return self._compressed(checked_pattern(self._given, shape, self._second), derivative) if plan is None else plan
+            return known or _Known(frozenset(), checked_pattern(self._given, self._shape(derivative), self._second))
         tape = structured(derivative, self._second)
-        key = b"" if tape is None else fingerprint(tape)
-        if plan is not None and key in self._known and self._learnt is None:
-            return plan
-        # What was learnt has the entries of this path as well if its key is known.
-        learnt, self._learnt = self._learnt, None
-        if learnt is None:
-            pattern = pattern_of(derivative, self._second, locate=locate)
-        elif key in self._known:
-            pattern = learnt
-        else:
-            pattern = _canonical((learnt + pattern_of(derivative, self._second, locate=locate)).tocsr())
-        if plan is not None:  # entries that were there stay: the pattern is that of all structures so far
-            pattern = _canonical((plan.pattern + pattern).tocsr())
-        if plan is None or pattern.nnz != plan.pattern.nnz:
-            plan = self._compressed(pattern, derivative)
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known.add(key)
-        return plan
+        structure = b"" if tape is None else fingerprint(tape)
+        if known is not None and structure in known.structures:
+            return known
+        found = pattern_of(derivative, self._second, locate=locate)
+        return _Known(frozenset([structure]), found) if known is None else known.with_structure(structure, found)
 
     def _compressed(self, pattern: Any, derivative: Any) -> Plan:
         """The quickest way to the entries, or the one that was asked for."""
-        second, one = self._second, OnePass(pattern, self._second)
+        one = one_pass_for(pattern, derivative, self._second)
         if self._mode in ("edges", "rows"):
-            if not has_rows(derivative) or not one.settle(derivative):
+            if one is None or not one.settle(derivative):
                 raise ValueError(
-                    f"mode={self._mode!r} goes over the rows of a compiled function of which few depend on each other at once, and "
-                    "this is none: leave mode= out"
+                    f"mode={self._mode!r} goes over the rows of {_OVER[self._mode]}, of which few depend on each other at once, "
+                    "and this is none: leave mode= out"
                 )
             return one
-        if not has_rows(derivative) or self._mode != "auto":
+        if one is None or self._mode != "auto":
             return self._coloured(pattern)
-
-        def is_quicker(colours: int) -> bool:
-            return one.is_quicker(derivative, nanoseconds_of_products(derivative, colours, second))
-
         # Colours of a large pattern take longer than what they are for: 23 s for the 3e6 entries of a bundle adjustment.
-        if second and is_quicker(fewest_colours(pattern)):
+        if self._second and one.is_quicker(derivative, fewest_colours(pattern)):
             return one
         coloured = self._coloured(pattern)
-        return one if is_quicker(coloured.info.colours) else coloured
+        return one if one.is_quicker(derivative, coloured.info.colours) else coloured
 
     def _coloured(self, pattern: Any) -> Coloured:
         if not self._second:
@@ -296,11 +310,12 @@ class Evaluation:
         return Substitution(pattern, self._order) if self._mode == "acyclic" else of_hessian(pattern, self._order)
 
     def _compare(self, made: Any, derivative: Any) -> None:
-        """Raise if products with random vectors differ."""
+        """Raise if products with random vectors differ, in rows that are finite."""
         random = np.random.default_rng(0).standard_normal((derivative.inputs, 2))
         product: Callable[..., Any] = derivative.curve if self._second else derivative.push
-        expected, found, sizes = product(random), made @ random, abs(made) @ abs(random)
-        off = np.abs(expected - found) / (1.0 + sizes + np.abs(expected))
+        with np.errstate(all="ignore"):
+            expected, found, sizes = product(random), made @ random, abs(made) @ abs(random)
+            off = np.abs(expected - found) / (1.0 + sizes + np.abs(expected))
         wrong = off > TOLERANCE
         rows = np.flatnonzero(wrong.any(axis=1))  # what is computed in single precision is among them, and lacks no entry
         # A missing entry is mixed into others of compressed products, perhaps of other rows: the first that is missing is named.
@@ -315,7 +330,7 @@ class Evaluation:
                     f"the pattern has no entry ({row}, {column}), but the {'Hessian' if self._second else 'Jacobian'} has "
                     f"{whole[column]:.6g} there" + (f" (and {len(missed) - 1} more in that row)" if len(missed) > 1 else "")
                 )
-        if off.max(initial=0.0) > FAR_OFF:
+        if np.fmax.reduce(off, axis=None, initial=0.0) > FAR_OFF:
             raise PatternError(
                 f"rows {rows[:5].tolist()} are not those of the derivative, though no entry is missing; please report it"
             )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Structured = LinearTape | Recording
 
-__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "second_pattern", "sets_of"]
+__all__ = ["MOST_ENTRIES", "fingerprint", "first_pattern", "hosts_of", "second_pattern", "sets_of"]
 
 Vector = np.ndarray[Any, Any]
 Locate = Callable[[], str]
@@ -49,7 +49,8 @@ class _Host:
             yield repr(k).encode() + np.ascontiguousarray(sources).tobytes() + np.ascontiguousarray(targets).tobytes()
 
 
-def _hosts(tape: LinearTape) -> dict[int, _Host]:
+def hosts_of(tape: LinearTape) -> dict[int, _Host]:
+    """What is known of the structure of hosted rows, by the numbers of their entries."""
     found: dict[int, _Host] | None = getattr(tape, "structures", None)
     if found is None:
         found = tape.structures = {number: _Host(row) for number, row in tape.hosts.items()}
@@ -76,7 +77,7 @@ def fingerprint(tape: Structured) -> bytes:
     digest.update(repr((tape.inputs, tape.outputs)).encode())
     if tape.second:
         digest.update((tape.curves[kinds == lin.CURVED_PLAIN].view(np.int64) == NO_PARTIAL).tobytes())
-    for host in _hosts(tape).values():
+    for host in hosts_of(tape).values():
         for part in host.words():
             digest.update(part)
     return digest.digest()
@@ -93,7 +94,7 @@ def sets_of(tape: Structured, warn: bool = False) -> IndexSets:
     sets = IndexSets(tape.inputs, tape.places)
     start, spread_sets = 0, entry_of("spread_sets")
     while (number := sets.run(spread_sets, tape.address, sets.address, start=start)) != lin.FINISHED:
-        host = _hosts(tape)[number]
+        host = hosts_of(tape)[number]
         block = host.row.size * sum(host.row.sizes[k] for k in host.dense)
         if spread(host.row, sets, host.edges, host.dense) and warn and block >= LARGE_BLOCK:
             _warn(host)
@@ -186,7 +187,7 @@ def second_pattern(tape: Structured, warn: bool = False, locate: Locate | None =
         pairs = sets.places[triplets[:, 1:]]
     else:
         pairs = sets.pairs(entry_of("find_pairs"), tape.address)
-        hosted = [p for host in _hosts(tape).values() for p in _pairs_of(host, sets)]
+        hosted = [p for host in hosts_of(tape).values() for p in _pairs_of(host, sets)]
         pairs = np.concatenate([pairs, *hosted]) if hosted else pairs
     high, low = pairs.max(axis=1, initial=0), pairs.min(axis=1, initial=2**31 - 1)
     keys = np.sort((high.astype(np.int64) << 32 | low)[low > 0])
