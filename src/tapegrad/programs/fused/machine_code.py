@@ -12,10 +12,8 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
-from tapegrad.programs.fused.loop_code import cleared, loop_code
-from tapegrad.programs.fused.product_code import product_code
+from tapegrad.programs.fused.listings import Listing
 from tapegrad.programs.fused.schedule import scheduled
-from tapegrad.programs.fused.straight_code import straight_code
 from tapegrad.programs.steps import Step, Value
 from tapegrad.tape.tape import TAPE
 
@@ -23,7 +21,7 @@ __all__ = ["Compilable", "MachineCode", "compiled", "memory_of", "text_of"]
 
 SMALL = 4096  # elements up to which a copy costs less than to ask for an address
 FLOAT64 = np.dtype(np.float64)
-QUICK = 3000  # nodes from which on LLVM's quick way of making code is taken
+QUICK = 20_000  # lines from which on LLVM's quick way of making code is taken
 
 
 class Compilable(Protocol):
@@ -43,33 +41,13 @@ class Compilable(Protocol):
 def text_of(path: Compilable) -> str:
     """The text of ``void run(ptr, ptr, ptr, ptr table)``."""
     graph = path.graph
-    places = [path.value, path.guards, *path.gradients]
-    buffers = [buffer for buffer, _ in places if buffer != NUMBERS]
-    slots = [slot for buffer, slot in places if buffer == NUMBERS]
-    bodies: list[str] = []
-    calls: list[str] = []
-    declared: set[str] = set()
-    for number, group in enumerate(scheduled(graph, buffers, slots)):
-        if graph.nodes[group.effects[0].node][0] == "matmul":
-            text, own, names = *product_code(graph, group.effects[0], f"product{number}"), [f"product{number}"]
-        elif group.space:
-            for buffer in cleared(group):
-                declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-                at, place = f"%c{number}.{buffer}", f"%q{number}.{buffer}"
-                calls += [
-                    f"{at} = getelementptr ptr, ptr %table, i64 {buffer}",
-                    f"{place} = load ptr, ptr {at}, align 8",
-                    f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {8 * graph.sizes[buffer]}, i1 false)",
-                ]
-            text, own = loop_code(graph, group, f"walk{number}")
-            names = [f"walk{number}"]
-        else:
-            text, own, names = straight_code(graph, group, f"numbers{number}")
-        bodies += text
-        declared |= own
-        calls += [f"call void @{name}(ptr %table)" for name in names]
-    head = "define void @run(ptr %operands, ptr %counts, ptr %strides, ptr %table) {"
-    return "\n".join([*sorted(declared), *bodies, head, *calls, "ret void", "}"])
+    asked = [path.value, path.guards, *path.gradients]
+    buffers = [buffer for buffer, _ in asked if buffer != NUMBERS]
+    slots = [slot for buffer, slot in asked if buffer == NUMBERS]
+    listing = Listing(graph)
+    for group in scheduled(graph, buffers, slots):
+        listing.add(group)
+    return listing.text()
 
 
 class MachineCode:
@@ -96,7 +74,7 @@ class MachineCode:
         started = time.perf_counter()
         sizes = path.graph.sizes
         text = text_of(path)
-        engine, address = compiled(text, path.graph)
+        engine, address = compiled(text)
         memory, self._table = memory_of(path)
         self._numbers = memory[NUMBERS]
         self._kept: list[Any] = [engine, memory]
@@ -189,17 +167,22 @@ def memory_of(path: Compilable) -> tuple[dict[int, np.ndarray[Any, Any]], np.nda
     """Memory for each buffer, and the table of their addresses."""
     sizes = path.graph.sizes
     memory = {buffer: np.zeros(max(size, 1)) for buffer, size in enumerate(sizes)} | dict(path.arrays)
-    return memory, np.array([memory[buffer].ctypes.data for buffer in range(len(sizes))], np.int64)
+    for slot, value in path.graph.numbers.items():
+        memory[NUMBERS][slot] = value
+    table = np.array([memory[buffer].ctypes.data for buffer in range(len(sizes))], np.int64)
+    for place, address in (pair for pairs in path.graph.loops.values() for pair in pairs):
+        table[place] = address
+    return memory, table
 
 
-def compiled(text: str, graph: Expressions) -> tuple[Any, int]:
+def compiled(text: str) -> tuple[Any, int]:
     """What owns the machine code of a text, and the address of its function ``run``."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
-    level = 2 if len(graph.nodes) < QUICK else 0
+    level = 2 if text.count("\n") < QUICK else 0
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(llvm.get_host_cpu_name(), features, opt=level, jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)

@@ -47,7 +47,7 @@ class ManyPoints:
         self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, shared: frozenset[int]
     ) -> None:
         self._path = PathExpressions(steps, inputs, leaves, output, CHUNK, shared)
-        self._engine, self._address = compiled(text_of(self._path), self._path.graph)
+        self._engine, self._address = compiled(text_of(self._path))
         self._shared, self.agrees = shared, False
         self._shapes = [value.array.shape for value in leaves]
 
