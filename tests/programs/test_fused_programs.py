@@ -20,7 +20,7 @@ from tapegrad.programs.fused.machine_code import text_of
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -3.5, 1e-300, 1e300, math.inf, -math.inf, math.nan, 25.0]
 NOT_ON_NUMBERS = {"hypot", "cbrt", "logaddexp2"}
-NO_CODE = {"where", "remainder", "erf", "erfc", "lgamma", "digamma", "polygamma", "gelu", "fmod", "erfinv", "sinc"}
+NO_CODE = {"where", "remainder", "lgamma", "digamma", "polygamma", "gelu", "fmod", "erfinv", "sinc"}
 RULES = [rule for rule in PUBLIC if rule.name not in NO_CODE]
 
 
@@ -210,7 +210,7 @@ def text_of_program(function: Any, x: Any) -> str:
     program = tg.program(function)
     tg.value_and_grad(program)(x)
     (trace,) = program._recorded()
-    return text_of(trace.fused.expressions())
+    return text_of(trace.fused.expressions()).text
 
 
 def test_steps_of_a_loop_share_their_code() -> None:
@@ -271,7 +271,7 @@ def test_no_machine_code_where_none_is_wanted() -> None:
 
 def test_what_there_is_no_code_for_runs_as_before() -> None:
     x = np.random.default_rng(0).standard_normal((3, 3))
-    program = tg.program(lambda x: np.linalg.det(x) * x[0, 0])
+    program = tg.program(lambda x: np.linalg.eigvalsh(x + x.T).sum() * x[0, 0])
     run = tg.value_and_grad(program)
     expected = run(x)[1]
     program.compile()

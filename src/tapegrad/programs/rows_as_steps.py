@@ -169,8 +169,8 @@ def host_row(
     if None in operands:
         return
     found = known.place_of(z)
-    fixed = all(value is None or value.constant for value in chosen)
-    step = Structured(TAPE.names[name], forward, [value for value in operands if value is not None], found, payload.op, fixed)
+    sources = [value for value in operands if value is not None]
+    step = Structured(TAPE.names[name], forward, sources, found, payload, data[payload.inputs :], chosen)
     known.note(step)
     known.kept.append(data)
     known.know(z, found, slot)

@@ -251,9 +251,19 @@ class Joined(Step):
 
 
 class Structured(Step):
-    """A structural operation, by what gives its value again."""
+    """A structural operation, by what gives its value again.
 
-    __slots__ = ("fixed", "forward", "name", "operands", "operation", "result")
+    Attributes
+    ----------
+    payload : Payload
+        Of its row.
+    extra, chosen : list
+        What its row saved besides its operands, and what is known of each of these.
+    fixed : bool
+        Whether these are the same in each run.
+    """
+
+    __slots__ = ("chosen", "extra", "fixed", "forward", "name", "operands", "operation", "payload", "result")
 
     def __init__(
         self,
@@ -261,11 +271,13 @@ class Structured(Step):
         forward: Callable[[list[Array]], Any],
         operands: Sequence[Value],
         result: Value,
-        operation: Any,
-        fixed: bool,
+        payload: Any,
+        extra: Sequence[Array],
+        chosen: Sequence[Value | None],
     ) -> None:
-        self.name, self.forward, self.operands, self.result, self.operation = name, forward, tuple(operands), result, operation
-        self.fixed = fixed  # whether it depends on nothing else
+        self.name, self.forward, self.operands, self.result = name, forward, tuple(operands), result
+        self.payload, self.operation, self.extra, self.chosen = payload, payload.op, extra, chosen
+        self.fixed = all(value is None or value.constant for value in chosen)
 
     def run(self) -> bool:
         """Do it."""

@@ -90,7 +90,10 @@ class PathExpressions(PathValues):
 
     def _backward(self, step: Step) -> None:
         graph = self.graph
-        if isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
+        if id(step) in self.hosted and not isinstance(step, Ruled):
+            if isinstance(step, Structured):
+                self._through_host(step)
+        elif isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
             view = step.result if isinstance(step, Viewed) else step.source
             g = self._adjoint(step.result)
             if g is not None and view.of is not None and view.of.tracked:

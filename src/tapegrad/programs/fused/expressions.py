@@ -115,6 +115,10 @@ class Expressions:
     effects : list of Effect
     sizes : list of int
         Elements of each buffer; of the first one, `NUMBERS`, as many as there are numbers.
+    hosts : list
+        What Python does: objects with a method ``run``, which says whether it could.
+    required : list of int
+        Buffers that are written in each run.
     numbers : dict
         Numbers that are the same in each run and are read from memory, by their places among the numbers.
     loops : dict
@@ -128,6 +132,8 @@ class Expressions:
         self.effects: list[Effect] = []
         self.sizes = [0]
         self.loops: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
+        self.hosts: list[Any] = []
+        self.required: list[int] = []
         self.numbers: dict[int, float] = {}
         self._given: dict[bytes, int] = {}
         self._numbers: dict[tuple[Node, Shape], int] = {}
@@ -179,6 +185,11 @@ class Expressions:
         """A new place among the numbers."""
         self.sizes[NUMBERS] += 1
         return self.sizes[NUMBERS] - 1
+
+    def host(self, what: Any) -> int:
+        """Let Python do something; its number, for nodes ``("host", number, which of its results, *nodes that it reads)``."""
+        self.hosts.append(what)
+        return len(self.hosts) - 1
 
     def given(self, value: float) -> int:
         """The place of a number that is the same in each run."""

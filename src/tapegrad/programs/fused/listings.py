@@ -8,7 +8,7 @@ from typing import Any
 from tapegrad.programs.fused.expressions import Expressions
 from tapegrad.programs.fused.loop_code import loop_code
 from tapegrad.programs.fused.product_code import product_code
-from tapegrad.programs.fused.schedule import Group, is_product
+from tapegrad.programs.fused.schedule import Group, host_of, is_product
 from tapegrad.programs.fused.shared_functions import Places, structure
 from tapegrad.programs.fused.straight_code import PIECE, pieces_of, straight_code
 
@@ -18,10 +18,14 @@ FEW = 64  # numbers that are computed in one function whether or not they have t
 RUN = """\
 define void @run(ptr %operands, ptr %counts, ptr %strides, ptr %table) {{
 begin:
+%first = getelementptr i64, ptr %table, i64 {place}
+%from = load i64, ptr %first, align 8
+%last = getelementptr i64, ptr %first, i64 1
+%to = load i64, ptr %last, align 8
 br label %head
 head:
-%at = phi i64 [0, %begin], [%next, %body]
-%is_more = icmp slt i64 %at, {count}
+%at = phi i64 [%from, %begin], [%next, %body]
+%is_more = icmp slt i64 %at, %to
 br i1 %is_more, label %body, label %end
 body:
 %call = getelementptr i64, ptr @calls, i64 %at
@@ -40,7 +44,13 @@ ret void
 
 
 class Listing:
-    """Text of a path's functions, as groups are added in their order."""
+    """Text of a path's functions, as groups are added in their order.
+
+    Attributes
+    ----------
+    stops : list of (int, int)
+        Where the list of calls is left for what Python does, with its number.
+    """
 
     def __init__(self, graph: Expressions) -> None:
         self._graph = graph
@@ -48,12 +58,16 @@ class Listing:
         self._declared: set[str] = set()
         self._names: list[str] = []
         self._calls: list[int] = []
+        self.stops: list[tuple[int, int]] = []
         self._alike: dict[Any, list[tuple[Group, tuple[int, ...]]]] = {}  # groups with their numbers, by what they have in common
         self._in_order: list[tuple[Any, Group, Places]] = []
         self._known: dict[Any, int] = {}  # functions that there are
 
     def add(self, group: Group) -> None:
         """A group, or the parts of one that has many."""
+        if host_of(group) >= 0:
+            self._in_order.append((None, group, Places(self._graph)))
+            return
         places = Places(self._graph)
         key, constants = structure(group, places)
         if len(key) > FEW and not group.space and len(parts := group.parts()) > 1:
@@ -111,11 +125,19 @@ class Listing:
     def _call(self, function: int, places: Places) -> None:
         self._calls += function, 2 + len(places.words), *places.words
 
+    @property
+    def count(self) -> int:
+        """How many words the list of calls has."""
+        return len(self._calls)
+
     def text(self) -> str:
         """All of it, with ``void run(ptr, ptr, ptr, ptr table)``."""
         self._read_numbers()
-        for item in self._in_order:
-            self._function(*item)
+        for key, group, places in self._in_order:
+            if key is None:
+                self.stops.append((len(self._calls), host_of(group)))
+            else:
+                self._function(key, group, places)
         calls = ", ".join(f"i64 {word}" for word in self._calls)
         functions = ", ".join(f"ptr @{name}" for name in self._names)
         return "\n".join(
@@ -124,6 +146,6 @@ class Listing:
                 *self._bodies,
                 f"@calls = internal constant [{len(self._calls)} x i64] [{calls}]",
                 f"@functions = internal constant [{len(self._names)} x ptr] [{functions}]",
-                RUN.format(count=len(self._calls)),
+                RUN.format(place=len(self._graph.sizes)),
             ]
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,16 +38,33 @@ class Compilable(Protocol):
     before_inputs: list[tuple[int, Value]]
 
 
-def text_of(path: Compilable) -> str:
-    """The text of ``void run(ptr, ptr, ptr, ptr table)``."""
+class Text(NamedTuple):
+    """The text of ``void run(ptr, ptr, ptr, ptr table)``.
+
+    Attributes
+    ----------
+    text : str
+    stops : list of (int, int)
+        Where calls stop for what Python does, with its number.
+    end : int
+        Where they end.
+    """
+
+    text: str
+    stops: list[tuple[int, int]]
+    end: int
+
+
+def text_of(path: Compilable) -> Text:
+    """The text of a path."""
     graph = path.graph
     asked = [path.value, path.guards, *path.gradients]
-    buffers = [buffer for buffer, _ in asked if buffer != NUMBERS]
+    buffers = [buffer for buffer, _ in asked if buffer != NUMBERS] + graph.required
     slots = [slot for buffer, slot in asked if buffer == NUMBERS]
     listing = Listing(graph)
     for group in scheduled(graph, buffers, slots):
         listing.add(group)
-    return listing.text()
+    return Text(listing.text(), listing.stops, listing.count)
 
 
 class MachineCode:
@@ -66,23 +83,26 @@ class MachineCode:
     """
 
     __slots__ = (
-        "_at", "_before_inputs", "_gradients", "_guards", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_results",
-        "_slots", "_small", "_step", "_table", "_value", "before", "seconds",
+        "_at", "_gradients", "_guards", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_pieces", "_results",
+        "_slots", "_small", "_step", "_table", "_value", "before", "before_inputs", "seconds",
     )  # fmt: skip
 
     def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
         started = time.perf_counter()
         sizes = path.graph.sizes
         text = text_of(path)
-        engine, address = compiled(text)
-        memory, self._table = memory_of(path)
+        engine, address = compiled(text.text)
+        memory, self._table = memory_of(path, text.end)
+        ends = [0, *(stop for stop, _ in text.stops), text.end]
+        hosts = [path.graph.hosts[number] for _, number in text.stops]
+        self._pieces = list(zip(ends[:-1], ends[1:], [*hosts, None], strict=True)) if hosts else []
         self._numbers = memory[NUMBERS]
         self._kept: list[Any] = [engine, memory]
         words = [0] * at.STEP_WORDS
         words[:4] = at.LOOP_STEP, address, self._table.ctypes.data, 1
         self._step = np.array(words, np.int64)
         self._at = self._step.ctypes.data
-        self.before, self._before_inputs = path.before, path.before_inputs
+        self.before, self.before_inputs = path.before, path.before_inputs
         self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
@@ -101,7 +121,7 @@ class MachineCode:
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """Value and gradient for other inputs; None if the function would go another way."""
         numbers = self._numbers
-        if self.before and not self._has_done(values):
+        if (self.before or self.before_inputs) and not self._has_done(values):
             return None
         for k, slot in self._slots:
             numbers[slot] = values[k]
@@ -118,7 +138,10 @@ class MachineCode:
     def run(self) -> tuple[float, list[Any]] | None:
         """The same for inputs that are in their places."""
         found = self._prepared() if self._has_others else None
-        TAPE.replay(TAPE.address, self._at, 0, 1)
+        if not self._pieces:
+            TAPE.replay(TAPE.address, self._at, 0, 1)
+        elif not self._has_run():
+            return None
         if self._guards >= 0 and self._numbers.item(self._guards):
             return None
         if found is None:
@@ -129,6 +152,22 @@ class MachineCode:
             elif own is not None:
                 found[k] = own.copy()
         return self._numbers.item(self._value), found
+
+    def _has_run(self) -> bool:
+        """Run the pieces, and let Python do what comes between them; whether it could."""
+        token = enter(IGNORING)
+        try:
+            for first, last, host in self._pieces:
+                if first != last:
+                    self._table[-2:] = first, last
+                    TAPE.replay(TAPE.address, self._at, 0, 1)
+                if host is not None and not host.run():
+                    return False
+        except Exception:  # the steps raise it again
+            return False
+        finally:
+            leave(token)
+        return True
 
     def _prepared(self) -> list[Any]:
         """New memory for large gradients, and room for the others."""
@@ -152,7 +191,7 @@ class MachineCode:
 
     def _has_done(self, values: Sequence[Any]) -> bool:
         """Whether what is computed before the code was, and as it was recorded."""
-        for k, value in self._before_inputs:
+        for k, value in self.before_inputs:
             value.array[...] = values[k]
         token = enter(IGNORING)
         try:
@@ -163,13 +202,13 @@ class MachineCode:
             leave(token)
 
 
-def memory_of(path: Compilable) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
-    """Memory for each buffer, and the table of their addresses."""
+def memory_of(path: Compilable, end: int) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
+    """Memory for each buffer, and the table of their addresses, with where calls begin and end behind it."""
     sizes = path.graph.sizes
     memory = {buffer: np.zeros(max(size, 1)) for buffer, size in enumerate(sizes)} | dict(path.arrays)
     for slot, value in path.graph.numbers.items():
         memory[NUMBERS][slot] = value
-    table = np.array([memory[buffer].ctypes.data for buffer in range(len(sizes))], np.int64)
+    table = np.array([*(memory[buffer].ctypes.data for buffer in range(len(sizes))), 0, end], np.int64)
     for place, address in (pair for pairs in path.graph.loops.values() for pair in pairs):
         table[place] = address
     return memory, table

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tapegrad.programs.fused.expressions import COMPARED, NUMBERS, Effect, Expressions, Node, Shape, contiguous
 
-__all__ = ["COMPARISONS", "Group", "cleared", "is_product", "scheduled"]
+__all__ = ["COMPARISONS", "Group", "cleared", "host_of", "is_product", "scheduled"]
 
 COMPARISONS = frozenset(COMPARED.values())
 QUICK = 4  # operations that are done again instead of being kept in memory
@@ -87,7 +87,7 @@ def _operands_in(node: Node) -> list[int]:
     operation, *operands = node
     if operation in ("load", "constant"):
         return []
-    return operands[1:] if operation in ("call", "loop") else operands
+    return operands[{"call": 1, "loop": 1, "host": 2}.get(operation, 0) :]
 
 
 def _place(buffer: int, offset: int) -> tuple[int, int]:
@@ -160,8 +160,10 @@ def scheduled(graph: Expressions, buffers: Collection[int], slots: Collection[in
     schedule = _Schedule(graph, [(buffer, 0) for buffer in buffers] + [(NUMBERS, slot) for slot in slots])
     groups: dict[tuple[int, Shape, int], Group] = {}
     for effect in schedule.effects:
-        is_product = graph.nodes[effect.node][0] == "matmul"  # which is a group of its own
-        key = schedule.levels[effect.node], graph.spaces[effect.node], effect.node if is_product else -1
+        node = graph.nodes[effect.node]
+        # Products are groups of their own, and so is what Python does.
+        own = effect.node if node[0] == "matmul" else -2 - node[1] if node[0] == "host" else -1
+        key = schedule.levels[effect.node], graph.spaces[effect.node], own
         if key not in groups:
             groups[key] = Group(schedule, *key[:2])
         groups[key].effects.append(effect)
@@ -176,3 +178,9 @@ def cleared(group: Group) -> list[int]:
 def is_product(group: Group) -> bool:
     """Whether a group is a product of matrices."""
     return bool(group.graph.nodes[group.effects[0].node][0] == "matmul")
+
+
+def host_of(group: Group) -> int:
+    """The number of what Python does in a group; -1 if it is machine code."""
+    operation, *operands = group.graph.nodes[group.effects[0].node]
+    return operands[0] if operation == "host" else -1

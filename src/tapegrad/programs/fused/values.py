@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.products import product_again
-from tapegrad.programs.fused.assembled_arrays import AssembledArrays
 from tapegrad.programs.fused.data_steps import COMPARISONS, OF_SHAPES, operands_of, results_of
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
 from tapegrad.programs.fused.gathers import Run, runs_of
@@ -20,6 +19,7 @@ from tapegrad.programs.fused.geometry import (
     broadcast_axes,
     sum_strides,
 )
+from tapegrad.programs.fused.hosted_steps import HostedSteps, may_be_hosted
 from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Structured, Summed, Value, Viewed
 from tapegrad.recording.casting import in_dtype
 from tapegrad.recording.strided_maps import strided
@@ -45,7 +45,7 @@ def float64_of(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
-class PathValues(AssembledArrays):
+class PathValues(HostedSteps):
     """Expressions of the values of a path, and of whether its guards hold.
 
     Parameters
@@ -80,14 +80,11 @@ class PathValues(AssembledArrays):
     ) -> None:
         super().__init__(Expressions())
         self.points: Shape = (points,) if points else ()
-        self.arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
         self._steps, self.failed = steps, self.graph.constant(0.0)
-        self._nodes: dict[int, int] = {}
         self._same: dict[int, Value] = {}  # values that are copies of others
         self._memory: list[tuple[int, int]] = []
-        self._foreign: set[int] = set()  # inputs of which there are no expressions
         self.runs: dict[int, list[Run]] = {}
-        self.inputs = [self._input(value, k in shared) for k, value in enumerate(inputs)]
+        self.inputs = [self._input(value, k, k in shared) for k, value in enumerate(inputs)]
         self.before = before or []
         read = {id(value) for step in self.before for value in operands_of(step)}
         self.before_inputs = [(k, value) for k, value in enumerate(inputs) if id(value) in read]
@@ -96,7 +93,20 @@ class PathValues(AssembledArrays):
             if id(step) in done:
                 self._known(step)
             else:
-                self._forward(step)
+                self._express(step)
+
+    def _express(self, step: Step) -> None:
+        """The expressions of a step; if it has none, Python does it, but not for many points at once."""
+        claimed = len(self._memory)
+        try:
+            self._forward(step)
+        except Unfused:
+            if self.points or not may_be_hosted(step):
+                raise
+            del self._memory[claimed:]
+            self._host(step)
+        else:
+            self._producers.update((id(value), step) for value in results_of(step) if value.number < 0)
 
     def _shape(self, value: Value) -> Shape:
         return self._of_points(() if value.number >= 0 else value.array.shape)
@@ -107,14 +117,14 @@ class PathValues(AssembledArrays):
     def _axes_of_points(self, axes: tuple[Axis, ...], rank: int) -> tuple[Axis, ...]:
         return (*axes, Axis(0, rank, 1)) if self.points else axes
 
-    def _input(self, value: Value, is_shared: bool) -> Place:
+    def _input(self, value: Value, number: int, is_shared: bool) -> Place:
         graph, shape = self.graph, self._shape(value)
         if value.number < 0:
             array = value.array
             if array.dtype != FLOAT64 or not array.flags.c_contiguous or not array.size:
                 if self.points:
                     raise Unfused("an argument that is not of float64 in C order")
-                self._foreign.add(id(value))
+                self._foreign[id(value)] = number
                 return NOWHERE
             self._claim(array)
         if value.number >= 0 and (is_shared or not self.points):
@@ -129,6 +139,7 @@ class PathValues(AssembledArrays):
         """What a step gives that was done before."""
         for value in results_of(step):
             array = value.array
+            self._standing[id(value)] = None
             if value.of is not None or array.dtype != FLOAT64:
                 continue
             self._claim(array)
@@ -251,10 +262,13 @@ class PathValues(AssembledArrays):
         own, shape = self._shape(step.source), self._shape(step.result)
         if step.result.number < 0:
             self._claim(float64_of(step.result))
-        if step.source.number >= 0 or source in self.graph.constants:
-            raise Unfused("a sum of a number")
+        if source in self.graph.constants:
+            raise Unfused("a sum of constants")
         kept = self._summed_shape(step)
-        found = self.graph.total(source, sum_strides(kept, own), shape)
+        if own == self.points:  # of a number, which starts from zero
+            found = self.graph.node("add", *self.graph.level((source, self.graph.constant(0.0))))
+        else:
+            found = self.graph.total(source, sum_strides(kept, own), shape)
         if step.divisor > 1:
             divisor = self.graph.constant(float(step.divisor))
             found = self.graph.node("div", found, divisor)
