@@ -76,7 +76,7 @@ def random_function(seed: int) -> tuple[Callable[[Any], Any], str]:
             f"np.roll({a}, {places[0]}) - {b}",
             f"np.concatenate([{parts}, {a}])[:12]",
             f"{a}.reshape(3, 4)[::2].reshape(8)[np.array({[p % 8 for p in places]})]",
-            f"np.repeat({a}[:6:2], 4) * {b}[::-1]",
+            f"np.concatenate([{a}[:6:2]] * 4) * {b}[::-1]",
             f"np.where({a} > 0.3, {a}, {b}[np.array({places})])",
             f"np.exp(-{a} * {b})",
         ]

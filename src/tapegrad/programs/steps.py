@@ -26,6 +26,7 @@ __all__ = [
     "Summed",
     "Value",
     "Viewed",
+    "Written",
     "reshaped",
     "same",
 ]
@@ -139,6 +140,30 @@ class Copied(Step):
     def describe(self) -> str:
         """Its name."""
         return "copy"
+
+
+class Written(Copied):
+    """A write into memory that has had another value.
+
+    Attributes
+    ----------
+    base : Value
+        The array into which, or into a view of which, it writes.
+    has_row : bool
+        Whether the graph goes on from a row of the write.
+    link : {"same", "copy", ""}
+        Whether that is the row of what is written, one that passes a derivative on to it, or one that does not.
+    """
+
+    __slots__ = ("base", "has_row", "link")
+
+    def __init__(self, source: Value, result: Value, base: Value, has_row: bool, link: str) -> None:
+        super().__init__(source, result)
+        self.base, self.has_row, self.link = base, has_row, link
+
+    def describe(self) -> str:
+        """Its name."""
+        return "write"
 
 
 class Viewed(Step):

@@ -90,8 +90,8 @@ class HostedSteps(AssembledArrays):
         Steps that are done so.
     """
 
-    def __init__(self, graph: Expressions) -> None:
-        super().__init__(graph)
+    def __init__(self, graph: Expressions, points: Shape = ()) -> None:
+        super().__init__(graph, points)
         self.arrays: list[tuple[int, Array]] = []
         self.before_inputs: list[tuple[int, Value]] = []
         self.hosted: set[int] = set()
