@@ -31,6 +31,8 @@ HOSTED: dict[str, Callable[[Any], Any]] = {
     "determinant": lambda x: np.linalg.det(MATRIX + x.reshape(4, 4)) * 0.1,
     "singular values": lambda x: (np.linalg.svd(x.reshape(4, 4) * 2.0)[1] ** 3).sum(),
     "eigenvectors": lambda x: (np.linalg.eigh(MATRIX + x.reshape(4, 4))[1] ** 3).sum(),
+    "a diagonal": lambda x: (np.log(np.diag(np.linalg.cholesky(MATRIX + x.reshape(4, 4) * 0.1)) + 3.0) * x[:4]).sum(),
+    "a diagonal between others": lambda x: (x.reshape(4, 4) ** 2).sum() + (np.diag(x.reshape(4, 4) * 2.0) * x[:4]).sum(),
     "two in a row": lambda x: np.cumsum(np.cumsum(x * 0.1) * x).sum() + np.cumsum(x)[3],
 }
 

@@ -44,7 +44,6 @@ class PathExpressions(PathValues):
         steps = without_writes(steps, inputs)
         before = [] if points else steps_before(steps, inputs, leaves)
         super().__init__(steps, inputs, points, shared, before)
-        self._parts: dict[int, list[Part]] = {}
         if output.number < 0:
             raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants
@@ -96,6 +95,8 @@ class PathExpressions(PathValues):
         if id(step) in self.hosted and not isinstance(step, Ruled):
             if isinstance(step, Structured):
                 self._through_host(step)
+            elif isinstance(step, Gathered):
+                self._through_map(step)
         elif isinstance(step, Replaced):
             self._through_part(step)
         elif isinstance(step, Written) and step.link != "same":

@@ -12,8 +12,9 @@ from tapegrad.ops.namespaces import PLAIN
 from tapegrad.programs.fused.assembled_arrays import AssembledArrays
 from tapegrad.programs.fused.data_steps import operands_of, results_of
 from tapegrad.programs.fused.expressions import Expressions, Shape, Unfused
-from tapegrad.programs.fused.geometry import broadcast_axes
-from tapegrad.programs.steps import Computed, Guard, Ruled, Step, Structured, Value
+from tapegrad.programs.fused.geometry import Part, broadcast_axes
+from tapegrad.programs.steps import Computed, Gathered, Guard, Ruled, Step, Structured, Value
+from tapegrad.recording.strided_maps import strided
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["HostedDerivative", "HostedSteps", "may_be_hosted"]
@@ -69,6 +70,22 @@ class HostedDerivative:
         return found
 
 
+class HostedMap:
+    """The adjoint of an array after that of elements of it, which a strided map has taken out."""
+
+    __slots__ = ("_before", "_elements", "_g", "_whole")
+
+    def __init__(self, step: Gathered, g: Array, before: Array, whole: Array) -> None:
+        self._g, self._before, self._whole = g, before, whole
+        self._elements = strided(whole.reshape(-1), step.dims, step.strides, step.offset)
+
+    def run(self) -> bool:
+        """Do it."""
+        np.copyto(self._whole, self._before)
+        self._elements += self._g.reshape(self._elements.shape)
+        return True
+
+
 def saved_by(step: Structured) -> tuple[frozenset[int], bool]:
     """Which operands the row of a step saves, and whether it saves the result."""
     found: tuple[frozenset[int], bool] = step.payload.op.saves(
@@ -98,7 +115,11 @@ class HostedSteps(AssembledArrays):
         self._nodes: dict[int, int] = {}
         self._foreign: dict[int, int] = {}  # inputs of which there are no expressions, by their numbers
         self._standing: dict[int, int | None] = {}  # what reads a value where the path has it
+        self._parts: dict[int, list[Part]] = {}  # what was contributed to the adjoint of each value
         self._producers: dict[int, Step] = {}  # of values that have another dtype
+
+    def _canonical(self, value: Value) -> Value:
+        raise NotImplementedError
 
     def _node(self, value: Value) -> int:
         raise NotImplementedError
@@ -196,6 +217,25 @@ class HostedSteps(AssembledArrays):
         self.graph.write(node, buffer, 0, ())
         return self.graph.load(buffer, 0, strides, shape)
 
+    def _through_map(self, step: Gathered) -> None:
+        """Let Python add the adjoint of elements, each in a place of its own, to that of an array."""
+        g, x = self._adjoint(step.result), self._canonical(step.source)
+        if g is None or not x.tracked:
+            return
+        shape = self._shape(x)
+        places = strided(np.arange(x.array.size), step.dims, step.strides, step.offset)
+        if step.scale != 1.0 or np.unique(places).size != places.size:
+            raise Unfused("a strided map")
+        known = self._adjoint(x)
+        before, own, whole = np.zeros(shape), np.zeros(step.result.array.shape), np.zeros(shape)
+        reads = [self._written_to(g, own, self._shape(step.result))]
+        if known is not None:
+            reads.append(self._written_to(known, before, shape))
+        number = self.graph.host(HostedMap(step, own, before, whole))
+        found = self._given_by(number, 0, reads, self._buffer_of(whole), shape)
+        self._parts.pop(id(x), None)
+        self._contribute(x, found)
+
     def _through_host(self, step: Structured) -> None:
         """Let Python do the derivative of a step."""
         g = self._adjoint(step.result)
@@ -224,7 +264,7 @@ class HostedSteps(AssembledArrays):
 
 def may_be_hosted(step: Step) -> bool:
     """Whether Python can do a step between pieces of machine code."""
-    if isinstance(step, (Structured, Guard, Ruled)):
+    if isinstance(step, (Structured, Gathered, Guard, Ruled)):
         return True
     if isinstance(step, Computed):
         return not any(value.tracked for value in results_of(step))
