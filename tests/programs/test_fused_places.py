@@ -12,6 +12,16 @@ import pytest
 import tapegrad as tg
 
 PLACES = np.array([0, 2, 2, 1, -1])
+
+
+def waves(x: Any) -> Any:
+    """Steps that differ in nothing but numbers."""
+    y = x
+    for k in range(6):
+        y = y + 0.01 * np.sin(x * (0.5 * k)) * k - y * (-0.3) ** k
+    return (y * y).sum() + y[3] * 0.7
+
+
 OF_PLACES: dict[str, Callable[[Any], Any]] = {
     "every other": lambda x: (x[::2] * x[1::2]).sum(),
     "backwards by three": lambda x: (x[::-3] * 2.0).sum() - x[4],
@@ -25,6 +35,7 @@ OF_PLACES: dict[str, Callable[[Any], Any]] = {
     "rows": lambda x: (x.reshape(3, 4)[[2, 0, 2]] ** 2).sum(),
     "columns": lambda x: (x.reshape(3, 4)[:, [1, 3]] * 0.5).sum(),
     "pairs": lambda x: (x.reshape(3, 4)[[0, 1, 1], [1, 2, 2]] ** 2).sum(),
+    "steps with other numbers": waves,
     "chosen values": lambda x: np.where(x > 0, x, 0).sum() * 2.0,
 }
 
@@ -65,14 +76,20 @@ def random_function(seed: int) -> tuple[Callable[[Any], Any], str]:
             f"np.roll({a}, {places[0]}) - {b}",
             f"np.concatenate([{parts}, {a}])[:12]",
             f"{a}.reshape(3, 4)[::2].reshape(8)[np.array({[p % 8 for p in places]})]",
-            f"np.repeat({a}[:6:2], 4) * {b}[::-1]",
+            f"np.concatenate([{a}[:6:2]] * 4) * {b}[::-1]",
             f"np.where({a} > 0.3, {a}, {b}[np.array({places})])",
             f"np.exp(-{a} * {b})",
         ]
         lines.append(f"v{k} = {rng.choice(made)}")
         names.append(f"v{k}")
     text = "\n".join(
-        ["def f(x):", *(f"    {line}" for line in lines), f"    return ({names[-1]} * 0.3).sum() + {rng.choice(names)}[7]"]
+        [
+            "def f(x):",
+            *(f"    {line}" for line in lines),
+            f"    for k in range({rng.randrange(4)}):",
+            f"        {names[-1]} = ({names[-1]} * (0.5 * k - 0.5) + np.sin(x * k)){rng.choice(['', '[::-1]', ' * x[::-1]'])}",
+            f"    return ({names[-1]} * 0.3).sum() + {rng.choice(names)}[7]",
+        ]
     )
     space: dict[str, Any] = {"np": np}
     exec(compile(text, f"<places {seed}>", "exec"), space)

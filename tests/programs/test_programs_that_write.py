@@ -44,6 +44,48 @@ def test_writes_are_run_again(function: Callable[[Any], Any]) -> None:
     assert calls_of(function, run) == 0
 
 
+WITHOUT_CODE = {"index_arrays", "mask_on_both_sides"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("function", [f for f in FUNCTIONS if f.__name__ not in WITHOUT_CODE], ids=lambda f: f.__name__)
+def test_machine_code_of_writes_has_the_bits_of_eager_gradients(function: Callable[[Any], Any]) -> None:
+    program = tg.program(function)
+    own, run = tg.value_and_grad(function), tg.value_and_grad(program)
+    run(X)
+    program.compile()
+    run(X)
+    assert program.traces[0]["machine code"].startswith("machine code")
+    for x in POINTS:
+        expected, found = own(x.copy()), run(x.copy())
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-14)
+        np.testing.assert_array_equal(found[1], expected[1])
+        zero = expected[1] == 0.0
+        np.testing.assert_array_equal(np.signbit(found[1][zero]), np.signbit(expected[1][zero]))
+
+
+def test_writes_past_the_graph_have_no_machine_code() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2.0
+        with tg.no_grad():
+            y[0] = 5.0
+        return (y * x).sum()
+
+    def g(x: Any) -> Any:
+        y = x * 2.0
+        z = y.detach() if isinstance(y, tg.Tensor) else y
+        z[1] = 5.0
+        return (y * x).sum()
+
+    for function in (f, g):
+        program = tg.program(function)
+        for k, x in enumerate([X, X[::-1].copy(), -X]):
+            np.testing.assert_array_equal(tg.grad(program)(x), tg.grad(function)(x))
+            if k == 0:
+                program.compile()
+        assert ["past the graph" in trace["machine code"] for trace in program.traces] == [True]
+
+
 def test_what_its_derivative_needs_may_be_written_over() -> None:
     def f(x: Any) -> Any:
         y = np.stack([x, x])

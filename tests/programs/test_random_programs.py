@@ -10,6 +10,8 @@ from random_programs import points, random_program
 
 import tapegrad as tg
 
+ROUNDED = 1e-11  # of the largest element: sums are added up in another order
+
 
 def outcome(run: Any, arguments: tuple[Any, ...]) -> Any:
     try:
@@ -46,3 +48,40 @@ def test_random_functions_are_the_functions_own(request: pytest.FixtureRequest) 
         again += bool(program.traces)
     assert not wrong, "\n".join(wrong[:3])
     assert again > 0.8 * count
+
+
+def close(found: Any, expected: Any) -> bool:
+    if isinstance(found, type) or isinstance(expected, type):
+        return found is expected
+    for a, b in zip(as_numbers(found), as_numbers(expected), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        known = np.isfinite(b)
+        largest = np.abs(b[known]).max(initial=1.0)
+        if (
+            not np.array_equal(a[~known], b[~known], equal_nan=True)
+            or np.abs(a[known] - b[known]).max(initial=0.0) > ROUNDED * largest
+        ):
+            return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_machine_code_of_random_functions_gives_the_functions_own(request: pytest.FixtureRequest) -> None:
+    count = 10_000 if request.config.getoption("--long") else 50
+    wrong = []
+    compiled = traces = 0
+    for seed in range(1, count + 1):
+        function, text = random_program(-seed)
+        program = tg.program(function)
+        own, run = tg.value_and_grad(function, (0, 1, 2)), tg.value_and_grad(program, (0, 1, 2))
+        for arguments in points(seed):
+            outcome(run, arguments)
+        program.compile()
+        for arguments in (*points(seed), *points(seed)[:2]):
+            if not close(outcome(run, arguments), outcome(own, arguments)):
+                wrong.append(f"{text} at {arguments}")
+                break
+        codes = [trace["machine code"].startswith("machine code") for trace in program.traces]
+        compiled, traces = compiled + sum(codes), traces + len(codes)
+    assert not wrong, "\n".join(wrong[:3])
+    assert compiled > 0.9 * traces

@@ -161,8 +161,7 @@ class HostedRow:
 
     def _crossed_by(self, tangents: Sequence[Tensor], known: Context) -> Sequence[Tensor | None]:
         assert self._adjoint is not None  # it was weighed
-        known = Context(tuple(tangents), None, known.extra, known.attrs, known.needs, known.shapes, known.dtypes, known.on)
-        return self.op.vjp(self._adjoint, known)
+        return self.op.vjp(self._adjoint, known.with_inputs(tangents))
 
     def _crossed_tape(self) -> Any:
         """The linear tape from the tangents of both inputs to what they add to the adjoints; None if it takes single vectors."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.recording.structural import Context, Payload
+from tapegrad.recording.structural import Payload
 from tapegrad.tensors.tensor import make
 
 __all__ = ["forward_of"]
@@ -40,12 +40,10 @@ def forward_of(payload: Payload, extra: Sequence[Array], shape: tuple[int, ...])
     linear = op.linear[0] if op.linear else None
     if linear is None or not (payload.inputs == 1 or (payload.inputs == 2 and op.uses == BILINEAR)):
         return None
-    return partial(_of_a_tangent, payload.attrs, shape, tuple(make(array, 0) for array in extra), linear)
+    return partial(_of_a_tangent, payload, shape, [make(array, 0) for array in extra], linear)
 
 
-def _of_a_tangent(attrs: Any, shape: tuple[int, ...], extra: tuple[Any, ...], linear: Any, arrays: list[Array]) -> Any:
-    inputs = (None, *(make(array, 0) for array in arrays[1:]))
-    shapes = tuple(array.shape for array in arrays)
-    kinds = tuple(array.dtype for array in arrays)
-    context = Context(inputs, None, extra, attrs, (True,) * len(arrays), shapes, kinds, None)
+def _of_a_tangent(payload: Payload, shape: tuple[int, ...], extra: list[Any], linear: Any, arrays: list[Array]) -> Any:
+    inputs = [None, *(make(array, 0) for array in arrays[1:])]
+    context = payload.context([*inputs, *extra], None, (True,) * len(arrays), None)
     return linear(np.ascontiguousarray(arrays[0])[..., None], context, shape)[..., 0]

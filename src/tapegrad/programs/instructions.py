@@ -13,7 +13,20 @@ from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, compiled_forms
 from tapegrad.ops.reductions import MANY
-from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Summed, Value, Viewed, reshaped
+from tapegrad.programs.steps import (
+    Computed,
+    Copied,
+    Gathered,
+    Guard,
+    Joined,
+    Ruled,
+    Step,
+    Summed,
+    Value,
+    Viewed,
+    Written,
+    reshaped,
+)  # fmt: skip
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import COMMON, RULES
 from tapegrad.tape.tape import TAPE
@@ -188,7 +201,8 @@ def _forms(opcode: int) -> int:
 
 
 _LOWERED: dict[type, Callable[[Instructions, Any], list[Words] | None]] = {
-    Ruled: Instructions.ruled, Copied: Instructions.copied, Viewed: Instructions.viewed, Gathered: Instructions.gathered,
+    Ruled: Instructions.ruled, Copied: Instructions.copied, Written: Instructions.copied, Viewed: Instructions.viewed,
+    Gathered: Instructions.gathered,
     Summed: Instructions.summed, Joined: Instructions.joined, Computed: Instructions.computed, Guard: Instructions.guard,
 }  # fmt: skip
 

@@ -68,7 +68,12 @@ class Usual:
         """Whether machine code gave value and gradient for arguments that have the same key."""
         if self.quick is None:
             code = trace.fused.code
-            if code is None or code.before or any(dtype is not None and dtype != FLOAT64 for _, _, dtype in self.kinds):
+            if (
+                code is None
+                or code.before
+                or code.before_inputs
+                or any(dtype is not None and dtype != FLOAT64 for _, _, dtype in self.kinds)
+            ):
                 return False  # other bytes than those that the code reads
             self.quick = QuickCall(code, self.kinds)
         if not self.has_same_surroundings(args):

@@ -32,18 +32,20 @@ class KnownValues:
         Why the call cannot be run again from its steps; empty if it can.
     kept : list
         What must live as long as the steps.
+    link : str
+        How the row of the write that is told next goes on with what is written.
     places_are_given : bool
         Whether the operation that the user asked for takes elements at places that its arguments name.
     """
 
-    __slots__ = ("__weakref__", "_by_data", "_by_slot", "handles", "kept", "places_are_given", "refused", "steps", "values")
+    __slots__ = ("__weakref__", "_by_data", "_by_slot", "handles", "kept", "link", "places_are_given", "refused", "steps", "values")
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.values: list[Value] = []
         self.handles: list[tuple[int, Tensor]] = []
         self.kept: list[Any] = []
-        self.refused, self.places_are_given = "", False
+        self.refused, self.places_are_given, self.link = "", False, "same"
         self._by_slot: dict[int, Value] = {}
         self._by_data: dict[int, Value] = {}
 

@@ -45,7 +45,7 @@ from tapegrad.programs.provenance import (
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.snapshots import same_bits
-from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value
+from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Written
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -270,7 +270,8 @@ class Recorder(KnownValues, Tracer):
             if other.constant and np.may_share_memory(other.array, memory):
                 other.constant = False
         written = Value(t._data)
-        self.note(Copied(value, written))
+        self.note(Written(value, written, before, row > 0, self.link if row > 0 else ""))
+        self.link = "same"
         self.know(t._data, written, TAPE.slot(row) if row > 0 else -1)
         self._written += 1
 

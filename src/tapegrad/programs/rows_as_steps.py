@@ -24,6 +24,7 @@ PLACING = frozenset(["ConstantPadNdBackward0"])
 
 # Names of writes of whole arrays.
 WRITES = frozenset(["CopyBackwards", "ZeroBackward0", "FillBackward2", "FillBackward3"])
+SENDING = frozenset(["CopyBackwards", "FillBackward3"])  # which send a derivative to what is written, their second input
 
 
 def object_at(address: int) -> Any:
@@ -144,6 +145,7 @@ def host_row(
     payload, z = object_at(payload_at), object_at(pz)
     data = [object_at(o) for o in words_at(objects, count)]
     if TAPE.names[name] in WRITES:  # `Recorder.overwriting` is told next
+        known.link = "copy" if TAPE.names[name] in SENDING and words_at(handles, 2)[1] else ""
         return
     if TAPE.names[name] == "CopySlices":  # what was written into a part stands in the whole
         written = known.value_at(z)
@@ -169,8 +171,8 @@ def host_row(
     if None in operands:
         return
     found = known.place_of(z)
-    fixed = all(value is None or value.constant for value in chosen)
-    step = Structured(TAPE.names[name], forward, [value for value in operands if value is not None], found, payload.op, fixed)
+    sources = [value for value in operands if value is not None]
+    step = Structured(TAPE.names[name], forward, sources, found, payload, data[payload.inputs :], chosen)
     known.note(step)
     known.kept.append(data)
     known.know(z, found, slot)

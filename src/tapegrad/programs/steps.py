@@ -26,6 +26,7 @@ __all__ = [
     "Summed",
     "Value",
     "Viewed",
+    "Written",
     "reshaped",
     "same",
 ]
@@ -141,6 +142,30 @@ class Copied(Step):
         return "copy"
 
 
+class Written(Copied):
+    """A write into memory that has had another value.
+
+    Attributes
+    ----------
+    base : Value
+        The array into which, or into a view of which, it writes.
+    has_row : bool
+        Whether the graph goes on from a row of the write.
+    link : {"same", "copy", ""}
+        Whether that is the row of what is written, one that passes a derivative on to it, or one that does not.
+    """
+
+    __slots__ = ("base", "has_row", "link")
+
+    def __init__(self, source: Value, result: Value, base: Value, has_row: bool, link: str) -> None:
+        super().__init__(source, result)
+        self.base, self.has_row, self.link = base, has_row, link
+
+    def describe(self) -> str:
+        """Its name."""
+        return "write"
+
+
 class Viewed(Step):
     """A view, which shares the memory of what it is a view of: there is nothing to do."""
 
@@ -251,9 +276,19 @@ class Joined(Step):
 
 
 class Structured(Step):
-    """A structural operation, by what gives its value again."""
+    """A structural operation, by what gives its value again.
 
-    __slots__ = ("fixed", "forward", "name", "operands", "operation", "result")
+    Attributes
+    ----------
+    payload : Payload
+        Of its row.
+    extra, chosen : list
+        What its row saved besides its operands, and what is known of each of these.
+    fixed : bool
+        Whether these are the same in each run.
+    """
+
+    __slots__ = ("chosen", "extra", "fixed", "forward", "name", "operands", "operation", "payload", "result")
 
     def __init__(
         self,
@@ -261,11 +296,13 @@ class Structured(Step):
         forward: Callable[[list[Array]], Any],
         operands: Sequence[Value],
         result: Value,
-        operation: Any,
-        fixed: bool,
+        payload: Any,
+        extra: Sequence[Array],
+        chosen: Sequence[Value | None],
     ) -> None:
-        self.name, self.forward, self.operands, self.result, self.operation = name, forward, tuple(operands), result, operation
-        self.fixed = fixed  # whether it depends on nothing else
+        self.name, self.forward, self.operands, self.result = name, forward, tuple(operands), result
+        self.payload, self.operation, self.extra, self.chosen = payload, payload.op, extra, chosen
+        self.fixed = all(value is None or value.constant for value in chosen)
 
     def run(self) -> bool:
         """Do it."""

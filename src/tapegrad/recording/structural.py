@@ -64,6 +64,10 @@ class Context:
         self.inputs, self.result, self.extra, self.attrs = inputs, result, extra, attrs
         self.needs, self.shapes, self.dtypes, self.on = needs, shapes, kinds, on
 
+    def with_inputs(self, inputs: Sequence[Tensor]) -> Context:
+        """The same of other inputs, whose result is not known."""
+        return Context(tuple(inputs), None, self.extra, self.attrs, self.needs, self.shapes, self.dtypes, self.on)
+
 
 class Structural:
     """Definition of one structural operation.

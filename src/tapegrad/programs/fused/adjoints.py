@@ -8,9 +8,11 @@ import numpy as np
 
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
-from tapegrad.programs.fused.geometry import Part, axes_of_view, broadcast_axes, is_whole, sum_strides
-from tapegrad.programs.fused.values import PathValues, Place
-from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed
+from tapegrad.programs.fused.geometry import Part, axes_of_view, broadcast_axes, is_whole, order_of_reshaped, sum_strides
+from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.fused.values import PathValues, Place, is_reshaped
+from tapegrad.programs.fused.versions import without_writes
+from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed, Written
 from tapegrad.rules.table import RULES
 
 __all__ = ["PathExpressions"]
@@ -39,9 +41,9 @@ class PathExpressions(PathValues):
         points: int = 0,
         shared: Collection[int] = (),
     ) -> None:
+        steps = without_writes(steps, inputs)
         before = [] if points else steps_before(steps, inputs, leaves)
         super().__init__(steps, inputs, points, shared, before)
-        self._parts: dict[int, list[Part]] = {}
         if output.number < 0:
             raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants
@@ -90,7 +92,16 @@ class PathExpressions(PathValues):
 
     def _backward(self, step: Step) -> None:
         graph = self.graph
-        if isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
+        if id(step) in self.hosted and not isinstance(step, Ruled):
+            if isinstance(step, Structured):
+                self._through_host(step)
+            elif isinstance(step, Gathered):
+                self._through_map(step)
+        elif isinstance(step, Replaced):
+            self._through_part(step)
+        elif isinstance(step, Written) and step.link != "same":
+            self._through_write(step)
+        elif isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
             view = step.result if isinstance(step, Viewed) else step.source
             g = self._adjoint(step.result)
             if g is not None and view.of is not None and view.of.tracked:
@@ -115,6 +126,8 @@ class PathExpressions(PathValues):
                 axes = self._gathered_axes(step)
                 if step.source.tracked and axes is not None:
                     self._contribute_at(self._canonical(step.source), g, axes, dims, False)
+                elif step.source.tracked and is_reshaped(step):
+                    self._contribute(step.source, g if g in graph.constants else graph.reshaped(g, self._shape(step.source)))
                 elif step.source.tracked:
                     for part in self._taken_back(step, g, step.result.array.size):
                         self._contribute_at(self._canonical(step.source), *part)
@@ -128,14 +141,23 @@ class PathExpressions(PathValues):
     def _to_whole(self, view: Value, g: int) -> None:
         assert view.of is not None
         whole = self._canonical(view.of)
-        axes = axes_of_view(whole.array, view.array)
+        axes = axes_of_view(view.of.array, view.array)
         shape = self._shape(whole)
         if axes is not None:
             own = self._of_points(view.array.shape)
             axes = self._axes_of_points(axes, view.array.ndim)
             self._contribute_at(whole, self._spread(g, own), axes, own, view.array.flags.c_contiguous)
-        else:
+            return
+        if view.array.size != view.of.array.size or not view.of.array.flags.c_contiguous:
+            raise Unfused("a view of an array in another order")
+        if view.array.flags.c_contiguous:
             self._contribute(whole, g if g in self.graph.constants else self.graph.reshaped(g, shape))
+            return
+        order = None if self.points else order_of_reshaped(view.of.array, view.array)
+        if order is None:
+            raise Unfused("a view of an array in another order")
+        g = self._filled(g, view.array.shape) if g in self.graph.constants else self._spread(g, view.array.shape)
+        self._contribute(whole, self._back_from_reshaped(g, view.array, order, shape))
 
     def _contribute_at(self, whole: Value, g: int, axes: tuple[Axis, ...], shape: Shape, dense: bool) -> None:
         self._parts.setdefault(id(whole), []).append((g, axes, shape, dense))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad.ops.products import product_again
+from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.provenance import values_in
 from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Structured, Summed, Value, Viewed
 from tapegrad.recording.casting import in_dtype
@@ -68,6 +69,8 @@ def operands_of(step: Step) -> list[Value]:
         found = values_in((step.args, step.kwargs))
     elif isinstance(step, Guard):
         found = [step.value]
+    elif isinstance(step, Replaced):
+        found = [step.before, step.part]
     elif isinstance(step, Viewed):
         found = [] if step.result.of is None else [step.result.of]
     else:
@@ -93,4 +96,4 @@ def _has_expression(step: Step) -> bool:
         return not step.value.array.ndim and step.value.array.dtype in (FLOAT64, np.dtype(np.bool_))
     if isinstance(step, Structured):
         return step.operation.forward is product_again or (step.name == "IndexBackward0" and step.fixed)
-    return isinstance(step, (Ruled, Copied, Viewed, Gathered, Summed, Joined))
+    return isinstance(step, (Ruled, Copied, Viewed, Gathered, Summed, Joined, Replaced))

@@ -115,6 +115,14 @@ class Expressions:
     effects : list of Effect
     sizes : list of int
         Elements of each buffer; of the first one, `NUMBERS`, as many as there are numbers.
+    hosts : list
+        What Python does: objects with a method ``run``, which says whether it could.
+    required : list of int
+        Buffers that are written in each run.
+    numbers : dict
+        Numbers that are the same in each run and are read from memory, by their places among the numbers.
+    loops : dict
+        Loops of NumPy's that are called: the places in the table of addresses of each and of what it is given, with the addresses.
     """
 
     def __init__(self) -> None:
@@ -123,6 +131,11 @@ class Expressions:
         self.constants: dict[int, float] = {}
         self.effects: list[Effect] = []
         self.sizes = [0]
+        self.loops: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
+        self.hosts: list[Any] = []
+        self.required: list[int] = []
+        self.numbers: dict[int, float] = {}
+        self._given: dict[bytes, int] = {}
         self._numbers: dict[tuple[Node, Shape], int] = {}
         self._kept: dict[int, tuple[int, int]] = {}  # nodes that stand in memory: buffer and offset
         self._parts: dict[tuple[int, tuple[Axis, ...], Shape], int] = {}
@@ -172,6 +185,19 @@ class Expressions:
         """A new place among the numbers."""
         self.sizes[NUMBERS] += 1
         return self.sizes[NUMBERS] - 1
+
+    def host(self, what: Any) -> int:
+        """Let Python do something; its number, for nodes ``("host", number, which of its results, *nodes that it reads)``."""
+        self.hosts.append(what)
+        return len(self.hosts) - 1
+
+    def given(self, value: float) -> int:
+        """The place of a number that is the same in each run."""
+        key = struct.pack("<d", value)
+        if key not in self._given:
+            self._given[key] = self.slot()
+            self.numbers[self._given[key]] = value
+        return self._given[key]
 
     def write(self, node: int, buffer: int, offset: int, strides: Shape, adds: bool = False) -> None:
         """Write the elements of a node, or add them up."""

@@ -13,7 +13,10 @@ import numpy as np
 
 from tapegrad.programs.fused.expressions import Axis, Shape
 
-__all__ = ["Part", "axes_of_strides", "axes_of_view", "boxes_of_steps", "broadcast_axes", "is_whole", "regions", "sum_strides"]
+__all__ = [
+    "Part", "axes_of_strides", "axes_of_view", "boxes_of_steps", "broadcast_axes", "is_whole",
+    "order_of_reshaped", "regions", "sum_strides",
+]  # fmt: skip
 
 Part = tuple[int, tuple[Axis, ...], Shape, bool]  # node, where its elements are, its shape, whether they are next to each other
 
@@ -44,7 +47,7 @@ def axes_of_strides(
     starts = dict.fromkeys(range(len(whole)), 0)
     for d in order:
         starts[d], offset = divmod(offset, strides[d])
-        if starts[d] >= whole[d]:
+        if not 0 <= starts[d] < whole[d]:
             return None
     if offset:
         return None
@@ -59,6 +62,21 @@ def axes_of_strides(
         sources[found] = (k, step // strides[found])
     axes = [Axis(starts[d], *sources.get(d, (None, 0))) for d in range(len(whole))]
     return tuple(Axis(whole[d] - 1 - axis.start, axis.source, -axis.step) if d in turned else axis for d, axis in enumerate(axes))
+
+
+def order_of_reshaped(whole: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> list[int] | None:
+    """The dimensions of a view in the order in which they make the array in C order; None if they are not that."""
+    if view.size != whole.size or not whole.flags.c_contiguous or view.dtype != whole.dtype:
+        return None
+    if view.__array_interface__["data"][0] != whole.__array_interface__["data"][0]:
+        return None
+    order = sorted(range(view.ndim), key=lambda d: (-view.strides[d], view.shape[d] == 1))
+    step = view.itemsize
+    for d in reversed(order):
+        if view.shape[d] > 1 and view.strides[d] != step:
+            return None
+        step *= view.shape[d]
+    return order
 
 
 def broadcast_axes(shape: Shape, result: Shape) -> tuple[Axis, ...]:

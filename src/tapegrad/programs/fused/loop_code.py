@@ -8,35 +8,30 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.numpy_api import inner_loop
-from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Shape, Unfused
+from tapegrad.programs.fused.expressions import Effect, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
-from tapegrad.programs.fused.schedule import Group
+from tapegrad.programs.fused.schedule import Group, cleared
+from tapegrad.programs.fused.shared_functions import Places
 
-__all__ = ["cleared", "loop_code"]
+__all__ = ["loop_code"]
 
 BLOCK = 512  # elements that NumPy's loops are called for at once
 LONG_BLOCK = 4096  # elements that are added up one after the other
 
 
-def loop_code(graph: Expressions, group: Group, name: str) -> tuple[list[str], set[str]]:
-    """A function ``void name(ptr table)``, and declarations."""
-    walk = _Walk(graph, group)
+def loop_code(group: Group, places: Places) -> tuple[list[str], set[str]]:
+    """Lines of a function, and declarations."""
+    walk = _Walk(group, places)
+    walk.clear()
     walk.outer(0, [])
     for effect in walk.totals:
         walk.finish(effect)
-    return [
-        f"define internal void @{name}(ptr %table) {{",
-        *walk.head.lines,
-        *walk.lines.lines,
-        "ret void",
-        "}",
-    ], walk.lines.declared
+    return [*walk.head.lines, *walk.lines.lines], walk.lines.declared
 
 
 class _Walk:
-    def __init__(self, graph: Expressions, group: Group) -> None:
-        self.graph, self.group, self.effects = graph, group, group.effects
+    def __init__(self, group: Group, places: Places) -> None:
+        self.graph, self.group, self.effects, self._places = group.graph, group, group.effects, places
         self.lines, self.head = Lines(), Lines()
         self.nodes = group.needed()
         self.dims, self._kept = _collapsed(self.nodes, group)
@@ -44,7 +39,6 @@ class _Walk:
         self.called = [k for k in self.nodes if group.node(k)[0] == "loop"]
         self._blocks: dict[int, str] = {}
         self._stored: set[int] = set()  # nodes that stand in their blocks
-        self._buffers: dict[int, str] = {}
         self._constants: dict[int, str] = {}
         self.totals = [e for e in self.effects if e.adds and not any(self.strides(e.strides))]
         self._sums: dict[Effect, str] = {}
@@ -81,12 +75,13 @@ class _Walk:
             stages[k] = max((stages[x] + (self.group.node(x)[0] == "loop") for x in own), default=0)
         return stages
 
-    def buffer(self, number: int) -> str:
-        if number not in self._buffers:
-            self.head.do(f"%t{number} = getelementptr ptr, ptr %table, i64 {number}")
-            self.head.do(f"%p{number} = load ptr, ptr %t{number}, align 8")
-            self._buffers[number] = f"%p{number}"
-        return self._buffers[number]
+    def clear(self) -> None:
+        """Write zeros where sums are added up."""
+        for buffer in cleared(self.group):
+            place, _ = self._places.pointer(buffer, 0)
+            self.lines.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            count = 8 * self.graph.sizes[buffer]
+            self.lines.do(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {count}, i1 false)")
 
     def outer(self, d: int, indices: list[Any]) -> None:
         """The loop over one dimension; the innermost one in blocks."""
@@ -126,10 +121,11 @@ class _Walk:
     def _row(self, buffer: int, offset: int, strides: Shape, indices: Sequence[Any]) -> str:
         key = buffer, offset, strides
         if key not in self.rows:
-            place: Any = offset
+            pointer, rest = self._places.pointer(buffer, offset)
+            place: Any = rest
             for index, stride in zip(indices, self.strides(strides)[:-1], strict=True):
                 place = self.lines.integer("add", place, self.lines.integer("mul", index, stride))
-            self.rows[key] = self.lines.element(self.buffer(buffer), place)
+            self.rows[key] = self.lines.element(pointer, place)
         return self.rows[key]
 
     def block(self, start: Any, size: int) -> None:
@@ -225,9 +221,7 @@ class _Walk:
     def _call(self, node: int, start: Any, size: int) -> None:
         """NumPy's loop over a block."""
         _, name, *operands = self.group.node(node)
-        function, data = inner_loop(getattr(np, name))
-        if not function:
-            raise Unfused(f"no loop of {name}")
+        called, given = self._places.loop(getattr(np, name))
         places: list[tuple[str, int]] = []
         for k in operands:
             operation, *own = self.group.node(k)
@@ -245,8 +239,6 @@ class _Walk:
             at = self.lines.new(f"getelementptr i64, ptr %strides, i64 {number}")
             self.lines.do(f"store i64 {stride}, ptr {at}, align 8")
         self.lines.do(f"store i64 {size}, ptr %count, align 8")
-        called = self.lines.new(f"inttoptr i64 {function} to ptr")
-        given = self.lines.new(f"inttoptr i64 {data} to ptr")
         self.lines.do(f"call void {called}(ptr %places, ptr %count, ptr %strides, ptr {given})")
 
     def _constant(self, node: int) -> str:
@@ -282,7 +274,7 @@ class _Walk:
         known = lines.new(f"fcmp ord double {lost}, {lost}")
         both = lines.new(f"fadd double {found}, {lost}")
         value = lines.new(f"select i1 {known}, double {both}, double {found}")
-        at = lines.element(self.buffer(effect.buffer), effect.offset)
+        at = lines.element(*self._places.pointer(effect.buffer, effect.offset))
         lines.do(f"store double {value}, ptr {at}, align 8")
 
 
@@ -301,8 +293,3 @@ def _collapsed(nodes: Sequence[int], group: Group) -> tuple[list[int], list[int]
             dims.append(extent)
             kept.append(d)
     return dims or [1], kept
-
-
-def cleared(group: Group) -> list[int]:
-    """Buffers into which sums are added, which are zero before."""
-    return [e.buffer for e in group.effects if e.adds and e.buffer != NUMBERS]

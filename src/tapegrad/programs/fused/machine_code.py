@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
-from tapegrad.programs.fused.loop_code import cleared, loop_code
-from tapegrad.programs.fused.product_code import product_code
+from tapegrad.programs.fused.listings import Listing
 from tapegrad.programs.fused.schedule import scheduled
-from tapegrad.programs.fused.straight_code import straight_code
 from tapegrad.programs.steps import Step, Value
 from tapegrad.tape.tape import TAPE
 
@@ -23,7 +21,7 @@ __all__ = ["Compilable", "MachineCode", "compiled", "memory_of", "text_of"]
 
 SMALL = 4096  # elements up to which a copy costs less than to ask for an address
 FLOAT64 = np.dtype(np.float64)
-QUICK = 3000  # nodes from which on LLVM's quick way of making code is taken
+QUICK = 20_000  # lines from which on LLVM's quick way of making code is taken
 
 
 class Compilable(Protocol):
@@ -40,36 +38,33 @@ class Compilable(Protocol):
     before_inputs: list[tuple[int, Value]]
 
 
-def text_of(path: Compilable) -> str:
-    """The text of ``void run(ptr, ptr, ptr, ptr table)``."""
+class Text(NamedTuple):
+    """The text of ``void run(ptr, ptr, ptr, ptr table)``.
+
+    Attributes
+    ----------
+    text : str
+    stops : list of (int, int)
+        Where calls stop for what Python does, with its number.
+    end : int
+        Where they end.
+    """
+
+    text: str
+    stops: list[tuple[int, int]]
+    end: int
+
+
+def text_of(path: Compilable) -> Text:
+    """The text of a path."""
     graph = path.graph
-    places = [path.value, path.guards, *path.gradients]
-    buffers = [buffer for buffer, _ in places if buffer != NUMBERS]
-    slots = [slot for buffer, slot in places if buffer == NUMBERS]
-    bodies: list[str] = []
-    calls: list[str] = []
-    declared: set[str] = set()
-    for number, group in enumerate(scheduled(graph, buffers, slots)):
-        if graph.nodes[group.effects[0].node][0] == "matmul":
-            text, own, names = *product_code(graph, group.effects[0], f"product{number}"), [f"product{number}"]
-        elif group.space:
-            for buffer in cleared(group):
-                declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-                at, place = f"%c{number}.{buffer}", f"%q{number}.{buffer}"
-                calls += [
-                    f"{at} = getelementptr ptr, ptr %table, i64 {buffer}",
-                    f"{place} = load ptr, ptr {at}, align 8",
-                    f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {8 * graph.sizes[buffer]}, i1 false)",
-                ]
-            text, own = loop_code(graph, group, f"walk{number}")
-            names = [f"walk{number}"]
-        else:
-            text, own, names = straight_code(graph, group, f"numbers{number}")
-        bodies += text
-        declared |= own
-        calls += [f"call void @{name}(ptr %table)" for name in names]
-    head = "define void @run(ptr %operands, ptr %counts, ptr %strides, ptr %table) {"
-    return "\n".join([*sorted(declared), *bodies, head, *calls, "ret void", "}"])
+    asked = [path.value, path.guards, *path.gradients]
+    buffers = [buffer for buffer, _ in asked if buffer != NUMBERS] + graph.required
+    slots = [slot for buffer, slot in asked if buffer == NUMBERS]
+    listing = Listing(graph)
+    for group in scheduled(graph, buffers, slots):
+        listing.add(group)
+    return Text(listing.text(), listing.stops, listing.count)
 
 
 class MachineCode:
@@ -88,23 +83,26 @@ class MachineCode:
     """
 
     __slots__ = (
-        "_at", "_before_inputs", "_gradients", "_guards", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_results",
-        "_slots", "_small", "_step", "_table", "_value", "before", "seconds",
+        "_at", "_gradients", "_guards", "_has_others", "_inputs", "_kept", "_large", "_numbers", "_pieces", "_results",
+        "_slots", "_small", "_step", "_table", "_value", "before", "before_inputs", "seconds",
     )  # fmt: skip
 
     def __init__(self, path: Compilable, shapes: Sequence[tuple[int, ...]]) -> None:
         started = time.perf_counter()
         sizes = path.graph.sizes
         text = text_of(path)
-        engine, address = compiled(text, path.graph)
-        memory, self._table = memory_of(path)
+        engine, address = compiled(text.text)
+        memory, self._table = memory_of(path, text.end)
+        ends = [0, *(stop for stop, _ in text.stops), text.end]
+        hosts = [path.graph.hosts[number] for _, number in text.stops]
+        self._pieces = list(zip(ends[:-1], ends[1:], [*hosts, None], strict=True)) if hosts else []
         self._numbers = memory[NUMBERS]
         self._kept: list[Any] = [engine, memory]
         words = [0] * at.STEP_WORDS
         words[:4] = at.LOOP_STEP, address, self._table.ctypes.data, 1
         self._step = np.array(words, np.int64)
         self._at = self._step.ctypes.data
-        self.before, self._before_inputs = path.before, path.before_inputs
+        self.before, self.before_inputs = path.before, path.before_inputs
         self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
@@ -123,7 +121,7 @@ class MachineCode:
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """Value and gradient for other inputs; None if the function would go another way."""
         numbers = self._numbers
-        if self.before and not self._has_done(values):
+        if (self.before or self.before_inputs) and not self._has_done(values):
             return None
         for k, slot in self._slots:
             numbers[slot] = values[k]
@@ -140,7 +138,10 @@ class MachineCode:
     def run(self) -> tuple[float, list[Any]] | None:
         """The same for inputs that are in their places."""
         found = self._prepared() if self._has_others else None
-        TAPE.replay(TAPE.address, self._at, 0, 1)
+        if not self._pieces:
+            TAPE.replay(TAPE.address, self._at, 0, 1)
+        elif not self._has_run():
+            return None
         if self._guards >= 0 and self._numbers.item(self._guards):
             return None
         if found is None:
@@ -151,6 +152,22 @@ class MachineCode:
             elif own is not None:
                 found[k] = own.copy()
         return self._numbers.item(self._value), found
+
+    def _has_run(self) -> bool:
+        """Run the pieces, and let Python do what comes between them; whether it could."""
+        token = enter(IGNORING)
+        try:
+            for first, last, host in self._pieces:
+                if first != last:
+                    self._table[-2:] = first, last
+                    TAPE.replay(TAPE.address, self._at, 0, 1)
+                if host is not None and not host.run():
+                    return False
+        except Exception:  # the steps raise it again
+            return False
+        finally:
+            leave(token)
+        return True
 
     def _prepared(self) -> list[Any]:
         """New memory for large gradients, and room for the others."""
@@ -174,7 +191,7 @@ class MachineCode:
 
     def _has_done(self, values: Sequence[Any]) -> bool:
         """Whether what is computed before the code was, and as it was recorded."""
-        for k, value in self._before_inputs:
+        for k, value in self.before_inputs:
             value.array[...] = values[k]
         token = enter(IGNORING)
         try:
@@ -185,21 +202,26 @@ class MachineCode:
             leave(token)
 
 
-def memory_of(path: Compilable) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
-    """Memory for each buffer, and the table of their addresses."""
+def memory_of(path: Compilable, end: int) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
+    """Memory for each buffer, and the table of their addresses, with where calls begin and end behind it."""
     sizes = path.graph.sizes
     memory = {buffer: np.zeros(max(size, 1)) for buffer, size in enumerate(sizes)} | dict(path.arrays)
-    return memory, np.array([memory[buffer].ctypes.data for buffer in range(len(sizes))], np.int64)
+    for slot, value in path.graph.numbers.items():
+        memory[NUMBERS][slot] = value
+    table = np.array([*(memory[buffer].ctypes.data for buffer in range(len(sizes))), 0, end], np.int64)
+    for place, address in (pair for pairs in path.graph.loops.values() for pair in pairs):
+        table[place] = address
+    return memory, table
 
 
-def compiled(text: str, graph: Expressions) -> tuple[Any, int]:
+def compiled(text: str) -> tuple[Any, int]:
     """What owns the machine code of a text, and the address of its function ``run``."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
-    level = 2 if len(graph.nodes) < QUICK else 0
+    level = 2 if text.count("\n") < QUICK else 0
     target = llvm.Target.from_default_triple()
     machine = target.create_target_machine(llvm.get_host_cpu_name(), features, opt=level, jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)

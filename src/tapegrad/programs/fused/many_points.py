@@ -41,13 +41,15 @@ class ManyPoints:
     Each point is computed on its own: what it gives depends neither on its neighbours nor on the number of threads.
     """
 
-    __slots__ = ("_address", "_engine", "_path", "_shapes", "_shared", "agrees")
+    __slots__ = ("_address", "_end", "_engine", "_path", "_shapes", "_shared", "agrees")
 
     def __init__(
         self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, shared: frozenset[int]
     ) -> None:
         self._path = PathExpressions(steps, inputs, leaves, output, CHUNK, shared)
-        self._engine, self._address = compiled(text_of(self._path), self._path.graph)
+        text = text_of(self._path)
+        self._engine, self._address = compiled(text.text)
+        self._end = text.end
         self._shared, self.agrees = shared, False
         self._shapes = [value.array.shape for value in leaves]
 
@@ -87,7 +89,7 @@ class ManyPoints:
     def _run(self, values: Sequence[Any], value: Any, gradients: Sequence[Any], failed: Any, first: int, last: int) -> None:
         """The points of one thread, in memory of its own."""
         path = self._path
-        memory, table = memory_of(path)
+        memory, table = memory_of(path, self._end)
         inputs = []
         for k, ((buffer, slot), given) in enumerate(zip(path.inputs, values, strict=True)):
             if buffer == NUMBERS:

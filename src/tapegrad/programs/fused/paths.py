@@ -116,8 +116,8 @@ class FusedPath:
         trial, self._trial = self._trial, None
         if trial is None:
             return
+        value, gradient = expected()  # first: code may write where the rows have their values
         found = trial.gradient(values)
-        value, gradient = expected()
         own = self.tolerance(gradient)
         if (
             found is None

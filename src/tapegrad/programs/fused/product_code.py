@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.arrays.numpy_api import inner_loop
-from tapegrad.programs.fused.expressions import Effect, Expressions, Shape, Unfused
+from tapegrad.programs.fused.expressions import Shape
 from tapegrad.programs.fused.lines import Lines
+from tapegrad.programs.fused.schedule import Group
+from tapegrad.programs.fused.shared_functions import Places
 
 __all__ = ["product_code"]
 
 
-def product_code(graph: Expressions, effect: Effect, name: str) -> tuple[list[str], set[str]]:
-    """A function ``void name(ptr table)``, and declarations.
+def product_code(group: Group, given: Places) -> tuple[list[str], set[str]]:
+    """Lines of a function, and declarations.
 
     The loop takes the addresses of the operands and the result, how many products, rows, inner elements and columns there are, and
     the bytes from one product, row and column to the next.
     """
-    function, data = inner_loop(np.matmul)
-    if not function:
-        raise Unfused("no loop of matmul")
+    graph, effect = group.graph, group.effects[0]
+    called, data = given.loop(np.matmul)
     _, x, y = graph.nodes[effect.node]
     places = [graph.nodes[x][1:], graph.nodes[y][1:], (effect.buffer, effect.offset, effect.strides)]
     rows, inner = (1, *graph.spaces[x])[-2:]
@@ -30,18 +30,14 @@ def product_code(graph: Expressions, effect: Effect, name: str) -> tuple[list[st
     for part, count in (("places", 3), ("counts", 4), ("steps", 9)):
         lines.do(f"%{part} = alloca [{count} x i64], align 8")
     for number, (buffer, offset, _) in enumerate(places):
-        at = lines.new(f"getelementptr ptr, ptr %table, i64 {buffer}")
-        base = lines.new(f"load ptr, ptr {at}, align 8")
         place = lines.new(f"getelementptr ptr, ptr %places, i64 {number}")
-        lines.do(f"store ptr {lines.element(base, offset)}, ptr {place}, align 8")
+        lines.do(f"store ptr {lines.element(*given.pointer(buffer, offset))}, ptr {place}, align 8")
     for part, values in (("counts", (1, rows, inner, columns)), ("steps", (0, 0, 0, *(8 * s for s in (*of_x, *of_y, *of_z))))):
         for number, value in enumerate(values):
             place = lines.new(f"getelementptr i64, ptr %{part}, i64 {number}")
             lines.do(f"store i64 {value}, ptr {place}, align 8")
-    called = lines.new(f"inttoptr i64 {function} to ptr")
-    given = lines.new(f"inttoptr i64 {data} to ptr")
-    lines.do(f"call void {called}(ptr %places, ptr %counts, ptr %steps, ptr {given})")
-    return [f"define internal void @{name}(ptr %table) {{", *lines.lines, "ret void", "}"], lines.declared
+    lines.do(f"call void {called}(ptr %places, ptr %counts, ptr %steps, ptr {data})")
+    return lines.lines, lines.declared
 
 
 def _two(strides: Shape, x_rank: int, y_rank: int) -> Shape:

@@ -70,6 +70,8 @@ def encoded(path: Compilable, shapes: Sequence[Shape]) -> dict[str, Any]:
     """
     if path.before:
         raise Unfused(f"{path.before[0].describe()}, of arguments that nothing is differentiated by")
+    if path.graph.hosts:
+        raise Unfused(f"{path.graph.hosts[0].describe()}, which Python does")
     if any(buffer < 0 for buffer, _ in path.inputs):
         raise Unfused("an argument that is not of float64 in C order")
     graph = path.graph

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tapegrad.programs.fused.expressions import COMPARED, NUMBERS, Effect, Expressions, Node, Shape, contiguous
 
-__all__ = ["COMPARISONS", "Group", "scheduled"]
+__all__ = ["COMPARISONS", "Group", "cleared", "host_of", "is_product", "scheduled"]
 
 COMPARISONS = frozenset(COMPARED.values())
 QUICK = 4  # operations that are done again instead of being kept in memory
@@ -26,12 +26,46 @@ class Group:
         self._schedule, self._level = schedule, level
         self.graph, self.space = schedule.graph, space
         self.effects: list[Effect] = []
+        self._read: dict[int, Node] = {}
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether it reads numbers from memory that are the same in each run."""
+        return bool(self._read)
+
+    def read(self, constant: int, slot: int) -> None:
+        """Let a number be read from memory."""
+        self._read[constant] = "load", NUMBERS, slot, (0,) * len(self.space)
+
+    def parts(self) -> list[Group]:
+        """Groups of effects that have nothing in common but constants and what stands in memory."""
+        roots: dict[int, int] = {}
+
+        def root(k: int) -> int:
+            while roots[k] != k:
+                roots[k] = roots[roots[k]]
+                k = roots[k]
+            return k
+
+        for k in self.needed():
+            if self.node(k)[0] not in ("load", "constant"):
+                roots[k] = k
+                for x in self.operands_of(k):
+                    if x in roots:
+                        roots[root(x)] = k
+        found: dict[int, Group] = {}
+        for number, effect in enumerate(self.effects):
+            key = root(effect.node) if effect.node in roots else -1 - number
+            if key not in found:
+                found[key] = Group(self._schedule, self._level, self.space)
+            found[key].effects.append(effect)
+        return list(found.values())
 
     def node(self, k: int) -> Node:
         """A node as this group sees it: what an earlier one has kept is read from memory."""
         if k in self._schedule.kept and self._schedule.levels[k] < self._level:
             return ("load", *self._schedule.kept[k], contiguous(self.graph.spaces[k]))
-        return self.graph.nodes[k]
+        return self._read[k] if k in self._read else self.graph.nodes[k]
 
     def operands_of(self, k: int) -> list[int]:
         """The nodes that a node is computed from; what it loads is in memory already."""
@@ -53,7 +87,7 @@ def _operands_in(node: Node) -> list[int]:
     operation, *operands = node
     if operation in ("load", "constant"):
         return []
-    return operands[1:] if operation in ("call", "loop") else operands
+    return operands[{"call": 1, "loop": 1, "host": 2}.get(operation, 0) :]
 
 
 def _place(buffer: int, offset: int) -> tuple[int, int]:
@@ -126,9 +160,27 @@ def scheduled(graph: Expressions, buffers: Collection[int], slots: Collection[in
     schedule = _Schedule(graph, [(buffer, 0) for buffer in buffers] + [(NUMBERS, slot) for slot in slots])
     groups: dict[tuple[int, Shape, int], Group] = {}
     for effect in schedule.effects:
-        is_product = graph.nodes[effect.node][0] == "matmul"  # which is a group of its own
-        key = schedule.levels[effect.node], graph.spaces[effect.node], effect.node if is_product else -1
+        node = graph.nodes[effect.node]
+        # Products are groups of their own, and so is what Python does.
+        own = effect.node if node[0] == "matmul" else -2 - node[1] if node[0] == "host" else -1
+        key = schedule.levels[effect.node], graph.spaces[effect.node], own
         if key not in groups:
             groups[key] = Group(schedule, *key[:2])
         groups[key].effects.append(effect)
     return [group for _, group in sorted(groups.items(), key=lambda item: item[0][0])]
+
+
+def cleared(group: Group) -> list[int]:
+    """Buffers into which sums are added, which are zero before."""
+    return [e.buffer for e in group.effects if e.adds and e.buffer != NUMBERS]
+
+
+def is_product(group: Group) -> bool:
+    """Whether a group is a product of matrices."""
+    return bool(group.graph.nodes[group.effects[0].node][0] == "matmul")
+
+
+def host_of(group: Group) -> int:
+    """The number of what Python does in a group; -1 if it is machine code."""
+    operation, *operands = group.graph.nodes[group.effects[0].node]
+    return operands[0] if operation == "host" else -1

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from tapegrad.programs.fused.expressions import NUMBERS, Expressions
+from collections.abc import Iterator
+
+from tapegrad.programs.fused.expressions import NUMBERS, Effect
 from tapegrad.programs.fused.lines import Lines
 from tapegrad.programs.fused.schedule import COMPARISONS, Group
+from tapegrad.programs.fused.shared_functions import Places
 
-__all__ = ["straight_code"]
+__all__ = ["PIECE", "pieces_of", "straight_code"]
 
 PIECE = 1200  # nodes, compilation is superlinear in them
 
 
-def straight_code(graph: Expressions, group: Group, name: str) -> tuple[list[str], set[str], list[str]]:
-    """Functions ``void name(ptr table)``, declarations, and their names in order."""
+def straight_code(group: Group, places: Places) -> tuple[list[str], set[str]]:
+    """Lines of a function, and declarations."""
+    own = _Piece(group, {}, places)
+    for node in group.needed():  # in their order: a chain may be deep
+        if group.node(node)[0] not in ("constant", "load"):
+            own.value(node)
+    for effect in group.effects:
+        own.write(effect)
+    return own.lines.lines, own.lines.declared
+
+
+def pieces_of(group: Group, name: str) -> Iterator[tuple[str, list[str], set[str], Places]]:
+    """The same of many numbers: names, lines, declarations and places of functions, in their order."""
+    graph = group.graph
     nodes = [k for k in group.needed() if group.node(k)[0] not in ("constant", "load")]
     pieces = [nodes[k : k + PIECE] for k in range(0, len(nodes), PIECE)] or [[]]
     piece_of = {node: number for number, piece in enumerate(pieces) for node in piece}
@@ -26,35 +41,30 @@ def straight_code(graph: Expressions, group: Group, name: str) -> tuple[list[str
                     pending += group.operands_of(k)
                 elif k not in slots:
                     slots[k] = graph.slot()
-    text: list[str] = []
-    declared: set[str] = set()
     for number, piece in enumerate(pieces):
-        effects = [e for e in group.effects if piece_of.get(e.node, 0) == number]
-        own = _Piece(group, {k: slot for k, slot in slots.items() if piece_of[k] != number})
+        places = Places(graph, apart=False)
+        own = _Piece(group, {k: slot for k, slot in slots.items() if piece_of[k] != number}, places)
         for node in piece:
-            made = own.value(node)
+            value = own.value(node)
             if node in slots:
-                own.lines.do(f"store double {made}, ptr {own.place(NUMBERS, slots[node])}, align 8")
-        for effect in effects:
-            own.lines.do(f"store double {own.value(effect.node)}, ptr {own.place(effect.buffer, effect.offset)}, align 8")
-        declared |= own.lines.declared
-        text += [f"define internal void @{name}.{number}(ptr %table) {{", *own.head.lines, *own.lines.lines, "ret void", "}"]
-    return text, declared, [f"{name}.{number}" for number in range(len(pieces))]
+                own.lines.do(f"store double {value}, ptr {own.place(NUMBERS, slots[node])}, align 8")
+        for effect in group.effects:
+            if piece_of.get(effect.node, 0) == number:
+                own.write(effect)
+        yield f"{name}.{number}", own.lines.lines, own.lines.declared, places
 
 
 class _Piece:
-    def __init__(self, group: Group, stored: dict[int, int]) -> None:
-        self.group, self.graph, self.stored = group, group.graph, stored
-        self.lines, self.head = Lines(), Lines()
+    def __init__(self, group: Group, stored: dict[int, int], places: Places) -> None:
+        self.group, self.graph, self.stored, self.places = group, group.graph, stored, places
+        self.lines = Lines()
         self._names: dict[int, str] = {}
-        self._buffers: dict[int, str] = {}
 
     def place(self, buffer: int, offset: int) -> str:
-        if buffer not in self._buffers:
-            self.head.do(f"%t{buffer} = getelementptr ptr, ptr %table, i64 {buffer}")
-            self.head.do(f"%p{buffer} = load ptr, ptr %t{buffer}, align 8")
-            self._buffers[buffer] = f"%p{buffer}"
-        return self.lines.element(self._buffers[buffer], offset)
+        return self.lines.element(*self.places.pointer(buffer, offset))
+
+    def write(self, effect: Effect) -> None:
+        self.lines.do(f"store double {self.value(effect.node)}, ptr {self.place(effect.buffer, effect.offset)}, align 8")
 
     def value(self, node: int) -> str:
         if node not in self._names:

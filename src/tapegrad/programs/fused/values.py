@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.products import product_again
-from tapegrad.programs.fused.assembled_arrays import AssembledArrays
+from tapegrad.programs.fused.copies import Copies
 from tapegrad.programs.fused.data_steps import COMPARISONS, OF_SHAPES, operands_of, results_of
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
 from tapegrad.programs.fused.gathers import Run, runs_of
@@ -18,13 +18,28 @@ from tapegrad.programs.fused.geometry import (
     axes_of_strides,
     axes_of_view,
     broadcast_axes,
+    order_of_reshaped,
     sum_strides,
 )
-from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Structured, Summed, Value, Viewed
+from tapegrad.programs.fused.hosted_steps import may_be_hosted
+from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.steps import (
+    Computed,
+    Copied,
+    Gathered,
+    Guard,
+    Joined,
+    Ruled,
+    Step,
+    Structured,
+    Summed,
+    Value,
+    Viewed,
+)
 from tapegrad.recording.casting import in_dtype
 from tapegrad.recording.strided_maps import strided
 
-__all__ = ["PathValues", "Place"]
+__all__ = ["PathValues", "Place", "is_reshaped"]
 
 Place = tuple[int, int]  # a buffer, and the place in it of a number
 NOWHERE: Place = (-1, -1)
@@ -45,7 +60,7 @@ def float64_of(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
-class PathValues(AssembledArrays):
+class PathValues(Copies):
     """Expressions of the values of a path, and of whether its guards hold.
 
     Parameters
@@ -78,16 +93,11 @@ class PathValues(AssembledArrays):
         shared: Collection[int] = (),
         before: list[Step] | None = None,
     ) -> None:
-        super().__init__(Expressions())
-        self.points: Shape = (points,) if points else ()
-        self.arrays: list[tuple[int, np.ndarray[Any, Any]]] = []
+        super().__init__(Expressions(), (points,) if points else ())
         self._steps, self.failed = steps, self.graph.constant(0.0)
-        self._nodes: dict[int, int] = {}
-        self._same: dict[int, Value] = {}  # values that are copies of others
         self._memory: list[tuple[int, int]] = []
-        self._foreign: set[int] = set()  # inputs of which there are no expressions
         self.runs: dict[int, list[Run]] = {}
-        self.inputs = [self._input(value, k in shared) for k, value in enumerate(inputs)]
+        self.inputs = [self._input(value, k, k in shared) for k, value in enumerate(inputs)]
         self.before = before or []
         read = {id(value) for step in self.before for value in operands_of(step)}
         self.before_inputs = [(k, value) for k, value in enumerate(inputs) if id(value) in read]
@@ -96,25 +106,32 @@ class PathValues(AssembledArrays):
             if id(step) in done:
                 self._known(step)
             else:
-                self._forward(step)
+                self._express(step)
+
+    def _express(self, step: Step) -> None:
+        """The expressions of a step; if it has none, Python does it, but not for many points at once."""
+        claimed = len(self._memory)
+        try:
+            self._forward(step)
+        except Unfused:
+            if self.points or not may_be_hosted(step):
+                raise
+            del self._memory[claimed:]
+            self._host(step)
+        else:
+            self._producers.update((id(value), step) for value in results_of(step) if value.number < 0)
 
     def _shape(self, value: Value) -> Shape:
         return self._of_points(() if value.number >= 0 else value.array.shape)
 
-    def _of_points(self, shape: Shape) -> Shape:
-        return (*shape, *self.points)
-
-    def _axes_of_points(self, axes: tuple[Axis, ...], rank: int) -> tuple[Axis, ...]:
-        return (*axes, Axis(0, rank, 1)) if self.points else axes
-
-    def _input(self, value: Value, is_shared: bool) -> Place:
+    def _input(self, value: Value, number: int, is_shared: bool) -> Place:
         graph, shape = self.graph, self._shape(value)
         if value.number < 0:
             array = value.array
             if array.dtype != FLOAT64 or not array.flags.c_contiguous or not array.size:
                 if self.points:
                     raise Unfused("an argument that is not of float64 in C order")
-                self._foreign.add(id(value))
+                self._foreign[id(value)] = number
                 return NOWHERE
             self._claim(array)
         if value.number >= 0 and (is_shared or not self.points):
@@ -129,6 +146,7 @@ class PathValues(AssembledArrays):
         """What a step gives that was done before."""
         for value in results_of(step):
             array = value.array
+            self._standing[id(value)] = None
             if value.of is not None or array.dtype != FLOAT64:
                 continue
             self._claim(array)
@@ -149,11 +167,6 @@ class PathValues(AssembledArrays):
             raise Unfused("it writes over values")
         self._memory.append((low, high))
 
-    def _canonical(self, value: Value) -> Value:
-        while id(value) in self._same:
-            value = self._same[id(value)]
-        return value
-
     def _node(self, value: Value) -> int:
         value = self._canonical(value)
         if id(value) not in self._nodes:
@@ -173,13 +186,16 @@ class PathValues(AssembledArrays):
             self.arrays.append((buffer, own.copy() if own is array else own))
             return self._load((buffer, -1), self._of_points(own.shape), True)
         if value.of is not None:
-            whole = self._canonical(value.of)
+            whole = value.of  # not what it is a copy of, which has other memory
             axes = axes_of_view(float64_of(whole), float64_of(value))
             if axes is not None:
                 axes = self._axes_of_points(axes, value.array.ndim)
                 return self.graph.at(self._node(whole), axes, self._of_points(value.array.shape))
             if whole.array.flags.c_contiguous and value.array.flags.c_contiguous and whole.array.size == value.array.size:
                 return self.graph.reshaped(self._node(whole), self._of_points(value.array.shape))
+            order = None if self.points else order_of_reshaped(whole.array, value.array)
+            if order is not None:
+                return self._view_of_reshaped(self._node(whole), value.array, order)
         raise Unfused(
             "an argument that is not of float64 in C order" if id(value) in self._foreign else "a value that no step gives"
         )
@@ -204,7 +220,9 @@ class PathValues(AssembledArrays):
             x = self._canonical(step.source)
             axes = self._gathered_axes(step)
             self._claim(float64_of(step.result))
-            if axes is None:
+            if axes is None and is_reshaped(step):
+                node = graph.reshaped(self._node(x), self._of_points(tuple(step.dims)))
+            elif axes is None:
                 node = self._taken(step, x, step.result, lambda a: strided(a, step.dims, step.strides, step.offset))
             else:
                 node = graph.at(self._node(x), axes, self._of_points(tuple(step.dims)))
@@ -213,6 +231,9 @@ class PathValues(AssembledArrays):
             self._nodes[id(step.result)] = graph.reshaped(node, self._shape(step.result))
         elif isinstance(step, Joined):
             self._join(step)
+        elif isinstance(step, Replaced):
+            whole, part = self._node(step.before), self._node(step.part)
+            self._nodes[id(step.result)] = self._with_part(step, whole, part)
         elif isinstance(step, Computed):
             self._compute(step)
         elif isinstance(step, Guard):
@@ -231,30 +252,18 @@ class PathValues(AssembledArrays):
             return node
         return self.graph.at(node, broadcast_axes(own, shape), shape)
 
-    def _copy(self, step: Copied) -> None:
-        source, result = step.source, step.result
-        if step.shape is not None:
-            raise Unfused("a copy in another shape")
-        if source.array.shape != (() if result.number >= 0 else result.array.shape) or result.of is not None:
-            raise Unfused("a copy that broadcasts")
-        if result.number < 0:
-            if result.array.dtype not in (FLOAT64, np.bool_):
-                raise Unfused(f"values of dtype {result.array.dtype}")
-            self._claim(result.array)
-        if source.of is None:
-            self._same[id(result)] = source
-        else:
-            self._nodes[id(result)] = self._node(source)
-
     def _sum(self, step: Summed) -> None:
         source = self._node(step.source)
         own, shape = self._shape(step.source), self._shape(step.result)
         if step.result.number < 0:
             self._claim(float64_of(step.result))
-        if step.source.number >= 0 or source in self.graph.constants:
-            raise Unfused("a sum of a number")
+        if source in self.graph.constants:
+            raise Unfused("a sum of constants")
         kept = self._summed_shape(step)
-        found = self.graph.total(source, sum_strides(kept, own), shape)
+        if own == self.points:  # of a number, which starts from zero
+            found = self.graph.node("add", *self.graph.level((source, self.graph.constant(0.0))))
+        else:
+            found = self.graph.total(source, sum_strides(kept, own), shape)
         if step.divisor > 1:
             divisor = self.graph.constant(float(step.divisor))
             found = self.graph.node("div", found, divisor)
@@ -318,8 +327,9 @@ class PathValues(AssembledArrays):
             return
         ((_, result),) = step.results if len(step.results) == 1 else ((None, None),)
         if step.function is in_dtype and isinstance(result, Value) and isinstance(step.args[0], Value):
-            if result.array.dtype != FLOAT64:
-                raise Unfused(f"values of dtype {result.array.dtype}")
+            for value in (result, step.args[0]):
+                if value.array.dtype != FLOAT64 and not (value is not result and value.array.dtype == np.bool_):
+                    raise Unfused(f"values of dtype {value.array.dtype}")
             self._same[id(result)] = step.args[0]
         else:
             self._compare(step)
@@ -370,6 +380,12 @@ class PathValues(AssembledArrays):
         """The axes of the operand; None for a map of a vector that is no view of it."""
         shape = step.source.array.shape
         axes = axes_of_strides(shape, contiguous(shape), step.offset, tuple(step.dims), tuple(step.strides))
-        if not step.source.array.flags.c_contiguous or (axes is None and len(shape) != 1):
+        if axes is None and len(shape) != 1 and not is_reshaped(step):
             raise Unfused("a strided map")
         return None if axes is None else self._axes_of_points(axes, len(step.dims))
+
+
+def is_reshaped(step: Gathered) -> bool:
+    """Whether a strided map gives all elements in their order."""
+    dims = tuple(step.dims)
+    return math.prod(dims) == step.source.array.size and not step.offset and tuple(step.strides) == contiguous(dims)

@@ -1,0 +1,272 @@
+"""Steps without expressions, and their derivatives: Python does them between pieces of machine code, in the memory of the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.ops.namespaces import PLAIN
+from tapegrad.programs.fused.assembled_arrays import AssembledArrays
+from tapegrad.programs.fused.data_steps import operands_of, results_of
+from tapegrad.programs.fused.expressions import Expressions, Shape, Unfused
+from tapegrad.programs.fused.geometry import Part, broadcast_axes
+from tapegrad.programs.steps import Computed, Gathered, Guard, Ruled, Step, Structured, Value
+from tapegrad.recording.strided_maps import strided
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["HostedDerivative", "HostedSteps", "may_be_hosted"]
+
+Array = np.ndarray[Any, Any]
+FLOAT64 = np.dtype(np.float64)
+
+
+class HostedDerivative:
+    """The vjp of a structural operation, with what its row saves.
+
+    Parameters
+    ----------
+    step : Structured
+    g : ndarray
+        Where the adjoint of its result stands.
+    cotangents : dict
+        Where that of each operand that has one is to stand.
+    """
+
+    __slots__ = ("_g", "_needs", "_saved", "_saves_result", "_step", "cotangents")
+
+    def __init__(self, step: Structured, g: Array, cotangents: dict[int, Array]) -> None:
+        self._step, self._g, self.cotangents = step, g, cotangents
+        self._needs = tuple(k in cotangents for k in range(len(step.operands)))
+        self._saved, self._saves_result = saved_by(step)
+
+    def run(self) -> bool:
+        """Do it; False if it gives something else than cotangents of these shapes."""
+        found = self._found()
+        for k, own in self.cotangents.items():
+            data = None if k >= len(found) or found[k] is None else found[k]._data  # type: ignore[union-attr]
+            if data is None or np.shape(data) != self._step.operands[k].array.shape:
+                return False
+            own[...] = data
+        return not any(c is not None and self._needs[k] for k, c in enumerate(found) if k not in self.cotangents)
+
+    def look(self) -> None:
+        """Leave out cotangents that there are none of, whatever the values are."""
+        with quiet():
+            found = self._found()
+        self.cotangents = {k: own for k, own in self.cotangents.items() if k < len(found) and found[k] is not None}
+
+    def _found(self) -> Sequence[Tensor | None]:
+        step = self._step
+        values = [make(value.array, 0) if k in self._saved else None for k, value in enumerate(step.operands)]
+        values += [make(array, 0) for array in step.extra]
+        is_number = step.result.number >= 0
+        result = make(step.result.array.item() if is_number else step.result.array, 0)
+        context = step.payload.context(values, result if self._saves_result or is_number else None, self._needs, PLAIN)
+        g = make(self._g.item() if is_number else self._g, 0)
+        found: Sequence[Tensor | None] = step.payload.op.vjp(g, context)
+        return found
+
+
+class HostedMap:
+    """The adjoint of an array after that of elements of it, which a strided map has taken out."""
+
+    __slots__ = ("_before", "_elements", "_g", "_whole")
+
+    def __init__(self, step: Gathered, g: Array, before: Array, whole: Array) -> None:
+        self._g, self._before, self._whole = g, before, whole
+        self._elements = strided(whole.reshape(-1), step.dims, step.strides, step.offset)
+
+    def run(self) -> bool:
+        """Do it."""
+        np.copyto(self._whole, self._before)
+        self._elements += self._g.reshape(self._elements.shape)
+        return True
+
+
+def saved_by(step: Structured) -> tuple[frozenset[int], bool]:
+    """Which operands the row of a step saves, and whether it saves the result."""
+    found: tuple[frozenset[int], bool] = step.payload.op.saves(
+        sum(1 << k for k, value in enumerate(step.operands) if value.tracked)
+    )
+    return found
+
+
+class HostedSteps(AssembledArrays):
+    """Expressions of what steps give that are done by Python.
+
+    Attributes
+    ----------
+    arrays : list of (int, ndarray)
+        Buffers and the memory that they are.
+    before_inputs : list of (int, Value)
+        Inputs whose memory is written before the code runs.
+    hosted : set of int
+        Steps that are done so.
+    """
+
+    def __init__(self, graph: Expressions, points: Shape = ()) -> None:
+        super().__init__(graph, points)
+        self.arrays: list[tuple[int, Array]] = []
+        self.before_inputs: list[tuple[int, Value]] = []
+        self.hosted: set[int] = set()
+        self._nodes: dict[int, int] = {}
+        self._foreign: dict[int, int] = {}  # inputs of which there are no expressions, by their numbers
+        self._standing: dict[int, int | None] = {}  # what reads a value where the path has it
+        self._parts: dict[int, list[Part]] = {}  # what was contributed to the adjoint of each value
+        self._producers: dict[int, Step] = {}  # of values that have another dtype
+
+    def _canonical(self, value: Value) -> Value:
+        raise NotImplementedError
+
+    def _node(self, value: Value) -> int:
+        raise NotImplementedError
+
+    def _shape(self, value: Value) -> Shape:
+        raise NotImplementedError
+
+    def _claim(self, array: Array) -> None:
+        raise NotImplementedError
+
+    def _adjoint(self, value: Value) -> int | None:
+        raise NotImplementedError
+
+    def _contribute(self, value: Value, node: int) -> None:
+        raise NotImplementedError
+
+    def _buffer_of(self, array: Array) -> tuple[int, Shape]:
+        """A buffer that is the memory of an array, and the strides of its elements there."""
+        strides, reach = tuple(stride // array.itemsize for stride in array.strides), 1
+        for stride, extent in sorted(zip(strides, array.shape, strict=True)):
+            if extent > 1 and stride < reach:
+                raise Unfused("values in another order of elements")
+            reach += stride * (extent - 1)
+        buffer = self.graph.buffer(reach)
+        self.arrays.append((buffer, array))
+        return buffer, strides
+
+    def _written_to(self, node: int, array: Array, shape: Shape) -> int:
+        """A node that reads memory into which another one is written."""
+        if node in self.graph.constants:
+            node = self._filled(node, shape) if shape else node
+        elif self.graph.spaces[node] != shape:
+            node = self.graph.at(node, broadcast_axes(self.graph.spaces[node], shape), shape)
+        buffer, strides = self._buffer_of(array)
+        self.graph.write(node, buffer, 0, strides)
+        return self.graph.load(buffer, 0, strides, shape)
+
+    def _stands(self, value: Value) -> list[int]:
+        """What has to be there before a step reads a value in the memory of the path."""
+        while value.of is not None:
+            value = value.of
+        if value.constant:
+            return []
+        if id(value) not in self._standing:
+            self._standing[id(value)] = self._put(value)
+        found = self._standing[id(value)]
+        return [] if found is None else [found]
+
+    def _put(self, value: Value) -> int | None:
+        array = value.array
+        if id(value) in self._foreign:
+            self.before_inputs.append((self._foreign[id(value)], value))
+            return None
+        if array.dtype != FLOAT64:
+            if id(value) not in self._producers:
+                raise Unfused(f"values of dtype {array.dtype}")
+            self._host(self._producers[id(value)], False)
+            return self._standing[id(value)]
+        if not array.size:
+            raise Unfused("an array without elements")
+        return self._written_to(self._node(value), array, self._shape(value))
+
+    def _host(self, step: Step, is_new: bool = True) -> None:
+        """Let Python do a step where it comes; its results are read from memory, if they have no expressions already."""
+        graph = self.graph
+        reads = [node for value in operands_of(step) for node in self._stands(value)]
+        if isinstance(step, Structured):
+            reads += [node for value in step.chosen if value is not None for node in self._stands(value)]
+        number = graph.host(step)
+        done = graph.buffer(1)
+        graph.required.append(done)  # also for what it may raise
+        token = self._given_by(number, 0, reads, (done, ()), ())
+        for place, value in enumerate(results_of(step), 1):
+            array = value.array
+            if value.of is not None:
+                raise Unfused("a view of what it gives")
+            if value.number < 0 and is_new:
+                self._claim(array)
+            if array.dtype != FLOAT64:
+                self._standing[id(value)] = token
+                continue
+            if not array.size:
+                raise Unfused("an array without elements")
+            found = self._given_by(number, place, reads, self._buffer_of(array), self._shape(value))
+            self._standing[id(value)] = found
+            if is_new:
+                self._nodes[id(value)] = found
+        if is_new:
+            self.hosted.add(id(step))
+
+    def _given_by(self, number: int, place: int, reads: Sequence[int], memory: tuple[int, Shape], shape: Shape) -> int:
+        """What reads one of the results of a step, whose memory is a buffer with strides."""
+        buffer, strides = memory
+        node = self.graph.node("host", number, place, *reads, space=())
+        self.graph.write(node, buffer, 0, ())
+        return self.graph.load(buffer, 0, strides, shape)
+
+    def _through_map(self, step: Gathered) -> None:
+        """Let Python add the adjoint of elements, each in a place of its own, to that of an array."""
+        g, x = self._adjoint(step.result), self._canonical(step.source)
+        if g is None or not x.tracked:
+            return
+        shape = self._shape(x)
+        places = strided(np.arange(x.array.size), step.dims, step.strides, step.offset)
+        if step.scale != 1.0 or np.unique(places).size != places.size:
+            raise Unfused("a strided map")
+        known = self._adjoint(x)
+        before, own, whole = np.zeros(shape), np.zeros(step.result.array.shape), np.zeros(shape)
+        reads = [self._written_to(g, own, self._shape(step.result))]
+        if known is not None:
+            reads.append(self._written_to(known, before, shape))
+        number = self.graph.host(HostedMap(step, own, before, whole))
+        found = self._given_by(number, 0, reads, self._buffer_of(whole), shape)
+        self._parts.pop(id(x), None)
+        self._contribute(x, found)
+
+    def _through_host(self, step: Structured) -> None:
+        """Let Python do the derivative of a step."""
+        g = self._adjoint(step.result)
+        tracked = [k for k, value in enumerate(step.operands) if value.tracked]
+        if g is None or not tracked:
+            return
+        saved, saves_result = saved_by(step)
+        if any(step.operands[k].number >= 0 for k in saved):
+            raise Unfused("a number that a row keeps")
+        own = np.ones(step.result.array.shape)
+        reads = [self._written_to(g, own, self._shape(step.result))]
+        kept = [step.operands[k] for k in sorted(saved)] + [value for value in step.chosen if value is not None]
+        for value in kept + ([step.result] if saves_result or step.result.number >= 0 else []):
+            reads += self._stands(value)
+        cotangents = {k: np.zeros(step.operands[k].array.shape) for k in tracked}
+        derivative = HostedDerivative(step, own, cotangents)
+        try:
+            derivative.look()
+        except Exception as error:
+            raise Unfused(f"{step.describe()} gives no derivative: {error}") from None
+        number = self.graph.host(derivative)
+        for k, array in derivative.cotangents.items():
+            shape = self._shape(step.operands[k])
+            self._contribute(step.operands[k], self._given_by(number, k, reads, self._buffer_of(array), shape))
+
+
+def may_be_hosted(step: Step) -> bool:
+    """Whether Python can do a step between pieces of machine code."""
+    if isinstance(step, (Structured, Gathered, Guard, Ruled)):
+        return True
+    if isinstance(step, Computed):
+        return not any(value.tracked for value in results_of(step))
+    found = step.results_in
+    return found is not None and found.of is None and not found.tracked
