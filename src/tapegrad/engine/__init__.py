@@ -72,6 +72,8 @@ ARRAY_SOURCES = (
     "grouped_elements",
     "chosen_elements",
     "log_sums",
+    "pair_distances",
+    "factored_systems",
     "colouring_orders",
     "colouring",
     "star_colouring",
