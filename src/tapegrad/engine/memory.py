@@ -103,6 +103,17 @@ def call_primal(context, address, opcode, x, y):
     return types.float64(types.int64, types.int64, types.float64, types.float64), generate
 
 
+@intrinsic
+def fused(context, x, y, z):
+    """``x * y + z``, rounded once."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fma(*arguments)
+
+    number = types.float64
+    return number(number, number, number), generate
+
+
 def _pointer(kind):
     @intrinsic
     def pointer(context, address):
