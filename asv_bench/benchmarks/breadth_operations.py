@@ -93,11 +93,12 @@ def build(library: str, operation: Operation, size: int, point: int) -> tuple[St
         step, found = operation.call(module, size)
         step()
         return step, [_total(t) for t in found()]
-    leaves = [module.tensor(array.copy()) for array in enlarged(operation.arrays, size, point)]
-    tracked = [leaf.requires_grad_() for leaf in leaves if leaf.dtype in (module.float64, module.float32)]
     call = operation.call
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        size = _of_results(module, operation, size, point)
+        leaves = [module.tensor(array.copy()) for array in enlarged(operation.arrays, size, point)]
+        tracked = [leaf.requires_grad_() for leaf in leaves if leaf.dtype in (module.float64, module.float32)]
         results = _as_tuple(call(*leaves))
     wanted = [k for k, t in enumerate(results) if t is not None and getattr(t, "requires_grad", False)]
     if not wanted:
@@ -123,6 +124,22 @@ def build(library: str, operation: Operation, size: int, point: int) -> tuple[St
     step()
     gradients = [leaf.grad for leaf in tracked if leaf.grad is not None]
     return step, [_total(t) for t in (*(results[k] for k in wanted), *gradients)]
+
+
+def _of_results(module: Any, operation: Operation, size: int, point: int) -> int:
+    """Elements of operands whose results have about so many, where results grow faster than operands, as outer products do."""
+    if size <= SCRIPT or point == POINTS - 1 or operation.arrays is None:
+        return size
+    counts = []
+    for small in (32, 64):
+        made = enlarged(operation.arrays, small, point)
+        results = _as_tuple(operation.call(*(module.tensor(array) for array in made)))
+        counts.append((max(map(np.size, made)), max(math.prod(t.shape) for t in results if t is not None)))
+    (operands, results), (more_operands, more_results) = counts
+    if more_operands == operands or results == 0:
+        return size
+    growth = math.log(more_results / results) / math.log(more_operands / operands)
+    return size if growth < 1.5 else round(size ** (1.0 / growth))
 
 
 def _as_tuple(result: Any) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ NUMBER, POINT, V, W, M, N = t(), t(1), t(3), t(4), t(3, 4), t(4, 2)
 SQUARE, SQUARES = t(3, 3), t(2, 4, 4)
 STACK, OTHER, ONES, EMPTY = t(2, 3, 4), t(2, 4, 3), t(1, 4), tg.zeros(0, 4)
 INFINITE = tg.tensor([[np.inf, -np.inf, np.nan, 1.0]])
+PAIRS, ROWS, ZERO_PAIRS, OTHER_ROWS = t(5, 3), t(5, 4), tg.tensor([[0.0], [1.0], [2.0], [0.5], [3.0]]), t(3, 4)
 Call = Callable[[Any], tg.Tensor]
 
 VIEWS: list[Callable[[Any], Any]] = [
@@ -86,6 +87,11 @@ CALLS: dict[str, list[Call]] = {
         lambda on: on.triangular_cotangent(SQUARE, M, upper=False, unit=True),
     ],
     "unsqueeze": [lambda on: on.unsqueeze(M, 0), lambda on: on.unsqueeze(M, -1), lambda on: on.unsqueeze(V, -2)],
+    "weighted_differences": [
+        *(lambda on, p=p: on.weighted_differences(PAIRS, ROWS, M, p) for p in (1.0, 2.0)),
+        *(lambda on, p=p: on.weighted_differences(ZERO_PAIRS, ROWS, INFINITE, p) for p in (1.0, 2.0)),
+        lambda on: on.weighted_differences(OTHER, SQUARES, OTHER_ROWS, 2.0),
+    ],
     "where": [lambda on: on.where(M > 0, 0.0, M), lambda on: on.where(M > 0, M, W), lambda on: on.where(NUMBER > 9, 0.0, NUMBER)],
     "without_part": [*(lambda on, v=v: on.without_part(M, v) for v in VIEWS), lambda on: on.without_part(NUMBER, lambda a: a[...])],
 }  # fmt: skip

@@ -73,6 +73,7 @@ def _caller(count, result=types.void):
 
 
 call2, call4, call5, call8, call9 = _caller(2), _caller(4), _caller(5), _caller(8), _caller(9)
+call10, call15 = _caller(10), _caller(15)
 call4_word, call5_word, call11_word = _caller(4, types.int64), _caller(5, types.int64), _caller(11, types.int64)
 
 
@@ -100,6 +101,17 @@ def call_primal(context, address, opcode, x, y):
         return builder.call(builder.inttoptr(arguments[0], kernel.as_pointer()), arguments[1:])
 
     return types.float64(types.int64, types.int64, types.float64, types.float64), generate
+
+
+@intrinsic
+def fused(context, x, y, z):
+    """``x * y + z``, rounded once."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.fma(*arguments)
+
+    number = types.float64
+    return number(number, number, number), generate
 
 
 def _pointer(kind):

@@ -14,8 +14,9 @@ if _TYPE_CHECKING:
     from tapegrad.linalg.factorisations import cholesky, qr
     from tapegrad.linalg.least_squares import lstsq, matrix_rank, pinv
     from tapegrad.linalg.matrix_norms import cond, matrix_norm, norm, vector_norm
-    from tapegrad.linalg.solving import inv, solve, solve_triangular, tensorinv, tensorsolve
+    from tapegrad.linalg.solving import inv, solve, solve_triangular
     from tapegrad.linalg.spectral import eigh, eigvalsh, svd, svdvals
+    from tapegrad.linalg.tensor_equations import tensorinv, tensorsolve
     from tapegrad.linalg.triangular_factors import lu, lu_factor, lu_solve
     from tapegrad.ops.vectors import cross_along as cross
     from tapegrad.ops.vectors import vecdot
@@ -65,7 +66,8 @@ _names = _NamesOnDemand(
             "linalg.least_squares": "lstsq matrix_rank pinv",
             "linalg.triangular_factors": "lu lu_factor lu_solve",
             "linalg.matrix_norms": "cond matrix_norm norm vector_norm",
-            "linalg.solving": "inv solve solve_triangular tensorinv tensorsolve",
+            "linalg.solving": "inv solve solve_triangular",
+            "linalg.tensor_equations": "tensorinv tensorsolve",
             "linalg.spectral": "eigh eigvalsh svd svdvals",
             "ops.vectors": "vecdot",
         }

@@ -1,7 +1,8 @@
-"""Triangular matrices in the BLAS that NumPy has.
+"""Functions of the BLAS and LAPACK that NumPy has, and does not hand on.
 
-NumPy has no function for triangles, but the library that it calls for products has two. They are called by their Fortran names,
-whose arguments are all addresses, so that one text fits to integers of 32 and of 64 bits.
+NumPy has no function for triangles, but the library that it calls for products has two, and it solves equations without giving
+the factors away. They are called by their Fortran names, whose arguments are all addresses, so that one text fits to integers of
+32 and of 64 bits.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["by_triangle"]
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+
+__all__ = ["address_of", "by_triangle"]
 
 Array = np.ndarray[Any, Any]
 NAMES = "scipy_{}_64_ {}_64_ scipy_{}_ {}_"
 
 
 @functools.cache
-def _function(name: str) -> Callable[..., Any] | None:
-    """``dtrsm`` or ``dtrmm`` of the library that NumPy's products are made by; None where it has no name that is known here."""
+def _named(name: str) -> Callable[..., Any] | None:
+    """A function of the library that NumPy's products are made by; None where it has no name that is known here."""
     if sys.byteorder != "little":  # pragma: no cover - where integers of 32 bits would be read from the wrong end
         return None
     try:
@@ -34,10 +37,14 @@ def _function(name: str) -> Callable[..., Any] | None:
     for form in NAMES.split():
         function = getattr(library, form.format(name), None)
         if function is not None:
-            # Fortran hands the lengths of strings over at the end.
-            function.argtypes, function.restype = [*[ctypes.c_void_p] * 11, *[ctypes.c_size_t] * 4], None
             return function
     return None  # pragma: no cover - other builds of NumPy
+
+
+@functools.cache
+def address_of(name: str) -> int:
+    """The address of a function, for compiled code; 0 where it is not there."""
+    return ctypes.cast(_named(name), ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 def by_triangle(name: str, a: Array, b: Array, upper: bool, left: bool = True, unit: bool = False) -> Array | None:
@@ -59,17 +66,11 @@ def by_triangle(name: str, a: Array, b: Array, upper: bool, left: bool = True, u
     """
     if not (a.ndim == b.ndim == 2 and a.dtype == b.dtype == np.float64 and b.size):
         return None
-    function = _function(name)
-    if function is None:
+    function = address_of(name)
+    if not function:
         return None
-    # Fortran reads arrays in C order as their transposes, for which everything is the other way round.
     turned = a.flags.f_contiguous
     matrix = np.asarray(a.T if turned else a, order="C")
-    x = np.array(b, order="C")
-    side, half = b"R" if left else b"L", b"U" if upper == turned else b"L"
-    lengths = np.array([x.shape[1], x.shape[0], len(a), x.shape[1]])
-    rows, columns, a_step, b_step = (lengths.ctypes.data + 8 * place for place in range(4))
-    letters = side, half, b"T" if turned else b"N", b"U" if unit else b"N"
-    one = ctypes.c_double(1.0)
-    function(*letters, rows, columns, ctypes.byref(one), matrix.ctypes.data, a_step, x.ctypes.data, b_step, 1, 1, 1, 1)
+    x, words = np.array(b, order="C"), np.empty(8, np.int64)
+    ARRAY_KERNELS.apply_triangle(function, id(x), id(matrix), id(words), int(left), int(upper), int(turned), int(unit))
     return x

@@ -9,6 +9,7 @@ import numpy as np
 from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrix_norms import vector_norm
+from tapegrad.linalg.row_distances import between_rows, between_rows_of_one, has_row
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.flat_places import Places, take_at
 from tapegrad.ops.shaping import unsqueeze
@@ -54,6 +55,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
         raise ShapeError(f"cdist only supports at least 2D tensors, X1 got: {a.ndim}D and X2 got: {b.ndim}D")
     if a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"X1 and X2 must have the same number of columns. X1: {a.shape[-1]} X2: {b.shape[-1]}")
+    if has_row(p, a, b):
+        return between_rows(x1, x2, p)
     return vector_norm(unsqueeze(x1, -2) - unsqueeze(x2, -3), p, -1)
 
 
@@ -84,6 +87,8 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     a = array_of(x)
     if a.ndim != 2:
         raise ShapeError(f"pdist only supports 2D tensors, got: {a.ndim}D")
+    if has_row(p, a):
+        return between_rows_of_one(x, p)
     n, d = a.shape
     pairs = _small_pairs(n) if n * n <= SMALL else np.triu_indices(n, 1)
     first, second = (Places(rows, d, (rows.size, d)) for rows in pairs)

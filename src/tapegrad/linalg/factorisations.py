@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.errors import ShapeError
-from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, triangle
+from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import product_with_triangle, triangular_cotangent
 from tapegrad.linalg.substitution import substitute
@@ -65,8 +65,8 @@ def _factor(arrays: Sequence[Any], upper: bool) -> Any:
 def _cholesky_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     L, g = (on.mT(ctx.result), on.mT(g)) if ctx.attrs else (ctx.result, g)
-    inner = triangle(product_with_triangle(on.mT(L), g, True, on), upper=False)
-    inner = inner + on.mT(triangle(inner, upper=False, strict=True))  # its symmetric part, twice
+    inner = on.triangle(product_with_triangle(on.mT(L), g, True, on), upper=False)
+    inner = inner + on.mT(on.triangle(inner, upper=False, strict=True))  # its symmetric part, twice
     half = triangular_cotangent(on.mT(L), inner, upper=True)
     return (0.5 * triangular_cotangent(L, half, upper=False, left=False),)
 

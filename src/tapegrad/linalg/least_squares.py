@@ -11,6 +11,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.linalg.matrices import Array, decompose, matrix, square, tensor_operand
+from tapegrad.linalg.substitution import substituted
 from tapegrad.ops.shaping import squeeze, unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
@@ -173,7 +174,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         dtype.
     driver : {'gelsy', 'gelsd', 'gelss', 'gels'}, optional
         Which results there are, as in PyTorch: `residuals` not for ``'gelsy'`` (the default), `rank` not for ``'gels'``,
-        `singular_values` for ``'gelsd'`` and ``'gelss'``. All are computed in one way, from singular values.
+        `singular_values` for ``'gelsd'`` and ``'gelss'``. All are computed from singular values, but for ``'gels'``, which is for
+        matrices of full rank: these are computed from a QR factorisation, in a third of the time.
 
     Returns
     -------
@@ -216,7 +218,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         raise ShapeError(
             f"{name}: the batches of input and other differ: {list(a.shape[:-2])} and {list(array_of(whole).shape[:-2])}"
         )
-    solution, rank, values = _least_squares(A, whole, _Tolerance(None, rcond))
+    solution, rank, values = _least_squares(A, whole, _Tolerance(None, rcond), chosen == "gels" and rcond is None)
     m, n = a.shape[-2:]
     sums = np.zeros(0, a.dtype)
     if chosen != "gelsy" and m > n and bool((rank == n).all()):
@@ -231,14 +233,36 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     )
 
 
-def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance) -> tuple[Tensor, Array, Array]:
+def _least_squares(A: Tensor, B: Tensor, tolerance: _Tolerance, regular: bool) -> tuple[Tensor, Array, Array]:
     a, b = array_of(A), array_of(B)
-    U, S, Vh = _spectrum(a, False)
-    cutoff = tolerance.cutoff(S, a.shape)
-    turned = U.swapaxes(-1, -2)
-    solution, *inverse = _inverted(S, cutoff, Vh, np.matmul(turned, b), *((turned,) if A._row or B._row else ()))
+    tracked = bool(A._row or B._row)
+    found = _by_triangle(a, b, tracked) if regular else None
+    if found is not None:
+        solution, inverse = found
+        rank, values = np.full(a.shape[:-2], min(a.shape[-2:]), np.int64), np.zeros(0, a.dtype)
+    else:
+        U, values, Vh = _spectrum(a, False)
+        cutoff = tolerance.cutoff(values, a.shape)
+        turned = U.swapaxes(-1, -2)
+        solution, *inverse = _inverted(values, cutoff, Vh, np.matmul(turned, b), *((turned,) if tracked else ()))
+        rank = np.asarray((cutoff < values).sum(-1), np.int64)
     kept = tuple([make(matrix, 0) for matrix in inverse])
-    return apply(_LSTSQ, (A, B), solution, tolerance, kept), np.asarray((cutoff < S).sum(-1), np.int64), S
+    return apply(_LSTSQ, (A, B), solution, tolerance, kept), rank, values
+
+
+def _by_triangle(a: Array, b: Array, tracked: bool) -> tuple[Array, list[Array]] | None:
+    """The solution, and if `tracked` the pseudo-inverse, of matrices of full rank; None where a factor says that one is not."""
+    tall = a.shape[-2] >= a.shape[-1]
+    Q, R = decompose(np.linalg.qr, "linalg.lstsq: The algorithm failed.", a if tall else a.swapaxes(-1, -2))
+    sizes = np.abs(R.diagonal(0, -2, -1))
+    with quiet():
+        if not a.size or not (sizes.min(-1) > np.finfo(a.dtype).eps * max(a.shape[-2:]) * sizes.max(-1)).all():
+            return None
+        Qt, Rt = Q.swapaxes(-1, -2), R.swapaxes(-1, -2)
+        if tall:
+            return substituted(R, np.matmul(Qt, b), True), [substituted(R, Qt, True)] if tracked else []
+        inverse = [substituted(R, Q.swapaxes(-1, -2), True).swapaxes(-1, -2)] if tracked else []
+        return np.matmul(Q, substituted(Rt, b, False)), inverse
 
 
 def _lstsq_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -231,10 +231,17 @@ def cond(A: Tensor, p: Order = None) -> Tensor:
     assert p is not None
     singular = _singular(array_of(A))
     if not singular.any():
-        return matrix_norm(A, p) * matrix_norm(inv(A), p)
+        return _product_of_norms(A, p)
     eye = wrap(np.eye(data.shape[-1], dtype=data.dtype))
     regular = where(wrap(singular[..., None, None]), eye, A)
-    return where(wrap(singular), math.inf, matrix_norm(regular, p) * matrix_norm(inv(regular), p))
+    return where(wrap(singular), math.inf, _product_of_norms(regular, p))
+
+
+def _product_of_norms(A: Tensor, p: float | str) -> Tensor:
+    if p == "nuc":  # an inverse has the singular values' inverses
+        values = svdvals(A)
+        return sum_over(values, -1) * sum_over(1.0 / values, -1)
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)
 
 
 def _singular(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,12 +10,13 @@ import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
-from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand, triangle
+from tapegrad.linalg.kept_factors import factored_solution, solved_again
+from tapegrad.linalg.matrices import Array, broadcast_batches, decompose, matrix, square, tensor_operand
 from tapegrad.linalg.substitution import large_triangle, multiplied, substitute, substituted
 from tapegrad.ops.products import product_row
-from tapegrad.ops.shaping import reshape
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = [
     "inv",
@@ -26,8 +26,6 @@ __all__ = [
     "solve_cotangent",
     "solve_cotangents",
     "solve_triangular",
-    "tensorinv",
-    "tensorsolve",
     "triangular_cotangent",
     "triangular_solution",
 ]
@@ -147,11 +145,19 @@ def _check_shapes(name: str, a: Array, b: Array, left: bool) -> None:
 
 
 def _solve(A: Tensor, B: Tensor, vector: bool, left: bool) -> Tensor:
-    return apply(_SOLVE, (A, B), _solution((array_of(A), array_of(B)), (vector, left)), (vector, left))
+    a, b = array_of(A), array_of(B)
+    # A program solves again without these.
+    found = factored_solution(a, b, vector, left) if (A._row or B._row) and not TAPE.tracers else None
+    x, factors = (_solution((a, b), (vector, left, False)), ()) if found is None else found
+    return apply(_SOLVE, (A, B), x, (vector, left, False), _kept(factors))
 
 
-def _solution(arrays: Sequence[Any], attrs: tuple[bool, bool]) -> Any:
-    (a, b), (vector, left) = arrays, attrs
+def _kept(factors: Sequence[Array]) -> tuple[Tensor, ...]:
+    return tuple([make(part, 0) for part in factors])
+
+
+def _solution(arrays: Sequence[Any], attrs: tuple[bool, bool, bool]) -> Any:
+    (a, b), (vector, left, _) = arrays, attrs
     message = "linalg.solve: The solver failed because the input matrix is singular."
     if vector:
         return decompose(np.linalg.solve, message, a, b[..., None])[..., 0]
@@ -160,34 +166,51 @@ def _solution(arrays: Sequence[Any], attrs: tuple[bool, bool]) -> Any:
     return decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
-def solve_cotangent(A: Tensor, B: Tensor, vector: bool = False, left: bool = True) -> Tensor:
-    """`_solve` in a derivative: what is a large triangle takes substitution alone. It is differentiated as any matrix."""
+def solve_cotangent(
+    A: Tensor, B: Tensor, vector: bool = False, left: bool = True, factors: Sequence[Tensor] = (), turned: bool = False
+) -> Tensor:
+    """`_solve` in a derivative, by factors of the matrix, or of its transpose if `turned`.
+
+    What is a large triangle takes substitution alone. It is differentiated as any matrix.
+    """
     a, b = array_of(A), array_of(B)
     triangle = large_triangle(a)
-    if triangle is None:
-        x = _solution((a, b), (vector, left))
-    elif vector:
-        x = substituted(a, b[..., None], triangle == "upper")[..., 0]
-    else:
-        x = substituted(a, b, triangle == "upper", left)
-    return apply(_SOLVE, (A, B), x, (vector, left))
+    if triangle is not None:
+        x = substituted(a, b[..., None] if vector else b, triangle == "upper", left)
+        return apply(_SOLVE, (A, B), x[..., 0] if vector else x, (vector, left, False))
+    if factors:
+        lu, pivots = (array_of(part) for part in factors)
+        return apply(_SOLVE, (A, B), solved_again((lu, pivots), b, vector, left, turned), (vector, left, turned), factors)
+    return apply(_SOLVE, (A, B), _solution((a, b), (vector, left, False)), (vector, left, False))
 
 
 def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
-    vector, left = ctx.attrs
-    a_bar, b_bar = solve_cotangents(on, g, ctx.inputs[0], ctx.result, vector, left, ctx.needs[0])
+    vector, left, turned = ctx.attrs
+    known = (ctx.extra, not turned) if ctx.extra else ()
+    A, x = ctx.inputs[0], ctx.result
+    if len(ctx.shapes[0]) == 2 < array_of(g).ndim:  # all systems of one matrix are one system
+        b_bar = on.solve_cotangent(on.mT(A), g, vector, left, *known)
+        a_bar = _matrix_cotangent(on, _joined(on, b_bar, left), _joined(on, x, left), left) if ctx.needs[0] else None
+    else:
+        a_bar, b_bar = solve_cotangents(on, g, A, x, vector, left, ctx.needs[0], *known)
     return (
         None if a_bar is None else on.sum_to(a_bar, ctx.shapes[0]),
         on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None,
     )
 
 
+def _joined(on: Any, x: Tensor | None, left: bool) -> Tensor:
+    """The columns of all matrices in one, or without `left` the rows."""
+    found: Tensor = on.mT(on.tall(on.mT(x))) if left else on.tall(x)
+    return found
+
+
 def solve_cotangents(
-    on: Any, g: Tensor, A: Tensor, x: Tensor, vector: bool = False, left: bool = True, both: bool = True
+    on: Any, g: Tensor, A: Tensor, x: Tensor, vector: bool = False, left: bool = True, both: bool = True, *known: Any
 ) -> tuple[Tensor | None, Tensor]:
     """The cotangents of the matrix, where `both` are asked for, and of the right side of equations by that of their solution."""
-    b_bar = on.solve_cotangent(on.mT(A), g, vector, left)
+    b_bar = on.solve_cotangent(on.mT(A), g, vector, left, *known)
     if not both:
         return None, b_bar
     if vector:  # the same product of a column and a row, in one call for a batch
@@ -205,7 +228,7 @@ def _solutions(solved: Callable[[Array, Array], Array], a: Array, b_dot: Array, 
 
 
 def _solutions_for_many(b_dot: Array, ctx: Context, shape: tuple[int, ...]) -> Array:
-    vector, left = ctx.attrs
+    vector, left, _ = ctx.attrs
     a = array_of(ctx.inputs[0])
     return np.linalg.solve(a, b_dot) if vector else _solutions(np.linalg.solve, a, b_dot, left)
 
@@ -283,7 +306,7 @@ def _triangular_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     b_bar = triangular_cotangent(on.mT(A), g, not upper, left, unit)
     a_bar = None
     if ctx.needs[0]:
-        a_bar = on.sum_to(triangle(_matrix_cotangent(on, b_bar, x, left), upper, strict=unit), ctx.shapes[0])
+        a_bar = on.sum_to(on.triangle(_matrix_cotangent(on, b_bar, x, left), upper, strict=unit), ctx.shapes[0])
     return a_bar, on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None
 
 
@@ -300,79 +323,3 @@ _TRIANGULAR = Structural(
     linear=(None, _substitutions_for_many),
     forward=_substituted,
 )
-
-
-def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """The solution X of ``tensordot(A, X, X.ndim) = B``.
-
-    Parameters
-    ----------
-    A : Tensor
-        Its first dimensions are those of `B`; the product of the others' sizes is the number of elements of `B`.
-    B : Tensor
-    dims : sequence of int, optional
-        Dimensions of `A` to move to the end first.
-
-    Returns
-    -------
-    Tensor
-
-    Raises
-    ------
-    RuntimeError
-        If the shapes do not fit together, or the equations are singular (`LinAlgError`).
-
-    Examples
-    --------
-    >>> tg.linalg.tensorsolve(2.0 * tg.eye(4).reshape(2, 2, 4), tg.ones(2, 2))
-    tensor([0.5000, 0.5000, 0.5000, 0.5000])
-    """
-    a, b = tensor_operand(A, "linalg.tensorsolve"), tensor_operand(B, "linalg.tensorsolve", "B")
-    if dims is not None:
-        from tapegrad.ops.transposing import movedim
-
-        A = movedim(A, list(dims), list(range(a.ndim - len(dims), a.ndim)))
-        a = array_of(A)
-    shape = a.shape[b.ndim :]
-    if math.prod(shape) != math.prod(a.shape[: b.ndim]):
-        raise ShapeError(
-            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
-            f"{math.prod(shape)} != {math.prod(a.shape[: b.ndim])}"
-        )
-    return reshape(solve(reshape(A, (b.size, b.size)), reshape(B, (b.size,))), shape)
-
-
-def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
-    """Inverse of the linear map ``tensordot(A, ., A.ndim - ind)``.
-
-    Parameters
-    ----------
-    A : Tensor
-        The products of its first `ind` sizes and of the others are equal.
-    ind : int
-        Positive.
-
-    Returns
-    -------
-    Tensor
-        Of shape ``A.shape[ind:] + A.shape[:ind]``.
-
-    Raises
-    ------
-    RuntimeError
-        If the shape does not allow it, or the map is singular (`LinAlgError`).
-
-    Examples
-    --------
-    >>> tg.linalg.tensorinv(tg.eye(4).reshape(4, 2, 2), ind=1).shape
-    tapegrad.Size([2, 2, 4])
-    """
-    a = tensor_operand(A, "linalg.tensorinv")
-    if ind <= 0:
-        raise RuntimeError(f"Expected a strictly positive integer for 'ind', got {ind}")
-    n, m = math.prod(a.shape[:ind]), math.prod(a.shape[ind:])
-    if n != m:
-        raise ShapeError(
-            f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {m} != {n}"
-        )
-    return reshape(inv(reshape(A, (n, n))), a.shape[ind:] + a.shape[:ind])

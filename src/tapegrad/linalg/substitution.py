@@ -15,6 +15,7 @@ __all__ = ["large_triangle", "multiplied", "substitute", "substituted"]
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
+SMALL_TRIANGLE = 4  # rows up to which that is no slower than a function for triangles
 
 
 def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
@@ -84,7 +85,7 @@ def substituted(a: Array, b: Array, upper: bool, left: bool = True, unit: bool =
     unit : bool
         Whether the diagonal are ones and not read.
     """
-    if a.shape[-1] > BLOCK and (unit or a.diagonal().all()):
+    if a.ndim == 2 and a.shape[-1] > SMALL_TRIANGLE and (unit or a.diagonal().all()):
         found = by_triangle("dtrsm", a, b, upper, left, unit)
         if found is not None:
             return found

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.linalg.constant_matrices import identity
-from tapegrad.linalg.matrices import Array, square, triangle
+from tapegrad.linalg.matrices import Array, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, triangular_cotangent, triangular_solution
 from tapegrad.ops.flat_places import Places, blocks, take_at
@@ -64,10 +64,10 @@ def _orders(pivots: Array) -> tuple[Array, Array]:
 
 def _matrix_cotangent(on: Any, g: Tensor, found: Tensor, back: Array) -> Tensor:
     """The cotangent of a matrix, by that of its two triangles in one."""
-    upper, lower = triangle(found, True), triangle(found, False, True)
+    upper, lower = on.triangle(found, True), on.triangle(found, False, True)
     lower = lower + wrap(identity(found._data.shape[-1], found._data.dtype))
-    inner = triangle(on.matmul(on.mT(lower), triangle(g, False, True)), False, True)
-    inner = inner + triangle(on.matmul(triangle(g, True), on.mT(upper)), True)
+    inner = on.triangle(on.matmul(on.mT(lower), on.triangle(g, False, True)), False, True)
+    inner = inner + on.triangle(on.matmul(on.triangle(g, True), on.mT(upper)), True)
     left = triangular_cotangent(on.mT(lower), inner, True, unit=True)
     rows = triangular_cotangent(on.mT(upper), left, False, left=False)
     shape = rows._data.shape
@@ -80,9 +80,9 @@ def _vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
 
 
 def _lu_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
-    (g_lower, g_upper), (L, U) = cotangents, outputs
-    g = triangle(g_lower, False, True) + triangle(g_upper, True)
-    return _matrix_cotangent(ctx.on, g, triangle(L, False, True) + U, ctx.attrs[1])
+    on, (g_lower, g_upper), (L, U) = ctx.on, cotangents, outputs
+    g = on.triangle(g_lower, False, True) + on.triangle(g_upper, True)
+    return _matrix_cotangent(on, g, on.triangle(L, False, True) + U, ctx.attrs[1])
 
 
 _LU_FACTOR = Structural("LinalgLuFactorExBackward0", (("z",),), _vjp)

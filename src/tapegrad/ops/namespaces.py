@@ -17,6 +17,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.deferred import look_up
 from tapegrad.recording.primal_values import choose
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["PLAIN", "TENSORS"]
@@ -33,7 +34,7 @@ PLACES = {
     "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "reshape": "ops.shaping",
     "restore": "ops.reductions", "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps",
     "tall": "ops.products", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping",
-    "where": "ops.elementwise", "without_part": "ops.overwriting",
+    "weighted_differences": "linalg.row_distances", "where": "ops.elementwise", "without_part": "ops.overwriting",
 }  # fmt: skip
 
 
@@ -162,6 +163,18 @@ class _Plain(_Tensors):
         extra = data.ndim - len(shape)
         over = tuple(range(extra)) + tuple(d + extra for d, n in enumerate(shape) if n == 1 and data.shape[d + extra] != 1)
         return _tensor(np.asarray(add_reduce(data, over, None, None, True) if over else data).reshape(shape))
+
+    @staticmethod
+    def triangle(x: Tensor, upper: bool, strict: bool = False) -> Tensor:
+        data = np.ascontiguousarray(x._data)
+        result = np.empty_like(data)
+        ARRAY_KERNELS.copy_triangles(id(result), id(data), *data.shape[-2:], int(strict) if upper else -int(strict), int(upper))
+        return make(result, 0)
+
+    @staticmethod
+    def weighted_differences(weights: Tensor, x: Tensor, y: Tensor, order: float) -> Tensor:
+        found: Tensor = look_up("linalg.row_distances:weighted_values")(weights, x, y, order)
+        return found
 
     @staticmethod
     def where(condition: Tensor, x: Tensor | float, y: Tensor | float) -> Tensor:

@@ -24,7 +24,7 @@ from tapegrad.tensors.tensor import Tensor, array_of, wrap
 if TYPE_CHECKING:
     pass
 
-__all__ = ["dist", "norm_of_elements"]
+__all__ = ["dist", "norm_of_elements", "without_zeros"]
 
 Array = np.ndarray[Any, Any]
 maximum_reduce: Any = np.maximum.reduce  # NumPy's stubs know keepdims only as a literal
@@ -163,14 +163,19 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         chosen = (magnitude == value) | ((data != data) & (value != value))
         share = np.sign(data) * chosen / add_reduce(chosen, removed, None, None, True)
         return (elementwise._mul0(g, wrap(np.asarray(share, data.dtype))),)
-    if not value.all():
-        zero = value == 0.0
-        # Cut the cotangent where the norm is zero and divide by one there instead.
-        g = elementwise._mul0(g, wrap((~zero).astype(value.dtype)))
-        z = z + wrap(zero.astype(value.dtype))
+    g, z = without_zeros(g, z)
     if order == 2.0:
         return (elementwise._mul0(g / z, x),)  # there are fewer cotangents to divide than elements
     return (elementwise._mul0(g, _slope(x, order, z)),)
+
+
+def without_zeros(g: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """A cotangent of norms that is cut where they are zero, and the norms with ones to divide by there."""
+    value = array_of(z)
+    if value.all():
+        return g, z
+    zero = value == 0.0
+    return elementwise._mul0(g, wrap((~zero).astype(value.dtype))), z + wrap(zero.astype(value.dtype))
 
 
 _NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp, forward=_value_again)

@@ -95,11 +95,10 @@ def _middle(op: Structural, x: Tensor, leaves_nan_out: bool) -> Tensor:
         nothing = np.nan if data.dtype.kind == "f" else np.iinfo(data.dtype).min
         return apply(op, (x,), np.asarray(nothing, data.dtype), (reduced(None, data.ndim), False))
     ordered = data.flatten()
-    ordered.sort()
-    size = present = ordered.size
-    if ordered[-1] != ordered[-1]:  # nan stands last
-        present -= int(np.count_nonzero(np.isnan(ordered)))
+    size = ordered.size
+    present = size - int(np.count_nonzero(ordered != ordered))
     rank = max(present - 1, 0) // 2 if leaves_nan_out or present == size else present
+    ordered.partition(rank)  # nan stands last
     return apply(op, (x,), ordered[rank], (reduced(None, data.ndim), False))
 
 
@@ -114,11 +113,19 @@ def _middle_along(op: Structural, name: str, x: Tensor, dim: int, keepdim: bool,
 
 
 def _place_of_middle(data: Array, position: int, leaves_nan_out: bool) -> Array:
-    order = data.argsort(position, kind="stable")
     if not _has_nan(data):
-        return order.take([(data.shape[position] - 1) // 2], position)
+        return _place_of_rank(data, position, (data.shape[position] - 1) // 2)
+    order = data.argsort(position, kind="stable")
     rank = _middle_rank(np.take_along_axis(data, order, position), position, leaves_nan_out)
     return np.take_along_axis(order, rank, position)
+
+
+def _place_of_rank(data: Array, position: int, rank: int) -> Array:
+    """Where the element of a rank stands in a stable order."""
+    value = np.partition(data, rank, position).take([rank], position)
+    if (np.count_nonzero(data < value, position) == rank).all():  # it is the first of its size
+        return np.asarray((data == value).argmax(position, keepdims=True))
+    return data.argsort(position, kind="stable").take([rank], position)
 
 
 def _has_nan(data: Array) -> bool:

@@ -9,7 +9,9 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.primal_values import LARGE
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
@@ -58,7 +60,7 @@ def floored_quotient(x: Any, y: Any) -> Any:
     if dtype.kind != "f" and not np.all(b):
         raise RuntimeError("ZeroDivisionError: integer division by zero")
     with quiet():
-        return np.asarray(np.floor_divide(a, b))
+        return np.asarray(LARGE[np.floor_divide](a, b) if a.size > SMALL and a.shape == b.shape else np.floor_divide(a, b))
 
 
 def heaviside(x: Tensor, values: Tensor) -> Tensor:

@@ -103,8 +103,24 @@ def _logaddexp(x: Any, y: Any, out: Any) -> Any:
     return out
 
 
+def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
+    def values(x: Any, y: Any, out: Any = None) -> Any:
+        if out is None:
+            out = np.empty(x.shape, x.dtype)
+        a, b = _number_or_whole(x, out.shape), _number_or_whole(y, out.shape)
+        if a is None or b is None:
+            return function(x, y, out=out)
+        ARRAY_KERNELS.remainders_of(id(out), id(a), id(b), wanted)
+        return out
+
+    return values
+
+
 # Ufuncs whose values on large float64 arrays, of one shape or beside a number, are computed faster here, with the same bits.
-LARGE: dict[Any, Callable[..., Any]] = {np.logaddexp: _logaddexp}
+LARGE: dict[Any, Callable[..., Any]] = {
+    np.logaddexp: _logaddexp, np.fmod: _by_remainders(np.fmod, 0), np.remainder: _by_remainders(np.remainder, 1),
+    np.floor_divide: _by_remainders(np.floor_divide, 2),
+}  # fmt: skip
 
 
 def _call_of(rule: Rule) -> str:

@@ -176,16 +176,16 @@ def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return weighted.sum() / weight.sum() if reduction == "mean" else reduced(weighted, reduction)
 
 
-def _operation(name: str, slope: Callable[[Tensor, Any], Tensor]) -> Structural:
+def _operation(name: str, slope: Callable[[Tensor, Any], Tensor], factor: float = 1.0) -> Structural:
     def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         scale, parameter = ctx.attrs
-        change = g * (slope(ctx.inputs[0] - ctx.inputs[1], parameter) * scale)
+        change = slope(ctx.inputs[0] - ctx.inputs[1], parameter) * (g * (factor * scale))  # numbers first: g mostly is one
         x_bar = ctx.on.sum_to(change, ctx.shapes[0]) if ctx.needs[0] else None
         return x_bar, ctx.on.sum_to(-change, ctx.shapes[1]) if ctx.needs[1] else None
 
     return Structural(name, ((0, 1), (0, 1)), vjp)
 
 
-_MSE = _operation("MseLossBackward0", lambda r, _: r * 2.0)
+_MSE = _operation("MseLossBackward0", lambda r, _: r, 2.0)
 _SMOOTH_L1 = _operation("SmoothL1LossBackward0", lambda r, beta: (r / beta).clamp(-1.0, 1.0))
 _HUBER = _operation("HuberLossBackward0", lambda r, delta: r.clamp(-delta, delta))

@@ -1,0 +1,114 @@
+"""Linear systems of equations solved by LAPACK, whose factors stay, as derivatives need the same matrices again; and triangles.
+
+LAPACK's functions are called by address, by Fortran's rules: every argument is an address, and a length of text comes at the end.
+Fortran reads arrays in C order as their transposes, so equations are laid out column by column first, or are taken as they are
+where the unknown matrix stands on the left.
+"""
+
+from tapegrad.compilation.jit import entry, inline
+from tapegrad.engine.memory import array_data, array_dimensions, call8, call10, call15, f64, i64
+
+ORDER, COLUMNS, FAILURE, LETTER = range(4)  # places of numbers that LAPACK is given the addresses of
+AS_IT_IS, TRANSPOSED = 78, 84  # N and T
+ON_THE_LEFT, ON_THE_RIGHT, LOWER_HALF, UPPER_HALF, READ_DIAGONAL, UNIT_DIAGONAL = 76, 82, 76, 85, 78, 85  # L, R, L, U, N, U
+
+
+@inline
+def turn(out, values, rows, columns):
+    """The transpose of a matrix, in pieces that stay near."""
+    for top in range(0, rows, 16):
+        for left in range(0, columns, 16):
+            for i in range(top, min(top + 16, rows)):
+                for j in range(left, min(left + 16, columns)):
+                    out[j * rows + i] = values[i * columns + j]
+
+
+@inline
+def lay_out(out, values, rows, columns, as_it_is):
+    """A matrix as Fortran reads it, or, `as_it_is`, its transpose."""
+    if as_it_is or columns == 1 or rows == 1:
+        for j in range(rows * columns):
+            out[j] = values[j]
+    else:
+        turn(out, values, rows, columns)
+
+
+@inline
+def lay_out_all(pcolumns, pb, n, k, as_they_are):
+    """The right sides of all systems, one after the other."""
+    size = n * k
+    for s in range(array_dimensions(pb)[0]):
+        lay_out(f64(array_data(pcolumns) + s * size * 8, size), f64(array_data(pb) + s * size * 8, size), n, k, as_they_are)
+
+
+@inline
+def lay_back(px, pcolumns, n, k):
+    """The solutions, if they were not made in their own place."""
+    if px != pcolumns:
+        size = n * k
+        for s in range(array_dimensions(px)[0]):
+            turn(f64(array_data(px) + s * size * 8, size), f64(array_data(pcolumns) + s * size * 8, size), k, n)
+
+
+@inline
+def solve_with(getrs, pwords, lu, pivots, columns, count, letter):
+    """Solve for some columns in their place."""
+    at, words = array_data(pwords), i64(array_data(pwords), 4)
+    words[COLUMNS], words[LETTER] = count, letter
+    call10(getrs, at + 8 * LETTER, at, at + 8 * COLUMNS, lu, at, pivots, columns, at, at + 8 * FAILURE, 1)
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)", nogil=True)
+def factor_and_solve(gesv, getrs, px, pcolumns, plu, ppivots, pa, pb, pwords, right):
+    """Solutions x of a x = b, or with `right` of x a = b, for a matrix each, or one for all; 0 where one is singular.
+
+    All arrays are contiguous. Those of a and b have three dimensions; the factors are as many as the matrices. The columns are an
+    array like b, and are x itself where `right` or vectors spare the change of order.
+    """
+    n, k = array_dimensions(pa)[2], array_dimensions(pb)[1 if right else 2]
+    words, size, matrices = i64(array_data(pwords), 4), n * n, array_dimensions(pa)[0]
+    words[ORDER], words[FAILURE] = n, 0
+    lay_out_all(pcolumns, pb, n, k, right)
+    for s in range(array_dimensions(pb)[0]):
+        lu, pivots, columns = array_data(plu) + s * size * 8, array_data(ppivots) + s * n * 8, array_data(pcolumns) + s * n * k * 8
+        if s < matrices:
+            lay_out(f64(lu, size), f64(array_data(pa) + s * size * 8, size), n, n, right)
+            words[COLUMNS], at = k, array_data(pwords)
+            call8(gesv, at, at + 8 * COLUMNS, lu, at, pivots, columns, at, at + 8 * FAILURE)
+            if words[FAILURE] != 0:
+                return 0
+        else:
+            solve_with(getrs, pwords, array_data(plu), array_data(ppivots), columns, k, AS_IT_IS)
+    lay_back(px, pcolumns, n, k)
+    return 1
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64,int64)", nogil=True)
+def solve_again(getrs, px, pcolumns, plu, ppivots, pb, pwords, transposed, right):
+    """Solutions for other right sides, of the factored matrices or of their transposes; all sides of one matrix at once."""
+    n, k, count = array_dimensions(plu)[2], array_dimensions(pb)[1 if right else 2], array_dimensions(pb)[0]
+    words, matrices, letter = i64(array_data(pwords), 4), array_dimensions(plu)[0], TRANSPOSED if transposed else AS_IT_IS
+    words[ORDER], words[FAILURE] = n, 0
+    lay_out_all(pcolumns, pb, n, k, right)
+    at_once = k * count if matrices == 1 else k
+    for s in range(k * count // max(at_once, 1)):
+        lu, pivots = array_data(plu) + s * n * n * 8, array_data(ppivots) + s * n * 8
+        solve_with(getrs, pwords, lu, pivots, array_data(pcolumns) + s * n * at_once * 8, at_once, letter)
+    lay_back(px, pcolumns, n, k)
+    return 1
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)", nogil=True)
+def apply_triangle(function, px, pa, pwords, left, upper, transposed, unit):
+    """The product of a triangle and x, or the solution of its equations, in the place of x; both are in C order.
+
+    The function is BLAS's ``dtrmm`` or ``dtrsm``. For Fortran everything is the other way round. There is room for eight words.
+    """
+    words, at = i64(array_data(pwords), 8), array_data(pwords)
+    words[0], words[1], words[2] = array_dimensions(px)[1], array_dimensions(px)[0], array_dimensions(pa)[0]
+    words[3], words[4] = ON_THE_RIGHT if left else ON_THE_LEFT, LOWER_HALF if (upper != 0) != (transposed != 0) else UPPER_HALF
+    words[5], words[6] = TRANSPOSED if transposed else AS_IT_IS, UNIT_DIAGONAL if unit else READ_DIAGONAL
+    f64(at + 56, 1)[0] = 1.0
+    a, x = array_data(pa), array_data(px)
+    call15(function, at + 24, at + 32, at + 40, at + 48, at, at + 8, at + 56, a, at + 16, x, at, 1, 1, 1, 1)
+    return 0

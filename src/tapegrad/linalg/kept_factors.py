@@ -1,0 +1,61 @@
+"""Solutions of linear equations whose factors are kept, so that derivatives need not factor the same matrix again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.linalg.blas import address_of
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+
+__all__ = ["Factors", "factored_solution", "solved_again"]
+
+Array = np.ndarray[Any, Any]
+Factors = tuple[Array, Array]  # both triangles in one matrix as Fortran has it, and with which row each row was exchanged
+
+
+def factored_solution(a: Array, b: Array, vector: bool, left: bool) -> tuple[Array, Factors] | None:
+    """What `numpy.linalg.solve` gives, to the bit, and the factors of the matrices, or for ``left=False`` of their transposes.
+
+    None where a matrix is singular, where this NumPy has no LAPACK under a known name, and for what is not float64 or has batches
+    that must be stretched along each other.
+    """
+    gesv, getrs = address_of("dgesv"), address_of("dgetrs")
+    if not (gesv and getrs) or a.dtype != np.float64 or not (a.size and b.size):
+        return None
+    if a.ndim > 2 and a.shape[:-2] != (b.shape[:-1] if vector else b.shape[:-2]):
+        return None
+    matrices = np.ascontiguousarray(a).reshape(-1, *a.shape[-2:])
+    sides = _sides(b, vector)
+    x, columns = _room(sides, left)
+    lu, pivots = np.empty_like(matrices), np.empty(matrices.shape[:-1], np.int64)
+    words = np.empty(4, np.int64)
+    done = ARRAY_KERNELS.factor_and_solve(
+        gesv, getrs, id(x), id(columns), id(lu), id(pivots), id(matrices), id(sides), id(words), int(not left)
+    )
+    return (x.reshape(b.shape), (lu, pivots)) if done else None
+
+
+def solved_again(factors: Factors, b: Array, vector: bool, left: bool, transposed: bool) -> Array:
+    """Solutions for other right sides, of the matrices that were factored, or `transposed`; with one matrix, of any batch."""
+    lu, pivots = factors
+    sides = _sides(b, vector)
+    x, columns = _room(sides, left)
+    words = np.empty(4, np.int64)
+    getrs = address_of("dgetrs")
+    ARRAY_KERNELS.solve_again(getrs, id(x), id(columns), id(lu), id(pivots), id(sides), id(words), int(transposed), int(not left))
+    return x.reshape(b.shape)
+
+
+def _sides(b: Array, vector: bool) -> Array:
+    """Right sides as a batch of matrices."""
+    n, k = (b.shape[-1], 1) if vector else b.shape[-2:]
+    return np.ascontiguousarray(b).reshape(math.prod(b.shape) // (n * k), n, k)
+
+
+def _room(sides: Array, left: bool) -> tuple[Array, Array]:
+    """Where the solutions go, and where they are made column by column: the same where that is their order anyway."""
+    x = np.empty_like(sides)
+    return x, x if not left or sides.shape[2] == 1 else np.empty_like(sides)

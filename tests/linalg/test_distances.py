@@ -1,0 +1,119 @@
+"""Distances between rows, and systems whose factors are kept: NumPy's bits, derivatives, and numbers at the ends of the range."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_fixtures import numbers
+from many_cases import each
+from numerical import check_gradients
+
+import tapegrad as tg
+
+L = tg.linalg
+RNG = np.random.default_rng(8)
+NAN, INF = float("nan"), float("inf")
+
+
+def points(n: int, d: int) -> np.ndarray:
+    return RNG.normal(size=(n, d))
+
+
+def norms_of_differences(x: Any, y: Any, p: float) -> tg.Tensor:
+    return L.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
+
+
+@each("p", [1.0, 2.0])
+def test_distances_have_the_bits_of_numpys_sums(p: float) -> None:
+    for n, m, d in ((3, 4, 1), (40, 5, 7), (5, 140, 8), (4, 3, 131), (2, 3, 700)):
+        x, y = points(n, d), points(m, d)
+        away = x[:, None] - y
+        expected = np.abs(away).sum(-1) if p == 1.0 else np.sqrt((away * away).sum(-1))
+        np.testing.assert_array_equal(tg.cdist(tg.tensor(x), tg.tensor(y), p).numpy(), expected)
+        first, second = np.triu_indices(m, 1)
+        away = y[first] - y[second]
+        expected = np.abs(away).sum(-1) if p == 1.0 else np.sqrt((away * away).sum(-1))
+        np.testing.assert_array_equal(tg.pdist(tg.tensor(y), p).numpy(), expected)
+
+
+@each("p", [1.0, 2.0])
+@each("values", [[[0.0, 0.0], [3e-200, 4e-200]], [[0.0, 0.0], [3e200, 4e200]], [[1.0, 2.0], [1.0, 2.0]], [[NAN, 1.0], [INF, 1.0]]])
+def test_distances_beyond_the_range_of_squares_are_norms(values: Any, p: float) -> None:
+    x = tg.tensor([*values, [1.0, 5.0], [2.0, 3.0]])
+    np.testing.assert_array_equal(tg.cdist(x, x, p).numpy(), norms_of_differences(x, x, p).numpy())
+
+
+@each("p", [1.0, 2.0])
+def test_distances_of_batches_that_are_stretched_have_derivatives(p: float) -> None:
+    x, y = RNG.normal(size=(2, 1, 3, 2)), RNG.normal(size=(3, 2, 2))
+    check_gradients(lambda a, b: tg.cdist(a, b, p), x, y, order=1)
+
+
+@each("p", [1.0, 2.0])
+def test_slopes_of_distances_are_those_of_norms(p: float) -> None:
+    x, y = tg.tensor(points(37, 9), requires_grad=True), tg.tensor(points(130, 9), requires_grad=True)
+    weights = tg.tensor(RNG.normal(size=(37, 130)))
+    for distances in (tg.cdist, norms_of_differences):
+        found = tg.autograd.grad((distances(x, y, p) * weights).sum(), [x, y])
+        if distances is tg.cdist:
+            ours = found
+    for one, other in zip(ours, found, strict=True):
+        np.testing.assert_allclose(numbers(one), numbers(other), rtol=0, atol=1e-12)
+
+
+@each("p", [1.0, 2.0])
+def test_rows_without_a_distance_and_cotangents_of_zero_have_slope_zero(p: float) -> None:
+    x = tg.tensor([[1.0, 2.0], [INF, 4.0]], requires_grad=True)
+    distances = tg.cdist(x, tg.tensor([[1.0, 2.0]]), p)
+    tg.where(distances < INF, distances, 0.0).sum().backward()
+    np.testing.assert_array_equal(numbers(x.grad), np.zeros((2, 2)))
+
+
+@each("left", [True, False])
+def test_a_matrix_with_many_right_sides_has_numpys_bits_and_its_derivatives(left: bool) -> None:
+    a, b = RNG.normal(size=(3, 3)) + 3.0 * np.eye(3), RNG.normal(size=(2, 4, 3, 2) if left else (2, 4, 2, 3))
+    expected = np.linalg.solve(a, b) if left else np.linalg.solve(a.T, b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    leaves = [tg.tensor(array, requires_grad=True) for array in (a, b)]
+    np.testing.assert_array_equal(numbers(L.solve(*leaves, left=left)), expected)
+    check_gradients(lambda x, y: L.solve(x, y, left=left), a, b)
+
+
+@each("shapes", [((70, 70), (70,)), ((70, 70), (70, 3)), ((2, 70, 70), (2, 70, 3)), ((2, 70, 70), (2, 70))])
+def test_factors_of_large_matrices_give_the_slopes_of_another_solution(shapes: Any) -> None:
+    a, b = (RNG.normal(size=shape) for shape in shapes)
+    a = a + 9.0 * np.eye(70)
+    x, y = (tg.tensor(array, requires_grad=True) for array in (a, b))
+    solution = L.solve(x, y)
+    vector = b.ndim == a.ndim - 1
+    np.testing.assert_array_equal(numbers(solution), np.linalg.solve(a, b[..., None])[..., 0] if vector else np.linalg.solve(a, b))
+    g = RNG.normal(size=b.shape)
+    found = tg.autograd.grad(solution, [x, y], tg.tensor(g), retain_graph=True)
+    again = tg.autograd.grad(solution, [x, y], tg.tensor(g), create_graph=True)
+    b_bar = (np.linalg.inv(a).swapaxes(-1, -2) @ (g[..., None] if vector else g)).reshape(g.shape)
+    columns, rows = (array[..., None] if vector else array for array in (b_bar, numbers(solution)))
+    for one, expected in zip(found, (-columns @ rows.swapaxes(-1, -2), b_bar), strict=True):
+        np.testing.assert_allclose(numbers(one), expected, rtol=0, atol=1e-12)
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_array_equal(numbers(one), numbers(other))
+
+
+def test_a_singular_matrix_with_many_right_sides_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="singular"):
+        L.solve(tg.tensor(np.zeros((2, 2)), requires_grad=True), tg.tensor(np.ones((3, 2, 1))))
+
+
+@each("shape", [(6, 3), (3, 6), (2, 6, 3), (80, 70)])
+def test_least_squares_by_triangles_are_those_by_singular_values(shape: Any) -> None:
+    a, b = RNG.normal(size=shape), RNG.normal(size=(*shape[:-1], 2))
+    found = []
+    for driver in ("gels", "gelsd"):
+        x, y = (tg.tensor(array, requires_grad=True) for array in (a, b))
+        solution = L.lstsq(x, y, driver=driver).solution
+        found.append([solution, *tg.autograd.grad((solution * solution).sum(), [x, y])])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(numbers(one), numbers(other), rtol=0, atol=1e-10)
+
+
+def test_least_squares_of_a_lower_rank_are_those_by_singular_values_in_every_driver() -> None:
+    a, b = tg.tensor(np.ones((4, 2)), requires_grad=True), tg.tensor([[1.0], [2.0], [3.0], [4.0]])
+    np.testing.assert_array_equal(numbers(L.lstsq(a, b, driver="gels").solution), numbers(L.lstsq(a, b, driver="gelsd").solution))
