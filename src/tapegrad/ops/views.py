@@ -145,7 +145,7 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         Takes the NumPy view of an array of x's shape.
     """
     data = x._data
-    if x._numbers_are_values and _is_number(x, data):
+    if x._numbers_are_values and (data.__class__ is float or not data.ndim) and (x._meta is None or x._meta.base is None):
         return _of_number(x, name, take)
     if data.__class__ is float:
         number, data = make(data, 0), promote(x)
@@ -159,10 +159,6 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if x._meta is not None and x._meta.one_of_many:
             own.one_of_many = name.removesuffix("Backward0")
     return computed(_taken, (x, take), {}, t) if TAPE.tracers and not t._row else t
-
-
-def _is_number(x: Tensor, data: Any) -> bool:
-    return data.__class__ is float or (not data.ndim and (x._meta is None or x._meta.base is None))
 
 
 def _of_number(x: Tensor, name: str, take: Take) -> Tensor:
