@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 SIZE, SIDE = 100_000, 316
+JOINTS = 4000
+ENDS = np.random.default_rng(0).integers(0, JOINTS, (2, 10 * JOINTS))
 PROBLEMS = ("tridiagonal", "stencil", "rosenbrock")
 
 
@@ -36,7 +38,7 @@ def rosenbrock(x: Any) -> Any:
 
 def springs(x: Any) -> Any:
     """The energy of 40,000 springs between 4,000 joints on a line: a sum over elements of which many share variables."""
-    one, other = np.random.default_rng(0).integers(0, len(x), (2, 10 * len(x)))
+    one, other = ENDS
     stretch = x[one] - x[other]
     return (np.sqrt(stretch * stretch + 1.0) + 0.1 * np.sin(x[one]) * x[other]).sum()
 
@@ -231,7 +233,7 @@ def main() -> None:
         line(f"bundle adjustment, {name}", made.info, plans, beside(step, casadi_blocks(name) if has_peer else None))
     import tapegrad as tg
 
-    x = np.linspace(0.5, 1.5, 4000)
+    x = np.linspace(0.5, 1.5, JOINTS)
     for mode in ("star", "auto"):
         begun = time.process_time()
         made = tg.sparse.plan(springs, x, second=True, mode=mode)
