@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 SIZE, SIDE = 100_000, 316
+JOINTS = 4000
+ENDS = np.random.default_rng(0).integers(0, JOINTS, (2, 10 * JOINTS))
 PROBLEMS = ("tridiagonal", "stencil", "rosenbrock")
 
 
@@ -32,6 +34,13 @@ def stencil(u: Any) -> Any:
 def rosenbrock(x: Any) -> Any:
     """A scalar, for Hessians."""
     return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+
+
+def springs(x: Any) -> Any:
+    """The energy of 40,000 springs between 4,000 joints on a line: a sum over elements of which many share variables."""
+    one, other = ENDS
+    stretch = x[one] - x[other]
+    return (np.sqrt(stretch * stretch + 1.0) + 0.1 * np.sin(x[one]) * x[other]).sum()
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {"tridiagonal": tridiagonal, "stencil": stencil, "rosenbrock": rosenbrock}
@@ -222,6 +231,14 @@ def main() -> None:
         made, step = sparse_derivative(name)
         plans = time.process_time() - begun, float("nan")
         line(f"bundle adjustment, {name}", made.info, plans, beside(step, casadi_blocks(name) if has_peer else None))
+    import tapegrad as tg
+
+    x = np.linspace(0.5, 1.5, JOINTS)
+    for mode in ("star", "auto"):
+        begun = time.process_time()
+        made = tg.sparse.plan(springs, x, second=True, mode=mode)
+        plans = time.process_time() - begun, float("nan")
+        line("springs, Hessian", made.info, plans, beside(lambda made=made: made(x), None, 5))  # type: ignore[misc]
     ours, other = dense_hessian()
     ours(), other and other()
     found = beside(repeated(ours), repeated(other))  # type: ignore[arg-type]

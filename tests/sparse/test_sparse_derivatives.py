@@ -243,6 +243,8 @@ def test_lagrangians() -> None:
     assert made(x, 0.0 * multipliers).nnz == made(x, multipliers).nnz == 10
     with pytest.raises(ValueError, match="multipliers of shape"):
         made(x, multipliers[:2])
+    with pytest.raises(TypeError, match="multipliers must be real, but got complex128"):
+        made(x, 1j * multipliers)
 
 
 def test_running_sums_take_no_memory_for_all_sets() -> None:

@@ -30,6 +30,8 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
 from tapegrad.tensors.tracers import current_tracer, writes_operands
 
+Array = np.ndarray[Any, Any]
+
 __all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
 
 
@@ -149,10 +151,20 @@ def _nothing(ctx: Context) -> Tensor:
     return make(np.zeros(ctx.shapes[0], ctx.dtypes[0]), 0)
 
 
-_ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),))
-_FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),))
-_FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())))
-_COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])))
+def _many_overwritten(many: Array, context: Context, shape: tuple[int, ...]) -> Array:
+    return np.zeros((*shape, many.shape[-1]))
+
+
+def _many_spread(many: Array, context: Context, shape: tuple[int, ...]) -> Array:
+    ahead = (1,) * (len(shape) + 1 - many.ndim)
+    return np.broadcast_to(many.reshape(ahead + many.shape), (*shape, many.shape[-1]))
+
+
+_SPREAD = (_many_overwritten, _many_spread)
+_ZERO = Structural("ZeroBackward0", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
+_FILL = Structural("FillBackward2", ((),), lambda g, ctx: (_nothing(ctx),), linear=_SPREAD[:1])
+_FILL_TENSOR = Structural("FillBackward3", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ())), linear=_SPREAD)
+_COPY = Structural("CopyBackwards", ((), ()), lambda g, ctx: (_nothing(ctx), sum_to(g, ctx.shapes[1])), linear=_SPREAD)
 
 
 def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.ndarray, repeats: bool = False) -> Tensor:

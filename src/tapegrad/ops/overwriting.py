@@ -6,6 +6,7 @@ failure at any point leaves the data unwritten and the graph as it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,8 @@ from tapegrad.tensors.inference_tensors import check_inference_write
 from tapegrad.tensors.retained_gradients import move_watch
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
+
+Array = np.ndarray[Any, Any]
 
 __all__ = ["check_graph", "check_writable", "fit", "overwrite", "part_of", "replace", "take_row", "without_part"]
 
@@ -153,7 +156,25 @@ def part_of(g: Tensor, replay: Replay) -> Tensor:
     return view(g, "AsStridedBackward0", replay) if is_strided(replay, array_of(g).shape) else select_again(g, replay)
 
 
-_COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp)
+def _places_of(replay: Replay, shape: tuple[int, ...]) -> Array:
+    """Flat places of a view in an array of this shape."""
+    size = math.prod(shape)
+    return replay(np.arange(size).reshape(shape)).reshape(-1)
+
+
+def _many_without_part(many: Array, context: Context, shape: tuple[int, ...]) -> Array:
+    kept = many.copy()
+    kept.reshape(-1, many.shape[-1])[_places_of(context.attrs, shape)] = 0.0
+    return kept
+
+
+def _many_as_part(many: Array, context: Context, shape: tuple[int, ...]) -> Array:
+    whole = np.zeros((*shape, many.shape[-1]))
+    whole.reshape(-1, many.shape[-1])[_places_of(context.attrs, shape)] = many.reshape(-1, many.shape[-1])
+    return whole
+
+
+_COPY_SLICES = Structural("CopySlices", ((), ()), _copy_slices_vjp, linear=(_many_without_part, _many_as_part))
 
 
 def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:

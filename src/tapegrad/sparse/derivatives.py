@@ -367,6 +367,8 @@ def lagrangian_hessian(f: Callable[..., Any], g: Callable[..., Any], **options: 
     ------
     ValueError
         If an option is unknown; by the callable, if there is not a multiplier for each constraint.
+    TypeError
+        By the callable, if multipliers are complex.
 
     Examples
     --------
@@ -379,6 +381,8 @@ def lagrangian_hessian(f: Callable[..., Any], g: Callable[..., Any], **options: 
 
     def lagrangian(x: Any, multipliers: Any) -> Any:
         constraints = g(x)
+        if np.iscomplexobj(multipliers):
+            raise TypeError(f"multipliers must be real, but got {np.asarray(multipliers).dtype}")
         weights = np.asarray(multipliers, np.float64)
         if np.shape(constraints) != weights.shape:
             raise ValueError(f"there are constraints of shape {np.shape(constraints)}, but multipliers of shape {weights.shape}")
