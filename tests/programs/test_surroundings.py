@@ -74,6 +74,41 @@ def names_of_defaults() -> tuple[Any, Change]:
     return f, change
 
 
+def arrays_among_defaults() -> tuple[Any, Change]:
+    scale = np.array([2.0, 3.0, 4.0])
+
+    def f(x: Any, scale: Any = scale, np: Any = np) -> Any:
+        return np.exp(x * scale[0]).sum()
+
+    def change() -> None:
+        scale[0] = 0.5
+
+    return f, change
+
+
+def lists_among_defaults() -> tuple[Any, Change]:
+    def f(x: Any, scale: Any = [2.0]) -> Any:  # noqa: B006
+        return (x * scale[0]).sum()
+
+    return f, lambda: f.__defaults__[0].__setitem__(0, 3.0)  # type: ignore[index]
+
+
+def functions_among_defaults() -> tuple[Any, Change]:
+    held = np.array([2.0])
+
+    def f(x: Any, g: Any = lambda x: x * held) -> Any:
+        return g(x).sum()
+
+    return f, lambda: held.__setitem__(0, 3.0)
+
+
+def other_defaults() -> tuple[Any, Change]:
+    def f(x: Any, scale: Any = np.array([2.0])) -> Any:  # noqa: B008
+        return (x * scale).sum()
+
+    return f, lambda: setattr(f, "__defaults__", (np.array([3.0]),))
+
+
 def deep_containers() -> tuple[Any, Change]:
     c = {"a": {"b": {"c": {"d": {"e": 2.0}}}}}
     return lambda x: (x * c["a"]["b"]["c"]["d"]["e"]).sum(), lambda: c["a"]["b"]["c"]["d"].update(e=3.0)
@@ -237,6 +272,7 @@ def variables_of_the_environment() -> tuple[Any, Change]:
 
 STORIES: tuple[Story, ...] = (
     attributes_of_the_function, names_of_attributes, order_of_attributes, names_of_globals, names_of_defaults, deep_containers,
+    arrays_among_defaults, lists_among_defaults, functions_among_defaults, other_defaults,
     metaclasses, slots_with_mangled_names, functions_of_missing_items, arrays_of_objects, records, members_of_enumerations, slices,
     code_of_functions, functions_in_decorators_of_others, functions_of_types, modules_that_it_imports, names_that_it_imports,
     modules_by_text, modules_in_containers, globals_by_text, text_as_code,

@@ -27,6 +27,7 @@ __all__ = [
     "Value",
     "Viewed",
     "Written",
+    "mapped",
     "reshaped",
     "same",
 ]
@@ -330,7 +331,7 @@ class Computed(Step):
     def run(self) -> bool:
         """Do it."""
         live = _as_tensor if self.own else _as_array
-        found = self.function(*_live(self.args, live), **_live(self.kwargs, live))
+        found = self.function(*mapped(self.args, live), **mapped(self.kwargs, live))
         for place, expected in self.results:
             part = found
             for k in place:
@@ -356,14 +357,14 @@ def _as_tensor(value: Value) -> Any:
     return wrap(value.array if value.array.ndim or value.array.dtype != np.float64 else float(value.array))
 
 
-def _live(template: Any, live: Callable[[Value], Any]) -> Any:
-    """Arguments with present values."""
+def mapped(template: Any, live: Callable[[Value], Any]) -> Any:
+    """Arguments with something else in the place of each value."""
     if isinstance(template, Value):
         return live(template)
     if isinstance(template, (tuple, list)):
-        parts = [_live(part, live) for part in template]
+        parts = [mapped(part, live) for part in template]
         return type(template)(parts) if type(template) in (tuple, list) else type(template)(*parts)
-    return {name: _live(part, live) for name, part in template.items()} if template.__class__ is dict else template
+    return {name: mapped(part, live) for name, part in template.items()} if template.__class__ is dict else template
 
 
 class Guard(Step):

@@ -150,7 +150,8 @@ class Surroundings:
         if names.imports or names.finds:
             return False
         found.functions.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
-        if value.__dict__ or value.__kwdefaults__ or any(type(part) not in PLAIN for part in value.__defaults__ or ()):
+        defaults = value.__defaults__ or ()
+        if value.__dict__ or value.__kwdefaults__ or not all(self._add(part, found, seen) for part in defaults):
             return False
         space = value.__globals__
         skipped = self.skipped if value is self._function else ()
@@ -161,7 +162,7 @@ class Surroundings:
             found.names.append((space, name, part))
             if part is not MISSING and not self._add(part, found, seen):
                 return False
-        for within, name, part in names.of_installed([*map(space.get, names.names), *_held_in_cells(value)]):
+        for within, name, part in names.of_installed([*map(space.get, names.names), *_held_in_cells(value), *defaults]):
             found.names.append((within, name, part))
             if not self._add(part, found, seen):
                 return False
@@ -301,7 +302,8 @@ class Surroundings:
         for module in imported:
             if not is_installed_module(module.__name__):
                 yield from ((f"{module.__name__}.{inner}", vars(module)[inner]) for inner in names.of_module(module))
-        for _, name, part in names.of_installed([*map(space.get, names.names), *imported, *_held_in_cells(function)]):
+        modules = *map(space.get, names.names), *imported, *_held_in_cells(function), *(function.__defaults__ or ())
+        for _, name, part in names.of_installed(modules):
             yield "" if isinstance(part, OF_C) else name, part
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             if name in skipped:

@@ -8,7 +8,15 @@ import numpy as np
 
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
-from tapegrad.programs.fused.geometry import Part, axes_of_view, broadcast_axes, is_whole, order_of_reshaped, sum_strides
+from tapegrad.programs.fused.geometry import (
+    Part,
+    axes_of_view,
+    broadcast_axes,
+    is_whole,
+    order_of_reshaped,
+    places_of_view,
+    sum_strides,
+)
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.fused.values import PathValues, Place, is_reshaped
 from tapegrad.programs.fused.versions import without_writes
@@ -148,16 +156,18 @@ class PathExpressions(PathValues):
             axes = self._axes_of_points(axes, view.array.ndim)
             self._contribute_at(whole, self._spread(g, own), axes, own, view.array.flags.c_contiguous)
             return
-        if view.array.size != view.of.array.size or not view.of.array.flags.c_contiguous:
-            raise Unfused("a view of an array in another order")
-        if view.array.flags.c_contiguous:
+        if view.array.flags.c_contiguous and view.of.array.flags.c_contiguous and view.array.size == view.of.array.size:
             self._contribute(whole, g if g in self.graph.constants else self.graph.reshaped(g, shape))
             return
         order = None if self.points else order_of_reshaped(view.of.array, view.array)
-        if order is None:
+        if order is not None:
+            g = self._filled(g, view.array.shape) if g in self.graph.constants else self._spread(g, view.array.shape)
+            self._contribute(whole, self._back_from_reshaped(g, view.array, order, shape))
+            return
+        places = places_of_view(view.of.array, view.array)
+        if places is None:
             raise Unfused("a view of an array in another order")
-        g = self._filled(g, view.array.shape) if g in self.graph.constants else self._spread(g, view.array.shape)
-        self._contribute(whole, self._back_from_reshaped(g, view.array, order, shape))
+        self._add_at(whole, g, view.array.shape, places)
 
     def _contribute_at(self, whole: Value, g: int, axes: tuple[Axis, ...], shape: Shape, dense: bool) -> None:
         self._parts.setdefault(id(whole), []).append((g, axes, shape, dense))

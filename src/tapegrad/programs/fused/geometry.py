@@ -15,7 +15,7 @@ from tapegrad.programs.fused.expressions import Axis, Shape
 
 __all__ = [
     "Part", "axes_of_strides", "axes_of_view", "boxes_of_steps", "broadcast_axes", "is_whole",
-    "order_of_reshaped", "regions", "sum_strides",
+    "order_of_reshaped", "places_of_view", "regions", "sum_strides",
 ]  # fmt: skip
 
 Part = tuple[int, tuple[Axis, ...], Shape, bool]  # node, where its elements are, its shape, whether they are next to each other
@@ -62,6 +62,18 @@ def axes_of_strides(
         sources[found] = (k, step // strides[found])
     axes = [Axis(starts[d], *sources.get(d, (None, 0))) for d in range(len(whole))]
     return tuple(Axis(whole[d] - 1 - axis.start, axis.source, -axis.step) if d in turned else axis for d, axis in enumerate(axes))
+
+
+def places_of_view(whole: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> tuple[Shape, Shape, int] | None:
+    """Shape, strides and offset of a view in an array in C order, in elements; None if it is no part of such an array."""
+    item = whole.itemsize
+    offset = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    if not whole.flags.c_contiguous or view.dtype != whole.dtype or any(step % item for step in (offset, *view.strides)):
+        return None
+    strides = tuple(stride // item for stride in view.strides)
+    ends = [stride * (extent - 1) for stride, extent in zip(strides, view.shape, strict=True)]
+    low, high = offset // item + sum(e for e in ends if e < 0), offset // item + sum(e for e in ends if e > 0)
+    return (view.shape, strides, offset // item) if low >= 0 and high < whole.size else None
 
 
 def order_of_reshaped(whole: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> list[int] | None:

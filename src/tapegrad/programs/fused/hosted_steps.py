@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,13 +72,12 @@ class HostedDerivative:
 
 
 class HostedMap:
-    """The adjoint of an array after that of elements of it, which a strided map has taken out."""
+    """The adjoint of an array after that of elements of it, each of which has a place of its own."""
 
     __slots__ = ("_before", "_elements", "_g", "_whole")
 
-    def __init__(self, step: Gathered, g: Array, before: Array, whole: Array) -> None:
-        self._g, self._before, self._whole = g, before, whole
-        self._elements = strided(whole.reshape(-1), step.dims, step.strides, step.offset)
+    def __init__(self, g: Array, before: Array, whole: Array, elements: Array) -> None:
+        self._g, self._before, self._whole, self._elements = g, before, whole, elements
 
     def run(self) -> bool:
         """Do it."""
@@ -218,23 +218,28 @@ class HostedSteps(AssembledArrays):
         return self.graph.load(buffer, 0, strides, shape)
 
     def _through_map(self, step: Gathered) -> None:
-        """Let Python add the adjoint of elements, each in a place of its own, to that of an array."""
-        g, x = self._adjoint(step.result), self._canonical(step.source)
-        if g is None or not x.tracked:
-            return
-        shape = self._shape(x)
-        places = strided(np.arange(x.array.size), step.dims, step.strides, step.offset)
-        if step.scale != 1.0 or np.unique(places).size != places.size:
-            raise Unfused("a strided map")
-        known = self._adjoint(x)
-        before, own, whole = np.zeros(shape), np.zeros(step.result.array.shape), np.zeros(shape)
-        reads = [self._written_to(g, own, self._shape(step.result))]
+        """From elements that a strided map has taken out to the array."""
+        g = self._adjoint(step.result)
+        if g is not None and step.source.tracked:
+            if step.scale != 1.0:
+                raise Unfused("a strided map")
+            self._add_at(step.source, g, step.result.array.shape, (tuple(step.dims), tuple(step.strides), step.offset))
+
+    def _add_at(self, value: Value, g: int, own: Shape, places: tuple[Shape, Shape, int]) -> None:
+        """Let Python add the adjoint of elements to that of an array, where their places are no box of indices."""
+        value = self._canonical(value)
+        shape = self._shape(value)
+        if self.points or np.unique(strided(np.arange(math.prod(shape)), *places)).size != math.prod(own):
+            raise Unfused("a view of an array in another order")
+        known = self._adjoint(value)
+        before, whole, of_elements = np.zeros(shape), np.zeros(shape), np.zeros(own)
+        reads = [self._written_to(g, of_elements, own)]
         if known is not None:
             reads.append(self._written_to(known, before, shape))
-        number = self.graph.host(HostedMap(step, own, before, whole))
+        number = self.graph.host(HostedMap(of_elements, before, whole, strided(whole.reshape(-1), *places)))
         found = self._given_by(number, 0, reads, self._buffer_of(whole), shape)
-        self._parts.pop(id(x), None)
-        self._contribute(x, found)
+        self._parts.pop(id(value), None)
+        self._contribute(value, found)
 
     def _through_host(self, step: Structured) -> None:
         """Let Python do the derivative of a step."""

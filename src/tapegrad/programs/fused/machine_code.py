@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +13,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
+from tapegrad.programs.fused.kept_code import code_of, keep
 from tapegrad.programs.fused.listings import Listing
 from tapegrad.programs.fused.schedule import scheduled
 from tapegrad.programs.steps import Step, Value
@@ -216,14 +218,22 @@ def memory_of(path: Compilable, end: int) -> tuple[dict[int, np.ndarray[Any, Any
 
 def compiled(text: str) -> tuple[Any, int]:
     """What owns the machine code of a text, and the address of its function ``run``."""
+    import llvmlite
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
+    processor, features = llvm.get_host_cpu_name(), f"{llvm.get_host_cpu_features().flatten()},-prefer-256-bit"
     level = 2 if text.count("\n") < QUICK else 0
     target = llvm.Target.from_default_triple()
-    machine = target.create_target_machine(llvm.get_host_cpu_name(), features, opt=level, jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+    machine = target.create_target_machine(processor, features, opt=level, jit=True)
+    made_of = llvmlite.__version__, llvm.llvm_version_info, target.triple, processor, features, level, text
+    key = hashlib.sha256("\0".join(map(str, made_of)).encode()).hexdigest()
+    code = code_of(key)
+    if code is None:
+        code = machine.emit_object(llvm.parse_assembly(text))
+        keep(key, code)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine, int(engine.get_function_address("run"))

@@ -19,6 +19,7 @@ from tapegrad.programs.fused.geometry import (
     axes_of_view,
     broadcast_axes,
     order_of_reshaped,
+    places_of_view,
     sum_strides,
 )
 from tapegrad.programs.fused.hosted_steps import may_be_hosted
@@ -196,6 +197,11 @@ class PathValues(Copies):
             order = None if self.points else order_of_reshaped(whole.array, value.array)
             if order is not None:
                 return self._view_of_reshaped(self._node(whole), value.array, order)
+            places = None if self.points else places_of_view(whole.array, value.array)
+            if places is not None:
+                node, (shape, strides, offset) = self._node(whole), places
+                buffer, first = (0, 0) if node in self.graph.constants else self.graph.kept(node)
+                return node if node in self.graph.constants else self.graph.load(buffer, first + offset, strides, shape)
         raise Unfused(
             "an argument that is not of float64 in C order" if id(value) in self._foreign else "a value that no step gives"
         )

@@ -25,6 +25,7 @@ from tapegrad.programs.steps import (
     Value,
     Viewed,
     Written,
+    mapped,
 )
 
 __all__ = ["without_writes"]
@@ -144,7 +145,7 @@ class _Versions:
         elif isinstance(own, Joined):
             own.sources = tuple(map(now, own.sources))
         elif isinstance(own, Computed):
-            own.args, own.kwargs = _mapped(own.args, now), _mapped(own.kwargs, now)
+            own.args, own.kwargs = mapped(own.args, now), mapped(own.kwargs, now)
         elif isinstance(own, Guard):
             own.value = now(own.value)
         elif isinstance(own, (Copied, Gathered, Scattered, Summed)):
@@ -205,12 +206,3 @@ def _alike(view: Array, whole: Array, other: Array) -> Array:
         return np.ndarray(view.shape, view.dtype, other.reshape(-1), offset, view.strides)
     except ValueError:
         raise Unfused("a view beyond an array") from None
-
-
-def _mapped(template: Any, now: Any) -> Any:
-    if isinstance(template, Value):
-        return now(template)
-    if isinstance(template, (tuple, list)):
-        parts = [_mapped(part, now) for part in template]
-        return type(template)(parts) if type(template) in (tuple, list) else type(template)(*parts)
-    return {name: _mapped(part, now) for name, part in template.items()} if template.__class__ is dict else template
