@@ -19,6 +19,7 @@ from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.compiled_items import method_item, use_form
+from tapegrad.ops.elementwise import reflected
 from tapegrad.ops.views import view
 from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
@@ -136,7 +137,6 @@ def _attach() -> None:
             table[public] = make, f"numpy_arrays.{file}:{own or public}"
     table |= {f"__i{name}__": (look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
     table |= {f"__{name}__": (look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
-    table["__rtruediv__"] = _giving_arrays, "__rtruediv__"
     for name, made in table.items():
         setattr(Array, name, Deferred(Array, name, *made))
     for name in COMPARISONS.split():
@@ -227,8 +227,15 @@ def _attach_operators() -> None:
             setattr(Array, name, _giving_arrays(name))
     else:
         Array.__getitem__ = method_item(_item)
+        setattr(Array, "__rtruediv__", reflected("div"))  # noqa: B010 - mypy takes it for a method of tensors
 
 
+def _quotient(x: Array, y: Any) -> Any:
+    """``y / x``, in one rounding; tensors have PyTorch's two."""
+    return as_arrays(reflected("div")(x, y))
+
+
+setattr(Array, "__rtruediv__", _quotient)  # noqa: B010
 _PROTOCOLS = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
 
 _attach()
