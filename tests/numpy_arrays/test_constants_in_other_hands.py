@@ -132,7 +132,7 @@ TURN = np.array([[1.0, 2.0, 0.5], [0.3, 1.5, -1.0], [0.2, 0.1, 2.0]])
 SIMILAR = TURN @ np.diag([1.0, 2.5, 4.0]) @ np.linalg.inv(TURN)
 
 
-def test_eigenvalues_and_vectors_have_derivatives_where_they_are_real() -> None:
+def test_eigenvalues_and_vectors_have_derivatives() -> None:
     def f(x: Any) -> Any:
         values, vectors = np.linalg.eig(SIMILAR + x)
         return (
@@ -142,5 +142,5 @@ def test_eigenvalues_and_vectors_have_derivatives_where_they_are_real() -> None:
         )
 
     tg.check_grads(f, (0.1 * TURN,), order=2)
-    with pytest.raises(TypeError, match="complex"):
+    with pytest.raises(TypeError, match="returned a complex number"):
         tg.grad(lambda x: np.linalg.eigvals(x).sum())(np.array([[0.0, 1.0], [-1.0, 0.0]]))

@@ -222,6 +222,8 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
         return computed(function, args, kwargs)
     if _holds_complex(args):
         return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
+    if function in (np.linalg.eig, np.linalg.eigvals) and np.iscomplexobj(np.linalg.eigvals(*values_of(args), **values_of(kwargs))):
+        return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
     if function.__module__ == "numpy.fft":
         return look_up("numpy_arrays.fourier:FOURIER")[function](*args, **kwargs)
     result = protocols.array_function(x, function, types, args, kwargs)
