@@ -129,6 +129,9 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         doubles = type(a) is float or a.dtype is F64
         if kind is float64 and doubles:
             y, kind = float(y), float
+            operator = None if _compiled is None else _compiled(opcode, exchanged)
+            if operator is not None:  # which knows Python's numbers alone
+                return operator(x, y)
         if kind in KINDS:
             b, y_handle = y._data, y._row
         elif kind is ndarray and doubles and y.dtype is F64 and y.ndim:
