@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -160,3 +161,18 @@ def test_clip_gives_nan_no_derivative_whatever_its_bounds_are(name: str) -> None
     x = np.array([np.nan, 0.5, 1.5])
     gradient = tg.grad(lambda *given: CLIPPED[name](*given).sum(), (0, 1, 2))(x, 0.0, 1.0)[0]
     np.testing.assert_array_equal(gradient, [0.0, 1.0, 0.0])
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "float": float, "item": lambda s: s.item(), "math": math.exp, "np.float64": np.float64, "array": lambda s: np.array(s)[()],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_taken_out_say_how_a_constant_is_written(name: str) -> None:
+    with pytest.raises((TypeError, RuntimeError), match=r"tg\.stop_gradient\(x.*\)"):
+        tg.grad(lambda x: x[1] * NUMBERS[name](x[0]))(np.ones(2))
+    assert tg.grad(lambda x: x[1] * NUMBERS[name](tg.stop_gradient(x[0])))(np.zeros(2)).tolist() == [
+        0.0,
+        1.0 if name == "math" else 0.0,
+    ]
