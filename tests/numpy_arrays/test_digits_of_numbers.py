@@ -66,8 +66,10 @@ def observed(f: Function, *arguments: Any) -> list[Any]:
 @pytest.mark.filterwarnings("ignore")
 @each(("name", "f", "columns"), FUNCTIONS, ids=lambda case: case[0])
 def test_numbers_have_numpys_bits(name: str, f: Function, columns: list[np.ndarray]) -> None:
-    found = observed(lambda *xs: [f(*(x[k] for x in xs)) for k in range(columns[0].size)], *columns)
-    assert bits(found) == plain(f, columns)
+    for kind in (np.float64, np.float32):
+        given = [column.astype(kind) for column in columns]
+        found = observed(lambda *xs: [f(*(x[k] for x in xs)) for k in range(xs[0].size)], *given)
+        assert bits(found) == plain(f, given)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -77,7 +79,9 @@ def test_arrays_of_any_steps_have_numpys_bits(name: str, f: Function, columns: l
         parts = (slice(None), slice(None, None, 2), slice(None, None, -1), slice(3, 4))
         return [f(*(x[part] for x in xs)) for part in parts]
 
-    assert list(map(bits, observed(steps, *columns))) == list(map(bits, steps(*columns)))
+    for kind in (np.float64, np.float32):
+        given = [column.astype(kind) for column in columns]
+        assert list(map(bits, observed(steps, *given))) == list(map(bits, steps(*given)))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -172,8 +172,12 @@ _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the
 
 def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs and len(inputs) == 1 and x._row:
-        if ufunc not in _UNARY:
-            _UNARY[ufunc] = getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
+        if ufunc not in _UNARY:  # in single precision the constant of degrees is another one
+            _UNARY[ufunc] = (
+                None
+                if ufunc in (np.degrees, np.rad2deg)
+                else getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
+            )
         unary = _UNARY[ufunc]
         if unary is not None:
             return as_arrays(unary(inputs[0]))

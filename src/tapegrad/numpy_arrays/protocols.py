@@ -132,7 +132,9 @@ def _in_dtype(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
     with np.errstate(all="ignore"):
         values = function(*values_of(args), **values_of(kwargs))
     if not isinstance(result, (tuple, list)):
-        return _cast(result, values)
+        found = _cast(result, values)
+        is_new = isinstance(getattr(function, "__self__", None), np.ufunc) or function in OF_NUMPY
+        return with_digits(found, values) if is_new and isinstance(found, Tensor) else found
     parts = [_cast(part, value) for part, value in zip(result, values, strict=True)]
     return type(result)(parts) if type(result) in (tuple, list) else type(result)(*parts)
 

@@ -144,7 +144,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
                 if type(a) is float:  # with the bits of NumPy's numbers and arrays
                     tracked = x_handle and (not _T.recording_off or is_recording())
                     return apply_rule(OPCODES[POWERS[y]], x, way=BY_POWER) if tracked else general(x, y)
-                if y != 3.0:
+                if y != 3.0 and a.ndim:
                     return powers[y](x)
             b, y_handle = float(y), 0
         else:

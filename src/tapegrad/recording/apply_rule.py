@@ -17,7 +17,7 @@ from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import USES, is_quick
 from tapegrad.recording.casting import cast
-from tapegrad.recording.primal_values import float_at_the_edge, forward, number_forward, way_of
+from tapegrad.recording.primal_values import BY_LOOP, float_at_the_edge, forward, number_forward, way_of
 from tapegrad.rules.table import COMMON, RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
@@ -174,7 +174,7 @@ def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor
         token = enter(IGNORING)
         try:
             arrays = (np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
-            z = np.asarray(forward[opcode](*arrays))
+            z = np.asarray(_on_arrays(opcode, of_numpy and way != BY_LOOP)(*arrays))
             if z.dtype != dtype:
                 z = z.astype(dtype)
         except ValueError as error:
@@ -188,6 +188,16 @@ def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor
     if TAPE.tracers and (tracer := current_tracer()) is not None:
         tracer.rule(opcode, operands, data, result, way)
     return result
+
+
+def _on_arrays(opcode: int, by_operator: bool) -> Callable[..., Any]:
+    """A rule's value on arrays; of powers NumPy's operator, which numbers of single precision have otherwise than its ufunc."""
+    function = forward[opcode]
+    return _power if by_operator and function is np.power else function
+
+
+def _power(x: Any, y: Any) -> Any:
+    return x[()] ** y[()]
 
 
 def record(

@@ -21,7 +21,7 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 
 __all__ = [
-    "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "choose", "float_at_the_edge", "forward",
+    "BY_LIBRARY", "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "choose", "float_at_the_edge", "forward",
     "number_forward", "scalar_forward", "way_of",
 ]  # fmt: skip
 
@@ -127,6 +127,10 @@ LARGE: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 
 
+# Rules that SciPy computes with the C library's functions, also on arrays.
+BY_LIBRARY = frozenset(["xlogy"])
+
+
 def _on_floats(name: str) -> Callable[..., float]:
     """A function of rule text on floats: where `math` and `special` lack it, NumPy's."""
     own = FLOAT_NAMES.get(name) or getattr(math, name, None) or _by_numpy(getattr(np, name))
@@ -201,6 +205,8 @@ def _forward(opcode: int) -> Callable[..., Any]:
     rule = RULES[opcode]
     if rule.primal in UFUNCS:
         return UFUNCS[rule.primal]
+    if rule.name in BY_LIBRARY:
+        return _by_loop(opcode, rule)
     called = {name: _on_arrays(name) for name in calls_in(rule.primal)}
     if None in called.values():
         return _by_loop(opcode, rule)

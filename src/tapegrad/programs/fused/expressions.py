@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels.opcodes import calls_in
-from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LOOP, BY_POWER, EXPONENTS, forward
+from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LIBRARY, BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import RULES
 
 __all__ = ["NUMBERS", "Axis", "Effect", "Expressions", "Node", "Shape", "Unfused", "contiguous"]
@@ -287,7 +287,7 @@ class Expressions:
         if of_number and way == BY_POWER:
             return self._call("pow", [*operands, self.constant(EXPONENTS[opcode])], False)
         names = dict(zip("xyw", operands, strict=False))
-        if of_number or not calls_in(rule.primal) - EXACT - {"where"}:
+        if of_number or rule.name in BY_LIBRARY or not calls_in(rule.primal) - EXACT - {"where"}:
             return self.text(rule.primal, names)
         return self.text(rule.primal, names, by_loops=True)
 
