@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,3 +123,14 @@ def test_points_of_programs_have_the_bits_of_numbers() -> None:
     program.compile()
     expected = [np.tanh(a) + np.cosh(b) + np.power(a, b) + a**2 + a**b for a, b in x]
     assert bits(run.map(x)[0]) == bits(expected)
+
+
+def test_files_of_programs_have_the_bits_of_numbers(tmp_path: Path) -> None:
+    program = tg.program(lambda x: np.tanh(x[0]) + np.cbrt(x[1]) + x[0] ** 2)
+    x = np.array([0.3, 0.7])
+    tg.value_and_grad(program)(x)
+    program.compile()
+    program.save(tmp_path / "numbers.tgp")
+    points = np.random.default_rng(0).uniform(0.1, 2.0, (20, 2))
+    run = tg.value_and_grad(tg.load_program(tmp_path / "numbers.tgp"))
+    assert bits([run(x)[0] for x in points]) == bits([np.tanh(a) + np.cbrt(b) + a**2 for a, b in points])
