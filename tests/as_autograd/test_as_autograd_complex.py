@@ -134,6 +134,6 @@ def test_complex_arguments_and_values_of_primitives_are_refused() -> None:
 
 
 def test_what_is_not_covered_is_refused_by_name() -> None:
-    for f in (np.floor, lambda z: np.linalg.svd(z[None]), lambda z: np.linalg.norm(z[None], "nuc")):
+    for f in (np.floor, lambda z: np.linalg.pinv(z[None])):
         with pytest.raises(TypeError, match="not covered for complex"):
             grad(lambda z, f=f: np.real(f(z)))(Z)

@@ -107,6 +107,7 @@ def test_dirichlet() -> None:
 
 MATRICES = {
     "sqrtm": lambda a: linalg.sqrtm(np.dot(a, a.T) + 3.0 * np.eye(3)),
+    "sqrtm that is complex": lambda a: linalg.sqrtm(a + a.T),
     "solve_sylvester": lambda a: linalg.solve_sylvester(np.dot(a, a.T) + np.eye(3), a, a * 2.0),
     "solve_triangular": lambda a: linalg.solve_triangular(a + 3.0 * np.eye(3), a[:, :2]),
     "solve_triangular of a vector": lambda a: linalg.solve_triangular(a + 3.0 * np.eye(3), a[0], trans="T", lower=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -132,7 +133,7 @@ TURN = np.array([[1.0, 2.0, 0.5], [0.3, 1.5, -1.0], [0.2, 0.1, 2.0]])
 SIMILAR = TURN @ np.diag([1.0, 2.5, 4.0]) @ np.linalg.inv(TURN)
 
 
-def test_eigenvalues_and_vectors_have_derivatives_where_they_are_real() -> None:
+def test_eigenvalues_and_vectors_have_derivatives() -> None:
     def f(x: Any) -> Any:
         values, vectors = np.linalg.eig(SIMILAR + x)
         return (
@@ -142,5 +143,36 @@ def test_eigenvalues_and_vectors_have_derivatives_where_they_are_real() -> None:
         )
 
     tg.check_grads(f, (0.1 * TURN,), order=2)
-    with pytest.raises(TypeError, match="complex"):
+    with pytest.raises(TypeError, match="returned a complex number"):
         tg.grad(lambda x: np.linalg.eigvals(x).sum())(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+
+
+CLIPPED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "numbers": lambda x, low, high: np.clip(x, 0.0, 1.0),
+    "arrays": lambda x, low, high: np.clip(x, np.zeros(3), np.ones(3)),
+    "bounds with derivatives": np.clip,
+    "one bound": lambda x, low, high: np.clip(x, None, 1.0),
+    "elements": lambda x, low, high: np.stack([np.clip(x[k], 0.0, 1.0) for k in range(3)]),
+}
+
+
+@pytest.mark.parametrize("name", CLIPPED)
+def test_clip_gives_nan_no_derivative_whatever_its_bounds_are(name: str) -> None:
+    x = np.array([np.nan, 0.5, 1.5])
+    gradient = tg.grad(lambda *given: CLIPPED[name](*given).sum(), (0, 1, 2))(x, 0.0, 1.0)[0]
+    np.testing.assert_array_equal(gradient, [0.0, 1.0, 0.0])
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "float": float, "item": lambda s: s.item(), "math": math.exp, "np.float64": np.float64, "array": lambda s: np.array(s)[()],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_taken_out_say_how_a_constant_is_written(name: str) -> None:
+    with pytest.raises((TypeError, RuntimeError), match=r"tg\.stop_gradient\(x.*\)"):
+        tg.grad(lambda x: x[1] * NUMBERS[name](x[0]))(np.ones(2))
+    assert tg.grad(lambda x: x[1] * NUMBERS[name](tg.stop_gradient(x[0])))(np.zeros(2)).tolist() == [
+        0.0,
+        1.0 if name == "math" else 0.0,
+    ]

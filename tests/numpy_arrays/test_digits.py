@@ -18,6 +18,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     name: (getattr(scipy.special, name), P)
     for name in ["digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "log1p", "logit", "psi", "ndtr", "gamma"]
 }
+FUNCTIONS["xlogy"] = lambda p: scipy.special.xlogy(0.3, p), P
 FUNCTIONS |= {f"x ** {n}": (lambda x, n=n: x**n, X) for n in (-2, -1, 2, 3, 4)}
 FUNCTIONS |= {
     "x ** 3.0": (lambda x: x**3.0, X), "np.power": (lambda x: np.power(x, 3), X), "np.sinc": (np.sinc, X),

@@ -64,7 +64,7 @@ def test_a_constant_of_complex_numbers_is_numpys() -> None:
 @pytest.mark.parametrize(
     ("f", "message"),
     [
-        (lambda x: np.fft.fft(x).sum(), "ComplexArray"),
+        (lambda x: np.fft.fft(x).sum(), "returned a complex number"),
         (lambda x: np.sign(x + 1j).real.sum(), "sign is not covered for complex numbers"),
         (lambda x: np.sort(x + 1j), "real and imaginary parts"),
         (lambda x: np.asarray(x + 1j), "take real parts"),

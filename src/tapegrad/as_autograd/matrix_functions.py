@@ -10,16 +10,60 @@ import scipy.linalg
 
 from tapegrad.as_autograd.given_derivatives import defvjp, defvjp_argnums
 from tapegrad.as_autograd.primitives import primitive
+from tapegrad.autograd.function import Function
+from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, made, parts
+from tapegrad.numpy_arrays.complex_decompositions import decomposed
+from tapegrad.tensors.tensor import array_of, make
 
 __all__ = ["solve_banded", "solve_sylvester", "solve_triangular", "sqrtm"]
 
-sqrtm = primitive(scipy.linalg.sqrtm)
+_real_root = primitive(scipy.linalg.sqrtm)
 solve_sylvester = primitive(scipy.linalg.solve_sylvester)
 solve_triangular = primitive(scipy.linalg.solve_triangular)
 solve_banded = primitive(scipy.linalg.solve_banded)
 
 # S dS + dS S = dA of the root S is a Sylvester equation, and so is its adjoint.
-defvjp(sqrtm, lambda ans, A, *options, **named: lambda g: solve_sylvester(np.transpose(ans), np.transpose(ans), g))
+defvjp(_real_root, lambda ans, A, *options, **named: lambda g: solve_sylvester(np.transpose(ans), np.transpose(ans), g))
+
+
+def sqrtm(A: Any, *options: Any, **named: Any) -> Any:
+    """`scipy.linalg.sqrtm`, whose root may be complex."""
+    values = complex_values(A)
+    if not (values.imag.any() or np.iscomplexobj(scipy.linalg.sqrtm(values.real))):
+        return _real_root(A, *options, **named)
+    return decomposed(A, lambda a: (scipy.linalg.sqrtm(a),), _of_root)[0]
+
+
+def _of_root(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
+    turned = np.conj(np.transpose(outputs[0]))
+    return _complex_sylvester(turned, turned, cotangents[0])
+
+
+class _ComplexSylvester(Function):
+    """The solution of ``a @ x + x @ b = q``, of real and imaginary parts."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Any:
+        x = scipy.linalg.solve_sylvester(
+            *(array_of(re) + 1j * array_of(im) for re, im in zip(given[::2], given[1::2], strict=True))
+        )
+        found = make(x.real.copy(), 0), make(x.imag.copy(), 0)
+        ctx.save_for_backward(*given[:4], *found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *cotangent: Any) -> Any:
+        saved = as_arrays([*ctx.saved_tensors, *cotangent])
+        a, b, x, g = (ComplexArray(*saved[k : k + 2]) for k in range(0, 8, 2))
+        pulled = _complex_sylvester(np.conj(a.T), np.conj(b.T), g)
+        turned = np.conj(x.T)
+        return *parts(-(pulled @ turned)), *parts(-(turned @ pulled)), *parts(pulled)
+
+
+def _complex_sylvester(*matrices: Any) -> ComplexArray:
+    flat = [part for matrix in matrices for part in parts(made(*parts(matrix)))]
+    return ComplexArray(*as_arrays(list(_ComplexSylvester.apply(*flat))))
 
 
 def _of_sylvester(argnums: Sequence[int], x: Any, args: Sequence[Any], kwargs: Any) -> Callable[[Any], Any]:

@@ -12,6 +12,7 @@ from tapegrad.autograd.sweep import sweep_towards
 from tapegrad.drivers.calling import call
 from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_tracked, mappable, plain, recorder_of
 from tapegrad.engine import layout as at
+from tapegrad.numpy_arrays.untracked import PAIRS
 from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, meta_of, wrap
 
@@ -248,6 +249,11 @@ def scalar_output(made: Call, name: str) -> Tensor:
         output = output.item()
     if isinstance(output, float):
         return make(float(output), 0)
+    if output.__class__ in PAIRS:
+        raise TypeError(
+            f"{name} requires real-valued outputs (a float), but the function returned a complex number. Return a real one, as its "
+            "np.real(...) or np.abs(...)."
+        )
     if isinstance(output, (bool, int, complex)):
         raise TypeError(
             f"{name} requires real-valued outputs (a float), but the function returned {output!r} of type "

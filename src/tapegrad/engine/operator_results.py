@@ -5,7 +5,7 @@ here raises: a zero in the place of a tensor is a refusal, and left to the Pytho
 """
 
 from tapegrad.compilation.jit import inline
-from tapegrad.compilation.memory_types import from_element
+from tapegrad.compilation.memory_types import address_of, from_element
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
     OBJECT,
@@ -110,13 +110,36 @@ def deliver_tensor(tape, t, data, handle):
 
 
 @inline
-def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle):
-    """Compute and record on two floats, or one; as `deliver_tensor` answers."""
+def has_numpys_form(tape, opcode):
+    """Whether a rule's value on numbers of NumPy's is that of a loop of NumPy's."""
+    return forms_of(tape, opcode) & BY_NUMPY != 0 and tape.loops[opcode].function != 0 and has_loops(tape, opcode)
+
+
+@inline
+def numpys_value(tape, opcode, count, a, b):
+    """A rule's value on floats by NumPy's loop, of one element as NumPy calls it: without steps."""
+    loop, place = tape.loops[opcode], address_of(tape, VALUE_OF_LOOP)
+    call_loop(loop.function, loop.data, 1, a + OBJECT, 0, b + OBJECT, 0, place, 8, count - 1)
+    return tape.value_of_loop
+
+
+@inline
+def scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle, by_numpy, exponent):
+    """Compute and record on two floats, or one; as `deliver_tensor` answers.
+
+    Where one of them is a number of NumPy's, the value has NumPy's bits; there the rule may stand for a power with an exponent.
+    """
     tracked = x_handle != 0 or y_handle != 0
-    if not has_scalar_form(tape, opcode) or (tracked and tape.scalars_ready == 0):
+    by_loop = by_numpy and has_numpys_form(tape, opcode)
+    if not (by_loop or has_scalar_form(tape, opcode)) or (tracked and tape.scalars_ready == 0):
         return deliver_tensor(tape, t, 0, 0)
     x, y = float_value(a), float_value(b)
-    z = value_of(tape, opcode, x, y)
+    if by_loop:
+        z = numpys_value(tape, opcode, count, a, b)
+    elif exponent != 0.0:
+        z = call_primal(tape.primal, POWER, x, exponent)
+    else:
+        z = value_of(tape, opcode, x, y)
     data = new_float(z)
     handle = 0
     if data != 0 and tracked:
@@ -254,10 +277,10 @@ def stretched_result(tape, opcode, t, a, b, x_handle, y_handle):
 
 
 @inline
-def computed(tape, opcode, count, t, a, b, x_handle, y_handle):
+def computed(tape, opcode, count, t, a, b, x_handle, y_handle, by_numpy, exponent):
     """Compute and record on numbers and small arrays; as `deliver_tensor` answers."""
     if is_float(tape, a) and is_float(tape, b):
-        return scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle)
+        return scalar_result(tape, opcode, t, count, a, b, x_handle, y_handle, by_numpy, exponent)
     if is_float(tape, a):
         fitting = is_block(tape, b)
     else:

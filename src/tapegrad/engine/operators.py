@@ -50,7 +50,7 @@ from tapegrad.engine.record_structural import write_sum
 
 
 @inline
-def result(tape, opcode, count, x, y):
+def result(tape, opcode, count, x, y, by_numpy, exponent):
     """New tensor ``op(x, y)``, or ``op(x)`` with `y` the same, for tensors and floats.
 
     0 if this is not a common case, -1 if an exception is set.
@@ -79,7 +79,7 @@ def result(tape, opcode, count, x, y):
         b = y_number
     if x_number != 0:
         a = x_number
-    t = computed(tape, opcode, count, t, a, b, x_handle, y_handle)
+    t = computed(tape, opcode, count, t, a, b, x_handle, y_handle, by_numpy, exponent)
     if x_number != 0:
         release(x_number)
     if y_number != 0:
@@ -102,6 +102,13 @@ def float_from(tape, obj):
     return number
 
 
+@inline
+def is_number(tape, x):
+    """Whether a tensor's data is a float."""
+    data = data_of(tape, x)
+    return data != 0 and is_float(tape, data)
+
+
 @kernel("int64(Tape,int64,int64,int64,int64,int64)")
 def operate(tape, opcode, count, exchanged, x, y):
     """Operator of a tensor `x`: ``op(x)``, ``op(x, y)``, or ``op(y, x)`` if exchanged.
@@ -109,19 +116,22 @@ def operate(tape, opcode, count, exchanged, x, y):
     A new reference; 0 if the Python form, which has all cases that are not common, raised.
     """
     first, second, number = x, x, 0
-    rule, operands = opcode, count
-    if count == 2:
+    rule, operands, exponent = opcode, count, 0.0
+    by_numpy = type_of(x) == tape.array_class
+    if count == 2:  # there is no `y` otherwise
+        by_numpy = by_numpy or type_of(y) == tape.array_class
         number = float_from(tape, y)
         second = number if number != 0 else y
         if exchanged != 0:
             first, second = second, x
         elif type_of(second) == tape.float_type:
-            exponent = float_value(second)
-            product = product_of_power(opcode, exponent)
-            # Arrays have NumPy's bits, which is two roundings for `x * x * x` where NumPy has one.
-            if product >= 0 and (exponent != 3.0 or type_of(x) != tape.array_class):
+            value = float_value(second)
+            product = product_of_power(opcode, value)
+            # Arrays have NumPy's bits, which is two roundings for `x * x * x` where NumPy has one; numbers those of its `**`.
+            if product >= 0 and (value != 3.0 or not by_numpy or is_number(tape, x)):
                 rule, operands, second = product, 1, x
-    t = result(tape, rule, operands, first, second)
+                exponent = value if by_numpy else 0.0
+    t = result(tape, rule, operands, first, second, by_numpy, exponent)
     if number != 0:
         release(number)
     if t != 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.kernels.opcodes import (
+    BY_NUMPY,
     HAS_EXACT,
     HAS_SCALAR,
     MATH,
@@ -151,12 +152,13 @@ def _partial_block() -> str:
 
 def _operators() -> str:
     """What the compiled operators need of the table: which rules have one, their values on scalars, and the exact powers."""
-    compiled = [(opcode, rule) for opcode, rule in enumerate(RULES[:COMMON]) if compiled_forms(rule)]
+    compiled = [(opcode, rule) for opcode, rule in enumerate(RULES[:COMMON]) if compiled_forms(rule) & HAS_SCALAR]
     operators = tuple((opcode, len(rule.args)) for opcode, rule in enumerate(RULES) if len(rule.args) < 3 and rule.name != "_alias")
     return "\n".join(
         [
             f"OPERATORS = {operators}",
-            f"RULE_COUNT, COMMON, HAS_SCALAR, HAS_EXACT = {len(RULES)}, {COMMON}, {HAS_SCALAR}, {HAS_EXACT}",
+            f"RULE_COUNT, COMMON, POWER = {len(RULES)}, {COMMON}, {OPCODES['pow']}",
+            f"HAS_SCALAR, HAS_EXACT, BY_NUMPY = {HAS_SCALAR}, {HAS_EXACT}, {BY_NUMPY}",
             f"SECOND_LOOPS, PRIMAL_LOOP = {SECOND_LOOPS}, {PRIMAL_LOOP}",
             "",
             '@kernel("float64(int64,float64,float64)")',

@@ -10,8 +10,8 @@ from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES", "calls_in", "compiled_forms",
-    "is_compilable", "is_quick", "names_in", "partial_texts", "rule_table",
+    "BY_NUMPY", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES", "call_of", "calls_in",
+    "compiled_forms", "is_compilable", "is_numpys", "is_quick", "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
@@ -100,7 +100,7 @@ EXACT = frozenset(["abs", "ceil", "copysign", "floor", "maximum", "minimum", "mu
 # What rule text may call in compiled code; Numba does not know `math.fmod`.
 COMPILABLE = frozenset(MATH).union(special.__all__, ["abs", "ceil", "floor", "remainder", "round", "trunc"]) - {"fmod"}
 
-HAS_SCALAR, HAS_EXACT = 1 << 16, 1 << 17
+HAS_SCALAR, HAS_EXACT, BY_NUMPY = 1 << 16, 1 << 17, 1 << 18
 
 
 def is_compilable(rule: Rule) -> bool:
@@ -108,11 +108,27 @@ def is_compilable(rule: Rule) -> bool:
     return calls_in(rule.primal) <= COMPILABLE
 
 
+def call_of(rule: Rule) -> str:
+    """The function whose call with the rule's arguments is all of its text; empty if it is more than that."""
+    call = f"({', '.join(rule.args)})"
+    name = rule.primal.removesuffix(call)
+    return name if name != rule.primal and name.isidentifier() else ""
+
+
+def is_numpys(rule: Rule) -> bool:
+    """Whether numbers of NumPy's have the value by the loop of a ufunc, whose last digits may be others than the C library's.
+
+    Not powers: the operator of numbers is the C library's function in NumPy too.
+    """
+    return len(rule.args) < 3 and call_of(rule) not in EXACT | {"", "pow"}
+
+
 def compiled_forms(rule: Rule) -> int:
-    """Whether operators compute the rule's value on scalars in compiled code, and whether the same code serves arrays."""
+    """How operators compute the rule's value in compiled code: on scalars, by code that serves arrays too, by NumPy's loop."""
+    by_numpy = BY_NUMPY if is_numpys(rule) else 0
     if len(rule.args) > 2 or rule.name == "_alias" or names_in(rule.primal) & NOT_COMPILED or not is_compilable(rule):
-        return 0
-    return HAS_SCALAR | (HAS_EXACT if calls_in(rule.primal) <= EXACT else 0)
+        return by_numpy
+    return by_numpy | HAS_SCALAR | (HAS_EXACT if calls_in(rule.primal) <= EXACT else 0)
 
 
 def rule_table() -> np.ndarray:

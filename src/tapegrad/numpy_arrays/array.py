@@ -19,6 +19,7 @@ from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.compiled_items import method_item, use_form
+from tapegrad.ops.elementwise import reflected
 from tapegrad.ops.views import view
 from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
@@ -136,7 +137,6 @@ def _attach() -> None:
             table[public] = make, f"numpy_arrays.{file}:{own or public}"
     table |= {f"__i{name}__": (look_up, f"numpy_arrays.methods:i{name}") for name in IN_PLACE.split()}
     table |= {f"__{name}__": (look_up, f"numpy_arrays.operators:{name}") for name in OPERATORS.split()}
-    table["__rtruediv__"] = _giving_arrays, "__rtruediv__"
     for name, made in table.items():
         setattr(Array, name, Deferred(Array, name, *made))
     for name in COMPARISONS.split():
@@ -172,8 +172,12 @@ _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the
 
 def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     if method == "__call__" and not kwargs and len(inputs) == 1 and x._row:
-        if ufunc not in _UNARY:
-            _UNARY[ufunc] = getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
+        if ufunc not in _UNARY:  # in single precision the constant of degrees is another one
+            _UNARY[ufunc] = (
+                None
+                if ufunc in (np.degrees, np.rad2deg)
+                else getattr(Tensor, look_up("numpy_protocol.protocols:UFUNCS").get(ufunc, ""), None)
+            )
         unary = _UNARY[ufunc]
         if unary is not None:
             return as_arrays(unary(inputs[0]))
@@ -227,8 +231,15 @@ def _attach_operators() -> None:
             setattr(Array, name, _giving_arrays(name))
     else:
         Array.__getitem__ = method_item(_item)
+        setattr(Array, "__rtruediv__", reflected("div"))  # noqa: B010 - mypy takes it for a method of tensors
 
 
+def _quotient(x: Array, y: Any) -> Any:
+    """``y / x``, in one rounding; tensors have PyTorch's two."""
+    return as_arrays(reflected("div")(x, y))
+
+
+setattr(Array, "__rtruediv__", _quotient)  # noqa: B010
 _PROTOCOLS = {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
 
 _attach()

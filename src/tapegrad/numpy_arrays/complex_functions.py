@@ -102,7 +102,8 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     if ord in (None, "fro"):
         return _np.sqrt(_np.sum(size * size, axis=axis, keepdims=keepdims))
     if of_matrices and ord in (2, -2, "nuc"):
-        raise TypeError(f"norms of order {ord!r} are not covered for complex matrices that are differentiated")
+        found = look_up("numpy_arrays.complex_decompositions:nuclear_norm")(x, ord, axis, keepdims)
+        return with_digits(found * 1.0, np.linalg.norm(complex_values(x), ord, axis, keepdims))
     return _np.linalg.norm(size, ord, axis, keepdims)
 
 
@@ -226,6 +227,8 @@ def function_for(function: Any) -> Callable[..., Any]:
     """
     if function.__module__ == "numpy.fft" and function not in FUNCTIONS:
         FUNCTIONS.update(look_up("numpy_arrays.fourier:FOURIER"))
+    if function.__module__ == "numpy.linalg" and function not in FUNCTIONS:
+        FUNCTIONS.update(look_up("numpy_arrays.complex_decompositions:DECOMPOSITIONS"))
     if function not in FUNCTIONS:
         raise TypeError(
             f"{function.__module__}.{function.__name__} is not covered for complex numbers that are differentiated; write it with "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -75,11 +76,12 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     """Operands of a rule of which one is an array; its very result where nothing is differentiated."""
     values = tuple(map(_listed, values))
     ufunc = forward[opcode]
+    operate = operator.pow if ufunc is np.power else ufunc  # which numbers have otherwise
     tracked = is_tracked(*values)
     if any(map(may_be_complex, values)) and (tracked or any(x.__class__ in PAIRS for x in values)):
         return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *values)
     if isinstance(ufunc, np.ufunc) and not tracked:
-        return of_values(ufunc, *values)
+        return of_values(operate, *values)
     if len(values) == 1:
         return values
     if RULES[opcode].name == "where":

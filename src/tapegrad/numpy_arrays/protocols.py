@@ -17,8 +17,10 @@ from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, wit
 from tapegrad.numpy_protocol import protocols
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.joining import cat_of_lists
-from tapegrad.recording.apply_rule import record
+from tapegrad.recording.apply_rule import apply_rule, record
 from tapegrad.recording.casting import cast
+from tapegrad.recording.primal_values import BY_LOOP, BY_TEXT
+from tapegrad.rules.table import POWERS
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
@@ -42,6 +44,8 @@ WRITTEN = frozenset(["out", "overwrite_input", "copy"])
 def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """Ufuncs and their methods."""
     if method == "__call__" and not kwargs and x._row and are_doubles(inputs):
+        if ufunc is np.power and not any(map(np.ndim, inputs)):
+            return _power(*inputs)
         if ufunc.__name__ not in OF_SCIPY:
             return as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
         if np.ndim(x._data) and not TAPE.packers and (name := protocols.of_scipy(ufunc)) and is_recording():
@@ -70,10 +74,24 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
 
 
 # Ufuncs of SciPy and functions of NumPy whose last digits are other ones than those of our own.
-OF_SCIPY = frozenset(["digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "gammaln", "log1p", "logit", "psi"])
+OF_SCIPY = frozenset(
+    [
+        "digamma", "erf", "erfc", "erfinv", "exp2", "expit", "expm1", "float_power", "gammaln", "log1p", "logit", "nextafter",
+        "psi",
+    ]
+)  # fmt: skip
 OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
+OTHERWISE = frozenset([np.float_power, np.nextafter])
 # What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
 OF_LISTS: dict[Any, Callable[[Any], Any]] = {np.concatenate: cat_of_lists}
+
+
+def _power(x: Any, y: Any) -> Any:
+    """`numpy.power` of numbers: by its loop, where their operator is the C library's power."""
+    name = POWERS.get(float(y), "") if not isinstance(y, Tensor) else ""
+    if name and y != 3.0:  # which the loop computes as products and roots
+        return as_arrays(apply_rule(OPCODES[name], x, way=BY_TEXT))
+    return as_arrays(apply_rule(OPCODES["pow"], x, y, way=BY_LOOP))
 
 
 def _by_scipy(name: str, ufunc: Any, x: Array) -> Any:
@@ -89,7 +107,8 @@ def _by_scipy(name: str, ufunc: Any, x: Array) -> Any:
 
 
 def _in_digits(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
-    if isinstance(function, np.ufunc) and hasattr(np, function.__name__) and getattr(np, function.__name__) is function:
+    own = isinstance(function, np.ufunc) and getattr(np, function.__name__, None) is function
+    if own and function not in OTHERWISE:
         return result  # NumPy's of the same name are computed by NumPy
     with np.errstate(all="ignore"):
         with_digits(result, function(*values_of(args), **values_of(kwargs)))
@@ -113,7 +132,9 @@ def _in_dtype(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
     with np.errstate(all="ignore"):
         values = function(*values_of(args), **values_of(kwargs))
     if not isinstance(result, (tuple, list)):
-        return _cast(result, values)
+        found = _cast(result, values)
+        is_new = isinstance(getattr(function, "__self__", None), np.ufunc) or function in OF_NUMPY
+        return with_digits(found, values) if is_new and isinstance(found, Tensor) else found
     parts = [_cast(part, value) for part, value in zip(result, values, strict=True)]
     return type(result)(parts) if type(result) in (tuple, list) else type(result)(*parts)
 
@@ -202,6 +223,8 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
     if not (x._row and is_recording()) and not is_tracked(args, kwargs):
         return computed(function, args, kwargs)
     if _holds_complex(args):
+        return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
+    if function in (np.linalg.eig, np.linalg.eigvals) and np.iscomplexobj(np.linalg.eigvals(*values_of(args), **values_of(kwargs))):
         return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
     if function.__module__ == "numpy.fft":
         return look_up("numpy_arrays.fourier:FOURIER")[function](*args, **kwargs)

@@ -22,13 +22,13 @@ from tapegrad.engine.layout import NEW_LEAF
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.recording.apply_rule import PROMOTION, apply_rule, check_broadcast
 from tapegrad.recording.parameter_names import names_of, with_names
-from tapegrad.recording.primal_values import LARGE, float_at_the_edge, forward, scalar_forward
+from tapegrad.recording.primal_values import BY_POWER, LARGE, float_at_the_edge, forward, scalar_forward
 from tapegrad.rules.table import POWERS, RULES, Rule
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor
 from tapegrad.tensors.tensor import KINDS, Tensor, as_operand, is_recording, make, register_leaf
 
-__all__ = ["FORMS", "FUNCTIONS", "REFLECTED", "doc", "method", "use_compiled"]
+__all__ = ["FORMS", "FUNCTIONS", "REFLECTED", "doc", "method", "reflected", "use_compiled"]
 
 _array = np.array
 _T = TAPE
@@ -51,7 +51,9 @@ def _unary(opcode: int) -> Form:
         if type(a) is float:
             if handle and (not _T.recording_off or is_recording()):
                 return _again(opcode, x) if handle < 0 else apply_rule(opcode, x)
-            return make(_value(scalar, opcode, a), 0) if not _T.tracers else apply_rule(opcode, x)
+            if _T.tracers or x.__class__ in PROMOTION:
+                return apply_rule(opcode, x)
+            return make(_value(scalar, opcode, a), 0)
         token = enter(IGNORING)
         try:
             z = array(a, out=large_empty(a.shape, F64)) if is_ufunc and a.size > SMALL and a.dtype is F64 else array(a)
@@ -79,7 +81,7 @@ def _value(scalar: Callable[..., float], opcode: int, *floats: float) -> float:
         return float_at_the_edge(opcode, *floats)
 
 
-_compiled: Callable[[int], Form | None] | None = None  # gives the compiled operator of a rule
+_compiled: Callable[..., Form | None] | None = None  # gives the compiled operator of a rule
 
 
 def _registered(*operands: Any) -> list[int]:
@@ -127,14 +129,23 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         doubles = type(a) is float or a.dtype is F64
         if kind is float64 and doubles:
             y, kind = float(y), float
+            operator = None if _compiled is None else _compiled(opcode, exchanged)
+            if operator is not None:  # which knows Python's numbers alone
+                return operator(x, y)
         if kind in KINDS:
             b, y_handle = y._data, y._row
         elif kind is ndarray and doubles and y.dtype is F64 and y.ndim:
             # The row may keep its operand, and the caller may write into the array before a derivative is taken.
             b, y_handle = (y.copy("K") if is_recording() else y), 0
         elif (kind is float or kind is int) and (type(a) is float or a.dtype is F64 or a.dtype is F32):
-            if y in powers and (y != 3.0 or x.__class__ not in PROMOTION):  # whose bits are NumPy's
-                return powers[y](x)
+            if y in powers:
+                if x.__class__ not in PROMOTION:
+                    return powers[y](x)
+                if type(a) is float:  # with the bits of NumPy's numbers and arrays
+                    tracked = x_handle and (not _T.recording_off or is_recording())
+                    return apply_rule(OPCODES[POWERS[y]], x, way=BY_POWER) if tracked else general(x, y)
+                if y != 3.0 and a.ndim:
+                    return powers[y](x)
             b, y_handle = float(y), 0
         else:
             return general(x, y)
@@ -143,7 +154,9 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         if type(a) is float and type(b) is float:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
-            return make(_value(scalar, opcode, a, b), 0) if not _T.tracers else general(x, y)
+            if _T.tracers or x.__class__ in PROMOTION or kind in PROMOTION:
+                return general(x, y)
+            return make(_value(scalar, opcode, a, b), 0)
         if (
             type(a) is not type(b)
             and (kind in PROMOTION or (x.__class__ in PROMOTION and kind in KINDS))
@@ -269,13 +282,13 @@ def deliver_to(out: Tensor, result: Tensor) -> Tensor:
 _switches: dict[int, Callable[[Form], None]] = {}
 
 
-def use_compiled(compiled: Callable[[int], Form | None]) -> None:
+def use_compiled(compiled: Callable[..., Form | None]) -> None:
     """Let public functions, also those that are made later, call compiled operators when their first operand is a tensor.
 
     Parameters
     ----------
     compiled : callable
-        Gives the operator by opcode; None if the rule has none.
+        Gives the operator by opcode, and on request its reflected form; None if the rule has none.
     """
     global _compiled
     _compiled = compiled
@@ -345,6 +358,12 @@ def method(name: str) -> Form:
     """A rule of one argument as a method."""
     opcode = OPCODES[name]
     return (None if _compiled is None else _compiled(opcode)) or FORMS[opcode]
+
+
+def reflected(name: str) -> Form:
+    """The operator of a rule of two arguments for the second one."""
+    opcode = OPCODES[name]
+    return (None if _compiled is None else _compiled(opcode, True)) or REFLECTED[opcode]
 
 
 # The functions of rules by their names, each made when it is first asked for.

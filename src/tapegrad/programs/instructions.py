@@ -11,7 +11,7 @@ import numpy as np
 
 from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
-from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, compiled_forms
+from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, OPCODES, compiled_forms
 from tapegrad.ops.reductions import MANY
 from tapegrad.programs.steps import (
     Computed,
@@ -27,7 +27,7 @@ from tapegrad.programs.steps import (
     Written,
     reshaped,
 )  # fmt: skip
-from tapegrad.recording.primal_values import forward
+from tapegrad.recording.primal_values import BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import COMMON, RULES
 from tapegrad.tape.tape import TAPE
 
@@ -88,14 +88,20 @@ class Instructions:
         """A rule: by its compiled value on numbers, or by NumPy's loop."""
         opcode, result = step.opcode, step.result.array
         if step.result.number >= 0:
-            loaded = opcode < COMMON or TAPE.kernel_table[LOOPS[f"loops_of_{RULES[opcode].name}"]]
-            if not (_forms(opcode) & HAS_SCALAR and loaded and TAPE.header[at.PRIMAL]):
-                return None
             for value in step.operands:
                 if value.number < 0 and (value.array.dtype != FLOAT64 or value.array.size != 1):
                     return None
-            x, y = self._number(step.operands[0]), self._number(step.operands[-1])
-            return [(at.NUMBER_STEP, opcode, 0, 1, x, 0, y, 0, self._number(step.result), 0, 0)]
+            x, y, z = (self._number(value) for value in (step.operands[0], step.operands[-1], step.result))
+            if step.way == BY_LOOP:
+                loop, data = inner_loop(forward[opcode])
+                binary = int(len(step.operands) == 2)
+                return [_words(at.LOOP_STEP, loop, data, 1, x, 0, y, 0, z, 8, binary)] if loop else None
+            if step.way == BY_POWER:
+                opcode, y = OPCODES["pow"], _at(self._constant(EXPONENTS[opcode]))
+            loaded = opcode < COMMON or TAPE.kernel_table[LOOPS[f"loops_of_{RULES[opcode].name}"]]
+            if not (_forms(opcode) & HAS_SCALAR and loaded and TAPE.header[at.PRIMAL]):
+                return None
+            return [_words(at.NUMBER_STEP, opcode, x=x, y=y, z=z)]
         function = forward[opcode]
         if not isinstance(function, np.ufunc) or len(step.operands) > 2:
             return None

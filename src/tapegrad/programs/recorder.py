@@ -142,7 +142,7 @@ class Recorder(KnownValues, Tracer):
         partials = RULES[opcode].partials
         return tuple([self.as_leaf(t) if partials[k] is not None else t for k, t in enumerate(operands)])
 
-    def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any) -> None:
+    def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any, way: int = 0) -> None:
         """Note an elementwise operation."""
         values: list[Value] = []
         for t, own in zip(operands, data, strict=True):
@@ -173,7 +173,7 @@ class Recorder(KnownValues, Tracer):
             return
         else:
             found = Value(z)
-        self.note(Ruled(opcode, values, found))
+        self.note(Ruled(opcode, values, found, way))
         self.know(z, found, TAPE.slot(result._row) if result._row > 0 else -1)
 
     def row(self, entry: str, arguments: tuple[Any, ...], handle: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.reductions import add_reduce, total
-from tapegrad.recording.primal_values import forward, scalar_forward
+from tapegrad.recording.primal_values import forward, number_forward
 from tapegrad.recording.strided_maps import strided
 from tapegrad.rules.table import RULES
 from tapegrad.tensors.tensor import Tensor, wrap
@@ -95,12 +95,12 @@ class Step:
 
 
 class Ruled(Step):
-    """An elementwise rule."""
+    """An elementwise rule; on numbers its value is computed in one of several ways."""
 
-    __slots__ = ("opcode", "operands", "result")
+    __slots__ = ("opcode", "operands", "result", "way")
 
-    def __init__(self, opcode: int, operands: Sequence[Value], result: Value) -> None:
-        self.opcode, self.operands, self.result = opcode, tuple(operands), result
+    def __init__(self, opcode: int, operands: Sequence[Value], result: Value, way: int) -> None:
+        self.opcode, self.operands, self.result, self.way = opcode, tuple(operands), result, way
 
     def run(self) -> bool:
         """Do it."""
@@ -108,7 +108,7 @@ class Ruled(Step):
         if self.result.number >= 0:
             numbers = [a.item() for a in arrays]
             try:
-                self.result.array[...] = scalar_forward[self.opcode](*numbers)
+                self.result.array[...] = number_forward[self.way, self.opcode](*numbers)
             except (ArithmeticError, ValueError):
                 self.result.array[...] = forward[self.opcode](*(np.array([n]) for n in numbers))[0]
             return True

@@ -17,7 +17,7 @@ from tapegrad.engine.layout import UNSUPPORTED
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import USES, is_quick
 from tapegrad.recording.casting import cast
-from tapegrad.recording.primal_values import float_at_the_edge, forward, scalar_forward
+from tapegrad.recording.primal_values import BY_LOOP, float_at_the_edge, forward, number_forward, way_of
 from tapegrad.rules.table import COMMON, RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, check_saved
@@ -85,7 +85,7 @@ def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
     return dtype
 
 
-def apply_rule(opcode: int, *values: Any) -> Tensor:
+def apply_rule(opcode: int, *values: Any, way: int | None = None) -> Tensor:
     """Compute and record an elementwise rule for operands of any kind.
 
     Parameters
@@ -94,6 +94,8 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
         Number of the rule.
     *values : Tensor, number or array
         Operands.
+    way : int, optional
+        How a value on numbers is computed. By default as operands of their classes have it.
 
     Raises
     ------
@@ -108,40 +110,45 @@ def apply_rule(opcode: int, *values: Any) -> Tensor:
             if kind not in KINDS and kind is not float and kind is not int:
                 break
         else:  # no code of the user's can be called
-            return tracer.unwatched(_followed_rule, opcode, values, tracer)
-    return _apply_rule(opcode, values)
+            return tracer.unwatched(_followed_rule, opcode, values, tracer, way)
+    return _apply_rule(opcode, values, way)
 
 
-def _followed_rule(opcode: int, values: Any, tracer: Tracer) -> Tensor:
+def _followed_rule(opcode: int, values: Any, tracer: Tracer, way: int | None) -> Tensor:
     """The same in a recording of a program: on numbers, which loops have by the thousand, with fewer steps."""
-    tracked = False
+    tracked = of_numpy = False
     for value in values:
         kind: Any = value.__class__
         if kind is not float:
             if kind not in KINDS or value._data.__class__ is not float:
-                return _apply_rule(opcode, values)
+                return _apply_rule(opcode, values, way)
             tracked |= value._row != 0
+            of_numpy |= kind in PROMOTION
     if not tracked or TAPE.packers or not is_recording():
-        return _apply_rule(opcode, values)
+        return _apply_rule(opcode, values, way)
+    way = way_of(opcode, of_numpy) if way is None else way
     operands = tracer.operands(opcode, tuple([as_operand(value) for value in values]))
     data = tuple([t._data for t in operands])
     try:
-        z = scalar_forward[opcode](*data)
+        z = number_forward[way, opcode](*data)
     except (ArithmeticError, ValueError):
         z = float_at_the_edge(opcode, *data)
     result = make(z, record(opcode, operands, data, z))
-    tracer.rule(opcode, operands, data, result)
+    tracer.rule(opcode, operands, data, result, way)
     return result
 
 
-def _apply_rule(opcode: int, values: tuple[Any, ...]) -> Tensor:
+def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor:
+    of_numpy = False
     for value in values:
         if value.__class__ in PROMOTION:
+            of_numpy = True
             found = PROMOTION[value.__class__](opcode, values)
             if found.__class__ is not tuple:
                 return found
             values = found
             break
+    way = way_of(opcode, of_numpy) if way is None else way
     # Lists and no generators: recordings of programs are told of each step of these.
     operands = tuple([value if isinstance(value, Tensor) else as_operand(value) for value in values])
     if TAPE.tracers and (tracer := current_tracer()) is not None:
@@ -159,7 +166,7 @@ def _apply_rule(opcode: int, values: tuple[Any, ...]) -> Tensor:
     kinds = [type(a) for a in data]
     if plain and kinds.count(float) == len(kinds):
         try:
-            z = scalar_forward[opcode](*data)
+            z = number_forward[way, opcode](*data)
         except (ArithmeticError, ValueError):
             z = float_at_the_edge(opcode, *data)
     else:
@@ -167,7 +174,7 @@ def _apply_rule(opcode: int, values: tuple[Any, ...]) -> Tensor:
         token = enter(IGNORING)
         try:
             arrays = (np.asarray(a, dtype) if type(a) is float or (a.dtype != dtype and a.dtype.kind != "f") else a for a in data)
-            z = np.asarray(forward[opcode](*arrays))
+            z = np.asarray(_on_arrays(opcode, of_numpy and way != BY_LOOP)(*arrays))
             if z.dtype != dtype:
                 z = z.astype(dtype)
         except ValueError as error:
@@ -179,8 +186,18 @@ def _apply_rule(opcode: int, values: tuple[Any, ...]) -> Tensor:
     row = record(opcode, operands, data, z, 0, numbers) if tracked else 0
     result = make(z.item() if type(z) is not float and z.ndim == 0 and dtype == dtypes.float64 else z, row)
     if TAPE.tracers and (tracer := current_tracer()) is not None:
-        tracer.rule(opcode, operands, data, result)
+        tracer.rule(opcode, operands, data, result, way)
     return result
+
+
+def _on_arrays(opcode: int, by_operator: bool) -> Callable[..., Any]:
+    """A rule's value on arrays; of powers NumPy's operator, which numbers of single precision have otherwise than its ufunc."""
+    function = forward[opcode]
+    return _power if by_operator and function is np.power else function
+
+
+def _power(x: Any, y: Any) -> Any:
+    return x[()] ** y[()]
 
 
 def record(

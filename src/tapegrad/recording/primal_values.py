@@ -14,13 +14,16 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import BLOCK
-from tapegrad.kernels.opcodes import EXACT, LOOPS, MATH, PRIMAL_LOOP, calls_in
+from tapegrad.kernels.opcodes import EXACT, LOOPS, MATH, OPCODES, PRIMAL_LOOP, call_of, calls_in, is_numpys
 from tapegrad.rules import special
-from tapegrad.rules.table import COMMON, RULES, Rule
+from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tape.tape import TAPE
 
-__all__ = ["LARGE", "OPERATORS", "choose", "float_at_the_edge", "forward", "scalar_forward"]
+__all__ = [
+    "BY_LIBRARY", "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "choose", "float_at_the_edge", "forward",
+    "number_forward", "scalar_forward", "way_of",
+]  # fmt: skip
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:
@@ -59,7 +62,8 @@ def _np_mul0(x: Any, y: Any) -> Any:
 ARRAY_NAMES: dict[str, Any] = {
     "abs": np.absolute, "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
     "atan2": np.arctan2, "atanh": np.arctanh, "ceil": np.ceil, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh,
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "log": np.log,
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "floor": np.floor, "fmax": np.fmax, "fmin": np.fmin, "fmod": np.fmod,
+    "hypot": np.hypot, "log": np.log,
     "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "logaddexp": np.logaddexp,
     "maximum": np.maximum, "minimum": np.minimum, "mul0": _np_mul0, "pow": np.power, "remainder": np.remainder,
     "round": np.round, "sigmoid": _np_sigmoid, "sign": np.sign, "sin": np.sin, "sinh": np.sinh,
@@ -123,28 +127,28 @@ LARGE: dict[Any, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _call_of(rule: Rule) -> str:
-    """The function whose call with the rule's arguments is all of its text; empty if it is more than that."""
-    call = f"({', '.join(rule.args)})"
-    name = rule.primal.removesuffix(call)
-    return name if name != rule.primal and name.isidentifier() else ""
+# Rules that SciPy computes with the C library's functions, also on arrays.
+BY_LIBRARY = frozenset(["xlogy"])
 
 
 def _on_floats(name: str) -> Callable[..., float]:
     """A function of rule text on floats: where `math` and `special` lack it, NumPy's."""
-    own = FLOAT_NAMES.get(name) or getattr(math, name, None)
-    if own is None:
-        function = getattr(np, name)
-
-        def own(*values: float) -> float:
-            token = enter(IGNORING)
-            try:
-                return float(function(*values))
-            finally:
-                leave(token)
-
+    own = FLOAT_NAMES.get(name) or getattr(math, name, None) or _by_numpy(getattr(np, name))
     FLOAT_NAMES[name] = own
     return own
+
+
+def _by_numpy(function: Callable[..., Any]) -> Callable[..., float]:
+    """A function of NumPy's on floats, without its warnings."""
+
+    def value(*numbers: float) -> float:
+        token = enter(IGNORING)
+        try:
+            return float(function(*numbers))
+        finally:
+            leave(token)
+
+    return value
 
 
 def _on_arrays(name: str) -> Callable[..., Any] | None:
@@ -201,10 +205,12 @@ def _forward(opcode: int) -> Callable[..., Any]:
     rule = RULES[opcode]
     if rule.primal in UFUNCS:
         return UFUNCS[rule.primal]
+    if rule.name in BY_LIBRARY:
+        return _by_loop(opcode, rule)
     called = {name: _on_arrays(name) for name in calls_in(rule.primal)}
     if None in called.values():
         return _by_loop(opcode, rule)
-    return called.get(_call_of(rule)) or _by_loop_if_large(opcode, rule, _evaluated(rule, ARRAY_NAMES))
+    return called.get(call_of(rule)) or _by_loop_if_large(opcode, rule, _evaluated(rule, ARRAY_NAMES))
 
 
 def _by_loop_if_large(opcode: int, rule: Rule, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,12 +236,35 @@ def _scalar_forward(opcode: int) -> Callable[..., float]:
     if rule.primal in OPERATORS:
         return OPERATORS[rule.primal]
     called = {name: _on_floats(name) for name in calls_in(rule.primal)}
-    return called.get(_call_of(rule)) or _evaluated(rule, FLOAT_NAMES)
+    return called.get(call_of(rule)) or _evaluated(rule, FLOAT_NAMES)
+
+
+# How a rule's value on numbers is computed: by its text, by the loop of NumPy's ufunc, or as a power with the exponent that the
+# rule stands for. Numbers of arrays have the bits of NumPy's, whose `**` is the C library's power.
+BY_TEXT, BY_LOOP, BY_POWER = range(3)
+EXPONENTS = {OPCODES[name]: exponent for exponent, name in POWERS.items()}
+
+
+def way_of(opcode: int, of_numpy: bool) -> int:
+    """How a rule's value on numbers is computed, among which there is one of NumPy's or not."""
+    return BY_LOOP if of_numpy and is_numpys(RULES[opcode]) and isinstance(forward[opcode], np.ufunc) else BY_TEXT
+
+
+def _number_forward(key: tuple[int, int]) -> Callable[..., float]:
+    way, opcode = key
+    if way == BY_TEXT:
+        return scalar_forward[opcode]
+    if way == BY_LOOP:
+        return _by_numpy(forward[opcode])
+    exponent = np.float64(EXPONENTS[opcode])
+    return _by_numpy(lambda x: np.float64(x) ** exponent)
 
 
 # By opcode, each made when it is first asked for.
 forward: Mapping[int, Callable[..., Any]] = MadeOnDemand(_forward)
 scalar_forward: Mapping[int, Callable[..., float]] = MadeOnDemand(_scalar_forward)
+# By way and opcode.
+number_forward: Mapping[tuple[int, int], Callable[..., float]] = MadeOnDemand(_number_forward)
 
 
 def float_at_the_edge(opcode: int, *values: float) -> float:

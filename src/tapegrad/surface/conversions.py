@@ -93,7 +93,11 @@ def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
             "the x that is differentiated by, not np.zeros(n). With import tapegrad.numpy as np all of these work as they stand, "
             "and np.vectorize, np.polynomial and np.lib.stride_tricks, too."
             + look_up("surface.scipy_counterparts:counterpart")()
-            + ("" if is_inside_driver() else " For the values alone, as constants, use tensor.detach().numpy().")
+            + (
+                " Where a constant is meant, write tg.stop_gradient(x)."
+                if is_inside_driver()
+                else " For the values alone, as constants, use tensor.detach().numpy()."
+            )
         )
     array = numpy(t)
     if dtype is not None and array.dtype != dtype:

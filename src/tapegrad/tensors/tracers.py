@@ -67,8 +67,8 @@ class Tracer:
         """The operands of an elementwise rule, or others of the same values in their places."""
         raise NotImplementedError
 
-    def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any) -> None:
-        """An elementwise rule gave a tensor; `data` are its operands as it read them."""
+    def rule(self, opcode: int, operands: tuple[Any, ...], data: tuple[Any, ...], result: Any, way: int = 0) -> None:
+        """An elementwise rule gave a tensor; `data` are its operands as it read them, `way` how it computes with numbers."""
         raise NotImplementedError
 
     def row(self, entry: str, arguments: tuple[Any, ...], handle: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.kernels.opcodes import calls_in
-from tapegrad.recording.primal_values import ARRAY_NAMES
+from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LIBRARY, BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import RULES
 
 __all__ = ["NUMBERS", "Axis", "Effect", "Expressions", "Node", "Shape", "Unfused", "contiguous"]
@@ -279,11 +279,15 @@ class Expressions:
         space = self._space(operands)
         return [self.at(k, (), space) if space and not self.spaces[k] else k for k in operands]
 
-    def value(self, opcode: int, operands: Sequence[int], of_number: bool) -> int:
-        """The value of a rule."""
-        rule = RULES[opcode]
-        names = dict(zip("xyw", self.level(operands), strict=False))
-        if of_number or not calls_in(rule.primal) - EXACT - {"where"}:
+    def value(self, opcode: int, operands: Sequence[int], of_number: bool, way: int) -> int:
+        """The value of a rule; of numbers in one of the ways that they have."""
+        rule, operands = RULES[opcode], self.level(operands)
+        if of_number and way == BY_LOOP:
+            return self.node("loop", forward[opcode].__name__, *operands, space=self._space(operands))
+        if of_number and way == BY_POWER:
+            return self._call("pow", [*operands, self.constant(EXPONENTS[opcode])], False)
+        names = dict(zip("xyw", operands, strict=False))
+        if of_number or rule.name in BY_LIBRARY or not calls_in(rule.primal) - EXACT - {"where"}:
             return self.text(rule.primal, names)
         return self.text(rule.primal, names, by_loops=True)
 

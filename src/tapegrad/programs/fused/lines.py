@@ -84,6 +84,25 @@ class Lines:
             found = self.new(f"insertelement <{lanes} x double> {found}, double {one}, i64 {k}")
         return found
 
+    def called_loop(
+        self, loop: tuple[str, str], places: Sequence[tuple[str, int]], count: Any, rooms: tuple[str, str, str]
+    ) -> None:
+        """A loop of NumPy's over elements at places with steps, of which the result's is the last.
+
+        Parameters
+        ----------
+        loop : tuple of str
+            Its address, and what it is given.
+        rooms : tuple of str
+            For its pointers, its count and its steps.
+        """
+        pointers, counts, strides = rooms
+        for number, (place, stride) in enumerate(places):
+            self.do(f"store ptr {place}, ptr {self.new(f'getelementptr ptr, ptr {pointers}, i64 {number}')}, align 8")
+            self.do(f"store i64 {stride}, ptr {self.new(f'getelementptr i64, ptr {strides}, i64 {number}')}, align 8")
+        self.do(f"store i64 {count}, ptr {counts}, align 8")
+        self.do(f"call void {loop[0]}(ptr {pointers}, ptr {counts}, ptr {strides}, ptr {loop[1]})")
+
     def splat(self, value: str, lanes: int) -> str:
         """A number in each lane."""
         if lanes == 1:

@@ -221,7 +221,7 @@ class _Walk:
     def _call(self, node: int, start: Any, size: int) -> None:
         """NumPy's loop over a block."""
         _, name, *operands = self.group.node(node)
-        called, given = self._places.loop(getattr(np, name))
+        called = self._places.loop(getattr(np, name))
         places: list[tuple[str, int]] = []
         for k in operands:
             operation, *own = self.group.node(k)
@@ -233,13 +233,7 @@ class _Walk:
             else:
                 places.append((self._blocks[k], 8))
         places.append((self._blocks[node], 8))
-        for number, (place, stride) in enumerate(places):
-            at = self.lines.new(f"getelementptr ptr, ptr %places, i64 {number}")
-            self.lines.do(f"store ptr {place}, ptr {at}, align 8")
-            at = self.lines.new(f"getelementptr i64, ptr %strides, i64 {number}")
-            self.lines.do(f"store i64 {stride}, ptr {at}, align 8")
-        self.lines.do(f"store i64 {size}, ptr %count, align 8")
-        self.lines.do(f"call void {called}(ptr %places, ptr %count, ptr %strides, ptr {given})")
+        self.lines.called_loop(called, places, size, ("%places", "%count", "%strides"))
 
     def _constant(self, node: int) -> str:
         if node not in self._constants:

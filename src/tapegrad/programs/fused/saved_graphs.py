@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.kernels.opcodes import call_of
 from tapegrad.programs.fused.expressions import (
     ARITHMETIC,
     EXACT,
@@ -25,6 +26,7 @@ from tapegrad.programs.fused.machine_code import Compilable
 from tapegrad.programs.fused.schedule import COMPARISONS
 from tapegrad.programs.steps import Step, Value
 from tapegrad.recording.primal_values import ARRAY_NAMES
+from tapegrad.rules.table import RULES
 
 __all__ = ["SavedPath", "decoded", "encoded"]
 
@@ -34,6 +36,7 @@ COUNTS = dict.fromkeys([*ARITHMETIC.values(), *COMPARISONS, "copysign"], 2) | {"
 COUNTS |= dict.fromkeys(EXACT - {"copysign"}, 1)
 CALLS = dict.fromkeys(LIBRARY, 1) | {"pow": 2, "atan2": 2}
 LOOPS = {f.__name__: f.nin for f in ARRAY_NAMES.values() if isinstance(f, np.ufunc) and f.nout == 1 and f.nin <= 2}
+LOOPS |= {name: len(rule.args) for rule in RULES if isinstance(getattr(np, name := call_of(rule), None), np.ufunc)}
 MOST_RANK, MOST_ELEMENTS = 32, 40_000_000
 
 
@@ -233,7 +236,7 @@ def _check_operands(graph: Expressions, operation: str, called: str, own: Sequen
     if operation == "fill":
         need(len(own) == 1 and kinds == ["constant"] and bool(space) and not called, "a constant is no constant")
         return
-    known = {"call": CALLS, "loop": LOOPS if space else {}}.get(operation, COUNTS)
+    known = {"call": CALLS, "loop": LOOPS}.get(operation, COUNTS)
     need((operation in ("call", "loop")) == bool(called), "an operation without its name")
     need(known.get(called or operation) == len(own), f"there is no operation {operation} {called} of {len(own)} operands")
     need(all(graph.spaces[k] == space or kind == "constant" for k, kind in zip(own, kinds, strict=True)), "shapes do not agree")

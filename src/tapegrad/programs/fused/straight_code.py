@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tapegrad.programs.fused.expressions import NUMBERS, Effect
 from tapegrad.programs.fused.lines import Lines
 from tapegrad.programs.fused.schedule import COMPARISONS, Group
@@ -22,7 +24,7 @@ def straight_code(group: Group, places: Places) -> tuple[list[str], set[str]]:
             own.value(node)
     for effect in group.effects:
         own.write(effect)
-    return own.lines.lines, own.lines.declared
+    return [*own.head.lines, *own.lines.lines], own.lines.declared
 
 
 def pieces_of(group: Group, name: str) -> Iterator[tuple[str, list[str], set[str], Places]]:
@@ -51,7 +53,7 @@ def pieces_of(group: Group, name: str) -> Iterator[tuple[str, list[str], set[str
         for effect in group.effects:
             if piece_of.get(effect.node, 0) == number:
                 own.write(effect)
-        yield f"{name}.{number}", own.lines.lines, own.lines.declared, places
+        yield f"{name}.{number}", [*own.head.lines, *own.lines.lines], own.lines.declared, places
 
 
 class _Piece:
@@ -59,6 +61,8 @@ class _Piece:
         self.group, self.graph, self.stored, self.places = group, group.graph, stored, places
         self.lines = Lines()
         self._names: dict[int, str] = {}
+        self.head = Lines()
+        self._has_room = False  # for the arguments of NumPy's loops
 
     def place(self, buffer: int, offset: int) -> str:
         return self.lines.element(*self.places.pointer(buffer, offset))
@@ -81,4 +85,23 @@ class _Piece:
             return self.lines.new(f"load double, ptr {self.place(NUMBERS, self.stored[node])}, align 8")
         if operation == "call":
             return self.lines.call(operands[0], [self.value(k) for k in operands[1:]], 1)
+        if operation == "loop":
+            return self._by_loop(operands[0], [self.value(k) for k in operands[1:]])
         return self.lines.operation(operation, [self.value(k) for k in operands], 1)
+
+    def _by_loop(self, name: str, values: list[str]) -> str:
+        """NumPy's loop over one element, as NumPy calls it for numbers: without steps."""
+        if not self._has_room:
+            self._has_room = True
+            self.head.do("%numbers = alloca [3 x double], align 16")
+            self.head.do("%places = alloca [3 x ptr]")
+            self.head.do("%count = alloca i64")
+            self.head.do("%strides = alloca [3 x i64]")
+        places = [self.lines.element("%numbers", k) for k in range(len(values) + 1)]
+        for place, value in zip(places, values, strict=False):
+            self.lines.do(f"store double {value}, ptr {place}, align 8")
+        steps = [0] * len(values) + [8]
+        self.lines.called_loop(
+            self.places.loop(getattr(np, name)), list(zip(places, steps, strict=True)), 1, ("%places", "%count", "%strides")
+        )
+        return self.lines.new(f"load double, ptr {places[-1]}, align 8")

@@ -219,7 +219,7 @@ class PathValues(Copies):
                 if not z.array.ndim:
                     raise Unfused("an array without dimensions")
             shape = self._shape(z)
-            self._nodes[id(z)] = graph.value(step.opcode, [self._operand(x, shape) for x in step.operands], z.number >= 0)
+            self._nodes[id(z)] = graph.value(step.opcode, [self._operand(x, shape) for x in step.operands], z.number >= 0, step.way)
         elif isinstance(step, Summed):
             self._sum(step)
         elif isinstance(step, Gathered):

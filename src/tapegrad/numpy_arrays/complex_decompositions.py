@@ -1,0 +1,236 @@
+"""Eigenvalues, singular values and solutions of complex matrices that are differentiated.
+
+LAPACK gives the values; derivatives are those of matrix calculus on pairs of arrays, so they can be of any order. A vector that
+belongs to a value is known but for a complex number of size one, and a derivative exists of what does not depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.autograd.function import Function
+from tapegrad.numpy_arrays.array import as_arrays
+from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, is_complex, made, parts
+from tapegrad.numpy_arrays.untracked import with_digits
+from tapegrad.tensors.tensor import Tensor, array_of, make
+
+__all__ = ["DECOMPOSITIONS", "decomposed", "nuclear_norm", "singular_values"]
+
+Vjp = Callable[[list[Any], list[Any]], ComplexArray]
+_np: Any = np
+PHASE = 1e-6  # of a cotangent, from which on it asks for the phase of a vector
+
+
+class _Decomposed(Function):
+    """Arrays that a function finds for a complex matrix, each complex one as two real ones; the vjp is of the complex ones."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, find: Callable[[Any], Sequence[Any]], vjp: Vjp) -> Any:
+        found = [np.asarray(part) for part in find(array_of(a) + 1j * array_of(b))]
+        ctx.kinds, ctx.vjp = [part.dtype.kind for part in found], vjp
+        flat = [np.array(x) for part in found for x in ((part.real, part.imag) if part.dtype.kind == "c" else (part,))]
+        outputs = [make(x if x.ndim else float(x), 0) for x in flat]
+        ctx.save_for_backward(*outputs)
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        outputs, given = (_paired(ctx.kinds, values) for values in (ctx.saved_tensors, cotangents))
+        g = made(*parts(ctx.vjp(outputs, given)))
+        return g.real, g.imag, None, None
+
+
+class _Values(Function):
+    """Real numbers of a complex matrix, whose vjp finds the vectors anew: equal ones have a derivative, which vectors have not."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor, find: Callable[[Any], Any], vjp: Callable[[Any, Any], ComplexArray]) -> Any:
+        ctx.vjp = vjp
+        ctx.save_for_backward(a, b)
+        return make(np.array(find(array_of(a) + 1j * array_of(b))), 0)
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Any) -> Any:
+        a, b = map(as_arrays, ctx.saved_tensors)
+        g = ctx.vjp(ComplexArray(a, b), as_arrays(cotangent))
+        return g.real, g.imag, None, None
+
+
+def _paired(kinds: Sequence[str], values: Sequence[Any]) -> list[Any]:
+    rest = iter([as_arrays(value) for value in values])
+    return [ComplexArray(next(rest), next(rest)) if kind == "c" else next(rest) for kind in kinds]
+
+
+def decomposed(z: Any, find: Callable[[Any], Sequence[Any]], vjp: Vjp) -> list[Any]:
+    """Arrays that a function finds for a matrix, which may be real if they are not.
+
+    Parameters
+    ----------
+    find : callable
+        Gives the arrays for the matrix as an array of NumPy's.
+    vjp : callable
+        ``vjp(arrays, cotangents)``, the cotangent of the matrix, of what is differentiated itself.
+    """
+    pair = made(*parts(z))
+    of_this = find if is_complex(z) else lambda whole: find(whole.real)
+    kinds = [np.asarray(part).dtype.kind for part in of_this(complex_values(pair))]
+    return _paired(kinds, _Decomposed.apply(pair.real, pair.imag, of_this, vjp))
+
+
+def _adjoint(z: Any) -> Any:
+    return np.conj(np.matrix_transpose(z))
+
+
+def _diagonal(values: Any) -> Any:
+    return values[..., None, :] * np.eye(np.shape(values)[-1])
+
+
+def _gaps(values: Any) -> tuple[Any, np.ndarray]:
+    """Differences ``values[j] - values[i]`` with ones in the diagonal, and the places beside the diagonal."""
+    eye = np.eye(np.shape(values)[-1])
+    return values[..., None, :] - values[..., :, None] + eye, 1.0 - eye
+
+
+def _check_phase(name: str, turned: Any, size: Any) -> None:
+    """Refuse a cotangent that asks for the phase of vectors: the imaginary part of the diagonal is how much."""
+    phase = np.abs(np.diagonal(np.asarray(complex_values(turned)), axis1=-2, axis2=-1).imag)
+    if np.any(phase > PHASE * max(1.0, float(np.max(np.abs(complex_values(size)), initial=0.0)))):
+        raise RuntimeError(
+            f"{name}: complex vectors are determined up to a factor of size one, on which the result of the function depends, so "
+            "that it has no derivative; use what does not depend on it, as np.abs(v) or (v * w) @ np.conj(v).T"
+        )
+
+
+def _eigh(a: Any, UPLO: str = "L") -> Any:
+    triangle = UPLO.upper()
+
+    def vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
+        (w, v), (g_w, g_v) = outputs, cotangents
+        turned = _adjoint(v) @ g_v
+        _check_phase("numpy.linalg.eigh", turned, g_v)
+        gaps, beside = _gaps(w)
+        return _of_triangle(v @ (turned * (beside / gaps) + _diagonal(g_w)) @ _adjoint(v), triangle)
+
+    return _named(np.linalg.eigh, decomposed(a, lambda z: _np.linalg.eigh(z, triangle), vjp))
+
+
+def _named(function: Any, found: list[Any]) -> Any:
+    """A result of the class that NumPy's function gives."""
+    return type(function(np.eye(1)))(*found)
+
+
+def _of_triangle(g: Any, triangle: str) -> Any:
+    """A cotangent of the whole matrix as one of the triangle that is read."""
+    part = np.tril if triangle == "L" else np.triu
+    whole = part(g + _adjoint(g), -1 if triangle == "L" else 1)
+    return whole + made(g.real * np.eye(g.shape[-1]), 0.0)
+
+
+def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    triangle = UPLO.upper()
+
+    def vjp(z: Any, g: Any) -> ComplexArray:
+        _, v = _eigh(z, triangle)
+        return _of_triangle((v * g[..., None, :]) @ _adjoint(v), triangle)
+
+    z = made(*parts(a))
+    return as_arrays(_Values.apply(z.real, z.imag, lambda z: _np.linalg.eigvalsh(z, triangle), vjp))
+
+
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:
+        raise TypeError("numpy.linalg.svd: hermitian=True is not covered for complex matrices that are differentiated; use eigh")
+    if not compute_uv:
+        return singular_values(a)
+    if full_matrices and a.shape[-1] != a.shape[-2]:
+        raise TypeError("numpy.linalg.svd of complex matrices that are differentiated takes full_matrices=False")
+    return _named(np.linalg.svd, decomposed(a, lambda z: np.linalg.svd(z, full_matrices=False), _svd_vjp))
+
+
+def _svd_vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
+    (u, s, vh), (g_u, g_s, g_vh) = outputs, cotangents
+    of_u, of_v = _adjoint(u) @ g_u, vh @ _adjoint(g_vh)
+    _check_phase("numpy.linalg.svd", of_u + of_v, g_u)
+    gaps, beside = _gaps(s * s)
+    of_u, of_v = of_u - _adjoint(of_u), of_v - _adjoint(of_v)
+    inner = (of_u * s[..., None, :] + of_v * s[..., :, None]) * (beside / gaps)
+    turns = np.imag(np.diagonal(of_u, axis1=-2, axis2=-1)) / (2.0 * s)
+    g = u @ (inner + made(_diagonal(g_s), _diagonal(turns))) @ vh
+    rows, columns, count = u.shape[-2], vh.shape[-1], s.shape[-1]
+    if rows > count:
+        g = g + (g_u - u @ (_adjoint(u) @ g_u)) @ (vh / s[..., :, None])
+    if columns > count:
+        g = g + (u / s[..., None, :]) @ (g_vh - (g_vh @ _adjoint(vh)) @ vh)
+    return g
+
+
+def singular_values(a: Any) -> Any:
+    """Singular values of complex matrices."""
+
+    def vjp(z: Any, g: Any) -> ComplexArray:
+        u, _, vh = _svd(z, full_matrices=False)
+        return (u * g[..., None, :]) @ vh
+
+    z = made(*parts(a))
+    return as_arrays(_Values.apply(z.real, z.imag, lambda z: np.linalg.svd(z, compute_uv=False), vjp))
+
+
+def nuclear_norm(a: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """A norm of complex matrices by their singular values: their sum, or the largest or the smallest of them."""
+    rows, columns = (-2, -1) if axis is None else axis
+    values = singular_values(np.moveaxis(a, (rows, columns), (-2, -1)))
+    found = _np.sum(values, -1) if ord == "nuc" else values[..., 0 if ord == 2 else -1]
+    return _np.expand_dims(found, tuple(k % a.ndim for k in (rows, columns))) if keepdims else found
+
+
+def _eig(a: Any) -> Any:
+    return _named(np.linalg.eig, decomposed(a, np.linalg.eig, _eig_vjp))
+
+
+def _eigvals(a: Any) -> Any:
+    return decomposed(a, np.linalg.eig, _eig_vjp)[0]
+
+
+def _eig_vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
+    (w, v), (g_w, g_v) = outputs, cotangents
+    turned = _adjoint(v) @ g_v
+    _check_phase("numpy.linalg.eig", turned, g_v)
+    # Vectors of length one do not grow: what points along them is taken out.
+    along = np.real(np.diagonal(turned, axis1=-2, axis2=-1))
+    gaps, beside = _gaps(w)
+    inner = (turned - _adjoint(v) @ (v * along[..., None, :])) / np.conj(gaps) * beside + _diagonal(g_w)
+    return _solve(_adjoint(v), inner @ _adjoint(v))
+
+
+def _solve(a: Any, b: Any) -> Any:
+    """The solution of a real system of twice the size, with the digits of NumPy's own."""
+    n = np.shape(a)[-1]
+    right = made(*parts(b))
+    exact = np.linalg.solve(complex_values(a), complex_values(b))
+    single = right.ndim == 1
+    if single:
+        right = right[:, None]
+    re, im = parts(made(*parts(a)))
+    whole = _np.concatenate([_np.concatenate([re, -im], -1), _np.concatenate([im, re], -1)], -2)
+    found = _np.linalg.solve(whole, _np.concatenate([right.real, right.imag], -2))
+    top, bottom = found[..., :n, :], found[..., n:, :]
+    if single:
+        top, bottom = top[:, 0], bottom[:, 0]
+    return made(with_digits(top * 1.0, exact.real), with_digits(bottom * 1.0, exact.imag))
+
+
+def _inv(a: Any) -> Any:
+    found = _solve(a, np.broadcast_to(np.eye(a.shape[-1]), a.shape))
+    exact = np.linalg.inv(complex_values(a))
+    return made(with_digits(found.real, exact.real), with_digits(found.imag, exact.imag))
+
+
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh, np.linalg.svd: _svd, np.linalg.eig: _eig,
+    np.linalg.eigvals: _eigvals, np.linalg.solve: _solve, np.linalg.inv: _inv,
+}  # fmt: skip
+if hasattr(np.linalg, "svdvals"):
+    DECOMPOSITIONS[np.linalg.svdvals] = singular_values
