@@ -187,8 +187,8 @@ def solve_cotangent(
 def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     vector, left, turned = ctx.attrs
-    known = (ctx.extra, not turned) if ctx.extra else ()
     A, x = ctx.inputs[0], ctx.result
+    known = (ctx.extra, not turned) if ctx.extra else _factors_anew(A, g, vector, left)
     if len(ctx.shapes[0]) == 2 < array_of(g).ndim:  # all systems of one matrix are one system
         b_bar = on.solve_cotangent(on.mT(A), g, vector, left, *known)
         a_bar = _matrix_cotangent(on, _joined(on, b_bar, left), _joined(on, x, left), left) if ctx.needs[0] else None
@@ -198,6 +198,12 @@ def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         None if a_bar is None else on.sum_to(a_bar, ctx.shapes[0]),
         on.sum_to(b_bar, ctx.shapes[1]) if ctx.needs[1] else None,
     )
+
+
+def _factors_anew(A: Tensor, g: Tensor, vector: bool, left: bool) -> tuple[Any, ...]:
+    """What a program did not keep: the derivative has the bits that it has with factors which were kept."""
+    found = factored_solution(array_of(A), array_of(g), vector, left)
+    return () if found is None else (_kept(found[1]), True)
 
 
 def _joined(on: Any, x: Tensor | None, left: bool) -> Tensor:
