@@ -97,6 +97,26 @@ def test_factors_of_large_matrices_give_the_slopes_of_another_solution(shapes: A
         np.testing.assert_array_equal(numbers(one), numbers(other))
 
 
+@each("upper", [False, True])
+@each("batch", [(), (3,)])
+def test_triangles_have_the_bits_of_the_general_solver(batch: Any, upper: bool) -> None:
+    whole, b = RNG.normal(size=(*batch, 48, 48)) + 7.0 * np.eye(48), RNG.normal(size=(*batch, 48, 1))
+    a = np.triu(whole) if upper else np.tril(whole)
+    found = numbers(L.solve_triangular(tg.tensor(whole), tg.tensor(b), upper=upper))
+    turned = np.s_[:] if upper else np.s_[::-1]
+    np.testing.assert_array_equal(found, np.linalg.solve(a[..., turned, turned], b[..., turned, :])[..., turned, :])
+
+
+@each("upper", [False, True])
+def test_batches_of_triangles_have_the_slopes_of_each(upper: bool) -> None:
+    whole, b = RNG.normal(size=(2, 20, 20)) + 5.0 * np.eye(20), RNG.normal(size=(2, 20, 3))
+    x, y = tg.tensor(whole, requires_grad=True), tg.tensor(b, requires_grad=True)
+    together = tg.autograd.grad(L.solve_triangular(x, y, upper=upper).square().sum(), [x, y])
+    alone = [tg.autograd.grad(L.solve_triangular(x[k], y[k], upper=upper).square().sum(), [x, y]) for k in range(2)]
+    for k, found in enumerate(together):
+        np.testing.assert_allclose(numbers(found), sum(numbers(one[k]) for one in alone), rtol=0, atol=1e-13)
+
+
 def test_a_singular_matrix_with_many_right_sides_is_refused() -> None:
     with pytest.raises(RuntimeError, match="singular"):
         L.solve(tg.tensor(np.zeros((2, 2)), requires_grad=True), tg.tensor(np.ones((3, 2, 1))))

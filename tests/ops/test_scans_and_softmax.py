@@ -35,6 +35,16 @@ def test_scan_equals_numpy(name: str, dim: int) -> None:
     np.testing.assert_allclose(got.numpy(), getattr(np, name)(CUBE, axis=dim), rtol=1e-12)
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_running_sums_of_large_arrays_have_numpys_bits_both_ways(dim: int) -> None:
+    values, g = (np.random.default_rng(seed).normal(size=(12, 20, 15)) for seed in (1, 2))
+    x = leaf(values)
+    z = tg.cumsum(x, dim)
+    np.testing.assert_array_equal(z.detach().numpy(), np.cumsum(values, dim))
+    z.backward(tg.tensor(g))
+    np.testing.assert_array_equal(x.grad.numpy(), np.flip(np.cumsum(np.flip(g, dim), dim), dim))
+
+
 @pytest.mark.parametrize("name", ["cumsum", "cumprod"])
 @pytest.mark.parametrize("point", ["vector", "matrix", "strided", "number"])
 def test_scan_derivatives(name: str, point: str) -> None:

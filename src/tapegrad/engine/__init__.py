@@ -72,6 +72,7 @@ ARRAY_SOURCES = (
     "grouped_elements",
     "chosen_elements",
     "log_sums",
+    "running_sums",
     "remainders",
     "pair_distances",
     "factored_systems",

@@ -10,9 +10,10 @@ import numpy as np
 from tapegrad.linalg.blas import address_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Factors", "factored_solution", "solved_again"]
+__all__ = ["Factors", "factored_solution", "solved_again", "substituted_as_factors"]
 
 Array = np.ndarray[Any, Any]
+WORTH_A_CALL = 40  # rows of a triangle from which leaving the elimination out saves more than its checks take
 Factors = tuple[Array, Array]  # both triangles in one matrix as Fortran has it, and with which row each row was exchanged
 
 
@@ -47,6 +48,23 @@ def solved_again(factors: Factors, b: Array, vector: bool, left: bool, transpose
     getrs = address_of("dgetrs")
     ARRAY_KERNELS.solve_again(getrs, id(x), id(columns), id(lu), id(pivots), id(sides), id(words), int(transposed), int(not left))
     return x.reshape(b.shape)
+
+
+def substituted_as_factors(a: Array, b: Array) -> Array | None:
+    """Solutions with upper triangles, which have zeros below, as the second half of what `numpy.linalg.solve` does, to the bit.
+
+    Elimination changes nothing in a triangle of finite numbers without zeros on its diagonal. None for others, for small ones, and
+    where `factored_solution` has nothing.
+    """
+    n = a.shape[-1]
+    if n < WORTH_A_CALL or not address_of("dgetrs") or not (a.dtype == b.dtype == np.float64) or not b.size:
+        return None
+    if a.shape[:-2] != b.shape[:-2] or not a.diagonal(0, -2, -1).all() or not math.isfinite(np.add.reduce(a, None)):
+        return None
+    factors = np.ascontiguousarray(a.swapaxes(-1, -2)).reshape(-1, n, n)
+    pivots = np.empty(factors.shape[:-1], np.int64)
+    pivots[...] = np.arange(1, n + 1)
+    return solved_again((factors, pivots), b, False, True, False)
 
 
 def _sides(b: Array, vector: bool) -> Array:

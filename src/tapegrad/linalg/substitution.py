@@ -10,11 +10,13 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.linalg import lapack
 from tapegrad.linalg.blas import by_triangle
 from tapegrad.linalg.constant_matrices import upper_triangle
+from tapegrad.linalg.kept_factors import substituted_as_factors
 
 __all__ = ["large_triangle", "multiplied", "substitute", "substituted"]
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
+SMALL_BATCH = 16  # and the same of those in a batch, which take a call each
 SMALL_TRIANGLE = 4  # rows up to which that is no slower than a function for triangles
 
 
@@ -51,10 +53,13 @@ def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
     if unit:
         n = a.shape[-1]
         a.reshape(-1, n * n)[:, :: n + 1] = 1.0
+    found = substituted_as_factors(a, b)
+    if found is not None:
+        return found
     try:
         with quiet():
-            found: Array = lapack.call(np.linalg.solve, (a, b), {})
-            return found
+            solved: Array = lapack.call(np.linalg.solve, (a, b), {})
+            return solved
     except np.linalg.LinAlgError:
         return _row_by_row(a, b)
 
@@ -89,6 +94,15 @@ def substituted(a: Array, b: Array, upper: bool, left: bool = True, unit: bool =
         found = by_triangle("dtrsm", a, b, upper, left, unit)
         if found is not None:
             return found
+    elif a.shape[-1] > SMALL_BATCH and a.ndim > 2 and a.shape[:-2] == b.shape[:-2] and (unit or a.diagonal(0, -2, -1).all()):
+        x = np.empty(b.shape)
+        for place in np.ndindex(a.shape[:-2]):
+            found = by_triangle("dtrsm", a[place], b[place], upper, left, unit)
+            if found is None:
+                break
+            x[place] = found
+        else:
+            return x
     if left:
         return substitute(a, b, upper, unit)
     return substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)

@@ -13,7 +13,7 @@ from tapegrad.tensors.tensor import Tensor, array_of
 __all__ = ["array_from_nested", "number_type"]
 
 MAX_DIMENSIONS = 64  # NumPy's limit
-PLAIN = frozenset({float, int, bool})
+PLAIN, FLOATS_ONLY = frozenset({float, int, bool}), frozenset({float})
 
 
 def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
@@ -40,7 +40,9 @@ def array_from_nested(data: Any, dtype: DType | None) -> np.ndarray:
     UserWarning
         If there is a tracked tensor in it: the array does not depend on that.
     """
-    if type(data) is list and data and set(map(type, data)) <= PLAIN:
+    if type(data) is list and data and (kinds := set(map(type, data))) <= PLAIN:
+        if kinds == FLOATS_ONLY and dtype is None and dtypes.get_default_dtype() is dtypes.float64:
+            return np.array(data)
         shape: tuple[int, ...] = (len(data),)  # most of what is given, in half the time
         flat = data
     else:
