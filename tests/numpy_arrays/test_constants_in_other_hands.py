@@ -147,22 +147,6 @@ def test_eigenvalues_and_vectors_have_derivatives() -> None:
         tg.grad(lambda x: np.linalg.eigvals(x).sum())(np.array([[0.0, 1.0], [-1.0, 0.0]]))
 
 
-CLIPPED: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "numbers": lambda x, low, high: np.clip(x, 0.0, 1.0),
-    "arrays": lambda x, low, high: np.clip(x, np.zeros(3), np.ones(3)),
-    "bounds with derivatives": np.clip,
-    "one bound": lambda x, low, high: np.clip(x, None, 1.0),
-    "elements": lambda x, low, high: np.stack([np.clip(x[k], 0.0, 1.0) for k in range(3)]),
-}
-
-
-@pytest.mark.parametrize("name", CLIPPED)
-def test_clip_gives_nan_no_derivative_whatever_its_bounds_are(name: str) -> None:
-    x = np.array([np.nan, 0.5, 1.5])
-    gradient = tg.grad(lambda *given: CLIPPED[name](*given).sum(), (0, 1, 2))(x, 0.0, 1.0)[0]
-    np.testing.assert_array_equal(gradient, [0.0, 1.0, 0.0])
-
-
 NUMBERS: dict[str, Callable[[Any], Any]] = {
     "float": float, "item": lambda s: s.item(), "math": math.exp, "np.float64": np.float64, "array": lambda s: np.array(s)[()],
 }  # fmt: skip
