@@ -52,6 +52,11 @@ class Dual:
         return int(self.value)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether it has no derivatives; where the slope is zero, the second one need not be."""
+        return self.first is None and self.second is None
+
+    @property
     def real(self) -> Dual:
         """The number itself."""
         return self
@@ -177,7 +182,7 @@ def unary(name: str) -> Callable[[Any], Dual]:
     def call(x: Any) -> Dual:
         x = lift(x)
         z = _safe(function, x.value)
-        if x.first is None:
+        if x.is_constant:
             return Dual(z)
         return depends(z, [(x, _safe(slope, x.value, z))], [(x, x, _safe(bend, x.value, z))])
 
@@ -225,7 +230,7 @@ def power(x: Any, y: Any) -> Dual:
     z = _power(a, b)
     by_x = b * _power(a, b - 1) if b else 0.0
     bend = b * (b - 1) * _power(a, b - 2) if b * (b - 1) else 0.0
-    if y.first is None:
+    if y.is_constant:
         return depends(z, [(x, by_x)], [(x, x, bend)])
     log = _safe(np.log, a)
     by_y = 0.0 if a == 0.0 and b >= 0.0 else z * log

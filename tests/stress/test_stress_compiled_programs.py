@@ -79,3 +79,10 @@ def test_functions_of_two_dual_numbers_have_their_derivatives(name: str) -> None
     found = np.zeros((2, 2)) if z.second is None else z.second
     np.testing.assert_allclose(np.zeros(2) if z.first is None else z.first, first, atol=1e-5)
     np.testing.assert_allclose([found[0, 0], found[1, 1], found[0, 1]], second, atol=1e-5)
+
+
+def test_a_dual_number_whose_slope_is_zero_keeps_its_second_derivative() -> None:
+    (x,) = inputs([0.0])
+    turning = unary("cos")(x)
+    found = [unary("sin")(turning).second, BINARY["power"](2.5, turning).second]
+    np.testing.assert_allclose(np.ravel(found), [-np.cos(1.0), -2.5 * np.log(2.5)], rtol=1e-14)
