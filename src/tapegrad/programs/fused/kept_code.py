@@ -72,9 +72,18 @@ def keep(key: str, code: bytes) -> None:
     with contextlib.suppress(OSError):
         with whole_file(path) as file:
             file.write(_sealed(key, code) + code)
-        files = sorted((entry.stat().st_mtime, entry.path) for entry in os.scandir(path.parent) if entry.name.endswith(ENDING))
-        for _, old in files[:-MOST]:
-            Path(old).unlink(missing_ok=True)
+        with os.scandir(path.parent) as entries:  # another process may remove some of them meanwhile
+            found = [entry.path for entry in entries if entry.name.endswith(ENDING)]
+        if len(found) > MOST:
+            for old in sorted(found, key=_changed)[:-MOST]:
+                Path(old).unlink(missing_ok=True)
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _sealed(key: str, code: bytes) -> bytes:
