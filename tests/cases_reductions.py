@@ -46,6 +46,23 @@ def _log_running_sum(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 CASES: list[Case] = [
+    _case("cov", lambda x: tg.cov(x), np.cov),
+    _case("cov", lambda x: x[0].cov(correction=0), lambda x: np.cov(x[0], ddof=0), "vector"),
+    _case(
+        "cov",
+        lambda x: tg.cov(x, fweights=tg.tensor([1, 2, 0, 3])),
+        lambda x: np.cov(x, fweights=[1, 2, 0, 3]),
+        "counted",
+    ),
+    Case(
+        "cov",
+        lambda x, w: tg.cov(x, aweights=w, fweights=tg.tensor([1, 2, 0, 3])),
+        (A, np.array([0.4, 1.2, 0.7, 2.0])),
+        lambda x, w: np.cov(x, aweights=w, fweights=[1, 2, 0, 3]),
+        "weighted",
+        expands=False,
+    ),
+    _case("corrcoef", lambda x: tg.corrcoef(x), np.corrcoef),
     *_along("sum", np.sum),
     *_along("mean", np.mean),
     *_along("amax", np.max, expands=False),

@@ -38,6 +38,16 @@ def blocks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 CASES: list[Case] = [
     Case("flip", lambda x: tg.flip(x, (0, 2)), (CUBE,), lambda a: np.flip(a, (0, 2))),
+    Case("vander", lambda x: tg.vander(x, 3), (VECTOR,), lambda a: np.vander(a, 3)),
+    Case("vander", lambda x: tg.vander(x, increasing=True), (VECTOR,), lambda a: np.vander(a, increasing=True), "increasing"),
+    Case("ldexp", tg.ldexp, (MATRIX, MATRIX), lambda a, b: a * 2.0**b),
+    Case(
+        "ldexp",
+        lambda x: x.ldexp(tg.tensor([1, -2, 3])),
+        (MATRIX,),
+        lambda a: np.ldexp(a, [1, -2, 3]),
+        "integers",
+    ),
     Case("fliplr", tg.fliplr, (MATRIX,), np.fliplr),
     Case("flipud", tg.flipud, (MATRIX,), np.flipud),
     Case("roll", lambda x: tg.roll(x, 2), (MATRIX,), lambda a: np.roll(a, 2)),

@@ -485,3 +485,30 @@ def test_in_place_results_are_differentiated_twice() -> None:
 def test_out_argument_with_a_tracked_operand_raises() -> None:
     with pytest.raises(RuntimeError, match=r"(?i)functions with out=\.\.\. arguments don't support automatic differentiation"):
         tg.add(leaf([1.0]), 1.0, out=tg.zeros(1))
+
+
+POINTS = tg.tensor([[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]])
+INDICES = tg.tensor([[0, 1, 0], [1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("ldexp", (tg.tensor([1, -2, 3]),)),
+        ("renorm", (2.0, 0, 5.0)),
+        ("mvlgamma", (2,)),
+        ("scatter_reduce", (0, INDICES, POINTS + 1.0, "prod")),
+        ("index_reduce", (0, tg.tensor([1, 1]), POINTS + 1.0, "prod")),
+    ],
+)
+def test_composed_operation_in_place_has_value_and_gradients_of_the_copy(name: str, arguments: tuple[object, ...]) -> None:
+    found = []
+    for form in (name, f"{name}_"):
+        x = POINTS.clone().requires_grad_()
+        y = x * 1.5
+        z = getattr(y, form)(*arguments)
+        assert (z is y) == form.endswith("_")
+        (first,) = tg.autograd.grad((z * z).sum(), x, create_graph=True)
+        (second,) = tg.autograd.grad((first * first).sum(), x)
+        found.append([z.tolist(), first.tolist(), second.tolist()])
+    assert found[0] == found[1]

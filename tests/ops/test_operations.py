@@ -19,6 +19,7 @@ from operation_case import Case, as_tuple
 import tapegrad as tg
 from tapegrad.rules.table import RULES
 from tapegrad.surface.public_names import FAMILIES
+from tapegrad.surface.tensor_methods import METHODS
 
 CASES: list[Case] = [
     case for path in sorted(Path(__file__).parents[1].glob("cases_*.py")) for case in importlib.import_module(path.stem).CASES
@@ -49,7 +50,7 @@ UNTRACKED = [
     "full", "full_like", "linspace", "normal",
     "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
     "randperm", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
-    "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "manual_seed",
+    "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "manual_seed", "bernoulli", "multinomial", "numel", "real",
     "promote_types", "result_type",
     "bitwise_not", "bitwise_or", "bitwise_xor", "floor_divide", "gt", "heaviside", "isinf", "isreal", "le", "logical_and",
     "logical_not", "logical_or", "ne", "unique", "unique_consecutive",
@@ -59,7 +60,7 @@ UNTRACKED = [
 
 def public_functions() -> dict[str, Any]:
     modules = {"": tg, "functional.": tg.nn.functional, "linalg.": tg.linalg}
-    drivers = {name for names in FAMILIES.values() for name in names.split()}
+    drivers = {name for names in FAMILIES.values() for name in names.split()} | set(METHODS)
     found = {
         prefix + name: getattr(module, name)
         for prefix, module in modules.items()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.ops import sampling
 from tapegrad.tensors import random
 from tapegrad.tensors.grad_mode import no_grad
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -90,12 +91,14 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     >>> bool((tg.nn.init.uniform_(tg.empty(100), 2.0, 3.0) >= 2.0).all())
     True
     """
-    return _write(tensor, _uniform(array_of(tensor).shape) * (b - a) + a)
+    with no_grad():
+        return sampling.uniform_(tensor, a, b)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Normal numbers of a mean and a standard deviation."""
-    return _write(tensor, _normal(array_of(tensor).shape) * std + mean)
+    with no_grad():
+        return sampling.normal_(tensor, mean, std)
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:

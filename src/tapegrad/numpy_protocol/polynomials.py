@@ -28,16 +28,9 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     x = one(x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
-    columns = x.shape[0] if N is None else N
-    x = x if x.dtype.kind == "f" else x.to(np.int64)
     if type(x) is not Tensor:
         x = x.to(np.promote_types(x.dtype, np.int64))
-    if not columns:
-        return x.unsqueeze(1)[:, :0]
-    powers = [tg.ones_like(x)]
-    for _ in range(columns - 1):
-        powers.append(powers[-1] * x)
-    return tg.stack(powers if increasing else powers[::-1], 1)
+    return tg.vander(x, N, increasing)
 
 
 def _convolve(a: Any, v: Any, mode: str = "full") -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from tapegrad.numpy_protocol.functions import Axis, every, real
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.numpy_protocol.reductions import REDUCTIONS
+from tapegrad.ops.covariances import correlations, products_of_deviations
 from tapegrad.ops.reductions import count
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -203,17 +204,12 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
             raise ValueError(f"{'my'[k]} has more than 2 dimensions")
         variables[k] = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else tg.t(x)
     rows = variables[0] if y is None else tg.cat(variables, 0)
-    rows = rows - tg.mean(rows, 1, True)
     free = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    return tg.squeeze(rows @ tg.t(rows) / float(max(free, 0)))
+    return tg.squeeze(products_of_deviations(rows, free))
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
-    c = _cov(x, y, rowvar, dtype=dtype)
-    if c.ndim == 0:
-        return c / c
-    deviations = tg.sqrt(tg.diagonal(c))
-    return tg.clamp(c / deviations.unsqueeze(1) / deviations, -1.0, 1.0)
+    return correlations(_cov(x, y, rowvar, dtype=dtype))
 
 
 def _bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:

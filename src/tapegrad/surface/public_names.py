@@ -7,7 +7,7 @@ what its ``__all__`` names. Functions that are not here are rows of the rule tab
 from __future__ import annotations
 
 __all__ = [
-    "ALIASES", "FAMILIES", "FILES", "IN_PLACE_VIEWS", "MORE", "NOT_METHODS",
+    "ALIASES", "FAMILIES", "FILES", "FUNCTIONS_IN_PLACE", "FUNCTIONS_OF_LAYERS", "IN_PLACE_VIEWS", "MORE", "NOT_METHODS",
     "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES",
 ]  # fmt: skip
 
@@ -19,6 +19,7 @@ FILES: dict[str, str] = {
         "greater_equal gt isclose isfinite isinf isnan isneginf isposinf isreal lcm le less less_equal logical_and logical_not "
         "logical_or logical_xor lt ne not_equal signbit"
     ),
+    "ops.covariances": "corrcoef cov",
     "ops.counting": "bincount unique unique_consecutive",
     "ops.diagonals": "diag diag_embed diagflat diagonal",
     "ops.differences": "cumulative_trapezoid diff trapezoid trapz",
@@ -35,6 +36,7 @@ FILES: dict[str, str] = {
     "ops.multivariate_gamma": "mvlgamma",
     "ops.norms": "dist",
     "ops.order_statistics": "median mode nanmedian nanquantile quantile",
+    "ops.powers": "ldexp vander",
     "ops.products": "bmm dot ger matmul mm mv outer",
     "ops.rearranging": "flip fliplr flipud roll rot90",
     "ops.contractions": "einsum",
@@ -71,6 +73,10 @@ OTHERS: dict[str, str] = {
     "hardshrink": "ops.piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
     "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
     "norm": "linalg.legacy_norm:legacy_norm", "positive": "ops.cloning:positive",
+    "bernoulli": "ops.sampling:bernoulli", "multinomial": "ops.sampling:multinomial",
+    "is_floating_point": "surface.questions:is_floating_point", "is_nonzero": "surface.questions:is_nonzero",
+    "is_same_size": "surface.questions:is_same_size", "is_signed": "surface.questions:is_signed",
+    "is_tensor": "surface.questions:is_tensor", "numel": "surface.attributes:numel", "real": "surface.attributes:conj",
     "pinverse": "linalg.least_squares:pinverse", "prelu": "ops.piecewise:prelu", "qr": "linalg.factorisations:legacy_qr",
     "rrelu": "ops.piecewise:rrelu", "selu": "ops.activations:selu", "slogdet": "linalg.determinants:slogdet",
     "subtract": "ops.arithmetic:sub", "svd": "linalg.spectral:legacy_svd", "threshold": "ops.piecewise:threshold",
@@ -84,7 +90,7 @@ UNCHECKED = frozenset(
     [
         *FILES["ops.joining"].split(), *FILES["ops.comparing"].split(), *FILES["ops.arithmetic"].split(),
         *FILES["ops.grids"].split(),
-        "bucketize", "chain_matmul", "clone", "divide", "einsum", "isin", "searchsorted", "subtract", "true_divide",
+        "bucketize", "chain_matmul", "clone", "divide", "einsum", "isin", "is_tensor", "searchsorted", "subtract", "true_divide",
     ]
 ) - {"combinations"}  # fmt: skip
 
@@ -94,7 +100,8 @@ NOT_METHODS = frozenset(
         *FILES["ops.joining"].split(), *FILES["ops.grids"].split(),
         "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum",
         "MinMax", "ValuesIndices", "cdist", "gradient", "pdist",
-        "getitem", "isin", "rrelu", "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "var_mean",
+        "getitem", "is_tensor", "isin", "real", "rrelu",
+        "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "vander", "var_mean",
         "where",
     ]
 )  # fmt: skip
@@ -110,8 +117,9 @@ ALIASES = {
 WRITTEN = (
     "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "float_power", "floor_divide", "gcd", "ge", "greater",
-    "greater_equal", "gt", "heaviside", "lcm", "le", "less", "less_equal", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "lt", "nan_to_num", "ne", "not_equal", "round", "true_divide",
+    "greater_equal", "gt", "heaviside", "index_reduce", "lcm", "ldexp", "le",
+    "less", "less_equal", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "lt", "mvlgamma", "nan_to_num", "ne", "not_equal", "renorm", "round", "scatter_reduce", "true_divide",
 )  # fmt: skip
 
 # Operations whose result, a copy, is written into the tensor.
@@ -119,6 +127,20 @@ WRITTEN_COPIES = (
     "addbmm", "addmm", "addmv", "addr", "baddbmm", "index_add", "index_copy", "index_fill", "index_put", "masked_fill",
     "masked_scatter", "put", "scatter", "scatter_add", "tril", "triu",
 )  # fmt: skip
+
+# Methods in place that PyTorch has as functions, besides those of rules of one argument.
+FUNCTIONS_IN_PLACE = (
+    "addmv_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "detach", "detach_", "fill_", "gcd_", "index_put_", "lcm_", "ldexp_",
+    "logit_", "nan_to_num_", "round_", "xlogy_", "zero_",
+)  # fmt: skip
+
+# Functions of layers that PyTorch has at the top, too, with the same arguments. Others that it has there (embedding, batch_norm,
+# some losses) take theirs in another order.
+FUNCTIONS_OF_LAYERS = (
+    "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "cosine_similarity dropout feature_alpha_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance "
+    "rms_norm"
+)
 
 # Views that the tensor itself can become.
 IN_PLACE_VIEWS = ("squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_")
@@ -148,6 +170,7 @@ FAMILIES = {
     "inspection.first_nan": "explain_nan",
     "inspection.profiling": "profile",
     "nn": ".",
+    "nn.functional": FUNCTIONS_OF_LAYERS,
     "numpy": ".",
     "optim": ".",
     "optimize": ".",

@@ -19,7 +19,16 @@ from tapegrad.ops.operators import OPERATORS
 from tapegrad.recording.axis_names import numpy_names, renamed, with_numpy_names
 from tapegrad.rules.table import RULES
 from tapegrad.surface.array_attributes import ABSENT
-from tapegrad.surface.public_names import ALIASES, IN_PLACE_VIEWS, NOT_METHODS, PLACES, UNCHECKED, WRITTEN, WRITTEN_COPIES
+from tapegrad.surface.public_names import (
+    ALIASES,
+    FUNCTIONS_IN_PLACE,
+    IN_PLACE_VIEWS,
+    NOT_METHODS,
+    PLACES,
+    UNCHECKED,
+    WRITTEN,
+    WRITTEN_COPIES,
+)
 from tapegrad.tensors import factories
 from tapegrad.tensors.tensor import Tensor, as_operand
 
@@ -45,6 +54,8 @@ def _of_tensors(name: str, function: Any) -> Any:
 
 def public(name: str) -> Any:
     """The package's function of a name."""
+    if name in METHODS:
+        return _of_tensors(name, getattr(Tensor, name))
     if name not in PLACES:
         return FUNCTIONS[_RULES[name]]
     function = look_up(PLACES[name])
@@ -57,7 +68,10 @@ def public(name: str) -> Any:
 
 _RULES = {rule.name: rule.name for rule in RULES if not rule.name.startswith("_")}
 _RULES |= {name: rule for name, rule in ALIASES.items() if not rule.startswith("_")}
-PUBLIC = {**_RULES, **PLACES}.keys()
+# Methods that are functions, too.
+METHODS = dict.fromkeys([f"{name}_" for name, rule in _RULES.items() if len(RULES[OPCODES[rule]].args) == 1])
+METHODS |= dict.fromkeys(FUNCTIONS_IN_PLACE)
+PUBLIC = {**_RULES, **PLACES, **METHODS}.keys()
 
 # By the functions that get, set and delete them, which are imported when one is first asked for.
 PROPERTIES: dict[str, str] = {
@@ -160,6 +174,9 @@ IN_OTHER_FILES: dict[str, str] = {
     "repeat": "ops.tiling:repeat",
     "storage_offset": "ops.subviews:storage_offset",
     "unfold": "ops.subviews:unfold",
+    **{f"{name}_": f"ops.sampling:{name}_" for name in ("bernoulli", "exponential", "normal", "random", "uniform")},
+    "element_size": "surface.attributes:itemsize",
+    "type_as": "surface.questions:type_as",
     "fill_diagonal_": "ops.diagonals:fill_diagonal_",
     "__getitem__": "ops.indexing:getitem",
     "__format__": "surface.conversions:as_format",

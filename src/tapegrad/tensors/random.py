@@ -28,7 +28,7 @@ __all__ = [
 _generator: np.random.Generator | None = None
 
 
-def _source() -> np.random.Generator:
+def source() -> np.random.Generator:
     """The generator, made when first used: importing `numpy.random` takes a tenth of the time of importing NumPy."""
     global _generator
     if _generator is None:
@@ -62,12 +62,12 @@ def manual_seed(seed: int) -> np.random.Generator:
 
 def state() -> dict[str, Any]:
     """Where the generator stands."""
-    return dict(_source().bit_generator.state)
+    return dict(source().bit_generator.state)
 
 
 def set_state(state: dict[str, Any]) -> None:
     """Let the generator stand where it stood."""
-    _source().bit_generator.state = state
+    source().bit_generator.state = state
 
 
 def rand(
@@ -170,7 +170,7 @@ def randperm(n: int, dtype: object = None, requires_grad: bool = False, *, devic
     check_device(device)
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
     (length,) = parse_size("randperm", (n,))
-    return finish(_source().permutation(length).astype(kind), requires_grad)
+    return finish(source().permutation(length).astype(kind), requires_grad)
 
 
 def normal(
@@ -228,14 +228,14 @@ def _uniform(name: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     _check_floating(name, dtype)
     if dtype == dtypes.float16:
         # Rounding a wider number could give 1, which the interval excludes; these are exact.
-        return (_source().integers(0, 2**11, shape) / 2**11).astype(dtype)
-    return np.asarray(_source().random(shape, dtype=dtype.type))
+        return (source().integers(0, 2**11, shape) / 2**11).astype(dtype)
+    return np.asarray(source().random(shape, dtype=dtype.type))
 
 
 def _standard_normal(name: str, shape: tuple[int, ...], dtype: DType) -> np.ndarray:
     _check_floating(name, dtype)
     wide = dtypes.float32 if dtype == dtypes.float16 else dtype
-    return np.asarray(_source().standard_normal(shape, dtype=wide.type)).astype(dtype)
+    return np.asarray(source().standard_normal(shape, dtype=wide.type)).astype(dtype)
 
 
 def _check_floating(name: str, dtype: DType) -> None:
@@ -252,4 +252,4 @@ def _integers(low: int, high: int, shape: tuple[int, ...], dtype: DType) -> np.n
             raise RuntimeError(
                 f"from - to is out of bounds for {dtype.name}: {low} to {high - 1} is not in [{limits.min}, {limits.max}]"
             )
-    return np.asarray(_source().integers(low, high, shape)).astype(dtype)
+    return np.asarray(source().integers(low, high, shape)).astype(dtype)

@@ -1,5 +1,6 @@
 """The modules' computations as functions."""
 
+from tapegrad.linalg.distances import pdist
 from tapegrad.nn.functional.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -131,6 +132,7 @@ __all__ = [
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "poisson_nll_loss",
     "prelu",
     "relu",

@@ -1,0 +1,48 @@
+"""What PyTorch asks of tensors by functions and methods: kinds of dtypes, sizes, single values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tapegrad.surface.attributes import dtype, numel, shape
+from tapegrad.tensors.tensor import Tensor
+
+__all__ = ["is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "type_as"]
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the elements are floating point numbers."""
+    return dtype(input).kind == "f"
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return dtype(input).kind in "fi"
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are of one shape."""
+    return shape(input) == shape(other)
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether a tensor of one element is not zero.
+
+    Raises
+    ------
+    RuntimeError
+        If it has another number of elements.
+    """
+    if numel(input) != 1:
+        raise RuntimeError(f"Boolean value of Tensor with {numel(input)} values is ambiguous: is_nonzero takes one element")
+    return bool(input)
+
+
+def type_as(input: Tensor, other: Tensor) -> Any:
+    """The tensor in the dtype of another one."""
+    return input.to(dtype(other))
