@@ -131,7 +131,10 @@ def operate(tape, opcode, count, exchanged, x, y):
             if product >= 0 and (value != 3.0 or not by_numpy or is_number(tape, x)):
                 rule, operands, second = product, 1, x
                 exponent = value if by_numpy else 0.0
-    t = result(tape, rule, operands, first, second, by_numpy, exponent)
+    if by_numpy:
+        t = result(tape, rule, operands, first, second, True, exponent)
+    else:  # by itself, since the commonest way has to be the shortest
+        t = result(tape, rule, operands, first, second, False, 0.0)
     if number != 0:
         release(number)
     if t != 0:
