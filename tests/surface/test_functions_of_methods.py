@@ -44,3 +44,10 @@ def test_is_tensor_and_is_same_size() -> None:
 def test_type_as_and_element_size() -> None:
     t = tg.tensor([1.0]).type_as(tg.tensor([1.0], dtype=tg.float32))
     assert (t.dtype, t.element_size()) == (tg.float32, 4)
+
+
+@pytest.mark.parametrize("name", ["is_floating_point", "is_signed", "is_same_size", "is_nonzero", "type_as"])
+def test_questions_about_what_is_no_tensor_are_refused(name: str) -> None:
+    arguments = (tg.ones(1), 2.0) if name in ("is_same_size", "type_as") else (2.0,)
+    with pytest.raises(TypeError, match="must be Tensor, not float"):
+        getattr(tg.Tensor if name == "type_as" else tg, name)(*arguments)

@@ -10,6 +10,19 @@ from tapegrad.tensors.tensor import Tensor
 __all__ = ["is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "type_as"]
 
 
+def _given(name: str, argument: str, value: Any) -> Any:
+    """A tensor that a function was given.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(value).__name__}")
+    return value
+
+
 def is_tensor(obj: Any) -> bool:
     """Whether an object is a tensor."""
     return isinstance(obj, Tensor)
@@ -17,17 +30,17 @@ def is_tensor(obj: Any) -> bool:
 
 def is_floating_point(input: Tensor) -> bool:
     """Whether the elements are floating point numbers."""
-    return dtype(input).kind == "f"
+    return dtype(_given("is_floating_point", "input", input)).kind == "f"
 
 
 def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers."""
-    return dtype(input).kind in "fi"
+    return dtype(_given("is_signed", "input", input)).kind in "fi"
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors are of one shape."""
-    return shape(input) == shape(other)
+    return shape(_given("is_same_size", "input", input)) == shape(_given("is_same_size", "other", other))
 
 
 def is_nonzero(input: Tensor) -> bool:
@@ -38,11 +51,11 @@ def is_nonzero(input: Tensor) -> bool:
     RuntimeError
         If it has another number of elements.
     """
-    if numel(input) != 1:
+    if numel(_given("is_nonzero", "input", input)) != 1:
         raise RuntimeError(f"Boolean value of Tensor with {numel(input)} values is ambiguous: is_nonzero takes one element")
     return bool(input)
 
 
 def type_as(input: Tensor, other: Tensor) -> Any:
     """The tensor in the dtype of another one."""
-    return input.to(dtype(other))
+    return input.to(dtype(_given("type_as", "other", other)))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.axis_names import with_numpy_names
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
 
 
+@with_numpy_names
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Cosine of the angle between the vectors along a dimension.
 
