@@ -202,6 +202,8 @@ def _solve_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 def _factors_anew(A: Tensor, g: Tensor, vector: bool, left: bool) -> tuple[Any, ...]:
     """What a program did not keep: the derivative has the bits that it has with factors which were kept."""
+    if large_triangle(array_of(A)) is not None:
+        return ()  # which is not solved by factors
     found = factored_solution(array_of(A), array_of(g), vector, left)
     return () if found is None else (_kept(found[1]), True)
 

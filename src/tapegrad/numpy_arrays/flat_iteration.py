@@ -35,16 +35,23 @@ class FlatElements:
         """An array of them; a view where they lie one after the other in memory."""
         return as_arrays(reshape(self.base, (-1,)))
 
-    def _place(self, k: int) -> tuple[int, ...]:
-        """Of element `k` in the array."""
-        size = len(self)
-        if not -size <= k < size:
-            raise IndexError(f"index {k} is out of bounds for size {size}")
-        return tuple(map(int, np.unravel_index(k % size, self.base.shape)))
+    def _at(self, k: int) -> Any:
+        """Element `k`, as a number."""
+        x = self.base
+        if x.ndim == 1:
+            return x[k]
+        places = []
+        for extent in reversed(x.shape):
+            k, place = divmod(k, extent)
+            places.append(place)
+        return x[tuple(reversed(places))]
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, SupportsIndex):
-            return self.base[self._place(int(key))]
+            size, k = len(self), int(key)
+            if not -size <= k < size:
+                raise IndexError(f"index {k} is out of bounds for size {size}")
+            return self._at(k % size)
         found = self.elements[key]
         return found.copy() if found.ndim else found
 
@@ -64,7 +71,7 @@ class FlatElements:
         if self.index >= len(self):
             raise StopIteration
         self.index += 1
-        return self.base[self._place(self.index - 1)]
+        return self._at(self.index - 1)
 
     def copy(self) -> Any:
         """The elements as an array of one dimension."""

@@ -30,9 +30,9 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, as_operand, is_recording, make
 from tapegrad.tensors.tracers import current_tracer, writes_operands
 
-Array = np.ndarray[Any, Any]
-
 __all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
+
+Array = np.ndarray[Any, Any]
 
 
 def in_place(opcode: int) -> Callable[..., Tensor]:

@@ -29,10 +29,9 @@ from tapegrad.tensors.retained_gradients import move_watch
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
 
-Array = np.ndarray[Any, Any]
-
 __all__ = ["check_graph", "check_writable", "fit", "overwrite", "part_of", "replace", "take_row", "without_part"]
 
+Array = np.ndarray[Any, Any]
 _ADDRESS = TAPE.address
 
 

@@ -120,10 +120,11 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
 
 def _accumulated(ufunc: Any, data: Array, position: int, backwards: bool = False) -> Array:
     result = np.empty_like(data, order="C")
-    inner = math.prod(data.shape[position + 1 :])
-    if ufunc is np.add and inner >= FEW and data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
-        ARRAY_KERNELS.running_sums(id(result), id(data), data.shape[position], inner, int(backwards))
-        return result
+    if ufunc is np.add and data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
+        inner = math.prod(data.shape[position + 1 :])
+        if inner >= FEW:
+            ARRAY_KERNELS.running_sums(id(result), id(data), data.shape[position], inner, int(backwards))
+            return result
     with quiet():
         ufunc.accumulate(_directed(data, position, backwards), position, None, _directed(result, position, backwards))
     return result

@@ -128,7 +128,7 @@ WRITTEN_COPIES = (
     "masked_scatter", "put", "scatter", "scatter_add", "tril", "triu",
 )  # fmt: skip
 
-# Methods in place that PyTorch has as functions, besides those of rules of one argument.
+# Methods in place, and `detach`, that PyTorch has as functions, besides those of rules of one argument.
 FUNCTIONS_IN_PLACE = (
     "addmv_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "detach", "detach_", "fill_", "gcd_", "index_put_", "lcm_", "ldexp_",
     "logit_", "nan_to_num_", "round_", "xlogy_", "zero_",
