@@ -20,7 +20,10 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 from tapegrad.tensors.tracers import computed
 
-__all__ = ["SVD", "Eigh", "LegacySVD", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd", "svd_cotangent", "svdvals"]
+__all__ = [
+    "SVD", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
+    "svd_cotangent", "svdvals", "with_ties",
+]  # fmt: skip
 
 
 class Eigh(NamedTuple):
@@ -150,10 +153,11 @@ def _values_again(arrays: Sequence[Array], triangle: str) -> Array:
 
 
 def _eigenvalues_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
-    return _with_values(ctx.on, g, ctx.inputs[1]), None
+    return eigenvalues_cotangent(ctx.on, g, ctx.inputs[1]), None
 
 
-def _with_values(on: Any, g: Tensor, V: Tensor) -> Tensor:
+def eigenvalues_cotangent(on: Any, g: Tensor, V: Tensor) -> Tensor:
+    """The cotangent of a symmetric matrix by that of its eigenvalues alone, and its eigenvectors."""
     return on.matmul(V * on.unsqueeze(g, -2), on.mT(V))
 
 
@@ -161,12 +165,12 @@ def _eigenvalues_alone_vjp(g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]
     A, V = ctx.inputs[0], ctx.extra[0]
     if A._row and is_recording():  # the vectors are to be differentiated
         V = eigh(A, ctx.attrs).eigenvectors
-    return (_with_values(ctx.on, g, V),)
+    return (eigenvalues_cotangent(ctx.on, g, V),)
 
 
 def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
     (g_values, g_vectors), (L, V) = cotangents, outputs
-    return eigh_cotangent(ctx.on, g_values, g_vectors, _with_ties(L), V)
+    return eigh_cotangent(ctx.on, g_values, g_vectors, with_ties(L), V)
 
 
 def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: Tensor) -> Tensor:
@@ -177,7 +181,7 @@ def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: T
     return on.matmul(on.matmul(V, symmetric + on.diagonal_matrix(g_values)), on.mT(V))
 
 
-def _with_ties(values: Tensor) -> Tensor:
+def with_ties(values: Tensor) -> Tensor:
     """Ordered values; those that are equal up to rounding are equal, so that quotients by differences are not finite."""
     data = array_of(values)
     bound = TIES * np.finfo(data.dtype).eps * np.abs(data).max(-1, initial=0.0, keepdims=True)
@@ -332,7 +336,7 @@ def _svd_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> T
     _, k = ctx.attrs
     g_values, g_left, g_right = cotangents
     S, U, Vh = outputs
-    S = _with_ties(S)
+    S = with_ties(S)
     U, g_left = _columns(on, U, k), _columns(on, g_left, k)
     V, g_right = on.mT(_rows(on, Vh, k)), on.mT(_rows(on, g_right, k))
     rows, columns = ctx.shapes[0][-2:]

@@ -1,6 +1,7 @@
 """Eigenvalues, singular values and solutions of complex matrices that are differentiated.
 
-LAPACK gives the values; derivatives are those of matrix calculus on pairs of arrays, so they can be of any order. A vector that
+LAPACK gives the values; derivatives are the texts that `linalg` has of real matrices, with adjoints for transposes, on pairs of
+arrays, so they can be of any order. A vector that
 belongs to a value is known but for a complex number of size one, and a derivative exists of what does not depend on it.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.function import Function
+from tapegrad.linalg.spectral import eigenvalues_cotangent, eigh_cotangent, svd_cotangent, with_ties
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, is_complex, made, parts
 from tapegrad.numpy_arrays.untracked import with_digits
@@ -88,6 +90,32 @@ def _diagonal(values: Any) -> Any:
     return values[..., None, :] * np.eye(np.shape(values)[-1])
 
 
+class _Complex:
+    """What the vjps of `linalg` are written with, on complex matrices: transposes are adjoints."""
+
+    diagonal_matrix = staticmethod(_diagonal)
+
+    @staticmethod
+    def mT(x: Any) -> Any:
+        return _adjoint(x)
+
+    @staticmethod
+    def matmul(x: Any, y: Any) -> Any:
+        return x @ y
+
+    @staticmethod
+    def unsqueeze(x: Any, dim: int) -> Any:
+        return np.expand_dims(x, dim)
+
+    @staticmethod
+    def off_diagonal(x: Any) -> Any:
+        return np.where(np.eye(x.shape[-1]) == 0.0, x, 0.0)
+
+    @staticmethod
+    def identity_beside(x: Any) -> np.ndarray:
+        return np.eye(x.shape[-1])
+
+
 def _gaps(values: Any) -> tuple[Any, np.ndarray]:
     """Differences ``values[j] - values[i]`` with ones in the diagonal, and the places beside the diagonal."""
     eye = np.eye(np.shape(values)[-1])
@@ -109,10 +137,8 @@ def _eigh(a: Any, UPLO: str = "L") -> Any:
 
     def vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
         (w, v), (g_w, g_v) = outputs, cotangents
-        turned = _adjoint(v) @ g_v
-        _check_phase("numpy.linalg.eigh", turned, g_v)
-        gaps, beside = _gaps(w)
-        return _of_triangle(v @ (turned * (beside / gaps) + _diagonal(g_w)) @ _adjoint(v), triangle)
+        _check_phase("numpy.linalg.eigh", _adjoint(v) @ g_v, g_v)
+        return _of_triangle(eigh_cotangent(_Complex, g_w, g_v, with_ties(w), v), triangle)
 
     return _named(np.linalg.eigh, decomposed(a, lambda z: _np.linalg.eigh(z, triangle), vjp))
 
@@ -134,7 +160,7 @@ def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
     def vjp(z: Any, g: Any) -> ComplexArray:
         _, v = _eigh(z, triangle)
-        return _of_triangle((v * g[..., None, :]) @ _adjoint(v), triangle)
+        return _of_triangle(eigenvalues_cotangent(_Complex, g, v), triangle)
 
     z = made(*parts(a))
     return as_arrays(_Values.apply(z.real, z.imag, lambda z: _np.linalg.eigvalsh(z, triangle), vjp))
@@ -152,19 +178,14 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
 
 def _svd_vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
     (u, s, vh), (g_u, g_s, g_vh) = outputs, cotangents
-    of_u, of_v = _adjoint(u) @ g_u, vh @ _adjoint(g_vh)
-    _check_phase("numpy.linalg.svd", of_u + of_v, g_u)
-    gaps, beside = _gaps(s * s)
-    of_u, of_v = of_u - _adjoint(of_u), of_v - _adjoint(of_v)
-    inner = (of_u * s[..., None, :] + of_v * s[..., :, None]) * (beside / gaps)
-    turns = np.imag(np.diagonal(of_u, axis1=-2, axis2=-1)) / (2.0 * s)
-    g = u @ (inner + made(_diagonal(g_s), _diagonal(turns))) @ vh
-    rows, columns, count = u.shape[-2], vh.shape[-1], s.shape[-1]
-    if rows > count:
-        g = g + (g_u - u @ (_adjoint(u) @ g_u)) @ (vh / s[..., :, None])
-    if columns > count:
-        g = g + (u / s[..., None, :]) @ (g_vh - (g_vh @ _adjoint(vh)) @ vh)
-    return g
+    v, g_v = _adjoint(vh), _adjoint(g_vh)
+    of_u = _adjoint(u) @ g_u
+    _check_phase("numpy.linalg.svd", of_u + vh @ g_v, g_u)
+    rows, columns, count = u.shape[-2], v.shape[-2], s.shape[-1]
+    g = svd_cotangent(_Complex, g_s, g_u, g_v, with_ties(s), u, v, rows > count, columns > count)
+    # What both vectors of a value are turned by together, which real ones cannot be.
+    turns = np.imag(np.diagonal(of_u, axis1=-2, axis2=-1)) / s
+    return g + (u * made(0.0 * turns, turns)[..., None, :]) @ vh
 
 
 def singular_values(a: Any) -> Any:
