@@ -140,6 +140,7 @@ CASES: list[Case] = [
     _case("diff", lambda x: tg.diff(x, 2, 0), lambda x: np.diff(x, 2, 0), "twice"),
     _case("diff", lambda x: tg.diff(x, 3), lambda x: np.diff(x, 3), "all but one"),
     Case("diff", lambda x, y: tg.diff(x, 1, 0, y, y), (A, B), lambda x, y: np.diff(x, 1, 0, y, y), "prepend"),
+    Case("diff", lambda x, y: tg.diff(x, 0, 0, y, y), (A, B), lambda x, y: np.diff(x, 0, 0, y, y), "none"),
     _case("trapezoid", lambda y: tg.trapezoid(y, dx=0.3, dim=0), lambda y: np.trapezoid(y, dx=0.3, axis=0)),
     Case("trapezoid", tg.trapezoid, (A, np.array([0.0, 0.4, 1.5, 1.8])), np.trapezoid, "points"),
     Case("trapezoid", lambda y, x: tg.trapezoid(y, x, dim=0), (A, B), lambda y, x: np.trapezoid(y, x, axis=0), "own"),

@@ -723,3 +723,27 @@ def test_second_derivatives_through_a_large_cholesky_factor() -> None:
     np.testing.assert_allclose(tg.hessian(f)(point), rows, rtol=1e-6, atol=1e-5)
     by_differences = [(f(point + h) - f(point - h)) / 2e-5 for h in 1e-5 * np.eye(2)]
     np.testing.assert_allclose(gradient_of(point), by_differences, rtol=1e-7, atol=1e-6)
+
+
+@each("left", [True, False])
+def test_factors_solve_transposed_systems(left: bool) -> None:
+    a, b = array(3, 3), array(3, 2)
+    b = b if left else b.T
+
+    def solved(a: tg.Tensor, b: tg.Tensor) -> tg.Tensor:
+        return L.lu_solve(*L.lu_factor(a), b, left=left, adjoint=True)
+
+    whole = np.linalg.solve(a.T, b) if left else np.linalg.solve(a, b.T).T
+    np.testing.assert_allclose(solved(tg.tensor(a), tg.tensor(b)).numpy(), whole, rtol=1e-12)
+    check_gradients(solved, a, b)
+
+
+@each("f", [L.lu, L.lu_factor], ids=["lu", "lu_factor"])
+def test_triangles_without_exchanges_are_refused(f: Any) -> None:
+    with pytest.raises(RuntimeError, match="LU without pivoting is not implemented on the CPU"):
+        f(ONES, pivot=False)
+
+
+def test_an_unknown_way_to_compute_distances_is_refused() -> None:
+    with pytest.raises(ValueError, match="quickly is not a valid value for compute_mode"):
+        tg.cdist(ONES, ONES, 2.0, "quickly")

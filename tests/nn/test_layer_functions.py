@@ -537,3 +537,22 @@ def test_saved_values_may_come_back_in_another_dtype_but_not_in_another_size(nam
         y = PACKED[name](x)
     with pytest.raises((RuntimeError, ValueError)):
         tg.autograd.grad(y.sum(), x)
+
+
+@each("shape", [(0, 2), (0, 2, 3)])
+def test_a_batch_without_elements_leaves_running_values(shape: tuple[int, ...]) -> None:
+    layer = tg.nn.BatchNorm1d(2)
+    assert layer(zeros(shape)).shape == shape
+    assert (layer.running_mean.tolist(), layer.running_var.tolist()) == ([0.0, 0.0], [1.0, 1.0])
+
+
+def test_instances_are_normalised_without_a_bias() -> None:
+    layer = tg.nn.InstanceNorm1d(2, affine=True, bias=False)
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+
+
+@each("drop", [functional.dropout, functional.alpha_dropout])
+def test_a_number_is_dropped_or_kept(drop: Callable[..., tg.Tensor]) -> None:
+    dropped, kept = drop(numbers(3.0), 1.0, training=True).item(), drop(numbers(3.0), 0.0, training=True).item()
+    assert (dropped, kept) == (0.0, 3.0)
+    assert drop(numbers(3.0), 0.5, training=True).shape == ()

@@ -279,3 +279,17 @@ def test_overflow_and_nan_are_no_warnings(name: str, create_graph: bool) -> None
     if y.requires_grad:
         (g,) = tg.autograd.grad(y.sum(), x, create_graph=create_graph)
         assert g.shape == x.shape
+
+
+def test_sigmoid_of_bools_is_that_of_zeros_and_ones() -> None:
+    assert_values(tg.sigmoid(tg.tensor([True, False])), tg.sigmoid(tg.tensor([1.0, 0.0])).tolist())
+
+
+def test_slopes_the_wrong_way_round_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="less than or equal to the upper bound, got 0.3 and 0.1"):
+        F.rrelu(tg.ones(2), 0.3, 0.1, training=True)
+
+
+def test_bools_have_squares_of_integers() -> None:
+    square = tg.tensor([True, False]).square()
+    assert (square.tolist(), square.dtype) == ([1, 0], tg.int64)

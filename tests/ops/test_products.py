@@ -201,3 +201,19 @@ def test_products_with_infinities_give_nan_without_a_warning(a: tuple[int, ...],
 def test_matmul_refuses_numbers() -> None:
     with pytest.raises(TypeError, match="must be Tensor, not float"):
         leaf(2, 3) @ 2.0
+
+
+AFFINE = {"addmm": (2, 2, 2), "addmv": (1, 2, 1), "addr": (2, 1, 1), "addbmm": (2, 3, 3), "baddbmm": (3, 3, 3)}
+
+
+@pytest.mark.parametrize("name", AFFINE)
+@pytest.mark.parametrize("factor", ["alpha", "beta"])
+def test_integers_are_not_scaled_by_floats(name: str, factor: str) -> None:
+    operands = [tg.ones((2,) * rank, dtype=tg.int64) for rank in AFFINE[name]]
+    with pytest.raises(RuntimeError, match=f"argument {factor} must not be a floating point number"):
+        getattr(tg, name)(*operands, **{factor: 0.5})
+
+
+def test_outer_product_of_bools_is_a_conjunction() -> None:
+    x = tg.addr(tg.tensor([[True, False]]), tg.tensor([True]), tg.tensor([False, True]), alpha=2, beta=1)
+    assert x.tolist() == [[True, True]]

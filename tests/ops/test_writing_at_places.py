@@ -229,3 +229,15 @@ def test_integers_are_reduced_with_nothing_added_to_them(reduce: str, own: list[
         src = tg.tensor([5, 6, 1])
     for include, expected in ((True, own), (False, alone)):
         assert tg.scatter_reduce(x, 0, index, src, reduce, include_self=include).tolist() == expected
+
+
+@over("reduce", ["prod", "mean", "amax", "amin"])
+def test_reductions_into_a_number(reduce: str) -> None:
+    row = tg.index_reduce(tg.tensor([2.0]), 0, I([0]), tg.tensor([5.0]), reduce)
+    assert_values(tg.index_reduce(tg.tensor(2.0), 0, I([0]), tg.tensor(5.0), reduce), row.item())
+
+
+def test_means_of_integers_are_rounded_down() -> None:
+    places, values = I([0, 0, 1]), I([-4, -6, 4])
+    for means in (tg.scatter_reduce(I([-1, 3]), 0, places, values, "mean"), tg.index_reduce(I([-1, 3]), 0, places, values, "mean")):
+        assert (means.tolist(), means.dtype) == ([-11 // 3, 7 // 2], tg.int64)

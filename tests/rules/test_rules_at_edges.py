@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import scipy.special
 from engine_fixtures import assert_values, leaf, numbers
 from many_cases import each
 from rule_samples import PUBLIC, Rule, call, columns, differentiable, edge_columns, edge_points, names, operands, points
@@ -322,3 +323,25 @@ def test_nan_in_an_unused_element_stays_there() -> None:
     x = leaf([math.nan, 2.0])
     (x * x)[1].backward()
     assert_values(x.grad, [0.0, 4.0])
+
+
+@each("order", [1, 2, 3, 4])
+def test_polygamma_at_its_poles_is_infinite_as_seen_from_the_right(order: int) -> None:
+    poles = np.array([0.0, -1.0, -2.0])
+    np.testing.assert_array_equal(tg.polygamma(order, tg.tensor(poles)).numpy(), scipy.special.polygamma(order, poles))
+
+
+@each("x", [-1e16, -1e19, -1e300, -math.inf])
+def test_digamma_and_its_derivatives_at_integers_that_no_int64_holds(x: float) -> None:
+    for point in (tg.tensor(x), tg.tensor([x])):
+        assert math.isnan(tg.digamma(point).item())
+        assert [tg.polygamma(order, point).item() for order in (1, 2)] == [math.inf, -math.inf]
+
+
+@each("order", [1, 2, 3])
+def test_polygamma_far_below_zero_is_that_of_its_recurrence(order: int) -> None:
+    x, steps = -1200.25, np.arange(2000.0)
+    sign, factorial = (-1.0) ** (order + 1), math.factorial(order)
+    from_above = scipy.special.polygamma(order, x + len(steps))
+    expected = from_above + sign * factorial * ((x + steps) ** -(order + 1.0)).sum()
+    np.testing.assert_allclose(tg.polygamma(order, tg.tensor([x, -4.0e15 + 0.5])).numpy()[0], expected, rtol=1e-12)

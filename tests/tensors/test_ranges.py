@@ -77,3 +77,16 @@ def test_linspace_has_exact_ends_and_is_symmetric(start, end, steps):
 def test_linspace_refuses_a_negative_number_of_steps():
     with pytest.raises(RuntimeError, match="number of steps"):
         tg.linspace(0, 1, -1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [((3.9,), [0, 1, 2]), ((0.1, -7.9, -4.0), [0, -4]), ((-0.9, 2.1, 1.5), [0, 1]), ((0.9, 2.0, 1), [0, 1])],
+)
+def test_arange_of_integers_truncates_its_bounds_first(arguments, values):
+    assert tg.arange(*arguments, dtype=tg.int64).tolist() == values
+
+
+def test_arange_of_integers_refuses_a_step_below_one():
+    with pytest.raises(RuntimeError, match="step must be nonzero"):
+        tg.arange(0, 3, 0.5, dtype=tg.int64)

@@ -24,7 +24,10 @@ def _check_order(name: str, p: float) -> None:
         raise RuntimeError(f"{name} only supports non-negative p values, got {p}")
 
 
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+_WAYS = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = _WAYS[0]) -> Tensor:
     """Distances between the rows of two matrices, or of two batches of them.
 
     Parameters
@@ -33,6 +36,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     x2 : Tensor, shape (..., m, d)
     p : float
         Order of the norm, not negative.
+    compute_mode : str, optional
+        PyTorch's ways to compute Euclidean distances. All give the same here: those of differences, which cancel nothing.
 
     Returns
     -------
@@ -43,12 +48,16 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
     ------
     RuntimeError
         If the shapes do not fit together, or `p` is negative.
+    ValueError
+        If there is no such `compute_mode`.
 
     Examples
     --------
     >>> tg.cdist(tg.tensor([[0.0, 0.0]]), tg.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
     """
+    if compute_mode is not None and compute_mode not in _WAYS:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     _check_order("cdist", p)
     a, b = array_of(x1), array_of(x2)
     if a.ndim < 2 or b.ndim < 2:

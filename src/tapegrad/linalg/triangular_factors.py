@@ -12,6 +12,7 @@ from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, triangular_cotangent, triangular_solution
 from tapegrad.ops.flat_places import Places, blocks, take_at
 from tapegrad.ops.selecting import take_along_dim
+from tapegrad.ops.transposing import transpose
 from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -89,12 +90,19 @@ _LU_FACTOR = Structural("LinalgLuFactorExBackward0", (("z",),), _vjp)
 _LU = ManyOutputs("LinalgLuBackward0", _lu_vjp)
 
 
-def lu_factor(a: Tensor) -> LUFactor:
+def _check_pivot(function: str, pivot: bool) -> None:
+    if not pivot:
+        raise RuntimeError(f"linalg.{function}: LU without pivoting is not implemented on the CPU")
+
+
+def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
     """Both triangles of ``a = P @ L @ U`` in one matrix, as `lu_solve` takes them.
 
     Parameters
     ----------
     a : Tensor, shape (..., n, n)
+    pivot : bool
+        True: rows are exchanged so that the largest element is divided by.
 
     Returns
     -------
@@ -105,7 +113,7 @@ def lu_factor(a: Tensor) -> LUFactor:
     Raises
     ------
     RuntimeError
-        If the matrices are not square.
+        If the matrices are not square, or `pivot` is false.
 
     Notes
     -----
@@ -117,16 +125,19 @@ def lu_factor(a: Tensor) -> LUFactor:
     LUFactor(LU=tensor([[2.0000, 2.0000],
             [0.5000, 1.0000]]), pivots=tensor([2, 2]))
     """
+    _check_pivot("lu_factor", pivot)
     found, pivots = _decomposed(square(a, "linalg.lu_factor"))
     return LUFactor(apply(_LU_FACTOR, (a,), found, _orders(pivots)[1]), wrap(pivots))
 
 
-def lu(a: Tensor) -> LU:
+def lu(a: Tensor, *, pivot: bool = True) -> LU:
     """Permutation and triangles with ``a = P @ L @ U``.
 
     Parameters
     ----------
     a : Tensor, shape (..., n, n)
+    pivot : bool
+        True: as of `lu_factor`.
 
     Returns
     -------
@@ -135,7 +146,7 @@ def lu(a: Tensor) -> LU:
     Raises
     ------
     RuntimeError
-        If the matrices are not square.
+        If the matrices are not square, or `pivot` is false.
 
     Examples
     --------
@@ -144,6 +155,7 @@ def lu(a: Tensor) -> LU:
     tensor([[1., 2.],
             [2., 2.]])
     """
+    _check_pivot("lu", pivot)
     found, pivots = _decomposed(square(a, "linalg.lu"))
     n = pivots.shape[-1]
     order, back = _orders(pivots)
@@ -153,7 +165,7 @@ def lu(a: Tensor) -> LU:
     return LU(wrap(permutation), *joint_outputs(_LU, a, (lower, upper), back, (1, 2)))
 
 
-def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """The solution of ``a @ x = B``, with what `lu_factor` gave for `a`.
 
     Parameters
@@ -163,6 +175,8 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True) -> Ten
     B : Tensor, shape (..., n, k)
     left : bool
         False for ``x @ a = B``.
+    adjoint : bool
+        Whether the transpose of `a` takes its place.
 
     Examples
     --------
@@ -172,6 +186,8 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True) -> Ten
             [1.]])
     """
     square(LU, "linalg.lu_solve")
+    if adjoint:
+        return transpose(lu_solve(LU, pivots, transpose(B, -2, -1), left=not left), -2, -1)
     order, _ = _orders(array_of(pivots))
     if not left:
         right = solve_triangular(LU, B, upper=True, left=False)

@@ -304,8 +304,9 @@ class _InstanceNorm(_Running):
         affine: bool = False,
         track_running_stats: bool = False,
         dtype: Any = None,
+        bias: bool = True,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype, bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised elements, in the shape of ``input``."""

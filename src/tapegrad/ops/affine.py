@@ -44,13 +44,23 @@ def addmm(x: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: floa
     RuntimeError
         If the dtypes differ.
     """
-    beta, alpha = plain_number("addmm", "beta", beta), plain_number("addmm", "alpha", alpha)
+    beta, alpha = _factors("addmm", x, beta, alpha)
     mat1, mat2 = as_operand(mat1, x), as_operand(mat2, x)
     a, b, c = array_of(mat1), array_of(mat2), array_of(x)
     for name, array in (("mat1", a), ("mat2", b)):
         if array.ndim != 2:
             raise ShapeError(f"{name} must be a matrix, got {array.ndim}-D tensor")
     return _affine(_ADDMM, (x, mat1, mat2), a, b, c, (beta, alpha))
+
+
+def _factors(function: str, x: Tensor, *values: float) -> list[float]:
+    """`beta` and `alpha`, which must be integers where the result has integers."""
+    factors = [plain_number(function, name, value) for name, value in zip(("beta", "alpha"), values, strict=True)]
+    kind = array_of(x).dtype.kind
+    for name, factor in zip(("beta", "alpha"), factors, strict=True):
+        if kind != "f" and isinstance(factor, float):
+            raise RuntimeError(f"{function}: For integral input tensors, argument {name} must not be a floating point number.")
+    return [bool(factor) for factor in factors] if kind == "b" else factors
 
 
 def _affine(op: Structural, inputs: Sequence[Tensor], a: Array, b: Array, c: Array, attrs: Any) -> Tensor:
@@ -122,7 +132,7 @@ def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float 
     >>> tg.addmv(tg.ones(2), tg.tensor([[1.0, 2.0], [3.0, 4.0]]), tg.tensor([1.0, 1.0]))
     tensor([4., 8.])
     """
-    beta, alpha = plain_number("addmv", "beta", beta), plain_number("addmv", "alpha", alpha)
+    beta, alpha = _factors("addmv", x, beta, alpha)
     mat, vec = as_operand(mat, x), as_operand(vec, x)
     c, a, b = array_of(x), array_of(mat), array_of(vec)
     if (a.ndim, b.ndim) != (2, 1) or c.ndim > 1:
@@ -175,7 +185,7 @@ def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float
     tensor([[3., 4.],
             [6., 8.]])
     """
-    beta, alpha = plain_number("addr", "beta", beta), plain_number("addr", "alpha", alpha)
+    beta, alpha = _factors("addr", x, beta, alpha)
     vec1, vec2 = as_operand(vec1, x), as_operand(vec2, x)
     for name, operand in (("vec1", vec1), ("vec2", vec2)):
         if array_of(operand).ndim != 1:
@@ -229,7 +239,7 @@ def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha:
     tensor([[12., 12.],
             [12., 12.]])
     """
-    beta, alpha = plain_number("addbmm", "beta", beta), plain_number("addbmm", "alpha", alpha)
+    beta, alpha = _factors("addbmm", x, beta, alpha)
     batch1, batch2, a, b = _batches(x, batch1, batch2)
     inner = a.shape[0] * a.shape[2]
     total = product(a.transpose(1, 0, 2).reshape(a.shape[1], inner), b.reshape(inner, b.shape[2]))
@@ -264,7 +274,7 @@ def baddbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha
     tensor([[[7., 7.],
              [7., 7.]]])
     """
-    beta, alpha = plain_number("baddbmm", "beta", beta), plain_number("baddbmm", "alpha", alpha)
+    beta, alpha = _factors("baddbmm", x, beta, alpha)
     batch1, batch2, a, b = _batches(x, batch1, batch2)
     return apply(_BADDBMM, (x, batch1, batch2), _scaled_sum(product(a, b), array_of(x), (beta, alpha)), (beta, alpha))
 

@@ -34,7 +34,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
     x : Tensor, with at least one dimension
         Of bools, the difference is the exclusive or.
     n : int
-        Not negative.
+        Not negative; of 0 the result is a copy of `x` alone.
     dim : int
     prepend, append : Tensor, optional
         Put before and after `x` first; of its shape but along the dimension.
@@ -63,11 +63,11 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
     parts = [_fitting(part, shape, position) for part in (prepend, append) if part is not None]
+    if n == 0:
+        return zeros(shape, dtype=array_of(x).dtype).copy_(x)
     if parts:
         first = parts[:1] if prepend is not None else []
         x = cat([*first, x, *parts[len(first) :]], position)
-    elif n == 0:
-        return zeros(shape, dtype=array_of(x).dtype).copy_(x)
     for _ in range(min(n, array_of(x).shape[position])):
         before, after = _neighbours(x, position)
         x = logical_xor(after, before) if array_of(x).dtype.kind == "b" else after - before

@@ -108,6 +108,9 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     if reduce == "sum":
         raise RuntimeError("index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum; use index_add")
     _check(places, reduce, "index_reduce")
+    if not a.ndim and not b.ndim:
+        row = index_reduce(reshape(x, (1,)), 0, index, reshape(source, (1,)), reduce, include_self=include_self)
+        return reshape(row, ())
     expected = (*a.shape[:position], places.size, *a.shape[position + 1 :])
     if places.ndim > 1 or b.shape != expected:
         raise ShapeError(
@@ -165,9 +168,10 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
     with quiet():
         _reduce_into(result, array_of(src).astype(wide, copy=False), places, reduce)
         if counts is not None:
-            if dtype.kind != "f":
-                return elementwise.div(wrap(result), wrap(counts))
-            result /= counts
+            if dtype.kind == "f":
+                result /= counts
+            else:
+                result //= counts
     return apply(ops[reduce], (x, src), result.astype(dtype, copy=False), _Groups(places, own, counts))
 
 

@@ -214,6 +214,11 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     inplace : bool
         Write the result into `input`.
 
+    Raises
+    ------
+    RuntimeError
+        If `lower` is greater than `upper`.
+
     Examples
     --------
     >>> tg.rrelu(tg.tensor([-24.0, 2.0]))
@@ -222,6 +227,8 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if inplace:
         return written_by(rrelu, input, lower, upper, training)
     lower, upper = plain_number("rrelu", "lower", lower), plain_number("rrelu", "upper", upper)
+    if lower > upper:
+        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
     data = floating(input, "rrelu_with_noise_out_cpu" if training else "leaky_relu_cpu")
     if training:
         slopes = array_of(rand_like(input.detach())) * (upper - lower) + lower

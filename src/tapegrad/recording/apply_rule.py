@@ -82,6 +82,8 @@ def result_dtype(opcode: int, operands: tuple[Any, ...]) -> np.dtype[Any]:
     dtype = dtypes.result_type(*counted)
     if dtype.kind != "f" and not RULES[opcode].keeps_integers:
         return dtypes.get_default_dtype()
+    if dtype.kind == "b" and name == "square":  # a power, not a conjunction
+        return dtypes.int64
     return dtype
 
 

@@ -48,7 +48,7 @@ def _number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _np_sigmoid(x: Any) -> Any:
-    e = np.exp(-np.abs(x))
+    e = np.exp(0.0 - np.abs(x))  # bools have no negative
     return choose(x >= 0.0, 1.0, e) / (1.0 + e)
 
 

@@ -70,6 +70,11 @@ def logaddexp(x: float, y: float) -> float:
     return x + math.log1p(math.exp(-d)) if d > 0.0 else y + math.log1p(math.exp(d))
 
 
+def _is_pole(x: float) -> bool:
+    """Whether a number is zero or a negative integer; those that an int64 cannot hold are."""
+    return x <= 0.0 and (x <= -4503599627370496.0 or x == math.floor(x))
+
+
 def digamma(x: float) -> float:
     """Logarithmic derivative of the gamma function.
 
@@ -80,7 +85,7 @@ def digamma(x: float) -> float:
         return -math.copysign(math.inf, x)
     shift = 0.0
     if x < 0.0:
-        if x == math.floor(x):
+        if _is_pole(x):
             return math.nan
         fraction = x - math.floor(x)
         shift = -math.pi / math.tan(math.pi * fraction)
@@ -102,22 +107,11 @@ def _square_or_cube(x: float, n: float) -> float:
     return x * x if n == 2.0 else x * x * x
 
 
-def polygamma(n: float, x: float) -> float:
-    """Derivative of order `n` of `digamma`: ``(-1)**(n+1) * n! * zeta(n+1, x)``.
+def _hurwitz_zeta(s: float, x: float) -> float:
+    """Sum of ``(x + k)**-s`` over all ``k >= 0``: directly up to ``x + 12``, and the rest by Euler-Maclaurin.
 
-    The Hurwitz zeta function is summed directly up to ``x + 12`` and completed by Euler-Maclaurin (Abramowitz and Stegun
-    6.4.10, 23.2.16), for ``x > 0``; negative arguments are carried up by the recurrence 6.4.6 of the same tables.
+    Abramowitz and Stegun 23.2.16.
     """
-    if n == 0.0:
-        return digamma(x)
-    if n < 0.0 or n != math.floor(n):
-        return math.nan
-    if x <= 0.0 and x == math.floor(x):
-        return math.inf
-    odd = n - 2.0 * math.floor(n / 2.0) == 1.0
-    if n > 1000.0:  # the factorial overflows, and the sum below would not end
-        return math.inf if odd else -math.inf
-    s = n + 1.0
     total = 0.0
     while x < 12.0 + s:
         if s <= 3.0:  # two terms at once: a division takes as long as ten products, and a power as five of them
@@ -127,8 +121,6 @@ def polygamma(n: float, x: float) -> float:
         else:
             total += math.pow(x, -s)
             x += 1.0
-    if x == math.inf:
-        return 0.0
     term = 1.0 / _square_or_cube(x, s) if s <= 3.0 else math.pow(x, -s)
     total += term * x / (s - 1.0) + 0.5 * term
     # Bernoulli numbers B2, B4, ... over (2k)!, times s (s+1) ... (s+2k-2) x**(-s-2k+1)
@@ -146,6 +138,33 @@ def polygamma(n: float, x: float) -> float:
     rising *= (s + 9.0) * (s + 10.0) * r
     tail -= rising * 691.0 / 1307674368000.0
     total += term * tail
+    return total
+
+
+def polygamma(n: float, x: float) -> float:
+    """Derivative of order `n` of `digamma`: ``(-1)**(n+1) * n! * zeta(n+1, x)``.
+
+    Abramowitz and Stegun 6.4.10. Negative arguments are carried up by the recurrence 6.4.6 of the same tables; far out, where
+    that would not end, the sum over all integers on both sides is known by the fraction alone.
+    """
+    if n == 0.0:
+        return digamma(x)
+    below_all_even = n < 9007199254740992.0
+    if n < 0.0 or n != n or (below_all_even and n != math.floor(n)):
+        return math.nan
+    odd = below_all_even and n - 2.0 * math.floor(n / 2.0) == 1.0
+    # At poles, seen from the right; and where the factorial overflows, and the sum would not end.
+    if n > 1000.0 or _is_pole(x):
+        return math.inf if odd else -math.inf
+    if x == math.inf:
+        return 0.0
+    s = n + 1.0
+    if x < -1000.0:
+        fraction = x - math.floor(x)
+        below = _hurwitz_zeta(s, 1.0 - fraction) - _hurwitz_zeta(s, 1.0 - x)
+        total = _hurwitz_zeta(s, fraction) + (below if odd else -below)
+    else:
+        total = _hurwitz_zeta(s, x)
     factorial = math.gamma(s)
     return total * factorial if odd else -total * factorial
 

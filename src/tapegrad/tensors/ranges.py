@@ -41,7 +41,7 @@ def arange(
     step : number
         Distance of neighbours, not zero.
     dtype : dtype, optional
-        int64 if all three are integers, else the default float.
+        int64 if all three are integers, else the default float. Of an integer dtype all three are truncated first.
 
     Raises
     ------
@@ -56,10 +56,12 @@ def arange(
     if end is None:
         start, end = 0, start
     low, high, stride = (_number("arange", name, value) for name, value in (("start", start), ("end", end), ("step", step)))
-    if stride == 0:
-        raise RuntimeError("arange(): step must be nonzero")
     if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(stride)):
         raise RuntimeError(f"arange(): unsupported range: {low} -> {high} by {stride}")
+    if dtype is not None and as_dtype(dtype).kind in "iu":
+        low, high, stride = int(low), int(high), int(stride)
+    if stride == 0:
+        raise RuntimeError("arange(): step must be nonzero")
     if (high - low) * stride < 0:
         raise RuntimeError(f"arange(): upper bound and lower bound inconsistent with step sign: {low} -> {high} by {stride}")
     check_count((math.ceil((high - low) / stride),), "arange()")

@@ -98,7 +98,7 @@ def _kept(input: Any, shape: tuple[int, ...], p: float) -> np.ndarray[Any, Any]:
             f"dropout: result type Double can't be cast to the desired output type {type_name(array_of(input).dtype)}; convert "
             "the tensor to a floating point dtype"
         )
-    return np.asarray(array_of(rand(*shape, dtype=np.float64)) >= p)
+    return np.asarray(array_of(rand(shape, dtype=np.float64)) >= p)
 
 
 def _check(p: float) -> None:

@@ -282,8 +282,8 @@ def _running(mean: Tensor, variance: Tensor, layout: Layout) -> Moments:
 
 
 def _move(running_mean: Tensor | None, running_var: Tensor | None, momentum: float, found: Moments, layout: Layout) -> None:
-    """Move running values towards those of the batch."""
-    if running_mean is None and running_var is None:
+    """Move running values towards those of the batch, if it has any."""
+    if (running_mean is None and running_var is None) or not layout.size():
         return
     with quiet(), no_grad():
         size = layout.size()
