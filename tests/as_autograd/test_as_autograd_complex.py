@@ -125,12 +125,55 @@ def test_matrices_of_derivatives_are_of_real_arguments(operator: Any) -> None:
         operator(lambda z: np.sum(np.abs(z)))(Z)
 
 
-def test_complex_arguments_and_values_of_primitives_are_refused() -> None:
-    turned = primitive(lambda x: x * 1j)
-    defvjp(turned, lambda ans, x: lambda g: g * 1j)
-    for f, x in ((lambda z: np.real(turned(z)), 1j), (lambda x: np.imag(turned(x)), 1.0), (lambda z: np.real(turned([z])), 1j)):
-        with pytest.raises(TypeError, match="of a primitive is complex"):
-            grad(f)(x)
+@primitive
+def solve(a: Any, b: Any) -> Any:
+    return onp.linalg.solve(a, b)
+
+
+defvjp(
+    solve,
+    lambda x, a, b: lambda g: -np.outer(solve(a.T, g), x),
+    lambda x, a, b: lambda g: solve(a.T, g),
+)
+
+
+@primitive
+def turned(pair: Any) -> Any:
+    """A list of two, to a tuple of a complex and a real array."""
+    return onp.asarray(pair[0]) * onp.asarray(pair[1]) * 1j, onp.real(pair[0])
+
+
+defvjp(turned, lambda ans, pair: lambda g: [g[0] * 1j * pair[1] + np.real(g[1]), g[0] * 1j * pair[0]])
+
+THROUGH_PRIMITIVES = {
+    "complex matrix and vector": lambda z: solve(M[:, :3] + np.outer(z[:3], W[:3]), z[1:]),
+    "complex matrix, real vector": lambda z: solve(M[:, :3] + np.outer(z[:3], W[:3]), np.abs(z[1:])),
+    "real matrix, complex vector": lambda z: solve(np.eye(3) + np.outer(np.real(z[:3]), np.imag(z[1:])), z[:3]),
+    "a matrix that is constant": lambda z: solve(M[:, :3], z[:3] ** 2),
+    "lists and tuples": lambda z: turned([z, z**2])[0] + turned([z * W, np.abs(z)])[1],
+}
+
+
+@each("name", THROUGH_PRIMITIVES)
+def test_primitives_take_and_give_complex_numbers(name: str) -> None:
+    f = THROUGH_PRIMITIVES[name]
+    total = lambda z: np.sum(np.abs(f(z)) ** 2) + np.sum(np.imag(f(z)) * onp.arange(1.0, 1.0 + onp.size(f(Z))))  # noqa: E731
+    assert total(Z) == pytest.approx(value_and_grad(total)(Z)[0], rel=1e-14)
+    onp.testing.assert_allclose(grad(total)(Z), by_differences(total, Z), rtol=1e-6, atol=1e-6)
+    check_grads(f, order=2)(Z)
+
+
+def test_a_complex_cotangent_of_a_real_argument_counts_with_its_real_part() -> None:
+    f = lambda x: np.sum(np.imag(turned([x + 0j, x])[0]) ** 2)  # noqa: E731
+    onp.testing.assert_allclose(grad(f)(onp.array([2.0, -1.0])), [4 * 8.0, -4.0])
+
+
+def test_constants_of_a_primitive_stay_complex_arrays_of_numpys() -> None:
+    seen = []
+    kept = primitive(lambda a, x: seen.append(type(a)) or a @ x)
+    defvjp(kept, None, lambda ans, a, x: lambda g: a.T @ g)
+    onp.testing.assert_allclose(grad(lambda x: np.sum(np.real(kept(M, x))))(onp.ones(4)), onp.real(M).sum(0))
+    assert set(seen) == {onp.ndarray}
 
 
 def test_what_is_not_covered_is_refused_by_name() -> None:

@@ -233,6 +233,19 @@ def _complex() -> Any:
     return f
 
 
+def test_what_is_given_for_a_plain_function_has_no_effect() -> None:
+    def plain(x: Any) -> Any:
+        return x**2
+
+    defvjp(plain, lambda ans, x: lambda g: g * 100.0)
+    assert grad(plain)(3.0) == 6.0
+
+
+def test_numpys_functions_keep_their_forward_derivative() -> None:
+    defjvp(np.linalg.inv, lambda g, ans, x: 100.0 * g)
+    assert make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1] == -0.25
+
+
 @pytest.mark.parametrize("name", REFUSALS)
 def test_refused(name: str) -> None:
     call, error, message = REFUSALS[name]

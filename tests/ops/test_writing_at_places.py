@@ -237,6 +237,17 @@ def test_reductions_into_a_number(reduce: str) -> None:
     assert_values(tg.index_reduce(tg.tensor(2.0), 0, I([0]), tg.tensor(5.0), reduce), row.item())
 
 
+@over(("reduce", "expected"), [("amax", [False, False, True]), ("amin", [False, True, True])])
+def test_extremes_of_bools_without_those_that_are_there(reduce: str, expected: list[bool]) -> None:
+    places, values = I([0, 0, 1]), I([False, False, reduce == "amin"])
+    assert tg.scatter_reduce(I([True] * 3), 0, places, values, reduce, include_self=False).tolist() == expected
+
+
+def test_means_of_bools_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="means of bools are not implemented"):
+        tg.scatter_reduce(I([True]), 0, I([0]), I([False]), "mean")
+
+
 def test_means_of_integers_are_rounded_down() -> None:
     places, values = I([0, 0, 1]), I([-4, -6, 4])
     for means in (tg.scatter_reduce(I([-1, 3]), 0, places, values, "mean"), tg.index_reduce(I([-1, 3]), 0, places, values, "mean")):

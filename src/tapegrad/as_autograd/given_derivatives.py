@@ -7,6 +7,7 @@ import itertools
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import Any
 
 from tapegrad.as_autograd.products import make_vjp
@@ -77,18 +78,28 @@ def _of_tangent(push: Any, argnum: int, value: Any, args: Any, kwargs: Any, tang
     return push((argnum,), (tangent,), value, args, kwargs)
 
 
-def _check(fun: Any) -> None:
-    if not hasattr(fun, "without_derivative"):
-        raise TypeError(
-            f"derivatives can be given for what primitive(...) made, and {get_name(fun)} is none: tapegrad has derivatives of its "
-            "own for NumPy's functions. Write f = primitive(function), and use f"
-        )
+def _is_made(fun: Any) -> bool:
+    """Whether `primitive` made a function. As in autograd, what is given for a plain function of Python's has no effect.
+
+    Raises
+    ------
+    TypeError
+        If it is one of NumPy's or SciPy's.
+    """
+    if hasattr(fun, "without_derivative"):
+        return True
+    if isinstance(fun, FunctionType) and fun.__module__.partition(".")[0] not in ("numpy", "scipy", "tapegrad", "autograd"):
+        return False
+    raise TypeError(
+        f"derivatives can be given for what primitive(...) made, and {get_name(fun)} is none: tapegrad has derivatives of its "
+        "own for NumPy's functions. Write f = primitive(function), and use f"
+    )
 
 
 def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     """Give the derivative by several arguments at once: ``vjpmaker(argnums, value, args, kwargs)(g)`` gives one for each."""
-    _check(fun)
-    primitive_vjps[fun] = vjpmaker
+    if _is_made(fun):
+        primitive_vjps[fun] = vjpmaker
 
 
 def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
@@ -134,9 +145,12 @@ def _by_argnum(fun: Any, makers: Sequence[Any], argnums: Iterable[int] | None, w
 
 
 def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
-    """Give the derivative in forward mode: ``jvpmaker(argnums, tangents, value, args, kwargs)`` is the result's tangent."""
-    _check(fun)
-    primitive_jvps[fun] = jvpmaker
+    """Give the derivative in forward mode: ``jvpmaker(argnums, tangents, value, args, kwargs)`` is the result's tangent.
+
+    Functions of NumPy and SciPy have one here, also where autograd has none; what is given for them has no effect.
+    """
+    if hasattr(fun, "without_derivative"):
+        primitive_jvps[fun] = jvpmaker
 
 
 def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:

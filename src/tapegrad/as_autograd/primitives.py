@@ -3,6 +3,9 @@
 A primitive's function works on plain values. Its derivatives are called with plain values in a plain pass, and with arrays that are
 differentiated themselves where second derivatives are wanted, so that they can be of any order. Derivatives in forward mode are
 those in reverse mode, transposed; a function that has only one of the two has the other by transposing it as well.
+
+Where numbers are complex, a row has their real and imaginary parts; what the user gave sees complex numbers, and gradients as
+autograd has them.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.as_autograd.given_derivatives import cotangents_of, defgrad, defvjp_is_zero, defvjp_of_old
+from tapegrad.as_autograd.complex_numbers import Parts, apart, as_cotangent, as_gradient, together
+from tapegrad.as_autograd.given_derivatives import cotangents_of, defgrad, defvjp_is_zero, defvjp_of_old, primitive_vjps
 from tapegrad.as_autograd.remembered import remembered
 from tapegrad.as_autograd.tracing import getval, isbox
 from tapegrad.as_autograd.vector_spaces import SparseObject, vspace
@@ -21,7 +25,7 @@ from tapegrad.as_autograd.wrapping import get_name
 from tapegrad.autograd.function import Function
 from tapegrad.drivers.containers import Structure, flatten, flatten_like, restore
 from tapegrad.numpy_arrays.array import Array, as_arrays
-from tapegrad.numpy_arrays.complex_arrays import ComplexArray
+from tapegrad.numpy_arrays.complex_arrays import ComplexArray, is_complex, made, parts
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import sum_to
@@ -56,30 +60,70 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         for arg in args:
             kind = arg.__class__
-            if kind is Array or kind is Tensor or kind is list or kind is tuple or kind is dict:
+            if kind is Array or kind is Tensor or kind is list or kind is tuple or kind is dict or kind is Parts:
                 return f_raw(*_plain(args), **_plain(kwargs)) if constant else _traced(call, op, f_raw, args, kwargs)
             if kind is ComplexArray:
-                if constant:
-                    return f_raw(*_plain(args), **_plain(kwargs))
-                raise _complex_numbers(f_raw, "argument")
+                return f_raw(*_plain(args), **_plain(kwargs)) if constant else _by_parts(call, f_raw, args, kwargs)
         return f_raw(*args, **(_constants(f_raw, kwargs) if kwargs else kwargs))
 
     def without_derivative() -> None:
         nonlocal constant
         constant = True
 
-    made: Any = call
-    made.fun, made.without_derivative = given, without_derivative
-    made.defgrad, made.defvjp = functools.partial(defgrad, made, {}), functools.partial(defvjp_of_old, made, {})
-    made.defvjp_is_zero = functools.partial(defvjp_is_zero, made)
+    result: Any = call
+    result.fun, result.without_derivative, result.of_parts = given, without_derivative, None
+    result.defgrad, result.defvjp = functools.partial(defgrad, result, {}), functools.partial(defvjp_of_old, result, {})
+    result.defvjp_is_zero = functools.partial(defvjp_is_zero, result)
     return call
 
 
-def _complex_numbers(f: Any, what: str) -> TypeError:
-    return TypeError(
-        f"{get_name(f)}: the {what} of a primitive is complex and being differentiated; primitives are of real numbers: give real "
-        "and imaginary part (z.real, z.imag) as two"
-    )
+def _by_parts(primitive: Any, f_raw: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A call in which numbers are complex: one of a primitive of their real and imaginary parts."""
+    if primitive.of_parts is None:
+        primitive.of_parts = _of_parts(primitive, f_raw)
+    return together(primitive.of_parts(*map(_apart_if_tracked, args), **kwargs))
+
+
+def _apart_if_tracked(x: Any) -> Any:
+    if x.__class__ is ComplexArray:
+        return apart(x) if isbox(x) and is_recording() else getval(x)
+    if type(x) in (list, tuple):
+        return type(x)(map(_apart_if_tracked, x))
+    return {name: _apart_if_tracked(value) for name, value in x.items()} if type(x) is dict else x
+
+
+def _of_parts(whole: Any, f_raw: Any) -> Any:
+    """The primitive whose arguments and results are `Parts` where those of another one are complex."""
+
+    def value_of(*args: Any, **kwargs: Any) -> Any:
+        return apart(f_raw(*map(together, args), **kwargs))
+
+    def pulled(argnums: Sequence[int], value: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
+        result, arguments = together(value), tuple(map(together, args))
+
+        def pull(g: Any) -> list[Any]:
+            found = cotangents_of(whole, tuple(argnums), as_gradient(g), result, arguments, kwargs)
+            return [_apart_like(args[argnum], c) for argnum, c in zip(argnums, found, strict=True)]
+
+        return pull
+
+    value_of.__name__ = get_name(f_raw)
+    of_parts = primitive(value_of)
+    primitive_vjps[of_parts] = pulled
+    return of_parts
+
+
+def _apart_like(argument: Any, cotangent: Any) -> Any:
+    """A cotangent of complex numbers, with zeros in an imaginary part that it lacks; of real ones, the real part."""
+    if cotangent is None or isinstance(cotangent, SparseObject):
+        return cotangent
+    if type(argument) is Parts:
+        return as_cotangent(argument, made(*parts(cotangent)))
+    if type(argument) in (list, tuple) and isinstance(cotangent, (list, tuple)):
+        return type(argument)([_apart_like(a, c) for a, c in zip(argument, cotangent, strict=True)])
+    if type(argument) is dict and isinstance(cotangent, dict):
+        return {name: _apart_like(argument.get(name), c) for name, c in cotangent.items()}
+    return parts(cotangent)[0] if is_complex(cotangent) else cotangent
 
 
 def _plain(values: Any) -> Any:
@@ -169,11 +213,11 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
                 tensors.append(arg)
             else:
                 call.args[argnum] = getval(arg)
-        elif kind is list or kind is tuple or kind is dict:
+        elif kind is list or kind is tuple or kind is dict or kind is Parts:
             leaves: list[Any] = []
             structure = flatten(arg, leaves, [], "")
             if any(leaf.__class__ is ComplexArray for leaf in leaves):
-                raise _complex_numbers(f_raw, "argument")
+                return _by_parts(primitive, f_raw, args, kwargs)
             if recording and any(isinstance(leaf, Tensor) and leaf._row for leaf in leaves):
                 call.argnums.append(argnum)
                 call.structures.append(structure)
@@ -183,14 +227,15 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
     if not tensors:
         return f_raw(*call.args, **kwargs)
     value = _at_depth_0(f_raw, *call.arguments(map(getval, tensors)), **kwargs)
-    if np.iscomplexobj(value):
-        raise _complex_numbers(f_raw, "value")
-    if not isinstance(value, (list, tuple, dict)) and len(tensors) <= MOST_SAVED:
+    contains = isinstance(value, (list, tuple, dict))
+    if not contains and np.iscomplexobj(value):
+        return _by_parts(primitive, f_raw, args, kwargs)
+    if not contains and len(tensors) <= MOST_SAVED:
         return as_arrays(apply(op, tensors, _own(value), call)) if _is_real(value) else getval(value)
     leaves = []
     call.made = flatten(value, leaves, [], "")
     if any(map(np.iscomplexobj, leaves)):
-        raise _complex_numbers(f_raw, "value")
+        return _by_parts(primitive, f_raw, args, kwargs)
     results = _Containers.apply(call, leaves, *tensors)
     return restore(call.made, iter([as_arrays(result) for result in results]))
 

@@ -154,6 +154,8 @@ class _Groups(NamedTuple):
 
 def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     dtype = common_dtype((array_of(x), array_of(src)))
+    if reduce == "mean" and dtype.kind == "b":
+        raise NotImplementedError("means of bools are not implemented; convert the tensors to a number's dtype")
     x, src = cast(x, dtype), cast(src, dtype)
     a = array_of(x)
     wide = np.dtype(np.float32) if dtype.kind == "f" and dtype.itemsize == 2 else dtype
@@ -176,6 +178,8 @@ def _reduced(ops: dict[str, Structural], x: Tensor, places: Places, src: Tensor,
 
 
 def _neutral(reduce: str, dtype: np.dtype[Any]) -> Any:
+    if reduce in ("amax", "amin") and dtype.kind == "b":
+        return reduce == "amin"
     if reduce in ("amax", "amin") and dtype.kind in "iu":
         limits = np.iinfo(dtype)
         return limits.min if reduce == "amax" else limits.max
