@@ -38,6 +38,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "eig of a real matrix": lambda x: of_parts(np.linalg.eig, x[0]),
     "eigvals of a real matrix": lambda x: np.abs(np.linalg.eigvals(x[0])).max(),
     "solve": lambda x: of_parts(lambda z: [np.linalg.solve(z, x[0]), np.linalg.solve(x[1], z[0])], matrix(x)),
+    "solve of several with one vector": lambda x: of_parts(lambda z: [np.linalg.solve(z, x[0, 0, :2])], matrix(x).reshape(4, 2, 2)),
     "inv": lambda x: of_parts(lambda z: [np.linalg.inv(z)], matrix(x)),
 }
 

@@ -239,7 +239,7 @@ def _solve(a: Any, b: Any) -> Any:
     found = _np.linalg.solve(whole, _np.concatenate([right.real, right.imag], -2))
     top, bottom = found[..., :n, :], found[..., n:, :]
     if single:
-        top, bottom = top[:, 0], bottom[:, 0]
+        top, bottom = top[..., 0], bottom[..., 0]
     return made(with_digits(top * 1.0, exact.real), with_digits(bottom * 1.0, exact.imag))
 
 
