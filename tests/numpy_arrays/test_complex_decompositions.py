@@ -63,6 +63,21 @@ def test_equal_singular_values_have_a_derivative() -> None:
     np.testing.assert_allclose(gradient, [np.eye(3), np.zeros((3, 3))], atol=1e-12)
 
 
+RANK_ONE = np.outer([1.0, 2.0 + 1.0j, -1.0j], [1.0, 2.0])
+OF_VALUES_ALONE: dict[str, tuple[np.ndarray, Callable[[Any], Any]]] = {  # the sum of their squares is that of the elements'
+    "equal eigenvalues of a Hermitian matrix": (np.diag([2.0, 2.0, 1.0 + 0.0j]), lambda z: np.linalg.eigh(z)[0]),
+    "no full rank": (RANK_ONE, lambda z: np.linalg.svd(z, full_matrices=False)[1]),
+    "no full rank, wide": (RANK_ONE.T, lambda z: np.linalg.svd(z, full_matrices=False)[1]),
+}
+
+
+@each("name", OF_VALUES_ALONE)
+def test_values_of_a_decomposition_have_a_derivative_where_its_vectors_have_none(name: str) -> None:
+    z, values = OF_VALUES_ALONE[name]
+    gradient = tg.grad(lambda x: np.sum(np.real(values(matrix(x)) ** 2)))(np.stack([z.real, z.imag]))
+    np.testing.assert_allclose(gradient, [2.0 * z.real, 2.0 * z.imag], atol=1e-12)
+
+
 @each("decompose", [np.linalg.eigh, np.linalg.svd, np.linalg.eig])
 def test_phases_of_vectors_have_no_derivative(decompose: Any) -> None:
     at = 0 if decompose is np.linalg.svd else 1
