@@ -666,6 +666,14 @@ def test_substitution_in_derivatives_solves_large_triangles(upper: bool, left: b
                     np.testing.assert_allclose(substitution.multiplied(a, b, upper), triangle @ right, rtol=0, atol=1e-12)
 
 
+@each("shape", [(0, 20, 20), (2, 0, 18, 18)])
+def test_no_triangles_at_all_keep_their_dtype(shape: tuple[int, ...]) -> None:
+    A = tg.zeros(*shape, dtype=tg.float32, requires_grad=True)
+    x = L.solve_triangular(A, tg.zeros(*shape[:-1], 3, dtype=tg.float32), upper=True)
+    (g,) = tg.autograd.grad(x.sum(), A, create_graph=True)
+    assert (g.dtype, g.shape) == (tg.float32, shape)
+
+
 def test_substitution_without_a_function_for_triangles_is_that_of_the_general_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.tril(array(70, 70)) / 70 + np.eye(70), array(70, 3)
     found = substitution.substituted(a, b, False)
