@@ -63,6 +63,27 @@ def test_equal_singular_values_have_a_derivative() -> None:
     np.testing.assert_allclose(gradient, [np.eye(3), np.zeros((3, 3))], atol=1e-12)
 
 
+IN_SINGLE: dict[str, Callable[[Any], Any]] = {
+    "eigh": lambda z: np.abs(np.linalg.eigh(z)[1]),
+    "svd": lambda z: np.abs(np.linalg.svd(z)[2]),
+    "eig": lambda z: np.abs(np.linalg.eig(z)[0]),
+    "solve": lambda z: np.abs(np.linalg.solve(z, np.ones(4, np.float32))),
+    "inv": lambda z: np.abs(np.linalg.inv(z)),
+}
+
+
+@each("name", IN_SINGLE)
+def test_single_precision_stays(name: str) -> None:
+    kinds = []
+
+    def f(x: Any) -> Any:
+        found = IN_SINGLE[name](matrix(x))
+        kinds.append(found.dtype)
+        return found.sum()
+
+    assert (tg.grad(f)(X.astype(np.float32)).dtype, kinds[0]) == (np.float32, np.float32)
+
+
 RANK_ONE = np.outer([1.0, 2.0 + 1.0j, -1.0j], [1.0, 2.0])
 OF_VALUES_ALONE: dict[str, tuple[np.ndarray, Callable[[Any], Any]]] = {  # the sum of their squares is that of the elements'
     "equal eigenvalues of a Hermitian matrix": (np.diag([2.0, 2.0, 1.0 + 0.0j]), lambda z: np.linalg.eigh(z)[0]),

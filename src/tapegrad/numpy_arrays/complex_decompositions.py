@@ -72,7 +72,7 @@ def _cotangents(kinds: Sequence[str], values: Sequence[Any], outputs: Sequence[A
     rest, found = iter(values), []
     for kind, output in zip(kinds, outputs, strict=True):
         some = [next(rest) for _ in range(2 if kind == "c" else 1)]
-        zeros = np.zeros(np.shape(output))
+        zeros = np.zeros(output.shape, output.real.dtype)
         found.append(None if all(g is None for g in some) else _paired(kind, [make(zeros, 0) if g is None else g for g in some])[0])
     return found
 
@@ -80,7 +80,7 @@ def _cotangents(kinds: Sequence[str], values: Sequence[Any], outputs: Sequence[A
 def _or_zeros(cotangent: Any, output: Any) -> Any:
     if cotangent is not None:
         return cotangent
-    zeros = np.zeros(np.shape(output))
+    zeros = np.zeros(output.shape, output.real.dtype)
     return made(zeros, zeros) if is_complex(output) else zeros
 
 
@@ -274,8 +274,8 @@ def _solve(a: Any, b: Any) -> Any:
 
 
 def _inv(a: Any) -> Any:
-    found = _solve(a, np.broadcast_to(np.eye(a.shape[-1]), a.shape))
     exact = np.linalg.inv(complex_values(a))
+    found = _solve(a, np.broadcast_to(np.eye(a.shape[-1], dtype=exact.real.dtype), a.shape))
     return made(with_digits(found.real, exact.real), with_digits(found.imag, exact.imag))
 
 
