@@ -66,7 +66,8 @@ class FlatElements:
         return int(self.base.size)
 
     def __iter__(self) -> Iterator[Any]:
-        return self
+        while self.index < len(self):  # without the exception that ends an iteration: programs do not follow these
+            yield next(self)
 
     def __next__(self) -> Any:
         if self.index >= len(self):
