@@ -1,8 +1,8 @@
 """Eigenvalues, singular values and solutions of complex matrices that are differentiated.
 
 LAPACK gives the values; derivatives are the texts that `linalg` has of real matrices, with adjoints for transposes, on pairs of
-arrays, so they can be of any order. A vector that
-belongs to a value is known but for a complex number of size one, and a derivative exists of what does not depend on it.
+arrays, so they can be of any order. A vector that belongs to a value is known but for a complex number of size one, and a
+derivative exists of what does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, i
 from tapegrad.numpy_arrays.untracked import with_digits
 from tapegrad.tensors.tensor import Tensor, array_of, make
 
-__all__ = ["DECOMPOSITIONS", "decomposed", "nuclear_norm", "singular_values"]
+__all__ = ["DECOMPOSITIONS", "decomposed", "norm_by_singular_values", "singular_values"]
 
 Vjp = Callable[[list[Any], list[Any]], ComplexArray]
 _np: Any = np
@@ -228,7 +228,7 @@ def singular_values(a: Any) -> Any:
     return as_arrays(_Values.apply(z.real, z.imag, lambda z: np.linalg.svd(z, compute_uv=False), vjp))
 
 
-def nuclear_norm(a: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def norm_by_singular_values(a: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """A norm of complex matrices by their singular values: their sum, or the largest or the smallest of them."""
     rows, columns = (-2, -1) if axis is None else axis
     values = singular_values(np.moveaxis(a, (rows, columns), (-2, -1)))
