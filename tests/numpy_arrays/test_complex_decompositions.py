@@ -104,3 +104,14 @@ def test_phases_of_vectors_have_no_derivative(decompose: Any) -> None:
     at = 0 if decompose is np.linalg.svd else 1
     with pytest.raises(RuntimeError, match="determined up to a factor of size one"):
         tg.grad(lambda x: np.real(decompose(matrix(x))[at][1, 1]))(X)
+    with pytest.raises(RuntimeError, match="determined up to a factor of size one"):
+        tg.grad(lambda x: 1e-9 * np.real(decompose(matrix(x))[at][1, 1]))(X)
+
+
+@each("decompose", [np.linalg.eigh, np.linalg.svd, np.linalg.eig])
+def test_rounding_errors_do_not_pass_for_phases(decompose: Any) -> None:
+    def f(x: Any) -> Any:
+        sizes = [np.abs(part) ** 2 * np.resize(W, part.shape) for part in decompose(matrix(x))]
+        return sum((part * (0.1 + 0.2)).sum() - (part * 0.3).sum() for part in sizes)
+
+    np.testing.assert_allclose(tg.grad(f)(X), np.zeros(X.shape), atol=1e-13)

@@ -24,6 +24,7 @@ __all__ = ["DECOMPOSITIONS", "decomposed", "norm_by_singular_values", "singular_
 Vjp = Callable[[list[Any], list[Any]], ComplexArray]
 _np: Any = np
 PHASE = 1e-6  # of a cotangent, from which on it asks for the phase of a vector
+ROUNDING = 50.0  # and what is left of cotangents that cancel each other
 
 
 class _Decomposed(Function):
@@ -144,7 +145,7 @@ def _gaps(values: Any) -> tuple[Any, np.ndarray]:
 def _check_phase(name: str, turned: Any, size: Any) -> None:
     """Refuse a cotangent that asks for the phase of vectors: the imaginary part of the diagonal is how much."""
     phase = np.abs(np.diagonal(np.asarray(complex_values(turned)), axis1=-2, axis2=-1).imag)
-    if np.any(phase > PHASE * max(1.0, float(np.max(np.abs(complex_values(size)), initial=0.0)))):
+    if np.any(phase > PHASE * np.max(np.abs(complex_values(size)), initial=0.0) + ROUNDING * np.finfo(phase.dtype).eps):
         raise RuntimeError(
             f"{name}: complex vectors are determined up to a factor of size one, on which the result of the function depends, so "
             "that it has no derivative; use what does not depend on it, as np.abs(v) or (v * w) @ np.conj(v).T"
