@@ -158,6 +158,8 @@ FOLLOWED: dict[str, Any] = {
     "covariances of tensors": lambda x: tg.cov(tg.outer(tg.as_tensor(x), tg.as_tensor(x))).sum(),
     "powers": lambda x: np.vander(x, 4).sum(),
     "powers of tensors": lambda x: tg.vander(tg.as_tensor(x)).sum(),
+    "functions of SciPy beside numbers": lambda x: (special.betainc(1.5, 2.0, x * x / 20.0) * special.xlog1py(x, 0.3)).sum(),
+    "condition numbers": lambda x: tg.linalg.cond(tg.as_tensor(np.outer(x, x) + np.diag(x)), "nuc"),
     "elements one after the other": lambda x: sum(v * v for v in np.outer(x, x).T.flat),
 }
 
