@@ -1,5 +1,6 @@
 """Linear algebra at its edges: singular matrices, equal values, triangles that are not read, empty batches, names, errors."""
 
+import ctypes
 import itertools
 import re
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.linalg.cython_lapack
 from engine_fixtures import numbers
 from many_cases import each
 from numerical import check_gradients, gradient
 
 import tapegrad as tg
-from tapegrad.linalg import blas, substitution
+from tapegrad.linalg import blas, kept_factors, substitution
 
 L = tg.linalg
 RNG = np.random.default_rng(21)
@@ -664,6 +666,26 @@ def test_substitution_in_derivatives_solves_large_triangles(upper: bool, left: b
                     np.testing.assert_allclose(substitution.multiplied(a, b, upper), triangle @ right, rtol=0, atol=1e-12)
 
 
+def test_sums_over_solutions_have_the_same_bits_with_factors_and_without() -> None:
+    b = tg.tensor(array(40, 9))
+
+    def total(A: tg.Tensor) -> tg.Tensor:
+        return L.solve(A, b, left=False).sum()
+
+    program = tg.program(total)
+    for _ in range(12):
+        a = array(9, 9)
+        assert total(leaf(a)).item() == total(tg.tensor(a)).item() == tg.value_and_grad(program)(a)[0]
+
+
+@each("shape", [(0, 20, 20), (2, 0, 18, 18)])
+def test_no_triangles_at_all_keep_their_dtype(shape: tuple[int, ...]) -> None:
+    A = tg.zeros(*shape, dtype=tg.float32, requires_grad=True)
+    x = L.solve_triangular(A, tg.zeros(*shape[:-1], 3, dtype=tg.float32), upper=True)
+    (g,) = tg.autograd.grad(x.sum(), A, create_graph=True)
+    assert (g.dtype, g.shape) == (tg.float32, shape)
+
+
 def test_substitution_without_a_function_for_triangles_is_that_of_the_general_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.tril(array(70, 70)) / 70 + np.eye(70), array(70, 3)
     found = substitution.substituted(a, b, False)
@@ -671,6 +693,24 @@ def test_substitution_without_a_function_for_triangles_is_that_of_the_general_so
     assert substitution.multiplied(a, b, False) is None
     np.testing.assert_allclose(found, substitution.substituted(a, b, False), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(substitution.substituted(a, b, False), substitution.substitute(a, b, False, False))
+
+
+def test_factors_by_a_library_with_integers_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.argtypes, pointer.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
+    capsules = scipy.linalg.cython_lapack.__pyx_capi__
+    name_of = ctypes.pythonapi.PyCapsule_GetName
+    name_of.argtypes, name_of.restype = [ctypes.py_object], ctypes.c_char_p
+    monkeypatch.setattr(kept_factors, "address_of", lambda name: pointer(capsules[name], name_of(capsules[name])))
+    monkeypatch.setattr(kept_factors, "integers", kept_factors.integers.__wrapped__)  # which remembers those of NumPy's
+    a, b = array(2, 45, 45) + 9.0 * np.eye(45), array(2, 45, 3)
+    found = kept_factors.factored_solution(a, b, False, True)
+    assert found is not None
+    np.testing.assert_allclose(found[0], np.linalg.solve(a, b), rtol=1e-12, atol=1e-12)
+    again = kept_factors.solved_again(found[1], b, False, True, True)
+    np.testing.assert_allclose(again, np.linalg.solve(a.swapaxes(-1, -2), b), rtol=1e-12, atol=1e-12)
+    by_triangles = kept_factors.substituted_as_factors(np.triu(a), b)
+    np.testing.assert_allclose(by_triangles, np.linalg.solve(np.triu(a), b), rtol=1e-12, atol=1e-12)
 
 
 def test_what_is_not_a_large_triangle_is_not_taken_for_one() -> None:

@@ -38,6 +38,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "eig of a real matrix": lambda x: of_parts(np.linalg.eig, x[0]),
     "eigvals of a real matrix": lambda x: np.abs(np.linalg.eigvals(x[0])).max(),
     "solve": lambda x: of_parts(lambda z: [np.linalg.solve(z, x[0]), np.linalg.solve(x[1], z[0])], matrix(x)),
+    "solve of several with one vector": lambda x: of_parts(lambda z: [np.linalg.solve(z, x[0, 0, :2])], matrix(x).reshape(4, 2, 2)),
     "inv": lambda x: of_parts(lambda z: [np.linalg.inv(z)], matrix(x)),
 }
 
@@ -62,8 +63,55 @@ def test_equal_singular_values_have_a_derivative() -> None:
     np.testing.assert_allclose(gradient, [np.eye(3), np.zeros((3, 3))], atol=1e-12)
 
 
+IN_SINGLE: dict[str, Callable[[Any], Any]] = {
+    "eigh": lambda z: np.abs(np.linalg.eigh(z)[1]),
+    "svd": lambda z: np.abs(np.linalg.svd(z)[2]),
+    "eig": lambda z: np.abs(np.linalg.eig(z)[0]),
+    "solve": lambda z: np.abs(np.linalg.solve(z, np.ones(4, np.float32))),
+    "inv": lambda z: np.abs(np.linalg.inv(z)),
+}
+
+
+@each("name", IN_SINGLE)
+def test_single_precision_stays(name: str) -> None:
+    kinds = []
+
+    def f(x: Any) -> Any:
+        found = IN_SINGLE[name](matrix(x))
+        kinds.append(found.dtype)
+        return found.sum()
+
+    assert (tg.grad(f)(X.astype(np.float32)).dtype, kinds[0]) == (np.float32, np.float32)
+
+
+RANK_ONE = np.outer([1.0, 2.0 + 1.0j, -1.0j], [1.0, 2.0])
+OF_VALUES_ALONE: dict[str, tuple[np.ndarray, Callable[[Any], Any]]] = {  # the sum of their squares is that of the elements'
+    "equal eigenvalues of a Hermitian matrix": (np.diag([2.0, 2.0, 1.0 + 0.0j]), lambda z: np.linalg.eigh(z)[0]),
+    "no full rank": (RANK_ONE, lambda z: np.linalg.svd(z, full_matrices=False)[1]),
+    "no full rank, wide": (RANK_ONE.T, lambda z: np.linalg.svd(z, full_matrices=False)[1]),
+}
+
+
+@each("name", OF_VALUES_ALONE)
+def test_values_of_a_decomposition_have_a_derivative_where_its_vectors_have_none(name: str) -> None:
+    z, values = OF_VALUES_ALONE[name]
+    gradient = tg.grad(lambda x: np.sum(np.real(values(matrix(x)) ** 2)))(np.stack([z.real, z.imag]))
+    np.testing.assert_allclose(gradient, [2.0 * z.real, 2.0 * z.imag], atol=1e-12)
+
+
 @each("decompose", [np.linalg.eigh, np.linalg.svd, np.linalg.eig])
 def test_phases_of_vectors_have_no_derivative(decompose: Any) -> None:
     at = 0 if decompose is np.linalg.svd else 1
     with pytest.raises(RuntimeError, match="determined up to a factor of size one"):
         tg.grad(lambda x: np.real(decompose(matrix(x))[at][1, 1]))(X)
+    with pytest.raises(RuntimeError, match="determined up to a factor of size one"):
+        tg.grad(lambda x: 1e-9 * np.real(decompose(matrix(x))[at][1, 1]))(X)
+
+
+@each("decompose", [np.linalg.eigh, np.linalg.svd, np.linalg.eig])
+def test_rounding_errors_do_not_pass_for_phases(decompose: Any) -> None:
+    def f(x: Any) -> Any:
+        sizes = [np.abs(part) ** 2 * np.resize(W, part.shape) for part in decompose(matrix(x))]
+        return sum((part * (0.1 + 0.2)).sum() - (part * 0.3).sum() for part in sizes)
+
+    np.testing.assert_allclose(tg.grad(f)(X), np.zeros(X.shape), atol=1e-13)

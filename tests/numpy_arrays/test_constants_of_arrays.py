@@ -70,6 +70,7 @@ def test_constants_have_numpys_values_and_dtypes(line: str) -> None:
 SINGLE = """
 x * np.float64(2) | np.float64(2) * x | x + np.arange(4) | x * np.int64(2) | x ** np.float64(2) | x[0] * np.float64(2)
 x * np.ones(4) | x[0] * np.ones(3, np.float32) | np.maximum(x, np.float64(0)) | np.where(x > 0, x, np.float64(0))
+np.float64(7.1) // x + x | np.arange(4) // x + x | np.floor_divide(x, np.ones(4)) + x | np.divmod(np.ones(4), x)[1]
 x @ np.arange(4) | x * 2.0 | x @ np.ones(4) | x.sum() * np.arange(3) | np.array(2.0) * x | x * np.float32(3)
 np.arctan2(x, np.ones(4)) | x - 1 | x / np.int8(2)
 np.polyval([1, 2], x) | np.polyval([1.0, 2.0], x) | np.vander(x, 3) | np.cov(x) | np.cov(x, x[::-1])[0]

@@ -6,6 +6,7 @@ import functools
 import inspect
 import math
 import re
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -83,19 +84,18 @@ def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: 
 
 
 def expression(line: str) -> Callable[[Any], Callable[[Any], Any]]:
-    code = compile(line, line, "eval")
-    return lambda xp: lambda x: eval(code, {"np": xp, "math": math, "sc": scipy.special, "x": x})
+    code = compile(f"lambda x: {line}", line, "eval")
+    return lambda xp: eval(code, {"np": xp, "math": math, "sc": scipy.special})
 
 
 def statements(text: str) -> Callable[[Any], Callable[[Any], Any]]:
-    code = compile(text, text, "exec")
+    lines = ["def function(x):", "    given = x", textwrap.indent(text, "    "), "    return y * given[0]"]
+    code = compile("\n".join(lines), text, "exec")
 
     def make(xp: Any) -> Callable[[Any], Any]:
-        def function(x: Any) -> Any:
-            names = {"np": xp, "x": x}
-            exec(code, names)
-            return names["y"] * x[0]
-
+        names: dict[str, Any] = {"np": xp}
+        exec(code, names)
+        function: Callable[[Any], Any] = names["function"]
         return function
 
     return make

@@ -204,5 +204,27 @@ def test_elements_are_read_and_written_in_their_order() -> None:
             tg.grad(lambda x, place=place: x.flat[place])(X)
 
 
+USES_OF_ELEMENTS: dict[str, Any] = {
+    "an array of places": lambda y: y.flat[np.array([4, 0])],
+    "a mask": lambda y: y.flat[np.arange(6) % 2 == 1],
+    "a place that is an array": lambda y: y.flat[np.array(4)],
+    "joined": lambda y: np.concatenate([y.flat, (y * y).flat]),
+    "stacked, with a list": lambda y: np.vstack((y.flat, list(range(6)))),
+    "by name": lambda y: np.sum(a=y.flat) * np.dot(np.arange(6.0), b=y.flat),
+    "chosen": lambda y: np.where(y.flat > 0.5, y.flat, 0.0),
+}
+
+
+@each("use", USES_OF_ELEMENTS)
+def test_elements_are_what_numpy_takes_them_for(use: str) -> None:
+    def f(x: Any) -> Any:
+        found = USES_OF_ELEMENTS[use](x.reshape(2, 3).T)
+        return (found * np.cos(np.arange(np.size(found))).reshape(np.shape(found))).sum()
+
+    value, derivative = tg.value_and_grad(f)(X)
+    np.testing.assert_allclose(value, f(X), rtol=4e-15)
+    np.testing.assert_allclose(derivative, [(f(X + h) - f(X - h)) / 2e-6 for h in 1e-6 * np.eye(6)], rtol=1e-6, atol=1e-6)
+
+
 def test_a_number_is_flipped_to_itself() -> None:
     np.testing.assert_array_equal(tg.grad(lambda x: np.flip(x[0]) * x[1])(X), [X[1], X[0], 0.0, 0.0, 0.0, 0.0])

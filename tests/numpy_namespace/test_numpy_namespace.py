@@ -51,6 +51,7 @@ np.array([[x[0], 1.0], [2.0, x[1]]]).std()
 np.array([x, 2.0 * x])[1, 2] * x[0]
 np.array((x[0], x[1])).std()
 np.array(x).std()
+np.array(x.flat).std() * np.asarray(np.array([x, x * x]).T.flat)[1]
 np.asarray(x).std()
 np.asarray([x[0], 1.0]).std()
 np.array([1.0, 2.0, 3.0]) @ x

@@ -78,6 +78,13 @@ def test_moments_are_those_of_the_distribution(call, mean: float, variance: floa
     assert abs(values.var() - variance) < 0.05
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (2.0, 3.0)])
+def test_uniform_numbers_never_are_the_upper_end(low: float, high: float) -> None:
+    tg.manual_seed(2)
+    values = tg.empty(50_000, dtype=tg.float16).uniform_(low, high).numpy()
+    assert (values.min() >= low, values.max() < high) == (True, True)
+
+
 def test_random_takes_the_whole_range_of_the_dtype() -> None:
     values = tg.empty(1000, dtype=tg.uint8).random_().numpy()
     assert (values.min() < 20, values.max() > 235) == (True, True)
@@ -103,6 +110,8 @@ def test_gradient_of_bernoulli_by_its_probabilities_is_zero() -> None:
         (lambda: tg.multinomial(tg.tensor([1.0, 1.0]), 3), "without replacement"),
         (lambda: tg.empty(2).normal_(0.0, -1.0), "std >= 0.0"),
         (lambda: tg.empty(2).uniform_(1.0, 0.0), "from=1.0 > to=0.0"),
+        (lambda: tg.empty(2).uniform_(-1e308, 1e308), "to - from <= 1.797"),
+        (lambda: tg.empty(2, dtype=tg.float16).uniform_(6e4, 7e4), "from, to and to - from <= 65504"),
         (lambda: tg.empty(2).exponential_(0.0), "lambda > 0.0"),
         (lambda: tg.empty(2).random_(3, 3), "less than 'to'"),
         (lambda: tg.empty(2, dtype=tg.uint8).random_(300), "out of bounds"),

@@ -61,3 +61,10 @@ def test_lines_are_the_functions_own(kind: str, line: str) -> None:
 @each("text", [text for text in WRITES + STATEMENTS if "while" not in text])
 def test_writes_are_the_functions_own(text: str) -> None:
     check(statements(text)(np), V)
+
+
+@each("function", [expression("np.exp(x) * x[0]"), statements("y = np.exp(x)")])
+def test_what_makes_functions_of_lines_does_not_hide_them_from_programs(function: Any) -> None:
+    p = tg.program(function(np))
+    p(V)
+    assert len(p.traces) == 1, p.explain()

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from many_cases import each
 from scipy import special
 from scipy.interpolate import CubicSpline
 
@@ -149,6 +150,26 @@ def test_containers_are_taken_apart() -> None:
         p = {"a": scale * X, "b": [3.0 * scale]}
         assert own(p)[0] == run(p)[0]
         np.testing.assert_allclose(run(p)[1]["b"][0], own(p)[1]["b"][0])
+
+
+FOLLOWED: dict[str, Any] = {
+    "covariances": lambda x: np.cov(np.outer(x, x)).sum(),
+    "correlations": lambda x: np.corrcoef(np.outer(x, x) + np.diag(x)).sum(),
+    "covariances of tensors": lambda x: tg.cov(tg.outer(tg.as_tensor(x), tg.as_tensor(x))).sum(),
+    "powers": lambda x: np.vander(x, 4).sum(),
+    "powers of tensors": lambda x: tg.vander(tg.as_tensor(x)).sum(),
+    "functions of SciPy beside numbers": lambda x: (special.betainc(1.5, 2.0, x * x / 20.0) * special.xlog1py(x, 0.3)).sum(),
+    "condition numbers": lambda x: tg.linalg.cond(tg.as_tensor(np.outer(x, x) + np.diag(x)), "nuc"),
+    "elements one after the other": lambda x: sum(v * v for v in np.outer(x, x).T.flat),
+}
+
+
+@each("name", FOLLOWED)
+def test_operations_are_recorded_and_not_called(name: str) -> None:
+    p = tg.program(FOLLOWED[name])
+    for x in (X, 2.0 * X):
+        assert tg.value_and_grad(p)(x)[0] == tg.value_and_grad(FOLLOWED[name])(x)[0]
+    assert len(p.traces) == 1, p.explain()
 
 
 def test_branches_are_paths() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from tapegrad.linalg.blas import address_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Factors", "factored_solution", "solved_again", "substituted_as_factors"]
+__all__ = ["Factors", "factored_solution", "integers", "solved_again", "substituted_as_factors"]
 
 Array = np.ndarray[Any, Any]
 WORTH_A_CALL = 40  # rows of a triangle from which leaving the elimination out saves more than its checks take
@@ -62,9 +63,17 @@ def substituted_as_factors(a: Array, b: Array) -> Array | None:
     if a.shape[:-2] != b.shape[:-2] or not a.diagonal(0, -2, -1).all() or not math.isfinite(np.add.reduce(a, None)):
         return None
     factors = np.ascontiguousarray(a.swapaxes(-1, -2)).reshape(-1, n, n)
-    pivots = np.empty(factors.shape[:-1], np.int64)
-    pivots[...] = np.arange(1, n + 1)
+    pivots = np.zeros(factors.shape[:-1], np.int64)
+    pivots.view(integers())[:, :n] = np.arange(1, n + 1)
     return solved_again((factors, pivots), b, False, True, False)
+
+
+@functools.cache
+def integers() -> np.dtype[Any]:
+    """LAPACK's integers, of 64 or of 32 bits: pivots are written in these from the beginning of their memory on."""
+    found = factored_solution(np.eye(2), np.ones(2), True, True)
+    is_wide = found is None or found[1][1][0, 0] == 1
+    return np.dtype(np.int64 if is_wide else np.int32)
 
 
 def _sides(b: Array, vector: bool) -> Array:

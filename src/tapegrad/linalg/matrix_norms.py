@@ -25,6 +25,7 @@ from tapegrad.recording.axes import axis
 from tapegrad.recording.axis_names import with_numpy_names
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -237,6 +238,7 @@ def cond(A: Tensor, p: Order = None) -> Tensor:
     return where(wrap(singular), math.inf, _product_of_norms(regular, p))
 
 
+@makes_constants_of_shapes
 def _product_of_norms(A: Tensor, p: float | str) -> Tensor:
     if p == "nuc":  # an inverse has the singular values' inverses
         values = svdvals(A)

@@ -163,7 +163,8 @@ def _solution(arrays: Sequence[Any], attrs: tuple[bool, bool, bool]) -> Any:
         return decompose(np.linalg.solve, message, a, b[..., None])[..., 0]
     if left:
         return decompose(np.linalg.solve, message, a, b)
-    return decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    turned = decompose(np.linalg.solve, message, a.swapaxes(-1, -2), b.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return np.ascontiguousarray(turned)  # as factors give it: sums over it have the same bits
 
 
 def solve_cotangent(

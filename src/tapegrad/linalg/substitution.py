@@ -95,7 +95,7 @@ def substituted(a: Array, b: Array, upper: bool, left: bool = True, unit: bool =
         if found is not None:
             return found
     elif a.shape[-1] > SMALL_BATCH and a.ndim > 2 and a.shape[:-2] == b.shape[:-2] and (unit or a.diagonal(0, -2, -1).all()):
-        x = np.empty(b.shape)
+        x = np.empty_like(b, order="C")
         for place in np.ndindex(a.shape[:-2]):
             found = by_triangle("dtrsm", a[place], b[place], upper, left, unit)
             if found is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.flat_iteration import FlatElements
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_protocol.operands import holds_tensors
 from tapegrad.surface.attributes import base as base_of
@@ -72,6 +73,11 @@ def converted(value: Any) -> Any:
     return value
 
 
+def _elements(values: Any) -> Any:
+    """What ``x.flat`` gives as an array."""
+    return values.copy() if values.__class__ is FlatElements else values
+
+
 def _in_dtype(x: Tensor, dtype: Any) -> Any:
     if dtype is None or x.dtype == np.dtype(dtype):
         return x
@@ -87,6 +93,7 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
     ValueError
         If their shapes differ.
     """
+    object = _elements(object)
     if isinstance(object, Tensor):
         found = _in_dtype(object, dtype)
         found = np.copy(found) if copy and found is object else found
@@ -108,6 +115,7 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
 @functools.wraps(np.asarray)
 def as_made_array(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, **others: Any) -> Any:
     """`numpy.asarray`, in the same way; of a number it is a new array of no dimensions."""
+    a = _elements(a)
     if isinstance(a, Tensor):
         found = _in_dtype(a, dtype)
         in_order = order != "C" or array_of(a).flags.c_contiguous

@@ -1,8 +1,8 @@
 """Eigenvalues, singular values and solutions of complex matrices that are differentiated.
 
 LAPACK gives the values; derivatives are the texts that `linalg` has of real matrices, with adjoints for transposes, on pairs of
-arrays, so they can be of any order. A vector that
-belongs to a value is known but for a complex number of size one, and a derivative exists of what does not depend on it.
+arrays, so they can be of any order. A vector that belongs to a value is known but for a complex number of size one, and a
+derivative exists of what does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, i
 from tapegrad.numpy_arrays.untracked import with_digits
 from tapegrad.tensors.tensor import Tensor, array_of, make
 
-__all__ = ["DECOMPOSITIONS", "decomposed", "nuclear_norm", "singular_values"]
+__all__ = ["DECOMPOSITIONS", "decomposed", "norm_by_singular_values", "singular_values"]
 
 Vjp = Callable[[list[Any], list[Any]], ComplexArray]
 _np: Any = np
 PHASE = 1e-6  # of a cotangent, from which on it asks for the phase of a vector
+ROUNDING = 50.0  # and what is left of cotangents that cancel each other
 
 
 class _Decomposed(Function):
@@ -36,12 +37,13 @@ class _Decomposed(Function):
         flat = [np.array(x) for part in found for x in ((part.real, part.imag) if part.dtype.kind == "c" else (part,))]
         outputs = [make(x if x.ndim else float(x), 0) for x in flat]
         ctx.save_for_backward(*outputs)
+        ctx.set_materialize_grads(False)
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        outputs, given = (_paired(ctx.kinds, values) for values in (ctx.saved_tensors, cotangents))
-        g = made(*parts(ctx.vjp(outputs, given)))
+        outputs = _paired(ctx.kinds, ctx.saved_tensors)
+        g = made(*parts(ctx.vjp(outputs, _cotangents(ctx.kinds, cotangents, outputs))))
         return g.real, g.imag, None, None
 
 
@@ -66,6 +68,23 @@ def _paired(kinds: Sequence[str], values: Sequence[Any]) -> list[Any]:
     return [ComplexArray(next(rest), next(rest)) if kind == "c" else next(rest) for kind in kinds]
 
 
+def _cotangents(kinds: Sequence[str], values: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """The cotangents of what a decomposition gave; None for what nothing depends on."""
+    rest, found = iter(values), []
+    for kind, output in zip(kinds, outputs, strict=True):
+        some = [next(rest) for _ in range(2 if kind == "c" else 1)]
+        zeros = np.zeros(output.shape, output.real.dtype)
+        found.append(None if all(g is None for g in some) else _paired(kind, [make(zeros, 0) if g is None else g for g in some])[0])
+    return found
+
+
+def _or_zeros(cotangent: Any, output: Any) -> Any:
+    if cotangent is not None:
+        return cotangent
+    zeros = np.zeros(output.shape, output.real.dtype)
+    return made(zeros, zeros) if is_complex(output) else zeros
+
+
 def decomposed(z: Any, find: Callable[[Any], Sequence[Any]], vjp: Vjp) -> list[Any]:
     """Arrays that a function finds for a matrix, which may be real if they are not.
 
@@ -74,7 +93,8 @@ def decomposed(z: Any, find: Callable[[Any], Sequence[Any]], vjp: Vjp) -> list[A
     find : callable
         Gives the arrays for the matrix as an array of NumPy's.
     vjp : callable
-        ``vjp(arrays, cotangents)``, the cotangent of the matrix, of what is differentiated itself.
+        ``vjp(arrays, cotangents)``, the cotangent of the matrix, of what is differentiated itself. The cotangent of an array that
+        nothing depends on is None: where vectors have no derivative, values alone may have one.
     """
     pair = made(*parts(z))
     of_this = find if is_complex(z) else lambda whole: find(whole.real)
@@ -125,7 +145,7 @@ def _gaps(values: Any) -> tuple[Any, np.ndarray]:
 def _check_phase(name: str, turned: Any, size: Any) -> None:
     """Refuse a cotangent that asks for the phase of vectors: the imaginary part of the diagonal is how much."""
     phase = np.abs(np.diagonal(np.asarray(complex_values(turned)), axis1=-2, axis2=-1).imag)
-    if np.any(phase > PHASE * max(1.0, float(np.max(np.abs(complex_values(size)), initial=0.0)))):
+    if np.any(phase > PHASE * np.max(np.abs(complex_values(size)), initial=0.0) + ROUNDING * np.finfo(phase.dtype).eps):
         raise RuntimeError(
             f"{name}: complex vectors are determined up to a factor of size one, on which the result of the function depends, so "
             "that it has no derivative; use what does not depend on it, as np.abs(v) or (v * w) @ np.conj(v).T"
@@ -137,7 +157,10 @@ def _eigh(a: Any, UPLO: str = "L") -> Any:
 
     def vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
         (w, v), (g_w, g_v) = outputs, cotangents
+        if g_v is None:
+            return _of_triangle(eigenvalues_cotangent(_Complex, g_w, v), triangle)
         _check_phase("numpy.linalg.eigh", _adjoint(v) @ g_v, g_v)
+        g_w = _or_zeros(g_w, w)
         return _of_triangle(eigh_cotangent(_Complex, g_w, g_v, with_ties(w), v), triangle)
 
     return _named(np.linalg.eigh, decomposed(a, lambda z: _np.linalg.eigh(z, triangle), vjp))
@@ -178,6 +201,9 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
 
 def _svd_vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
     (u, s, vh), (g_u, g_s, g_vh) = outputs, cotangents
+    if g_u is None and g_vh is None:
+        return _of_singular_values(g_s, u, vh)
+    g_u, g_s, g_vh = map(_or_zeros, cotangents, outputs)
     v, g_v = _adjoint(vh), _adjoint(g_vh)
     of_u = _adjoint(u) @ g_u
     _check_phase("numpy.linalg.svd", of_u + vh @ g_v, g_u)
@@ -188,18 +214,22 @@ def _svd_vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
     return g + (u * made(0.0 * turns, turns)[..., None, :]) @ vh
 
 
+def _of_singular_values(g: Any, u: Any, vh: Any) -> Any:
+    return (u * g[..., None, :]) @ vh
+
+
 def singular_values(a: Any) -> Any:
     """Singular values of complex matrices."""
 
     def vjp(z: Any, g: Any) -> ComplexArray:
         u, _, vh = _svd(z, full_matrices=False)
-        return (u * g[..., None, :]) @ vh
+        return _of_singular_values(g, u, vh)
 
     z = made(*parts(a))
     return as_arrays(_Values.apply(z.real, z.imag, lambda z: np.linalg.svd(z, compute_uv=False), vjp))
 
 
-def nuclear_norm(a: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def norm_by_singular_values(a: Any, ord: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """A norm of complex matrices by their singular values: their sum, or the largest or the smallest of them."""
     rows, columns = (-2, -1) if axis is None else axis
     values = singular_values(np.moveaxis(a, (rows, columns), (-2, -1)))
@@ -216,7 +246,8 @@ def _eigvals(a: Any) -> Any:
 
 
 def _eig_vjp(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
-    (w, v), (g_w, g_v) = outputs, cotangents
+    w, v = outputs
+    g_w, g_v = map(_or_zeros, cotangents, outputs)  # equal values of a matrix that is not Hermitian need not have a derivative
     turned = _adjoint(v) @ g_v
     _check_phase("numpy.linalg.eig", turned, g_v)
     # Vectors of length one do not grow: what points along them is taken out.
@@ -239,13 +270,13 @@ def _solve(a: Any, b: Any) -> Any:
     found = _np.linalg.solve(whole, _np.concatenate([right.real, right.imag], -2))
     top, bottom = found[..., :n, :], found[..., n:, :]
     if single:
-        top, bottom = top[:, 0], bottom[:, 0]
+        top, bottom = top[..., 0], bottom[..., 0]
     return made(with_digits(top * 1.0, exact.real), with_digits(bottom * 1.0, exact.imag))
 
 
 def _inv(a: Any) -> Any:
-    found = _solve(a, np.broadcast_to(np.eye(a.shape[-1]), a.shape))
     exact = np.linalg.inv(complex_values(a))
+    found = _solve(a, np.broadcast_to(np.eye(a.shape[-1], dtype=exact.real.dtype), a.shape))
     return made(with_digits(found.real, exact.real), with_digits(found.imag, exact.imag))
 
 

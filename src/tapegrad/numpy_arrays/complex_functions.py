@@ -102,7 +102,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     if ord in (None, "fro"):
         return _np.sqrt(_np.sum(size * size, axis=axis, keepdims=keepdims))
     if of_matrices and ord in (2, -2, "nuc"):
-        found = look_up("numpy_arrays.complex_decompositions:nuclear_norm")(x, ord, axis, keepdims)
+        found = look_up("numpy_arrays.complex_decompositions:norm_by_singular_values")(x, ord, axis, keepdims)
         return with_digits(found * 1.0, np.linalg.norm(complex_values(x), ord, axis, keepdims))
     return _np.linalg.norm(size, ord, axis, keepdims)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex
 
@@ -47,8 +48,8 @@ class FlatElements:
         return x[tuple(reversed(places))]
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, SupportsIndex):
-            size, k = len(self), int(key)
+        if isinstance(key, SupportsIndex) and not getattr(key, "ndim", 0):  # any array says that it can be an index
+            size, k = len(self), operator.index(key)
             if not -size <= k < size:
                 raise IndexError(f"index {k} is out of bounds for size {size}")
             return self._at(k % size)
@@ -65,7 +66,8 @@ class FlatElements:
         return int(self.base.size)
 
     def __iter__(self) -> Iterator[Any]:
-        return self
+        while self.index < len(self):  # without the exception that ends an iteration: programs do not follow these
+            yield next(self)
 
     def __next__(self) -> Any:
         if self.index >= len(self):
@@ -81,14 +83,21 @@ class FlatElements:
         return self.elements.__array__(dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return getattr(ufunc, method)(*map(_as_array, inputs), **kwargs)
+        return getattr(ufunc, method)(*map(_as_array, inputs), **_in_names(kwargs))
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        return function(*map(_as_array, args), **kwargs)
+        return function(*map(_as_array, args), **_in_names(kwargs))
 
 
 def _as_array(x: Any) -> Any:
+    """Elements as an array, also in lists, in which NumPy's functions take several."""
+    if x.__class__ in (list, tuple):
+        return x.__class__(map(_as_array, x))
     return x.copy() if isinstance(x, FlatElements) else x
+
+
+def _in_names(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: _as_array(x) for name, x in kwargs.items()}
 
 
 def _comparison(name: str) -> Callable[[FlatElements, Any], Any]:

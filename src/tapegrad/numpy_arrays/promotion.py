@@ -68,7 +68,11 @@ def _in(dtype: np.dtype[Any], x: Any) -> Any:
         data = x._data
         if data.__class__ is float:
             return x if dtype == np.float64 else make(np.array(data, dtype), 0)
-        return cast(x, dtype) if data.dtype != dtype else x
+        if data.dtype == dtype:
+            return x
+        found = cast(x, dtype)
+        found.__class__ = x.__class__  # what NumPy's meaning has keeps it
+        return found
     return x.astype(dtype) if isinstance(x, (np.ndarray, np.generic)) and x.dtype != dtype else x
 
 

@@ -25,6 +25,7 @@ from tapegrad.ops.elementwise import FORMS
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.surface import functions as tg
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording
 
 __all__ = ["PARTIALS", "special"]
@@ -243,7 +244,8 @@ def special(ufunc: Any) -> Callable[..., Any]:
         shape = np.shape(value)
         dtype = np.asarray(value).dtype
         wide = [t if t.dtype == dtype else t.to(dtype) for t in operands]
-        wide = [t if not t._row or t.shape == shape else tg.broadcast_to(t, shape) for t in wide]
+        # Constants need not be, but for programs, whose steps have no numbers.
+        wide = [t if t.shape == shape or not (t._row or TAPE.tracers) else tg.broadcast_to(t, shape) for t in wide]
         return apply(partials.step, wide, value)
 
     return call

@@ -16,7 +16,7 @@ from tapegrad.ops.shaping import reshape, squeeze, unsqueeze
 from tapegrad.ops.transposing import t
 from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, array_of
-from tapegrad.tensors.tracers import looks_at_values
+from tapegrad.tensors.tracers import looks_at_values, makes_constants_of_shapes
 
 __all__ = ["corrcoef", "correlations", "cov", "products_of_deviations"]
 
@@ -82,6 +82,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return correlations(squeeze(products_of_deviations(rows, rows.shape[1] - 1)))
 
 
+@makes_constants_of_shapes
 def products_of_deviations(rows: Tensor, free: float) -> Tensor:
     """Mean products of the rows' deviations from their means, of which `free` are independent."""
     apart = rows - mean(rows, 1, True)

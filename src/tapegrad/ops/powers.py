@@ -11,7 +11,8 @@ from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.joining import stack
 from tapegrad.ops.shaping import unsqueeze
 from tapegrad.recording.casting import cast
-from tapegrad.tensors.tensor import Tensor, array_of, make
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand
+from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["ldexp", "vander"]
 
@@ -41,6 +42,7 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
     return FUNCTIONS["mul"](x, FUNCTIONS["exp2"](exponent))
 
 
+@makes_constants_of_shapes
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The matrix whose columns are the powers of a vector.
 
@@ -77,7 +79,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     whole = x if data.dtype.kind == "f" else cast(x, np.dtype(np.int64))
     if not columns:
         return unsqueeze(whole, 1)[:, :0]
-    powers = [make(np.ones(len(data), array_of(whole).dtype), 0)]
+    powers = [as_operand(np.ones(len(data), array_of(whole).dtype))]
     for _ in range(columns - 1):
         powers.append(powers[-1] * whole)
     return stack(powers if increasing else powers[::-1], 1)

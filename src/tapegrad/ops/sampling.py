@@ -137,16 +137,23 @@ def normal_(t: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 @writes_operands
 def uniform_(t: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Write numbers into the tensor that are uniform from `a` to `b`; returns it.
+    """Write numbers into the tensor that are uniform in ``[a, b)``; returns it.
 
     Raises
     ------
     RuntimeError
-        If `a` is larger than `b`.
+        If `a` is larger than `b`, or they or their difference are beyond the dtype.
     """
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
-    return _drawn_into(t, "uniform_", source().random(_floats(t, "uniform_")) * (b - a) + a)
+    shape, dtype = _floats(t, "uniform_"), array_of(t).dtype
+    most = float(np.finfo(dtype).max)
+    if not (-most <= a and b <= most and b - a <= most):
+        raise RuntimeError(
+            f"uniform_ expects from, to and to - from <= {most} for {type_name(dtype)}, but found from={a} and to={b}"
+        )
+    below = np.nextafter(dtype.type(b), dtype.type(a))  # what is rounded up could be `b`
+    return _drawn_into(t, "uniform_", np.minimum((source().random(shape) * (b - a) + a).astype(dtype), below))
 
 
 @writes_operands
