@@ -97,8 +97,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
     weights = np.asarray(data, np.float64)
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if weights.size == 0 or not weights.any(-1).all():
+    if not weights.shape[-1] or not weights.any(-1).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not weights.size and (replacement or num_samples <= weights.shape[-1]):
+        return wrap(np.empty((0, num_samples), np.int64))
     if replacement:
         shares = np.cumsum(weights / weights.max(-1, keepdims=True), -1).reshape(-1, weights.shape[-1])
         drawn = source().random((len(shares), num_samples)) * shares[:, -1:]
@@ -137,7 +139,7 @@ def normal_(t: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 
 @writes_operands
 def uniform_(t: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Write numbers into the tensor that are uniform from `a` to `b`; returns it.
+    """Write numbers into the tensor that are uniform in ``[a, b)``; returns it.
 
     Raises
     ------
@@ -146,7 +148,12 @@ def uniform_(t: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
-    return _drawn_into(t, "uniform_", source().random(_floats(t, "uniform_")) * (b - a) + a)
+    drawn = source().random(_floats(t, "uniform_")) * (b - a) + a
+    own = array_of(t).dtype.type
+    if a < b:  # rounding gives `b` itself, which is not in the interval
+        with quiet():
+            drawn = np.minimum(drawn.astype(own), np.nextafter(own(b), own(a)))
+    return _drawn_into(t, "uniform_", drawn)
 
 
 @writes_operands
