@@ -86,6 +86,14 @@ def determinant(x):
 closed = made(2)
 
 @numba.njit
+def applied(function, x):
+    return function(x)
+
+@numba.njit
+def largest(x):
+    return applied(np.max, x) * x[1]
+
+@numba.njit
 def writes(x, c):
     c[0] = x[0]
     return c[0] * c[1]
@@ -160,6 +168,12 @@ def test_second_order_is_kept_too(project: Project) -> None:
     for _ in range(2):
         np.testing.assert_array_equal(tg.hessian(project.start().f)(X), [[0.0, 2.0], [2.0, 0.0]])
     assert project.found == [False, True]
+
+
+def test_what_was_compiled_for_a_function_of_numpy_as_an_argument_is_not_kept(project: Project) -> None:
+    for _ in range(2):
+        assert gradient_of(project.start().largest) == [X[1], X[0]]
+    assert not project.files()
 
 
 def test_a_function_that_was_called_before_has_its_derivative_kept_too(project: Project) -> None:

@@ -87,3 +87,11 @@ def test_infinity_norm_shares_ties_evenly() -> None:
 def test_norm_neither_overflows_nor_underflows(scale: float, p: int) -> None:
     expected = (2.0 ** (1.0 / p)) * scale
     np.testing.assert_allclose(tg.norm(tg.tensor([scale, -scale]), p).item(), expected, rtol=1e-12, atol=5e-324)
+
+
+@pytest.mark.parametrize(("of_rows", "of_weights"), [(np.float32, np.float64), (np.float64, np.float32)])
+def test_weights_of_covariances_are_as_exact_as_they_are_given(of_rows: Any, of_weights: Any) -> None:
+    rows, weights = np.array([[1.0, 4.0, 2.0], [0.5, -1.0, 3.0]], of_rows), np.array([0.1, 0.7, 0.3], of_weights)
+    found = tg.cov(tg.tensor(rows), aweights=tg.tensor(weights), fweights=tg.tensor([1, 2, 3]))
+    assert found.dtype == tg.float64
+    np.testing.assert_allclose(found.numpy(), np.cov(rows, aweights=weights, fweights=[1, 2, 3]), rtol=1e-14)

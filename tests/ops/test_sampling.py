@@ -90,6 +90,16 @@ def test_random_takes_the_whole_range_of_the_dtype() -> None:
     assert (values.min() < 20, values.max() > 235) == (True, True)
 
 
+def test_the_upper_bound_is_not_drawn_where_numbers_are_rounded_to_it() -> None:
+    values = tg.empty(100, dtype=tg.float32).uniform_(2.0**24, 2.0**24 + 2.0)  # between them there is no other number
+    assert (values == 2.0**24).all()
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_of_no_rows_no_indices_are_drawn(replacement: bool) -> None:
+    assert tg.multinomial(tg.ones(0, 3), 2, replacement).shape == (0, 2)
+
+
 def test_without_replacement_no_index_comes_twice_and_none_of_weight_zero() -> None:
     rows = tg.multinomial(tg.tensor([[1.0, 0.0, 2.0, 3.0]] * 20), 3).tolist()
     assert {tuple(sorted(row)) for row in rows} == {(0, 2, 3)}

@@ -100,6 +100,23 @@ def test_overlapping_windows_are_not_written(take: Any) -> None:
     assert_values(x, np.arange(16.0))
 
 
+@over("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
+def test_windows_of_another_librarys_memory_in_any_order_of_axes(order: tuple[int, ...]) -> None:
+    memory = np.asarray(memoryview(CUBE.copy().transpose(order)))
+    x = tg.from_numpy(memory)
+    windows = x.unfold(1, 2, 1)
+    np.testing.assert_array_equal(windows.numpy(), np.lib.stride_tricks.sliding_window_view(memory, 2, 1))
+    x.unfold(1, 2, 2).mul_(2.0)
+    np.testing.assert_array_equal(windows.numpy(), np.lib.stride_tricks.sliding_window_view(memory, 2, 1))
+
+
+def test_windows_of_another_librarys_memory_with_gaps_are_refused() -> None:
+    x = tg.from_numpy(np.asarray(memoryview(np.arange(10.0))[::2]))
+    with pytest.raises(RuntimeError, match="clone"):
+        x.unfold(0, 2, 1)
+    assert x.clone().unfold(0, 2, 2).tolist() == [[0.0, 2.0], [4.0, 6.0]]
+
+
 @over("take", [lambda x: x.unfold(0, 2, 2), lambda x: x.as_strided((3, 2), (2, 3)), lambda x: x.as_strided((2, 3), (1, 4))])
 def test_windows_that_do_not_overlap_are_written(take: Any) -> None:
     x = tg.ones(16)

@@ -86,6 +86,21 @@ def test_writes_past_the_graph_have_no_machine_code() -> None:
         assert ["past the graph" in trace["machine code"] for trace in program.traces] == [True]
 
 
+@pytest.mark.parametrize("dtype", [tg.bool, tg.int64])
+@pytest.mark.parametrize("part", [slice(None), slice(1, 3)])
+def test_writes_into_masks_and_integers_convert_in_each_run(dtype: Any, part: slice) -> None:
+    def f(x: Any) -> Any:
+        x = tg.as_tensor(x)
+        m = tg.zeros(4, dtype=dtype)
+        m[part] = x[part]
+        return (m.to(tg.float64) * x * x).sum()
+
+    program = tg.program(f)
+    for x in [np.zeros(4), np.zeros(4), np.array([1.0, 0.0, 1.0, 0.0]), *POINTS[:5]]:
+        np.testing.assert_array_equal(tg.grad(program)(x), tg.grad(f)(x))
+        program.compile()
+
+
 def test_what_its_derivative_needs_may_be_written_over() -> None:
     def f(x: Any) -> Any:
         y = np.stack([x, x])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from random_sparse_functions import by_table, random_table
 
 import tapegrad as tg
+from tapegrad.sparse.element_rows import ElementLayout
 
 SEEDS = st.integers(0, 10**6)
 
@@ -110,6 +111,21 @@ def test_single_precision_and_branches() -> None:
         found = made(point)
         assert found.dtype == point.dtype
         np.testing.assert_allclose(found.toarray(), tg.hessian(f)(point), rtol=1e-4, atol=1e-4)
+
+
+def test_elements_are_put_in_order_once_for_a_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts = []
+
+    class Counted(ElementLayout):
+        def __init__(self, tape: Any) -> None:
+            layouts.append(tape)
+            super().__init__(tape)
+
+    monkeypatch.setattr("tapegrad.sparse.element_passes.ElementLayout", Counted)
+    made = tg.sparse.hessian(lambda x: x[0] * np.sin(x[1]) - x[1] * x[2], mode="edges")
+    for point in (np.array([1.0, 2.0, 3.0]), np.array([-1.0, 2.0, 3.0]), np.array([1.0, -2.0, 0.0])):
+        made(point)
+    assert len(layouts) == 1
 
 
 def test_an_index_of_the_output_and_nothing() -> None:

@@ -137,6 +137,8 @@ class LinearTape:
         Number of all places.
     structures : dict or None
         What is known of the structure of hosted rows, for whoever asks for patterns.
+    fingerprint : bytes or None
+        That of the structure, once somebody has asked: weighing changes signs of zeros that it is made of.
     slots : ndarray of int or None
         While rows are observed, where those stood whose places are `slot_places`.
     outputs : list of (int, int)
@@ -152,6 +154,7 @@ class LinearTape:
         self.memory: list[np.ndarray] = []
         self.hosts: dict[int, HostedRow] = {}
         self.structures: Any = None
+        self.fingerprint: bytes | None = None
         self.slots: Matrix | None = None
         self.slot_places: Matrix | None = None
         self._row_places = np.empty(0, np.int64)

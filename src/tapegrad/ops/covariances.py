@@ -120,7 +120,8 @@ def _weighted(rows: Tensor, correction: int, fweights: Tensor | None, aweights: 
             raise RuntimeError(f"cov(): expected {name} to have {wanted} dtype but got {name} with {type_name(data.dtype)} dtype")
         if (data < 0).any():
             raise RuntimeError(f"cov(): {name} cannot be negative, but the least is {data.min()}")
-    given = [cast(w, array_of(rows).dtype) for w in (fweights, aweights) if w is not None]
+    given = [] if fweights is None else [cast(fweights, array_of(rows).dtype)]
+    given += [] if aweights is None else [aweights]
     weights = given[0] if len(given) == 1 else given[0] * given[1]
     total = sum(weights)
     if not np.any(array_of(total)):

@@ -97,8 +97,10 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False) -> T
     weights = np.asarray(data, np.float64)
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if weights.size == 0 or not weights.any(-1).all():
+    if not weights.shape[-1] or not weights.any(-1).all():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if not weights.size and (replacement or num_samples <= weights.shape[-1]):
+        return wrap(np.empty((0, num_samples), np.int64))
     if replacement:
         shares = np.cumsum(weights / weights.max(-1, keepdims=True), -1).reshape(-1, weights.shape[-1])
         drawn = source().random((len(shares), num_samples)) * shares[:, -1:]

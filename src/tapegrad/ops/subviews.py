@@ -144,15 +144,21 @@ def _strided_view(array: Array, shape: Sequence[int], strides: Sequence[int]) ->
 
     What NumPy's `as_strided` gives stands on an object of its own instead: writes through it would be noticed by nobody who has
     saved the memory.
+
+    Raises
+    ------
+    RuntimeError
+        If the memory is not NumPy's, and what is shown of it has gaps.
     """
     whole = array
     while type(whole.base) is np.ndarray:
         whole = whole.base
     if not whole.flags.c_contiguous:
-        whole = whole.T
-    if not whole.flags.c_contiguous:  # memory of another library with gaps: nobody may write into a copy of it
-        whole = array = array.copy()
-        whole.flags.writeable = False
+        whole = whole.transpose(np.argsort([-step for step in whole.strides], kind="stable"))
+    if not whole.flags.c_contiguous:
+        raise RuntimeError(
+            "the tensor's memory is another library's and has gaps, so that writes into it would not be noticed; clone() it"
+        )
     view = np.ndarray(shape, array.dtype, whole, address_of(array) - address_of(whole), strides)
     view.flags.writeable = array.flags.writeable
     return view
@@ -175,7 +181,8 @@ def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     Raises
     ------
     RuntimeError
-        If the dimension is shorter than `size`, `size` is negative or `step` not positive.
+        If the dimension is shorter than `size`, `size` is negative or `step` not positive; if elements of memory that another
+        library made lie apart.
 
     Examples
     --------

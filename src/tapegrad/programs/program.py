@@ -357,7 +357,7 @@ def program(
     Numbers and arrays among the arguments are inputs. Everything else that the function sees is part of a key, under which paths
     are kept: shapes and dtypes, integers, text, objects by identity, what its closure and globals hold, contents of arrays there.
     Where the function asks for a value (``if x[0] > 0``), the answer must be the same in a run, else another path is recorded. What
-    cannot be run again, such as operations that write in place, is called each time, and `explain` says why.
+    cannot be run again, such as what writes into its arguments, is called each time, and `explain` says why.
 
     Examples
     --------

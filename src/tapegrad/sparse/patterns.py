@@ -59,11 +59,18 @@ def hosts_of(tape: LinearTape) -> dict[int, _Host]:
 
 def fingerprint(tape: Structured) -> bytes:
     """A hash of all that the patterns of a tape depend on."""
+    if isinstance(tape, LinearTape):
+        if tape.fingerprint is None:
+            tape.fingerprint = _hashed(tape)
+        return tape.fingerprint
     digest = blake2b(digest_size=16)
-    if not isinstance(tape, LinearTape):
-        for column in (tape.references, tape.triplets, tape.outs):
-            digest.update(np.ascontiguousarray(column).tobytes())
-        return digest.digest() + repr((tape.inputs, tape.results)).encode()
+    for column in (tape.references, tape.triplets, tape.outs):
+        digest.update(np.ascontiguousarray(column).tobytes())
+    return digest.digest() + repr((tape.inputs, tape.results)).encode()
+
+
+def _hashed(tape: LinearTape) -> bytes:
+    digest = blake2b(digest_size=16)
     entries, programs = tape.entries, tape.programs
     heads = entries[:, :2].copy()
     kinds = heads[:, 0] & 0xFFFFFFFF

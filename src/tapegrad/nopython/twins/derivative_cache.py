@@ -119,7 +119,11 @@ class DerivativeCache(caching._Cache):  # type: ignore[misc]
 
     def _write(self, place: Place, content: Any) -> None:
         """Whole or not at all."""
-        path, body = place.path, serialize.dumps((place.key, content))
+        path = place.path
+        try:
+            body = serialize.dumps((place.key, content))
+        except (TypeError, AttributeError, pickle.PicklingError):  # such as the type of np.max, with what Numba compiled of it
+            return
         with contextlib.suppress(OSError):
             self._impl.locator.ensure_cache_path()
             with whole_file(path) as file:

@@ -31,7 +31,7 @@ class Copies(HostedSteps):
         if step.shape is not None or result.of is not None:
             raise Unfused("a copy in another shape")
         if result.number < 0:
-            if result.array.dtype not in (FLOAT64, np.bool_):
+            if result.array.dtype != FLOAT64 and not result.array.dtype == source.array.dtype == np.bool_:
                 raise Unfused(f"values of dtype {result.array.dtype}")
             self._claim(result.array)
         own, shape = self._shape(source), self._shape(result)

@@ -33,6 +33,7 @@ __all__ = ["without_writes"]
 Array = np.ndarray[Any, Any]
 MOST_COPIED = 1_000_000  # elements of the versions together: each is an array of its own
 MOST_WRITES = 1000
+FLOAT64 = np.dtype(np.float64)
 
 
 class _Owner:
@@ -162,6 +163,8 @@ class _Versions:
             return step
         if not isinstance(step, Written):
             raise Unfused("it writes over values")
+        if value.array.dtype != FLOAT64:  # which a write converts to, as no copy in memory of float64 does
+            raise Unfused(f"it writes into values of dtype {value.array.dtype}")
         own = Value(np.zeros(value.array.shape))
         own.tracked = value.tracked
         step.result = own
