@@ -116,6 +116,12 @@ def test_lengths_that_are_no_multiples_of_blocks(n: int) -> None:
     assert value == pytest.approx(own_value, rel=2e-15)
 
 
+def test_powers_in_an_array_of_one_element_have_the_bits_of_arrays() -> None:
+    x, y = np.array([1e300]), np.array([-1.0])
+    _, run = compiled(lambda x, y: (x**y).sum(), x, y, argnums=(0, 1))
+    assert run(x, y) == tg.value_and_grad(lambda x, y: (x**y).sum(), (0, 1))(x, y)
+
+
 def test_sums_of_many_elements_keep_their_digits() -> None:
     x = np.random.default_rng(0).uniform(0.0, 1.0, 1_000_003)
     _, run = compiled(lambda x: x.sum(), x)

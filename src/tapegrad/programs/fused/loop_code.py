@@ -228,7 +228,8 @@ class _Walk:
             if operation == "constant":
                 places.append((self._constant(k), 0))
             elif operation == "load":
-                stride = self.strides(own[2])[-1]
+                # Of a single element too: NumPy's loops take another way for steps of zero, with other last digits.
+                stride = self.strides(own[2])[-1] if self._kept else int(any(own[2]))
                 places.append((self._address(own[0], own[1], own[2], start), 8 * stride))
             else:
                 places.append((self._blocks[k], 8))
