@@ -229,7 +229,7 @@ class _Walk:
                 places.append((self._constant(k), 0))
             elif operation == "load":
                 # Of a single element too: NumPy's loops take another way for steps of zero, with other last digits.
-                stride = self.strides(own[2])[-1] if self._kept else int(any(own[2]))
+                stride = self.strides(own[2])[-1] if self._kept else 1
                 places.append((self._address(own[0], own[1], own[2], start), 8 * stride))
             else:
                 places.append((self._blocks[k], 8))
