@@ -204,7 +204,7 @@ def _elementwise_grad_of_program(f: Any, argnums: Argnums, general: Callable[...
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        done = f.__replay__(args, kwargs, argnums, False, finish, True)
+        done = f.__replay__(args, kwargs, argnums, False, finish, "rows")
         return general(*args, **kwargs) if done is None or done[1] is NotImplemented else done[1]
 
     return gradient

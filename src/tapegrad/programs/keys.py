@@ -22,11 +22,12 @@ FLOAT64 = np.dtype(np.float64)
 class Paths:
     """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
 
-    __slots__ = ("changes", "contents", "count", "first", "objects", "raised", "refused", "stopped", "warned")
+    __slots__ = ("changes", "contents", "count", "first", "needs", "objects", "raised", "refused", "stopped", "warned")
 
     def __init__(self, objects: list[Any], arrays: Arrays) -> None:
         self.first: Trace | None = None
         self.objects = objects  # whose identity is in the key
+        self.needs = {""}  # what drivers have asked for
         self.contents = [array.copy() for _, array in arrays]
         self.changes = 0  # how many recordings changed what the function sees
         self.count, self.raised, self.refused, self.stopped, self.warned = 0, 0, "", "", False

@@ -52,11 +52,11 @@ class Program(RecordedPaths):
         argnums: Argnums | None = None,
         has_aux: bool = False,
         finish: Finish | None = None,
-        rows: bool = False,
+        needs: str = "",
     ) -> tuple[bool, Any] | None:
         """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function.
 
-        Without `finish` it is the function's value. With `rows` it needs more of the call than gradients of a number.
+        Without `finish` it is the function's value. It `needs` gradients of a number, its "jacobian" or "hessian", or all "rows".
         """
         if self._is_called:
             return None
@@ -69,7 +69,7 @@ class Program(RecordedPaths):
         usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
-        if usual is not None and finish is not None and not rows and (trace := usual.paths.first) and not trace.is_running:
+        if usual is not None and finish is not None and not needs and (trace := usual.paths.first) and not trace.is_running:
             trace.is_running = True
             try:
                 if usual.gradient(trace, given):
@@ -81,7 +81,7 @@ class Program(RecordedPaths):
             if trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
                 trace.is_running = True
                 try:
-                    if (finish is not None and not rows and self._is_fused(trace, given)) or _runs(trace, given):
+                    if (finish is not None and self._is_fused(trace, given, needs)) or _runs(trace, given):
                         return self._checked(trace, args, kwargs, argnums, usual.many, finish)
                 finally:
                     trace.is_running = False
@@ -102,6 +102,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
+        paths.needs.add(needs)
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
@@ -109,7 +110,7 @@ class Program(RecordedPaths):
             trace.is_running = True
             try:
                 try:
-                    fused = finish is not None and not rows and self._is_fused(trace, values)
+                    fused = finish is not None and self._is_fused(trace, values, needs)
                     failed = None if fused else trace.run(values)
                 except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
                     paths.stopped = f"{type(error).__name__}: {error}"
@@ -120,7 +121,7 @@ class Program(RecordedPaths):
                 trace.is_running = False
             before, trace = (trace, failed), trace.following.get(failed)
         done = self._record(paths, before, args, kwargs, key, many, arrays, finish)
-        return self.__replay__(args, kwargs, asked, has_aux, finish, rows) if done is AGAIN else done
+        return self.__replay__(args, kwargs, asked, has_aux, finish, needs) if done is AGAIN else done
 
     def _checked(self, trace: Trace, args: Any, kwargs: Any, argnums: Any, many: bool, finish: Finish | None) -> tuple[bool, Any]:
         self._calls += 1
@@ -138,17 +139,20 @@ class Program(RecordedPaths):
         try:
             return True, finish(made)
         finally:
-            made.gradients = None
+            made.gradients = made.matrix = None
 
-    def _is_fused(self, trace: Trace, values: Any) -> bool:
-        """Whether machine code of a path gave the gradient."""
-        fused = trace.fused
+    def _is_fused(self, trace: Trace, values: Any, needs: str) -> bool:
+        """Whether machine code of a path gave the gradient, or another derivative."""
+        fused = trace.code_of(needs)
+        if fused is None:
+            return False
         if fused.code is not None:
-            return trace.gradient(values)
+            return trace.matrix(needs, values) if needs else trace.gradient(values)
         if self.fuses and not fused.refused:
             if fused.waits:
                 if _runs(trace, values):
-                    fused.try_out(values, trace.value_and_gradient)
+                    expected = functools.partial(trace.matrix_of_steps, needs) if needs else trace.value_and_gradient
+                    fused.try_out(values, expected)
             else:
                 fused.ran()
         return False
@@ -283,8 +287,10 @@ class Program(RecordedPaths):
         >>> both(np.array([0.0, 1.0]))[1].tolist() == gradient.tolist()
         True
         """
-        for trace in self._recorded():
-            trace.fused.compile()
+        for paths in (one for known in self._paths.values() for one in known):
+            for trace in () if paths.first is None else all_after(paths.first):
+                for code in filter(None, map(trace.code_of, sorted(paths.needs))):
+                    code.compile()
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write all recorded paths to a file, from which `load_program` reads them where the function is not.

@@ -203,10 +203,10 @@ class LoadedProgram:
         argnums: Argnums | None = None,
         has_aux: bool = False,
         finish: Finish | None = None,
-        rows: bool = False,
+        needs: str = "",
     ) -> tuple[bool, Any]:
         settle()
-        if rows:
+        if needs:
             raise ProgramError(f"{self.__name__} was loaded from a file, which has values and gradients and no other derivatives")
         if finish is None or argnums is None or has_aux:
             return True, self(*args, **kwargs)

@@ -253,6 +253,8 @@ class Expressions:
             x, y = self._expand(tree.left, names, by_loops), self._expand(tree.right, names, by_loops)
             return self.product(x, y) if operation == "mul" else self.node(operation, x, y)
         if isinstance(tree, ast.Compare):
+            if isinstance(tree.left, ast.Compare):  # whether what was asked holds: ``(x == 0.0) != 0.0``
+                return self._expand(tree.left, names, by_loops)
             x, y = self._expand(tree.left, names, by_loops), self._expand(tree.comparators[0], names, by_loops)
             return self.node(COMPARED[type(tree.ops[0])], x, y)
         operands = [self._expand(argument, names, by_loops) for argument in tree.args]

@@ -9,12 +9,13 @@ import numpy as np
 
 from tapegrad.programs.steps import Step, Value
 
-__all__ = ["FusedPath", "close"]
+__all__ = ["FusedMatrix", "FusedPath", "close"]
 
 PATIENCE = 0.05  # seconds of a path's own runs until it is compiled
 A_CALL, A_STEP, AN_ELEMENT = 1e-5, 2e-7, 5e-9  # seconds, about
 # Sums are added up in another order: of the largest element, and of the largest one of all values on the way to it.
 CLOSE, ROUNDED = 1e-9, 1e-13
+MOST_TALL = 4  # inputs for each output up to which a Jacobian is computed forwards
 
 
 class FusedPath:
@@ -100,12 +101,23 @@ class FusedPath:
         """Shapes of the gradients."""
         return [value.array.shape for value in self._leaves]
 
-    def _compile(self) -> None:
-        from tapegrad.programs.fused.expressions import Unfused
+    def _code(self) -> Any:
+        """The code.
+
+        Raises
+        ------
+        Unfused
+            If there is none.
+        """
         from tapegrad.programs.fused.machine_code import MachineCode
 
+        return MachineCode(self.expressions(), self.shapes())
+
+    def _compile(self) -> None:
+        from tapegrad.programs.fused.expressions import Unfused
+
         try:
-            self._trial = MachineCode(self.expressions(), self.shapes())
+            self._trial = self._code()
         except Unfused as error:
             self.refused = str(error)
         except Exception as error:  # a path that is not compiled is no error
@@ -144,6 +156,36 @@ class FusedPath:
         if self.code is not None:
             return f"machine code, made in {1e3 * self.code.seconds:.0f} ms"
         return f"no machine code: {self.refused}" if self.refused else "no machine code yet"
+
+
+class FusedMatrix(FusedPath):
+    """The machine code of a path's Jacobian or Hessian.
+
+    Parameters
+    ----------
+    steps, inputs, leaves, outputs
+        Of the path.
+    kind : {"jacobian", "hessian"}
+    """
+
+    __slots__ = ("_kind", "_outputs")
+
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], kind: str
+    ) -> None:
+        super().__init__(steps, inputs, leaves, None)
+        self._outputs, self._kind = outputs, kind
+        count, rows = (sum(1 if value.number >= 0 else value.array.size for value in values) for values in (leaves, outputs))
+        self.refused = ""
+        if kind == "jacobian" and count > MOST_TALL * rows:
+            self.refused = "it has fewer outputs than inputs"
+        self._patience = PATIENCE / (self._cost * (2 + count / 4))
+
+    def _code(self) -> Any:
+        from tapegrad.programs.fused import matrices
+
+        make = matrices.jacobian_code if self._kind == "jacobian" else matrices.hessian_code
+        return make(self._steps, self._inputs, self._leaves, self._outputs)
 
 
 def _largest(array: Any) -> float:

@@ -1,0 +1,168 @@
+"""Jacobians and Hessians of a path as machine code: expressions of it, and when there is some."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.programs.fused.adjoints import MOST, PathExpressions
+from tapegrad.programs.fused.curvature import Curvature
+from tapegrad.programs.fused.data_steps import steps_before
+from tapegrad.programs.fused.directions import Directions, lanes_of
+from tapegrad.programs.fused.expressions import NUMBERS, Shape, Unfused, contiguous
+from tapegrad.programs.fused.machine_code import MachineCode
+from tapegrad.programs.fused.values import PathValues, Place
+from tapegrad.programs.fused.versions import versions_of
+from tapegrad.programs.steps import Step, Value
+
+__all__ = ["MatrixCode", "hessian_code", "jacobian_code"]
+
+
+class Matrices:
+    """What Jacobians and Hessians have in common: the directions, which are those of all elements of the leaves."""
+
+    def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
+        self.count = sum(map(_size, leaves))
+        self.lanes = lanes_of(self.count)
+        seeds = path.graph.buffer(self.count * self.lanes)
+        path.arrays.append((seeds, np.eye(self.count, self.lanes).reshape(-1)))
+        self.directions = Directions(path, leaves, seeds, self.lanes)
+
+
+class JacobianExpressions(PathValues):
+    """Values of a path's outputs, and the derivatives of all their elements along all directions.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the outputs, and of a matrix with a row for each of their elements.
+    shapes : list of Shape
+        Of these.
+    """
+
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> None:
+        steps, outputs = versions_of(steps, inputs, outputs)
+        super().__init__(steps, inputs, before=steps_before(steps, inputs, leaves))
+        graph = self.graph
+        self.has_guards = self.failed not in graph.constants
+        self.value, self.guards = self._number(graph.constant(0.0)), self._number(self.failed)
+        made = Matrices(self, leaves)
+        self.count, rows = made.count, sum(map(_size, outputs))
+        self.gradients = [self._output(value) for value in outputs]
+        self.shapes: list[Shape] = [*map(self._shape, outputs), (rows, made.lanes)]
+        matrix, place = graph.buffer(rows * made.lanes), 0
+        for value in outputs:
+            shape = (*self._shape(value), made.lanes)
+            self._write(made.directions.tangent(value), matrix, place, shape)
+            place += math.prod(shape)
+        self.gradients.append((matrix, -1))
+        if sum(graph.sizes) > MOST:
+            raise Unfused("it takes too much memory")
+
+    def _number(self, node: int) -> Place:
+        slot = self.graph.slot()
+        self.graph.write(node, NUMBERS, slot, ())
+        return NUMBERS, slot
+
+    def _output(self, value: Value) -> Place:
+        shape, node = self._shape(value), self._node(value)
+        if not shape:
+            return self._number(node)
+        buffer = self.graph.buffer(math.prod(shape))
+        self._write(node, buffer, 0, shape)
+        return buffer, -1
+
+    def _write(self, node: int, buffer: int, offset: int, shape: Shape) -> None:
+        """Write a node, which may be a number, to all of an array."""
+        node = self._filled(node, shape) if node in self.graph.constants else node
+        self.graph.write(node, buffer, offset, contiguous(shape))
+
+
+class HessianExpressions(PathExpressions):
+    """The value of a path, and products of its Hessian with all directions.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the products, for each leaf.
+    shapes : list of Shape
+        Of these.
+    """
+
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value) -> None:
+        super().__init__(steps, inputs, leaves, output)
+        made = Matrices(self, leaves)
+        self.count = made.count
+        self.gradients = Curvature(self, made.directions, leaves).products
+        self.shapes = [(*self._shape(leaf), made.lanes) for leaf in leaves]
+        if sum(self.graph.sizes) > MOST:
+            raise Unfused("it takes too much memory")
+
+
+class MatrixCode:
+    """Compiled values and matrix.
+
+    Attributes
+    ----------
+    seconds : float
+        What its making took.
+    """
+
+    __slots__ = ("_code", "_count", "_has_products", "_outputs", "seconds")
+
+    def __init__(self, path: JacobianExpressions | HessianExpressions, outputs: int) -> None:
+        self._code = MachineCode(path, path.shapes)
+        self._outputs, self._count, self.seconds = outputs, path.count, self._code.seconds
+        self._has_products = any(node[0] == "matmul" for node in path.graph.nodes)
+
+    def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
+        """The value, if there is one, and the outputs and the matrix; None if the steps have to give them."""
+        found = self._code.gradient(values)
+        if found is None:
+            return None
+        value, parts = found
+        outputs, bands = parts[: self._outputs], [part.reshape(-1, part.shape[-1]) for part in parts[self._outputs :]]
+        matrix = bands[0] if len(bands) == 1 else np.concatenate(bands)
+        matrix = np.ascontiguousarray(matrix[:, : self._count])
+        if self._has_products and not _is_finite(matrix):
+            return None  # products of matrices know no absolute zeros
+        return value, [*outputs, matrix]
+
+
+def _is_finite(matrix: np.ndarray) -> bool:
+    token = enter(IGNORING)
+    try:
+        return math.isfinite(matrix.sum())
+    finally:
+        leave(token)
+
+
+def jacobian_code(steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> MatrixCode:
+    """Machine code of the outputs and their Jacobian.
+
+    Raises
+    ------
+    Unfused
+        If there is none.
+    """
+    return MatrixCode(JacobianExpressions(steps, inputs, leaves, outputs), len(outputs))
+
+
+def hessian_code(steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> MatrixCode:
+    """Machine code of the value and the products of the Hessian with all unit vectors.
+
+    Raises
+    ------
+    Unfused
+        If there is none.
+    """
+    (output,) = outputs
+    return MatrixCode(HessianExpressions(steps, inputs, leaves, output), 0)
+
+
+def _size(value: Value) -> int:
+    return 1 if value.number >= 0 else int(value.array.size)
