@@ -1,4 +1,4 @@
-"""Machine code of Jacobians and Hessians of programs: those of the function."""
+"""Machine code of values, Jacobians and Hessians of programs: those of the function."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "a curve": lambda x: x[0] * np.exp(-x[1] * TIMES) * np.cos(x[2] * TIMES + x[3]) + x[4],
     "numbers": lambda x: np.stack([x[0] * x[1] / (2.0 + x[2]), np.hypot(x[3], x[4]), x[5] ** 3 - np.arctan2(x[0], x[1])]),
     "constants": lambda x: np.stack([x[0] * 0.0 + 1.0, 2.0 * x[1], -x[2]]),
-    "detached": lambda x: tg.detach(x) * x,
+    "detached": lambda x: tg.stop_gradient(x) * x,
 }
 
 
@@ -104,6 +104,35 @@ FUNCTIONS["writes in place"] = written
 def shifted() -> Iterator[np.ndarray]:
     for k in range(4):
         yield X + 0.1 * k * np.cos(np.arange(6.0) + k)
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_values_are_the_functions_own(name: str) -> None:
+    run, own = compiled(lambda f: f, FUNCTIONS[name], X), FUNCTIONS[name]
+    for x in shifted():
+        found, expected = run(x), own(x)
+        assert found.flags.c_contiguous == expected.flags.c_contiguous
+        assert close(found, expected, 1e-15) if "sums" in name else equal(found, expected)
+
+
+def test_a_value_has_the_type_that_the_function_returns() -> None:
+    def f(x: Any) -> Any:
+        return {"number": x[0] * 2.0, "sum": x.sum(), "parts": (x.reshape(2, 3).T, x[1:] * 1.0)}
+
+    run = compiled(lambda f: f, f, X)
+    for x in shifted():
+        found, expected = run(x), f(x)
+        assert close(found, expected, 1e-15)
+        assert list(map(type, parts(found))) == list(map(type, parts(expected)))
+        assert [np.shape(part) for part in parts(found)] == [np.shape(part) for part in parts(expected)]
+
+
+def test_values_alone_are_compared_with_the_function() -> None:
+    program = tg.program(lambda x: x * 2.0, check=1)
+    program(X)
+    program.compile()
+    for point in shifted():
+        assert np.array_equal(program(point), point * 2.0)
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
@@ -153,10 +182,10 @@ def test_rules_have_their_first_and_second_partials(group: int, on_numbers: bool
 
 
 @pytest.mark.filterwarnings("ignore")
-@each("which", ["jacobian", "hessian"])
+@each("which", ["value", "jacobian", "hessian"])
 @each("kind", ["expressions", "programs"])
 def test_random_functions_have_the_functions_derivatives(which: str, kind: str, request: pytest.FixtureRequest) -> None:
-    count = 2_000 if request.config.getoption("--long") else 14
+    count = 2_000 if request.config.getoption("--long") else 7
     make, at = (random_function, points_of_expressions) if kind == "expressions" else (random_program, points)
     wrong, made = [], []
     for seed in range(count):
@@ -165,9 +194,9 @@ def test_random_functions_have_the_functions_derivatives(which: str, kind: str, 
         def vector(x: Any, y: Any, s: Any, f: Any = scalar) -> Any:
             return f(x, y, s) * x + y
 
-        function, driver = (vector, forward) if which == "jacobian" else (scalar, tg.hessian)
+        function = scalar if which == "hessian" else vector
         program = tg.program(function)
-        run, own = driver(program, (0, 1, 2)), driver(function, (0, 1, 2))
+        run, own = (DERIVED[which](f) for f in (program, function))
         with np.errstate(all="ignore"):
             for arguments in at(seed)[:3]:
                 outcome(run, arguments)
@@ -177,13 +206,20 @@ def test_random_functions_have_the_functions_derivatives(which: str, kind: str, 
                 if isinstance(expected, type):
                     agrees = found is expected
                 else:
-                    agrees = not isinstance(found, type) and close(found, expected, 1e-12 if which == "jacobian" else 1e-11)
+                    agrees = not isinstance(found, type) and close(found, expected, 1e-11 if which == "hessian" else 1e-12)
                 if not agrees:
                     wrong.append(f"{text} at {arguments}")
                     break
         made += codes(program)
     assert not wrong, "\n".join(wrong[:3])
     assert sum(": machine code, made" in code for code in made) > 0.5 * len(made)
+
+
+DERIVED: dict[str, Callable[[Any], Any]] = {
+    "value": lambda f: f,
+    "jacobian": lambda f: forward(f, (0, 1, 2)),
+    "hessian": lambda f: tg.hessian(f, (0, 1, 2)),
+}
 
 
 def outcome(run: Callable[..., Any], arguments: Any) -> Any:
@@ -253,6 +289,17 @@ def test_zeros_that_hide_infinite_factors_of_products_stay_zeros() -> None:
     at = np.array([1.0, 0.0, 1.0, 0.0, 1.0])
     with np.errstate(all="ignore"):
         assert np.array_equal(run(at), own(at), equal_nan=True)
+
+
+def test_code_is_not_given_up_for_a_first_point_that_is_not_finite() -> None:
+    program = tg.program(lambda x: np.sqrt(A @ x))
+    run = tg.jacobian(program)
+    with np.errstate(invalid="ignore"):
+        run(X)
+        program.compile()
+        run(X)
+    run(np.linalg.pinv(A) @ np.arange(1.0, 6.0))
+    assert ": machine code, made" in codes(program)[0]
 
 
 def test_least_squares_takes_the_matrix_of_machine_code() -> None:

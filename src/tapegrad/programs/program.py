@@ -56,7 +56,7 @@ class Program(RecordedPaths):
     ) -> tuple[bool, Any] | None:
         """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function.
 
-        Without `finish` it is the function's value. It `needs` gradients of a number, its "jacobian" or "hessian", or all "rows".
+        Without `finish` it is the function's value. It `needs` a "value", gradients of a number, "jacobian", "hessian" or "rows".
         """
         if self._is_called:
             return None
@@ -66,25 +66,25 @@ class Program(RecordedPaths):
             return None
         if finish is None and errors_raise():
             return None
+        needs = needs if needs or finish is not None else "value"
         usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
-        if usual is not None and finish is not None and not needs and (trace := usual.paths.first) and not trace.is_running:
+        if usual is not None and not needs and (trace := usual.paths.first) and not trace.is_running:
             trace.is_running = True
             try:
                 if usual.gradient(trace, given):
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
-        if usual is not None and usual.holds(given):
-            trace = usual.paths.first
-            if trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
-                trace.is_running = True
-                try:
-                    if (finish is not None and self._is_fused(trace, given, needs)) or _runs(trace, given):
-                        return self._checked(trace, args, kwargs, argnums, usual.many, finish)
-                finally:
-                    trace.is_running = False
+        trace = usual.paths.first if usual is not None and usual.holds(given) else None
+        if usual is not None and trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
+            trace.is_running = True
+            try:
+                if self._is_fused(trace, given, needs) or _runs(trace, given):
+                    return self._checked(trace, args, kwargs, argnums, usual.many, finish)
+            finally:
+                trace.is_running = False
         asked = argnums
         many = argnums is not None and not isinstance(argnums, (int, np.integer))
         if argnums is not None:
@@ -110,7 +110,7 @@ class Program(RecordedPaths):
             trace.is_running = True
             try:
                 try:
-                    fused = finish is not None and self._is_fused(trace, values, needs)
+                    fused = self._is_fused(trace, values, needs)
                     failed = None if fused else trace.run(values)
                 except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
                     paths.stopped = f"{type(error).__name__}: {error}"
@@ -130,8 +130,8 @@ class Program(RecordedPaths):
             expected = self.function(*args, **kwargs) if trace.has_value else self._under_driver(args, kwargs, argnums)
             if not are_alike(found, plain_tree(expected)):
                 raise ProgramError(
-                    f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs do "
-                    "not see. Pass that as an argument."
+                    f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs "
+                    "do not see. Pass that as an argument."
                 )
         if finish is None:
             return True, trace.value()
@@ -142,7 +142,7 @@ class Program(RecordedPaths):
             made.gradients = made.matrix = None
 
     def _is_fused(self, trace: Trace, values: Any, needs: str) -> bool:
-        """Whether machine code of a path gave the gradient, or another derivative."""
+        """Whether machine code of a path gave the gradient, or what else it `needs`."""
         fused = trace.code_of(needs)
         if fused is None:
             return False
@@ -205,11 +205,11 @@ class Program(RecordedPaths):
         return mapped(self, args, kwargs, in_axes, self.__many__, executor)
 
     def __settled__(self, *args: Any, **kwargs: Any) -> Any:
-        """As a call, but that it runs a path which it records: what it gives does not depend on which call was the first."""
-        done = self.__replay__(args, kwargs)
+        """As a call, but without code, and it runs what it records: what it gives does not depend on which call was the first."""
+        done = self.__replay__(args, kwargs, needs="rows")
         if done is not None and not done[0] and (count := sum(1 for _ in self._recorded())) != self._known:
             self._known = count
-            done = self.__replay__(args, kwargs) or done
+            done = self.__replay__(args, kwargs, needs="rows") or done
         return self.function(*args, **kwargs) if done is None else done[1]
 
     @property

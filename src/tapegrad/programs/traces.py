@@ -99,7 +99,7 @@ class Trace:
         return True
 
     def code_of(self, what: str) -> FusedPath | None:
-        """Machine code of the gradient, or of the "jacobian" or "hessian"; None for what there is none of."""
+        """Machine code of the gradient, or of the "value", "jacobian" or "hessian"; None for what there is none of."""
         if not what or what == "rows":
             return None if what else self.fused
         if what not in self._matrices:
@@ -110,16 +110,17 @@ class Trace:
         return self._matrices[what]
 
     def matrix(self, what: str, values: Sequence[Any]) -> bool:
-        """Let machine code compute the outputs and a matrix for the driver; whether it did."""
+        """Let machine code compute the outputs, and a matrix for the driver; whether it did."""
         found = self._matrices[what].code.gradient(values)
         if found is None:
             return False
         value, parts = found
-        self.made.matrix = parts.pop()
-        for (t, _, _), own in zip(self._results, parts or [value], strict=True):
+        self.made.matrix = None if what == "value" else parts.pop()
+        for (t, place, _), own in zip(self._results, parts or [value], strict=True):
+            place.array[...] = own
             if type(t._data) is float:
                 t._data = own
-            else:
+            elif t._data is not place.array:
                 t._data[...] = own
         return True
 
@@ -127,6 +128,8 @@ class Trace:
         """The same by what the rows give after a run."""
         outputs = Outputs(self.made, what)
         values = list(map(array_of, outputs.tensors))
+        if what == "value":
+            return 0.0, values
         derivative = derivative_of(self.made, outputs.tensors, second=what == "hessian")
         if what == "hessian":
             return float(values[0]), [derivative.curve(np.eye(derivative.inputs))]

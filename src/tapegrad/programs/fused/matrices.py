@@ -1,4 +1,4 @@
-"""Jacobians and Hessians of a path as machine code: expressions of it, and when there is some."""
+"""Values, Jacobians and Hessians of a path as machine code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tapegrad.programs.fused.values import PathValues, Place
 from tapegrad.programs.fused.versions import versions_of
 from tapegrad.programs.steps import Step, Value
 
-__all__ = ["MatrixCode", "hessian_code", "jacobian_code"]
+__all__ = ["MatrixCode", "code_of"]
 
 
 class Matrices:
@@ -33,34 +33,33 @@ class Matrices:
         self.directions = Directions(path, leaves, seeds, self.lanes)
 
 
-class JacobianExpressions(PathValues):
-    """Values of a path's outputs, and the derivatives of all their elements along all directions.
+class ValueExpressions(PathValues):
+    """Values of a path's outputs.
 
     Attributes
     ----------
+    outputs : sequence of Value
     gradients : list of Place
-        Of the outputs, and of a matrix with a row for each of their elements.
+        Of the outputs.
     shapes : list of Shape
         Of these.
+    count : int
+        Columns of a matrix beside them.
     """
 
     def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> None:
-        steps, outputs = versions_of(steps, inputs, outputs)
+        steps, self.outputs = versions_of(steps, inputs, outputs)
         super().__init__(steps, inputs, before=steps_before(steps, inputs, leaves))
         graph = self.graph
         self.has_guards = self.failed not in graph.constants
         self.value, self.guards = self._number(graph.constant(0.0)), self._number(self.failed)
-        made = Matrices(self, leaves)
-        self.count, rows = made.count, sum(map(_size, outputs))
-        self.gradients = [self._output(value) for value in outputs]
-        self.shapes: list[Shape] = [*map(self._shape, outputs), (rows, made.lanes)]
-        matrix, place = graph.buffer(rows * made.lanes), 0
-        for value in outputs:
-            shape = (*self._shape(value), made.lanes)
-            self._write(made.directions.tangent(value), matrix, place, shape)
-            place += math.prod(shape)
-        self.gradients.append((matrix, -1))
-        if sum(graph.sizes) > MOST:
+        self.gradients = [self._output(value) for value in self.outputs]
+        self.shapes: list[Shape] = [*map(self._shape, self.outputs)]
+        self.count = 0
+        self._limit()
+
+    def _limit(self) -> None:
+        if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
 
     def _number(self, node: int) -> Place:
@@ -80,6 +79,29 @@ class JacobianExpressions(PathValues):
         """Write a node, which may be a number, to all of an array."""
         node = self._filled(node, shape) if node in self.graph.constants else node
         self.graph.write(node, buffer, offset, contiguous(shape))
+
+
+class JacobianExpressions(ValueExpressions):
+    """The same, and the derivatives of all their elements along all directions.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the outputs, and of a matrix with a row for each of their elements.
+    """
+
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> None:
+        super().__init__(steps, inputs, leaves, outputs)
+        graph, made = self.graph, Matrices(self, leaves)
+        self.count, rows = made.count, sum(map(_size, outputs))
+        self.shapes.append((rows, made.lanes))
+        matrix, place = graph.buffer(rows * made.lanes), 0
+        for value in self.outputs:
+            shape = (*self._shape(value), made.lanes)
+            self._write(made.directions.tangent(value), matrix, place, shape)
+            place += math.prod(shape)
+        self.gradients.append((matrix, -1))
+        self._limit()
 
 
 class HessianExpressions(PathExpressions):
@@ -110,13 +132,16 @@ class MatrixCode:
     ----------
     seconds : float
         What its making took.
+    is_finite : bool
+        Whether the latest matrix was, where it has to be.
     """
 
-    __slots__ = ("_code", "_count", "_has_products", "_outputs", "seconds")
+    __slots__ = ("_code", "_count", "_has_products", "_outputs", "is_finite", "seconds")
 
-    def __init__(self, path: JacobianExpressions | HessianExpressions, outputs: int) -> None:
+    def __init__(self, path: ValueExpressions | HessianExpressions, outputs: int) -> None:
         self._code = MachineCode(path, path.shapes)
         self._outputs, self._count, self.seconds = outputs, path.count, self._code.seconds
+        self.is_finite = True
         self._has_products = any(node[0] == "matmul" for node in path.graph.nodes)
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
@@ -125,10 +150,13 @@ class MatrixCode:
         if found is None:
             return None
         value, parts = found
+        if not self._count:
+            return found
         outputs, bands = parts[: self._outputs], [part.reshape(-1, part.shape[-1]) for part in parts[self._outputs :]]
         matrix = bands[0] if len(bands) == 1 else np.concatenate(bands)
         matrix = np.ascontiguousarray(matrix[:, : self._count])
-        if self._has_products and not _is_finite(matrix):
+        self.is_finite = not self._has_products or _is_finite(matrix)
+        if not self.is_finite:
             return None  # products of matrices know no absolute zeros
         return value, [*outputs, matrix]
 
@@ -141,27 +169,21 @@ def _is_finite(matrix: np.ndarray) -> bool:
         leave(token)
 
 
-def jacobian_code(steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> MatrixCode:
-    """Machine code of the outputs and their Jacobian.
+def code_of(
+    kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]
+) -> MatrixCode:
+    """Machine code of the outputs alone, with their Jacobian, or of the value and products of the Hessian with all unit vectors.
 
     Raises
     ------
     Unfused
         If there is none.
     """
-    return MatrixCode(JacobianExpressions(steps, inputs, leaves, outputs), len(outputs))
-
-
-def hessian_code(steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> MatrixCode:
-    """Machine code of the value and the products of the Hessian with all unit vectors.
-
-    Raises
-    ------
-    Unfused
-        If there is none.
-    """
-    (output,) = outputs
-    return MatrixCode(HessianExpressions(steps, inputs, leaves, output), 0)
+    if kind == "hessian":
+        (output,) = outputs
+        return MatrixCode(HessianExpressions(steps, inputs, leaves, output), 0)
+    made = ValueExpressions if kind == "value" else JacobianExpressions
+    return MatrixCode(made(steps, inputs, leaves, outputs), len(outputs))
 
 
 def _size(value: Value) -> int:

@@ -159,13 +159,13 @@ class FusedPath:
 
 
 class FusedMatrix(FusedPath):
-    """The machine code of a path's Jacobian or Hessian.
+    """The machine code of a path's values alone, or of its Jacobian or Hessian.
 
     Parameters
     ----------
     steps, inputs, leaves, outputs
         Of the path.
-    kind : {"jacobian", "hessian"}
+    kind : {"value", "jacobian", "hessian"}
     """
 
     __slots__ = ("_kind", "_outputs")
@@ -179,13 +179,20 @@ class FusedMatrix(FusedPath):
         self.refused = ""
         if kind == "jacobian" and count > MOST_TALL * rows:
             self.refused = "it has fewer outputs than inputs"
-        self._patience = PATIENCE / (self._cost * (2 + count / 4))
+        if kind != "value":
+            self._patience = PATIENCE / (self._cost * (2 + count / 4))
 
     def _code(self) -> Any:
         from tapegrad.programs.fused import matrices
 
-        make = matrices.jacobian_code if self._kind == "jacobian" else matrices.hessian_code
-        return make(self._steps, self._inputs, self._leaves, self._outputs)
+        return matrices.code_of(self._kind, self._steps, self._inputs, self._leaves, self._outputs)
+
+    def try_out(self, values: Sequence[Any], expected: Callable[[], tuple[float, Sequence[Any]]]) -> None:
+        """The same; where the code leaves it to the steps, it is compared another time."""
+        trial = self._trial
+        super().try_out(values, expected)
+        if self.refused and trial is not None and not trial.is_finite:
+            self.refused, self._trial = "", trial
 
 
 def _largest(array: Any) -> float:
