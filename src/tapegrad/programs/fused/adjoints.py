@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tapegrad.programs.fused.data_steps import steps_before
+from tapegrad.programs.fused.exponential_sums import sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
 from tapegrad.programs.fused.geometry import (
     Part,
@@ -142,6 +143,10 @@ class PathExpressions(PathValues):
                         self._contribute_at(self._canonical(step.source), *part)
         elif isinstance(step, Joined):
             self._through_join(step)
+        elif isinstance(step, Structured) and sums_exponentials(step):
+            g = self._adjoint(step.result)
+            if g is not None and step.operands[0].tracked:
+                self._contribute(step.operands[0], self._back_from_exponentials(step, g))
         elif isinstance(step, Structured) and id(step) in self.runs:
             self._through_gather(step)
         elif isinstance(step, Structured):

@@ -106,6 +106,8 @@ class Directions(PathValues):
         elif isinstance(step, Summed):
             self._set(result, self._zero if self.is_zero(step.source) else self._total(step))
         elif isinstance(step, (Gathered, Joined, Structured)) and not all(map(self.is_zero, _sources(step))):
+            if isinstance(step, Structured) and id(step) not in self.runs:
+                raise Unfused(f"no tangent of {step.describe()}")
             self._forward(step)
 
     def _set(self, value: Value, node: int) -> None:

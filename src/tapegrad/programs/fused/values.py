@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.products import product_again
-from tapegrad.programs.fused.asked_values import AskedValues
 from tapegrad.programs.fused.data_steps import operands_of, results_of
+from tapegrad.programs.fused.exponential_sums import ExponentialSums, sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
 from tapegrad.programs.fused.gathers import Run, runs_of
 from tapegrad.programs.fused.geometry import (
@@ -60,7 +60,7 @@ def float64_of(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
-class PathValues(AskedValues):
+class PathValues(ExponentialSums):
     """Expressions of the values of a path, and of whether its guards hold.
 
     Parameters
@@ -255,6 +255,12 @@ class PathValues(AskedValues):
             self._guard(step)
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._multiply(step)
+        elif isinstance(step, Structured) and sums_exponentials(step):
+            if step.operands[0].number >= 0 or not step.operands[0].array.ndim:
+                raise Unfused("an exponential sum of a number")
+            if step.result.number < 0:
+                self._claim(float64_of(step.result))
+            self._nodes[id(step.result)] = self._sum_exponentials(step)
         elif isinstance(step, Structured) and step.name == "IndexBackward0":
             self._gather(step)
         else:
