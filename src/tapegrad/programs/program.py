@@ -15,14 +15,13 @@ from tapegrad.deferred import look_up
 from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
+from tapegrad.programs.conditions import may_run
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import AGAIN, Finish, RecordedPaths, as_asked
 from tapegrad.programs.traces import Trace, all_after
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import is_recording
 from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
@@ -31,9 +30,9 @@ __all__ = ["Program", "program"]
 class Program(RecordedPaths):
     """A function whose recorded calls are run again; made by `program`."""
 
-    def __init__(self, function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int) -> None:
+    def __init__(self, function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int, fast: bool) -> None:
         super().__init__(function, max_traces)
-        self.check, self.fuses, self.threads = check, fuse, threads
+        self.check, self.fuses, self.threads, self.fast = check, fuse, threads, fast
         functools.update_wrapper(self, function, updated=())
         self._calls = self._known = 0
         self._own = frozenset(vars(self))
@@ -62,7 +61,7 @@ class Program(RecordedPaths):
             return None
         if TAPE.tracers:
             settle()
-        if not _may_run():
+        if not may_run():
             return None
         if finish is None and errors_raise():
             return None
@@ -81,7 +80,7 @@ class Program(RecordedPaths):
         if usual is not None and trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
             trace.is_running = True
             try:
-                if self._is_fused(trace, given, needs) or _runs(trace, given):
+                if self._is_fused(trace, given, needs) or trace.has_run(given):
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -150,7 +149,7 @@ class Program(RecordedPaths):
             return trace.matrix(needs, values) if needs else trace.gradient(values)
         if self.fuses and not fused.refused:
             if fused.waits:
-                if _runs(trace, values):
+                if trace.has_run(values):
                     expected = functools.partial(trace.matrix_of_steps, needs) if needs else trace.value_and_gradient
                     fused.try_out(values, expected)
             else:
@@ -226,7 +225,7 @@ class Program(RecordedPaths):
         threads: int = 0,
     ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]] | None:
         """What `map` asks first: points that recorded paths take, and parts of the results there; see `at_points`."""
-        if self._is_called or not self.fuses or self.check or not _may_run() or errors_raise():
+        if self._is_called or not self.fuses or self.check or not may_run() or errors_raise():
             return None
         args = tuple(one.at(int(numbers[0])) for one in taken)
         asked = None if argnums is None else check_argnums(argnums, len(args), "grad")
@@ -249,7 +248,7 @@ class Program(RecordedPaths):
             found = getattr(found, part, None)
         if found is self:  # a decorated function: pickle has no other way to it
             return name
-        return _made_anew, (self.function, self.check, self.max_traces, self.fuses, self.threads)
+        return _made_anew, (self.function, self.check, self.max_traces, self.fuses, self.threads, self.fast)
 
     # What was recorded.
 
@@ -326,12 +325,18 @@ class Program(RecordedPaths):
         return "\n".join(lines)
 
 
-def _made_anew(function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int) -> Program:
-    return Program(function, check, max_traces, fuse, threads)
+def _made_anew(*parts: Any) -> Program:
+    return Program(*parts)
 
 
 def program(
-    function: Callable[..., Any] | None = None, *, check: int = 0, max_traces: int = 64, fuse: bool = True, threads: int = 1
+    function: Callable[..., Any] | None = None,
+    *,
+    check: int = 0,
+    max_traces: int = 64,
+    fuse: bool = True,
+    threads: int = 1,
+    fast: bool = False,
 ) -> Any:
     """A function that is called once for each path through it, and from then on replaced by what the call recorded.
 
@@ -347,6 +352,9 @@ def program(
         Whether paths of which value and gradient are asked for often get machine code, which another thread compiles.
     threads : int
         In how many threads `map` computes points; results do not depend on it.
+    fast : bool
+        Whether machine code may round otherwise than NumPy does: a product and a sum in one operation, and exponentials and
+        hyperbolic tangents of arrays within two units of the last digit. Results then depend on when there is code.
 
     Returns
     -------
@@ -378,22 +386,9 @@ def program(
     1
     """
     if function is None:
-        return functools.partial(program, check=check, max_traces=max_traces, fuse=fuse, threads=threads)
+        return functools.partial(program, check=check, max_traces=max_traces, fuse=fuse, threads=threads, fast=fast)
     if not callable(function):
         raise TypeError(f"program() takes a function, but got {type(function).__name__}")
     if isinstance(function, Program):
         return function
-    return Program(function, check, max_traces, fuse, threads)
-
-
-def _may_run() -> bool:
-    """Whether nothing is asked of calls that runs do not do."""
-    return not (TAPE.tracers or TAPE.anomalies or TAPE.observers or TAPE.packers or untracked_values.depth()) and is_recording()
-
-
-def _runs(trace: Trace, values: Any) -> bool:
-    """Whether a path can be taken for other values of the inputs, and was."""
-    try:
-        return trace.run(values) is None
-    except Exception:  # which the function itself raises with its own words
-        return False
+    return Program(function, check, max_traces, fuse, threads, fast)

@@ -44,6 +44,8 @@ def _is_plain(part: Any) -> bool:
 def save_program(program: Any, file: File) -> None:
     """What `Program.save` does."""
     saved = []
+    if program.fast:
+        raise ProgramError(f"{program._name()} cannot be saved: what is fast has last digits of its own. Save one without `fast`")
     for (argnums, rest), several in program._paths.items():
         (*parts, _), _, dtype, has_aux = rest
         for paths in several:

@@ -45,11 +45,11 @@ class Trace:
     """
 
     __slots__ = (
-        "_columns", "_floats", "_instructions", "_known", "_matrices", "_moves", "_numbers", "_results", "_slots", "_structure",
-        "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
+        "_columns", "_fast", "_floats", "_instructions", "_known", "_matrices", "_moves", "_numbers", "_results", "_slots",
+        "_structure", "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
     )  # fmt: skip
 
-    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results) -> None:
+    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results, fast: bool = False) -> None:
         self.recorder, self.inputs, self.made = recorder, inputs, made
         self.steps = recorder.steps
         self.is_running = False
@@ -72,7 +72,8 @@ class Trace:
         whole = len(results.leaves) == len(given) == 1 and len(known) == len(leaves)
         self._known = known if len(known) == len(leaves) else None
         self._matrices: dict[str, FusedMatrix] = {}
-        self.fused = FusedPath(self.steps, inputs, known, given[0] if whole else None)
+        self.fused = FusedPath(self.steps, inputs, known, given[0] if whole else None, fast)
+        self._fast = fast
 
     def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
         """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
@@ -90,6 +91,13 @@ class Trace:
         self._update_rows()
         return None
 
+    def has_run(self, values: Sequence[Any]) -> bool:
+        """Whether the path can be taken for other values of the inputs, and was."""
+        try:
+            return self.run(values) is None
+        except Exception:  # which the function itself raises with its own words
+            return False
+
     def gradient(self, values: Sequence[Any]) -> bool:
         """Let machine code compute the value and the gradient for the driver; whether it did."""
         found = self.fused.code.gradient(values)
@@ -106,7 +114,7 @@ class Trace:
             outputs = [value for _, value, _ in self._results]
             if self._known is None or (what == "hessian" and (len(outputs) != 1 or outputs[0].number < 0)):
                 return None
-            self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what)
+            self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
         return self._matrices[what]
 
     def matrix(self, what: str, values: Sequence[Any]) -> bool:

@@ -51,10 +51,11 @@ class PathExpressions(PathValues):
         output: Value,
         points: int = 0,
         shared: Collection[int] = (),
+        fast: bool = False,
     ) -> None:
         steps = without_writes(steps, inputs)
         before = [] if points else steps_before(steps, inputs, leaves)
-        super().__init__(steps, inputs, points, shared, before)
+        super().__init__(steps, inputs, points, shared, before, fast)
         if output.number < 0:
             raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants

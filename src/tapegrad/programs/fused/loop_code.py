@@ -32,7 +32,7 @@ def loop_code(group: Group, places: Places) -> tuple[list[str], set[str]]:
 class _Walk:
     def __init__(self, group: Group, places: Places) -> None:
         self.graph, self.group, self.effects, self._places = group.graph, group, group.effects, places
-        self.lines, self.head = Lines(), Lines()
+        self.lines, self.head = Lines(bool(group.graph.own)), Lines()
         self.nodes = group.needed()
         self.dims, self._kept = _collapsed(self.nodes, group)
         self.stages = self._staged()

@@ -47,9 +47,11 @@ class ValueExpressions(PathValues):
         Columns of a matrix beside them.
     """
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> None:
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+    ) -> None:
         steps, self.outputs = versions_of(steps, inputs, outputs)
-        super().__init__(steps, inputs, before=steps_before(steps, inputs, leaves))
+        super().__init__(steps, inputs, before=steps_before(steps, inputs, leaves), fast=fast)
         graph = self.graph
         self.has_guards = self.failed not in graph.constants
         self.value, self.guards = self._number(graph.constant(0.0)), self._number(self.failed)
@@ -90,8 +92,10 @@ class JacobianExpressions(ValueExpressions):
         Of the outputs, and of a matrix with a row for each of their elements.
     """
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]) -> None:
-        super().__init__(steps, inputs, leaves, outputs)
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+    ) -> None:
+        super().__init__(steps, inputs, leaves, outputs, fast)
         graph, made = self.graph, Matrices(self, leaves)
         self.count, rows = made.count, sum(map(_size, outputs))
         self.shapes.append((rows, made.lanes))
@@ -115,8 +119,8 @@ class HessianExpressions(PathExpressions):
         Of these.
     """
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value) -> None:
-        super().__init__(steps, inputs, leaves, output)
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, fast: bool) -> None:
+        super().__init__(steps, inputs, leaves, output, fast=fast)
         made = Matrices(self, leaves)
         self.count = made.count
         self.gradients = Curvature(self, made.directions, leaves).products
@@ -170,7 +174,7 @@ def _is_finite(matrix: np.ndarray) -> bool:
 
 
 def code_of(
-    kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value]
+    kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
 ) -> MatrixCode:
     """Machine code of the outputs alone, with their Jacobian, or of the value and products of the Hessian with all unit vectors.
 
@@ -181,9 +185,9 @@ def code_of(
     """
     if kind == "hessian":
         (output,) = outputs
-        return MatrixCode(HessianExpressions(steps, inputs, leaves, output), 0)
+        return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast), 0)
     made = ValueExpressions if kind == "value" else JacobianExpressions
-    return MatrixCode(made(steps, inputs, leaves, outputs), len(outputs))
+    return MatrixCode(made(steps, inputs, leaves, outputs, fast), len(outputs))
 
 
 def _size(value: Value) -> int:

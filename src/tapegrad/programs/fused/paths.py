@@ -19,7 +19,7 @@ MOST_TALL = 4  # inputs for each output up to which a Jacobian is computed forwa
 
 
 class FusedPath:
-    """The machine code of a path: not there yet, on trial, in use, or impossible.
+    """The machine code of a path: not there yet, on trial, in use, or impossible; if `fast`, with last digits of its own.
 
     Attributes
     ----------
@@ -29,9 +29,12 @@ class FusedPath:
         Why there is none, and there will be none.
     """
 
-    __slots__ = ("_cost", "_inputs", "_leaves", "_many", "_output", "_patience", "_steps", "_trial", "code", "refused")
+    __slots__ = ("_cost", "_fast", "_inputs", "_leaves", "_many", "_output", "_patience", "_steps", "_trial", "code", "refused")
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value | None) -> None:
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value | None, fast: bool = False
+    ) -> None:
+        self._fast = fast
         self._steps, self._inputs, self._leaves, self._output = steps, inputs, leaves, output
         self.code: Any = None
         self._trial: Any = None
@@ -55,7 +58,8 @@ class FusedPath:
 
         with compiling:
             try:
-                found = ManyPoints(self._steps, self._inputs, self._leaves if with_gradients else (), self._output, shared)
+                leaves = self._leaves if with_gradients else ()
+                found = ManyPoints(self._steps, self._inputs, leaves, self._output, shared, self._fast)
             except Unfused:
                 found = None
         self._many[key] = found
@@ -95,7 +99,7 @@ class FusedPath:
 
         if self.refused or self._output is None:
             raise Unfused(self.refused)
-        return PathExpressions(self._steps, self._inputs, self._leaves, self._output)
+        return PathExpressions(self._steps, self._inputs, self._leaves, self._output, fast=self._fast)
 
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the gradients."""
@@ -171,9 +175,15 @@ class FusedMatrix(FusedPath):
     __slots__ = ("_kind", "_outputs")
 
     def __init__(
-        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], kind: str
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        outputs: Sequence[Value],
+        kind: str,
+        fast: bool = False,
     ) -> None:
-        super().__init__(steps, inputs, leaves, None)
+        super().__init__(steps, inputs, leaves, None, fast)
         self._outputs, self._kind = outputs, kind
         count, rows = (sum(1 if value.number >= 0 else value.array.size for value in values) for values in (leaves, outputs))
         self.refused = ""
@@ -185,7 +195,7 @@ class FusedMatrix(FusedPath):
     def _code(self) -> Any:
         from tapegrad.programs.fused import matrices
 
-        return matrices.code_of(self._kind, self._steps, self._inputs, self._leaves, self._outputs)
+        return matrices.code_of(self._kind, self._steps, self._inputs, self._leaves, self._outputs, self._fast)
 
     def try_out(self, values: Sequence[Any], expected: Callable[[], tuple[float, Sequence[Any]]]) -> None:
         """The same; where the code leaves it to the steps, it is compared another time."""

@@ -23,6 +23,7 @@ from tapegrad.programs.fused.geometry import (
     sum_strides,
 )
 from tapegrad.programs.fused.hosted_steps import may_be_hosted
+from tapegrad.programs.fused.own_functions import OWN
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.steps import (
     Computed,
@@ -73,6 +74,8 @@ class PathValues(ExponentialSums):
         Inputs that are the same at all points.
     before : list of Step
         Steps that are done before, so that what they give stands in memory.
+    fast : bool
+        Whether last digits may be others than NumPy's.
 
     Attributes
     ----------
@@ -90,8 +93,9 @@ class PathValues(ExponentialSums):
         points: int = 0,
         shared: Collection[int] = (),
         before: list[Step] | None = None,
+        fast: bool = False,
     ) -> None:
-        super().__init__(Expressions(), (points,) if points else ())
+        super().__init__(Expressions(OWN if fast else None), (points,) if points else ())
         self.steps = steps
         self._memory: list[tuple[int, int]] = []
         self.runs: dict[int, list[Run]] = {}
