@@ -73,6 +73,8 @@ class Program(RecordedPaths):
             trace.is_running = True
             try:
                 if usual.gradient(trace, given):
+                    if not usual.has_looked and live is None:
+                        usual.prepare_direct(trace)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -155,6 +157,18 @@ class Program(RecordedPaths):
             else:
                 fused.ran()
         return False
+
+    def __direct__(self, argnums: Any) -> Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None:
+        """What `value_and_grad` asks first: machine code's value and gradient for arguments, or None to go on with `__replay__`."""
+        asked = argnums, False
+
+        def run(args: tuple[Any, ...]) -> tuple[float, Any] | None:
+            usual = self._usual.get(asked)
+            if usual is None or (direct := usual.direct) is None or self.check or not may_run():
+                return None
+            return direct(args)
+
+        return None if self._is_called else run
 
     @property
     def __called__(self) -> Callable[..., Any]:
