@@ -1,4 +1,4 @@
-"""Programs that may round otherwise than NumPy: contracted products, and exponentials of their own."""
+"""Programs that may round otherwise than NumPy: contracted products, and hyperbolic tangents of their own."""
 
 from __future__ import annotations
 
@@ -31,21 +31,19 @@ def samples(scale: float) -> np.ndarray:
     )
 
 
-@pytest.mark.parametrize(("name", "scale"), [("exp", 200.0), ("exp", 1.0), ("tanh", 3.0), ("tanh", 0.1)])
-def test_exponentials_are_within_two_units_of_the_last_digit(name: str, scale: float) -> None:
-    x, function = samples(scale), getattr(np, name)
-    x = x[np.abs(x) < 690.0]
-    exact = function(x.astype(np.longdouble))
-    found = fast(lambda x: function(x) * 1.0, x)(x)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_hyperbolic_tangents_are_within_two_units_of_the_last_digit(scale: float) -> None:
+    x = samples(scale)
+    exact = np.tanh(x.astype(np.longdouble))
+    found = fast(lambda x: np.tanh(x) * 1.0, x)(x)
+    assert not np.array_equal(found, np.tanh(x))
     units = np.abs(found - exact) / np.spacing(np.abs(exact).astype(np.float64))
     assert units.max() < 2.0
 
 
-@pytest.mark.parametrize("name", ["exp", "tanh"])
-def test_exponentials_of_special_values(name: str) -> None:
-    function = getattr(np, name)
+def test_hyperbolic_tangents_of_special_values() -> None:
     with np.errstate(all="ignore"):
-        found, expected = fast(lambda x: function(x) * 1.0, SPECIAL)(SPECIAL), function(SPECIAL)
+        found, expected = fast(lambda x: np.tanh(x) * 1.0, SPECIAL)(SPECIAL), np.tanh(SPECIAL)
     np.testing.assert_allclose(found, expected, rtol=1e-15, atol=5e-324)
     assert np.array_equal(np.signbit(found), np.signbit(expected))
 

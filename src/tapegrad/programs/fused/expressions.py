@@ -121,14 +121,14 @@ class Expressions:
         Buffers that are written in each run.
     numbers : dict
         Numbers that are the same in each run and are read from memory, by their places among the numbers.
-    own : dict
-        Functions that are expressions here, where last digits are not NumPy's; operations may be contracted then.
+    fast : bool
+        Whether last digits may be others than NumPy's: operations are contracted, and some functions not called.
     loops : dict
         Loops of NumPy's that are called: the places in the table of addresses of each and of what it is given, with the addresses.
     """
 
-    def __init__(self, own: dict[str, Callable[..., int]] | None = None) -> None:
-        self.own = own or {}
+    def __init__(self, fast: bool = False) -> None:
+        self.fast = fast
         self.nodes: list[Node] = []
         self.spaces: list[Shape] = []
         self.constants: dict[int, float] = {}
@@ -266,8 +266,6 @@ class Expressions:
     def _call(self, name: str, operands: list[int], by_loops: bool) -> int:
         if name == "where" or name in EXACT:
             return self.node(name, *operands)
-        if name in self.own and any(self.spaces[k] for k in operands):
-            return self.own[name](self, *operands)
         if name in SLOW_LOOPS:
             by_loops = False
         if by_loops and isinstance(ARRAY_NAMES.get(name), np.ufunc) and any(self.spaces[k] for k in operands):

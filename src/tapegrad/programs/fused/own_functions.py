@@ -1,19 +1,21 @@
-"""Exponentials without calls, for programs that may give other last digits than NumPy: within two units there.
+"""Functions whose last digits are not NumPy's, but within two units of the exact ones, in less time.
 
-The argument is a multiple of log 2 and a rest, and the exponential of the rest is a polynomial of Taylor's coefficients in pairs.
+The argument of an exponential is a multiple of log 2 and a rest, and the exponential of the rest is a polynomial of Taylor's
+coefficients in pairs. That of NumPy is as fast; its hyperbolic tangent takes half as long again.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 
 from tapegrad.programs.fused.expressions import Expressions
 
-__all__ = ["OWN"]
+__all__ = ["own_function"]
 
 TURN = 1.5 * 2.0**52  # added and taken away again, it rounds to an integer, which its last digits are in between
 LOG2 = 0.6931471803691238, 1.9082149292705877e-10  # in two parts, of which the first has few digits
-LARGEST, LEAST, ONE_AT = 710.0, -746.0, 22.0  # where exponentials overflow, vanish, and tanh is one
+ONE_AT = 22.0  # where tanh is one
 
 
 class _Nodes:
@@ -47,18 +49,6 @@ class _Nodes:
         return turned, self.fma(s, series, r)
 
 
-def exponential(graph: Expressions, x: int) -> int:
-    """exp(x), scaled in two steps, so that small results may be subnormal."""
-    nodes = _Nodes(graph)
-    v = nodes.where("ogt", x, LARGEST, LARGEST, nodes.where("olt", x, LEAST, LEAST, x))
-    turned, less_one = nodes.reduced(v)
-    k = nodes.do("sub", turned, TURN)
-    half = nodes.fma(k, 0.5, TURN)
-    rest = nodes.do("add", nodes.do("sub", k, nodes.do("sub", half, TURN)), TURN)
-    scaled = nodes.do("mul", nodes.do("add", less_one, 1.0), nodes.do("power", half))
-    return nodes.do("mul", scaled, nodes.do("power", rest))
-
-
 def tangent(graph: Expressions, x: int) -> int:
     """tanh(x): ``(exp(-2 |x|) - 1) / (exp(-2 |x|) + 1)``, with what numerator and denominator lost by rounding."""
     nodes = _Nodes(graph)
@@ -77,4 +67,14 @@ def tangent(graph: Expressions, x: int) -> int:
     return nodes.do("copysign", nodes.fma(inverse, rest, y), x)
 
 
-OWN = {"exp": exponential, "tanh": tangent}
+FUNCTIONS = {"tanh": tangent}
+
+
+@functools.cache
+def own_function(name: str) -> Expressions | None:
+    """The expressions of a function, whose first node is the argument and the last one the result; None if there are none."""
+    if name not in FUNCTIONS:
+        return None
+    graph = Expressions()
+    FUNCTIONS[name](graph, graph.load(0, 0, (), ()))
+    return graph

@@ -23,7 +23,6 @@ from tapegrad.programs.fused.geometry import (
     sum_strides,
 )
 from tapegrad.programs.fused.hosted_steps import may_be_hosted
-from tapegrad.programs.fused.own_functions import OWN
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.steps import (
     Computed,
@@ -95,7 +94,7 @@ class PathValues(ExponentialSums):
         before: list[Step] | None = None,
         fast: bool = False,
     ) -> None:
-        super().__init__(Expressions(OWN if fast else None), (points,) if points else ())
+        super().__init__(Expressions(fast), (points,) if points else ())
         self.steps = steps
         self._memory: list[tuple[int, int]] = []
         self.runs: dict[int, list[Run]] = {}
