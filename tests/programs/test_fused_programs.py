@@ -116,6 +116,12 @@ def test_lengths_that_are_no_multiples_of_blocks(n: int) -> None:
     assert value == pytest.approx(own_value, rel=2e-15)
 
 
+def test_powers_in_an_array_of_one_element_have_the_bits_of_arrays() -> None:
+    x, y = np.array([1e300]), np.array([-1.0])
+    _, run = compiled(lambda x, y: (x**y).sum(), x, y, argnums=(0, 1))
+    assert run(x, y) == tg.value_and_grad(lambda x, y: (x**y).sum(), (0, 1))(x, y)
+
+
 def test_sums_of_many_elements_keep_their_digits() -> None:
     x = np.random.default_rng(0).uniform(0.0, 1.0, 1_000_003)
     _, run = compiled(lambda x: x.sum(), x)
@@ -267,6 +273,45 @@ def test_no_machine_code_where_none_is_wanted() -> None:
     for _ in range(30_000):
         run(np.ones(2))
     assert program.traces[0]["machine code"] == "no machine code yet"
+
+
+def test_calls_without_steps_of_python_see_what_changes() -> None:
+    weights, factor = np.array([1.0, 2.0, 3.0]), 2.0
+
+    def loss(x: Any, power: float = 2.0) -> Any:
+        y = x * weights * factor
+        return (y**power).sum() if x[0] > 0.0 else y.sum()
+
+    x = np.array([0.5, -1.0, 2.0])
+    program, run = compiled(loss, x)
+
+    def agrees(*args: Any, **kwargs: Any) -> bool:
+        found, expected = run(*args, **kwargs), tg.value_and_grad(loss)(*args, **kwargs)
+        return close(found[0], expected[0]) and bool(np.array_equal(found[1], expected[1]))
+
+    assert agrees(x)
+    assert agrees(-x)  # another path
+    assert agrees(x, power=3.0)
+    assert agrees(x, 3.0)
+    assert agrees(x[::-1])
+    assert agrees(x[:1] + np.ones(3))
+    weights[1] = 5.0
+    assert agrees(x)
+    factor = 3.0
+    assert agrees(x)
+    assert agrees(x)
+    outer = tg.grad(lambda z: program(z) * z[0])
+    np.testing.assert_array_equal(outer(x), tg.grad(lambda z: loss(z) * z[0])(x))
+    program.check = 1
+    assert agrees(x)
+
+
+def test_gradients_of_calls_without_steps_of_python_are_the_callers_own() -> None:
+    _, run = compiled(lambda x: (x * x).sum(), np.ones(4))
+    first = run(np.ones(4))[1]
+    run(np.full(4, 3.0))
+    assert first.tolist() == [2.0] * 4
+    assert type(run(np.ones(4))[0]) is float
 
 
 def test_what_there_is_no_code_for_runs_as_before() -> None:

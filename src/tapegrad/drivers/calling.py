@@ -120,15 +120,16 @@ def finished_call(
     finish: Callable[[Call], Any],
     second: bool = False,
     along: Any = None,
+    needs: str = "rows",
 ) -> Any:
     """What `finish` makes of a call, which is that of `call`; a program does what it recorded again where it can.
 
     Rows of a program have their values until it returns only (`Call.kept`). Where it gives `NotImplemented` for them, the function
-    is called.
+    is called. With `needs` "jacobian" or "hessian" it may be given that instead of rows (`Call.matrix`).
     """
     callee = f if isinstance(f, Callee) else Callee(f)
     if callee.replay is not None:
-        done = callee.replay(args, kwargs, argnums, has_aux, finish, True)
+        done = callee.replay(args, kwargs, argnums, has_aux, finish, needs)
         if done is not None and done[1] is not NotImplemented:
             return done[1]
     return finish(call(callee, args, kwargs, argnums, has_aux, name, second, along=along))

@@ -30,6 +30,7 @@ __all__ = [
     "joined",
     "projected",
     "sizes_of",
+    "symmetric",
     "vectors_like",
 ]
 
@@ -288,8 +289,12 @@ def hessian_matrix(derivative: Any, *weights: Vector) -> Vector:
         found: Vector | None = derivative.hessian(*weights)
         if found is not None:
             return found
-    full = derivative.curve(np.eye(derivative.inputs), *weights)
-    return 0.5 * (full + full.T)  # the two halves differ by rounding
+    return symmetric(derivative.curve(np.eye(derivative.inputs), *weights))
+
+
+def symmetric(full: Vector) -> Vector:
+    """A matrix whose two halves differ by rounding."""
+    return 0.5 * (full + full.T)
 
 
 def derivative_of(made: Call, outputs: Sequence[Tensor], second: bool = False, once: bool = False, constant: bool = False) -> Any:

@@ -95,8 +95,13 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
         value = plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
 
+    may_be_direct = hasattr(type(f), "__direct__") and not has_aux and type(argnums) is int
+    direct = f.__direct__(argnums) if may_be_direct else None  # type: ignore[attr-defined]
+
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        if direct is not None and not kwargs and (found := direct(args)) is not None:
+            return found
         if callee.replay is not None and (replayed := callee.replay(args, kwargs, argnums, has_aux, finish)) is not None:
             return replayed[1]
         return finish(call(callee, args, kwargs, argnums, has_aux, "grad"))
@@ -204,7 +209,7 @@ def _elementwise_grad_of_program(f: Any, argnums: Argnums, general: Callable[...
 
     @functools.wraps(f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        done = f.__replay__(args, kwargs, argnums, False, finish, True)
+        done = f.__replay__(args, kwargs, argnums, False, finish, "rows")
         return general(*args, **kwargs) if done is None or done[1] is NotImplemented else done[1]
 
     return gradient

@@ -67,10 +67,14 @@ class Call:
         Whether the graph is used again, so that a pass releases nothing.
     gradients : list or None
         Gradients of the output by the leaves, where they are known already.
+    matrix : ndarray or None
+        The Jacobian of all elements of the output by all of the leaves, or the products of the Hessian with all unit vectors, where
+        a driver that asked for it is given it.
     """
 
     __slots__ = (
-        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "output", "places", "recording", "structure",
+        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "matrix", "output", "places", "recording",
+        "structure",
     )  # fmt: skip
     kept: bool
     leaves: list[Tensor]
@@ -87,6 +91,7 @@ class Call:
     def __init__(self) -> None:
         self.recording, self.kept = None, False
         self.gradients: list[Any] | None = None
+        self.matrix: Any = None
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""
@@ -179,8 +184,8 @@ class Callee:
     kind : type
         Of what it is given: tensors for modules of layers, else arrays.
     replay : callable or None
-        ``replay(args, kwargs, argnums, has_aux, finish, rows)`` of a program: whether it was run again, and ``finish(made)`` of its
-        `Call`, whose rows are up to date if `rows`; or None if the function has to be called.
+        ``replay(args, kwargs, argnums, has_aux, finish, needs)`` of a program: whether it was run again, and ``finish(made)`` of
+        its `Call`, whose rows are up to date if it `needs` "rows"; or None if the function has to be called.
 
     Raises
     ------

@@ -54,11 +54,11 @@ def logsumexp(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Ten
         data = array_of(x)
     removed = reduced(dim, data.ndim)
     with quiet():
-        result = _logsumexp((data,), (removed, keepdim))
+        result = logsumexp_again((data,), (removed, keepdim))
     return apply(_LOGSUMEXP, (x,), result, (removed, keepdim))
 
 
-def _logsumexp(arrays: Sequence[Any], attrs: Any) -> Any:
+def logsumexp_again(arrays: Sequence[Any], attrs: Any) -> Any:
     (data,), (removed, keepdim) = arrays, attrs
     top = _finite_maximum(data, removed)
     total = add_reduce(np.exp(data - top), removed, None, None, True)
@@ -118,13 +118,13 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     x, data, removed = _prepared(x, dim, dtype, "softmax")
     token = enter(IGNORING)
     try:
-        result = _softmax((data,), removed)
+        result = softmax_again((data,), removed)
     finally:
         leave(token)
     return apply(_SOFTMAX, (x,), result, removed)
 
 
-def _softmax(arrays: Sequence[Any], removed: Any) -> Any:
+def softmax_again(arrays: Sequence[Any], removed: Any) -> Any:
     (data,) = arrays
     result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
     result /= add_reduce(result, removed, None, None, True)
@@ -149,13 +149,13 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     x, data, removed = _prepared(x, dim, dtype, "log_softmax")
     token = enter(IGNORING)
     try:
-        result = _log_softmax((data,), removed)
+        result = log_softmax_again((data,), removed)
     finally:
         leave(token)
     return apply(_LOG_SOFTMAX, (x,), result, removed)
 
 
-def _log_softmax(arrays: Sequence[Any], removed: Any) -> Any:
+def log_softmax_again(arrays: Sequence[Any], removed: Any) -> Any:
     (data,) = arrays
     shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)
     return shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
@@ -180,6 +180,6 @@ def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[
     return x, data, (position,) if data.ndim else ()
 
 
-_LOGSUMEXP = Structural("LogsumexpBackward0", ((0, "z"),), _logsumexp_vjp, forward=_logsumexp)
-_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp, forward=_softmax)
-_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp, forward=_log_softmax)
+_LOGSUMEXP = Structural("LogsumexpBackward0", ((0, "z"),), _logsumexp_vjp, forward=logsumexp_again)
+_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp, forward=softmax_again)
+_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp, forward=log_softmax_again)

@@ -264,13 +264,15 @@ class VectorFunction(Recordings[tuple[Call, Outputs, Any, list[Any]]]):
         variable = self._packing.point(x)
         if self._keeps or not hasattr(self._f, "__replay__"):
             return self._recorded(self._call(variable))
-        found: Any = finished_call(self._f, (variable, *self._args), {}, 0, False, self._name, self._recorded)
+        needs = "jacobian" if self._first is None else "rows"
+        found: Any = finished_call(self._f, (variable, *self._args), {}, 0, False, self._name, self._recorded, needs=needs)
         return found
 
     def _recorded(self, made: Call) -> Any:
         made.output = _as_floats(made.output)
-        if not made.kept:
-            return made, Outputs(made, self._name), None, []
+        if not made.kept or made.matrix is not None:
+            outputs = Outputs(made, self._name)
+            return (made, outputs, None, []) if made.matrix is None else (outputs.detached_from(made), outputs, None, [made.matrix])
         kept = detached(made, self._name)  # by a program, whose rows will have other values
         return NotImplemented if kept is None else (*kept, [])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tapegrad.programs.quick_calls import QuickCall
 from tapegrad.programs.snapshots import Snapshot, same_bits
 from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
@@ -22,11 +24,12 @@ FLOAT64 = np.dtype(np.float64)
 class Paths:
     """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
 
-    __slots__ = ("changes", "contents", "count", "first", "objects", "raised", "refused", "stopped", "warned")
+    __slots__ = ("changes", "contents", "count", "first", "needs", "objects", "raised", "refused", "stopped", "warned")
 
     def __init__(self, objects: list[Any], arrays: Arrays) -> None:
         self.first: Trace | None = None
         self.objects = objects  # whose identity is in the key
+        self.needs = {""}  # what drivers have asked for
         self.contents = [array.copy() for _, array in arrays]
         self.changes = 0  # how many recordings changed what the function sees
         self.count, self.raised, self.refused, self.stopped, self.warned = 0, 0, "", "", False
@@ -39,12 +42,14 @@ class Paths:
 class Usual:
     """The arguments of the latest call, where all are numbers and arrays: the next one's are mostly like them."""
 
-    __slots__ = ("arrays", "dtype", "kinds", "many", "paths", "quick", "snapshot")
+    __slots__ = ("arrays", "direct", "dtype", "has_looked", "kinds", "many", "paths", "quick", "snapshot")
 
     def __init__(self, kinds: list[tuple[Any, ...]], snapshot: Snapshot, paths: Paths, many: bool) -> None:
         self.many = many  # whether gradients are asked for in a tuple
         self.kinds, self.snapshot, self.paths, self.dtype = kinds, snapshot, paths, get_default_dtype()
         self.quick: QuickCall | None = None
+        self.direct: Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None = None
+        self.has_looked = False  # whether there is one
         self.arrays = sum(shape is not None for _, shape, _ in kinds) + len(snapshot.arrays)
 
     def holds(self, args: tuple[Any, ...]) -> bool:
@@ -83,6 +88,31 @@ class Usual:
             return False
         trace.made.output._data, trace.made.gradients = found
         return True
+
+    def prepare_direct(self, trace: Trace) -> None:
+        """Make what gives value and gradient for arguments without anything in between, if that is possible.
+
+        It is where the only argument that is differentiated by is a small array, of whose function nothing else is asked.
+        """
+        made, quick = trace.made, self.quick
+        self.has_looked = True
+        if quick is None or quick.only is None or self.many or made.structure is not None or made.kinds != [np.ndarray]:
+            return
+        take, place, run, same = TAPE.take_inputs, quick.place, quick.only, self.has_same_surroundings
+        dtype, holds, is_single = self.dtype, self.snapshot.holds, self.arrays <= 1
+
+        def direct(args: tuple[Any, ...]) -> tuple[float, Any] | None:
+            if trace.is_running:
+                return None
+            trace.is_running = True
+            try:
+                if take(place, id(args)) and (get_default_dtype() is dtype and holds() if is_single else same(args)):
+                    return run()
+                return None
+            finally:
+                trace.is_running = False
+
+        self.direct = direct
 
 
 def is_differentiable(value: Any) -> bool:

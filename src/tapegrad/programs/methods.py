@@ -40,9 +40,9 @@ class ProgramOfObject:
         return getattr(self._program, name)
 
     def __replay__(
-        self, args: Any, kwargs: Any, argnums: Any = None, has_aux: bool = False, finish: Any = None, rows: bool = False
+        self, args: Any, kwargs: Any, argnums: Any = None, has_aux: bool = False, finish: Any = None, needs: str = ""
     ) -> tuple[bool, Any] | None:
         if argnums is not None:
             numbers = check_argnums(argnums, len(args), "grad")
             argnums = [n + 1 for n in numbers] if not isinstance(argnums, (int, np.integer)) else numbers[0] + 1
-        return self._program.__replay__((self.owner, *args), kwargs, argnums, has_aux, finish, rows)
+        return self._program.__replay__((self.owner, *args), kwargs, argnums, has_aux, finish, needs)

@@ -15,14 +15,13 @@ from tapegrad.deferred import look_up
 from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
+from tapegrad.programs.conditions import may_run
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import AGAIN, Finish, RecordedPaths, as_asked
 from tapegrad.programs.traces import Trace, all_after
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import is_recording
 from tapegrad.tensors.tracing import settle
 
 __all__ = ["Program", "program"]
@@ -31,9 +30,9 @@ __all__ = ["Program", "program"]
 class Program(RecordedPaths):
     """A function whose recorded calls are run again; made by `program`."""
 
-    def __init__(self, function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int) -> None:
+    def __init__(self, function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int, fast: bool) -> None:
         super().__init__(function, max_traces)
-        self.check, self.fuses, self.threads = check, fuse, threads
+        self.check, self.fuses, self.threads, self.fast = check, fuse, threads, fast
         functools.update_wrapper(self, function, updated=())
         self._calls = self._known = 0
         self._own = frozenset(vars(self))
@@ -52,39 +51,41 @@ class Program(RecordedPaths):
         argnums: Argnums | None = None,
         has_aux: bool = False,
         finish: Finish | None = None,
-        rows: bool = False,
+        needs: str = "",
     ) -> tuple[bool, Any] | None:
         """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function.
 
-        Without `finish` it is the function's value. With `rows` it needs more of the call than gradients of a number.
+        Without `finish` it is the function's value. It `needs` a "value", gradients of a number, "jacobian", "hessian" or "rows".
         """
         if self._is_called:
             return None
         if TAPE.tracers:
             settle()
-        if not _may_run():
+        if not may_run():
             return None
         if finish is None and errors_raise():
             return None
+        needs = needs if needs or finish is not None else "value"
         usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
-        if usual is not None and finish is not None and not rows and (trace := usual.paths.first) and not trace.is_running:
+        if usual is not None and not needs and (trace := usual.paths.first) and not trace.is_running:
             trace.is_running = True
             try:
                 if usual.gradient(trace, given):
+                    if not usual.has_looked and live is None:
+                        usual.prepare_direct(trace)
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
-        if usual is not None and usual.holds(given):
-            trace = usual.paths.first
-            if trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
-                trace.is_running = True
-                try:
-                    if (finish is not None and not rows and self._is_fused(trace, given)) or _runs(trace, given):
-                        return self._checked(trace, args, kwargs, argnums, usual.many, finish)
-                finally:
-                    trace.is_running = False
+        trace = usual.paths.first if usual is not None and usual.holds(given) else None
+        if usual is not None and trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
+            trace.is_running = True
+            try:
+                if self._is_fused(trace, given, needs) or trace.has_run(given):
+                    return self._checked(trace, args, kwargs, argnums, usual.many, finish)
+            finally:
+                trace.is_running = False
         asked = argnums
         many = argnums is not None and not isinstance(argnums, (int, np.integer))
         if argnums is not None:
@@ -102,6 +103,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
+        paths.needs.add(needs)
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
@@ -109,7 +111,7 @@ class Program(RecordedPaths):
             trace.is_running = True
             try:
                 try:
-                    fused = finish is not None and not rows and self._is_fused(trace, values)
+                    fused = self._is_fused(trace, values, needs)
                     failed = None if fused else trace.run(values)
                 except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
                     paths.stopped = f"{type(error).__name__}: {error}"
@@ -120,7 +122,7 @@ class Program(RecordedPaths):
                 trace.is_running = False
             before, trace = (trace, failed), trace.following.get(failed)
         done = self._record(paths, before, args, kwargs, key, many, arrays, finish)
-        return self.__replay__(args, kwargs, asked, has_aux, finish, rows) if done is AGAIN else done
+        return self.__replay__(args, kwargs, asked, has_aux, finish, needs) if done is AGAIN else done
 
     def _checked(self, trace: Trace, args: Any, kwargs: Any, argnums: Any, many: bool, finish: Finish | None) -> tuple[bool, Any]:
         self._calls += 1
@@ -129,8 +131,8 @@ class Program(RecordedPaths):
             expected = self.function(*args, **kwargs) if trace.has_value else self._under_driver(args, kwargs, argnums)
             if not are_alike(found, plain_tree(expected)):
                 raise ProgramError(
-                    f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs do "
-                    "not see. Pass that as an argument."
+                    f"{self._name()} gives {expected!r}, and the program made of it {found!r}: it reads something that programs "
+                    "do not see. Pass that as an argument."
                 )
         if finish is None:
             return True, trace.value()
@@ -138,20 +140,35 @@ class Program(RecordedPaths):
         try:
             return True, finish(made)
         finally:
-            made.gradients = None
+            made.gradients = made.matrix = None
 
-    def _is_fused(self, trace: Trace, values: Any) -> bool:
-        """Whether machine code of a path gave the gradient."""
-        fused = trace.fused
+    def _is_fused(self, trace: Trace, values: Any, needs: str) -> bool:
+        """Whether machine code of a path gave the gradient, or what else it `needs`."""
+        fused = trace.code_of(needs)
+        if fused is None:
+            return False
         if fused.code is not None:
-            return trace.gradient(values)
+            return trace.matrix(needs, values) if needs else trace.gradient(values)
         if self.fuses and not fused.refused:
             if fused.waits:
-                if _runs(trace, values):
-                    fused.try_out(values, trace.value_and_gradient)
+                if trace.has_run(values):
+                    expected = functools.partial(trace.matrix_of_steps, needs) if needs else trace.value_and_gradient
+                    fused.try_out(values, expected)
             else:
                 fused.ran()
         return False
+
+    def __direct__(self, argnums: Any) -> Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None:
+        """What `value_and_grad` asks first: machine code's value and gradient for arguments, or None to go on with `__replay__`."""
+        asked = argnums, False
+
+        def run(args: tuple[Any, ...]) -> tuple[float, Any] | None:
+            usual = self._usual.get(asked)
+            if usual is None or (direct := usual.direct) is None or self.check or not may_run():
+                return None
+            return direct(args)
+
+        return None if self._is_called else run
 
     @property
     def __called__(self) -> Callable[..., Any]:
@@ -201,11 +218,11 @@ class Program(RecordedPaths):
         return mapped(self, args, kwargs, in_axes, self.__many__, executor)
 
     def __settled__(self, *args: Any, **kwargs: Any) -> Any:
-        """As a call, but that it runs a path which it records: what it gives does not depend on which call was the first."""
-        done = self.__replay__(args, kwargs)
+        """As a call, but without code, and it runs what it records: what it gives does not depend on which call was the first."""
+        done = self.__replay__(args, kwargs, needs="rows")
         if done is not None and not done[0] and (count := sum(1 for _ in self._recorded())) != self._known:
             self._known = count
-            done = self.__replay__(args, kwargs) or done
+            done = self.__replay__(args, kwargs, needs="rows") or done
         return self.function(*args, **kwargs) if done is None else done[1]
 
     @property
@@ -222,7 +239,7 @@ class Program(RecordedPaths):
         threads: int = 0,
     ) -> tuple[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]] | None:
         """What `map` asks first: points that recorded paths take, and parts of the results there; see `at_points`."""
-        if self._is_called or not self.fuses or self.check or not _may_run() or errors_raise():
+        if self._is_called or not self.fuses or self.check or not may_run() or errors_raise():
             return None
         args = tuple(one.at(int(numbers[0])) for one in taken)
         asked = None if argnums is None else check_argnums(argnums, len(args), "grad")
@@ -245,7 +262,7 @@ class Program(RecordedPaths):
             found = getattr(found, part, None)
         if found is self:  # a decorated function: pickle has no other way to it
             return name
-        return _made_anew, (self.function, self.check, self.max_traces, self.fuses, self.threads)
+        return _made_anew, (self.function, self.check, self.max_traces, self.fuses, self.threads, self.fast)
 
     # What was recorded.
 
@@ -283,8 +300,10 @@ class Program(RecordedPaths):
         >>> both(np.array([0.0, 1.0]))[1].tolist() == gradient.tolist()
         True
         """
-        for trace in self._recorded():
-            trace.fused.compile()
+        for paths in (one for known in self._paths.values() for one in known):
+            for trace in () if paths.first is None else all_after(paths.first):
+                for code in filter(None, map(trace.code_of, sorted(paths.needs))):
+                    code.compile()
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write all recorded paths to a file, from which `load_program` reads them where the function is not.
@@ -320,12 +339,18 @@ class Program(RecordedPaths):
         return "\n".join(lines)
 
 
-def _made_anew(function: Callable[..., Any], check: int, max_traces: int, fuse: bool, threads: int) -> Program:
-    return Program(function, check, max_traces, fuse, threads)
+def _made_anew(*parts: Any) -> Program:
+    return Program(*parts)
 
 
 def program(
-    function: Callable[..., Any] | None = None, *, check: int = 0, max_traces: int = 64, fuse: bool = True, threads: int = 1
+    function: Callable[..., Any] | None = None,
+    *,
+    check: int = 0,
+    max_traces: int = 64,
+    fuse: bool = True,
+    threads: int = 1,
+    fast: bool = False,
 ) -> Any:
     """A function that is called once for each path through it, and from then on replaced by what the call recorded.
 
@@ -341,6 +366,9 @@ def program(
         Whether paths of which value and gradient are asked for often get machine code, which another thread compiles.
     threads : int
         In how many threads `map` computes points; results do not depend on it.
+    fast : bool
+        Whether machine code may round otherwise than NumPy does: a product and a sum in one operation, and hyperbolic tangents of
+        arrays within two units of the last digit. Results then depend on when there is code.
 
     Returns
     -------
@@ -372,22 +400,9 @@ def program(
     1
     """
     if function is None:
-        return functools.partial(program, check=check, max_traces=max_traces, fuse=fuse, threads=threads)
+        return functools.partial(program, check=check, max_traces=max_traces, fuse=fuse, threads=threads, fast=fast)
     if not callable(function):
         raise TypeError(f"program() takes a function, but got {type(function).__name__}")
     if isinstance(function, Program):
         return function
-    return Program(function, check, max_traces, fuse, threads)
-
-
-def _may_run() -> bool:
-    """Whether nothing is asked of calls that runs do not do."""
-    return not (TAPE.tracers or TAPE.anomalies or TAPE.observers or TAPE.packers or untracked_values.depth()) and is_recording()
-
-
-def _runs(trace: Trace, values: Any) -> bool:
-    """Whether a path can be taken for other values of the inputs, and was."""
-    try:
-        return trace.run(values) is None
-    except Exception:  # which the function itself raises with its own words
-        return False
+    return Program(function, check, max_traces, fuse, threads, fast)

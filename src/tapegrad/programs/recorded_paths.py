@@ -32,7 +32,15 @@ AGAIN = (False, NotImplemented)  # it is to be asked again, under another key
 
 
 class RecordedPaths(KeyedPaths):
-    """Paths by the keys of calls, and how they are recorded."""
+    """Paths by the keys of calls, and how they are recorded.
+
+    Attributes
+    ----------
+    fast : bool
+        Whether their machine code may have last digits of its own.
+    """
+
+    fast = False
 
     def _record(
         self, paths: Paths, before: Any, args: Any, kwargs: Any, key: Any, many: bool, arrays: Arrays, finish: Finish | None
@@ -93,7 +101,7 @@ class RecordedPaths(KeyedPaths):
             paths.refused = recorder.refused
             return done
         try:
-            trace = Trace(recorder, inputs, made, results)
+            trace = Trace(recorder, inputs, made, results, self.fast)
         except (ValueError, AttributeError) as error:  # memory that is not as it was taken to be
             paths.refused = f"its steps cannot be written down: {error}"
             return done

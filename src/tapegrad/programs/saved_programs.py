@@ -44,6 +44,8 @@ def _is_plain(part: Any) -> bool:
 def save_program(program: Any, file: File) -> None:
     """What `Program.save` does."""
     saved = []
+    if program.fast:
+        raise ProgramError(f"{program._name()} cannot be saved: what is fast has last digits of its own. Save one without `fast`")
     for (argnums, rest), several in program._paths.items():
         (*parts, _), _, dtype, has_aux = rest
         for paths in several:
@@ -203,10 +205,10 @@ class LoadedProgram:
         argnums: Argnums | None = None,
         has_aux: bool = False,
         finish: Finish | None = None,
-        rows: bool = False,
+        needs: str = "",
     ) -> tuple[bool, Any]:
         settle()
-        if rows:
+        if needs:
             raise ProgramError(f"{self.__name__} was loaded from a file, which has values and gradients and no other derivatives")
         if finish is None or argnums is None or has_aux:
             return True, self(*args, **kwargs)

@@ -9,10 +9,12 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.drivers.containers import restore
+from tapegrad.drivers.derivatives import Outputs, derivative_of
 from tapegrad.drivers.gradients import gradients, scalar_output
+from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.drivers.leaves import Call
 from tapegrad.engine.layout import MOVES
-from tapegrad.programs.fused.paths import FusedPath
+from tapegrad.programs.fused.paths import FusedMatrix, FusedPath
 from tapegrad.programs.instructions import Instructions
 from tapegrad.programs.recorded_calls import Results
 from tapegrad.programs.recorder import Recorder
@@ -43,11 +45,11 @@ class Trace:
     """
 
     __slots__ = (
-        "_columns", "_floats", "_instructions", "_moves", "_numbers", "_results", "_slots", "_structure",
-        "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
+        "_columns", "_fast", "_floats", "_instructions", "_known", "_matrices", "_moves", "_numbers", "_results", "_slots",
+        "_structure", "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
     )  # fmt: skip
 
-    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results) -> None:
+    def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results, fast: bool = False) -> None:
         self.recorder, self.inputs, self.made = recorder, inputs, made
         self.steps = recorder.steps
         self.is_running = False
@@ -68,11 +70,14 @@ class Trace:
         known = [leaf for leaf in leaves if leaf is not None]
         given = [value for t, value, _ in results.leaves if type(t._data) is float and value.number >= 0]
         whole = len(results.leaves) == len(given) == 1 and len(known) == len(leaves)
-        self.fused = FusedPath(self.steps, inputs, known, given[0] if whole else None)
+        self._known = known if len(known) == len(leaves) else None
+        self._matrices: dict[str, FusedMatrix] = {}
+        self.fused = FusedPath(self.steps, inputs, known, given[0] if whole else None, fast)
+        self._fast = fast
 
     def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
         """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
-        self.made.gradients = None  # of machine code, whose caller was interrupted
+        self.made.gradients = self.made.matrix = None  # of machine code, whose caller was interrupted
         for value, given in zip(self.inputs, values, strict=True):
             value.array[...] = given
         token = enter(IGNORING)
@@ -86,6 +91,13 @@ class Trace:
         self._update_rows()
         return None
 
+    def has_run(self, values: Sequence[Any]) -> bool:
+        """Whether the path can be taken for other values of the inputs, and was."""
+        try:
+            return self.run(values) is None
+        except Exception:  # which the function itself raises with its own words
+            return False
+
     def gradient(self, values: Sequence[Any]) -> bool:
         """Let machine code compute the value and the gradient for the driver; whether it did."""
         found = self.fused.code.gradient(values)
@@ -93,6 +105,43 @@ class Trace:
             return False
         self.made.output._data, self.made.gradients = found
         return True
+
+    def code_of(self, what: str) -> FusedPath | None:
+        """Machine code of the gradient, or of the "value", "jacobian" or "hessian"; None for what there is none of."""
+        if not what or what == "rows":
+            return None if what else self.fused
+        if what not in self._matrices:
+            outputs = [value for _, value, _ in self._results]
+            if self._known is None or (what == "hessian" and (len(outputs) != 1 or outputs[0].number < 0)):
+                return None
+            self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
+        return self._matrices[what]
+
+    def matrix(self, what: str, values: Sequence[Any]) -> bool:
+        """Let machine code compute the outputs, and a matrix for the driver; whether it did."""
+        found = self._matrices[what].code.gradient(values)
+        if found is None:
+            return False
+        value, parts = found
+        self.made.matrix = None if what == "value" else parts.pop()
+        for (t, place, _), own in zip(self._results, parts or [value], strict=True):
+            place.array[...] = own
+            if type(t._data) is float:
+                t._data = own
+            elif t._data is not place.array:
+                t._data[...] = own
+        return True
+
+    def matrix_of_steps(self, what: str) -> tuple[float, list[Any]]:
+        """The same by what the rows give after a run."""
+        outputs = Outputs(self.made, what)
+        values = list(map(array_of, outputs.tensors))
+        if what == "value":
+            return 0.0, values
+        derivative = derivative_of(self.made, outputs.tensors, second=what == "hessian")
+        if what == "hessian":
+            return float(values[0]), [derivative.curve(np.eye(derivative.inputs))]
+        return 0.0, [*values, jacobian_matrix(derivative)]
 
     def leaf_shapes(self) -> list[tuple[int, ...]]:
         """Shapes of what it is differentiated by."""
@@ -130,7 +179,9 @@ class Trace:
             "inputs": [value.array.shape for value in self.inputs],
             "steps": [f"{step.describe()}  # {step.line}" for step in self.steps],
             "guards": [step.line for step in self.steps if isinstance(step, Guard)],
-            "machine code": self.fused.described(),
+            "machine code": "; ".join(
+                [self.fused.described(), *(f"{what}: {code.described()}" for what, code in self._matrices.items())]
+            ),
         }
 
 

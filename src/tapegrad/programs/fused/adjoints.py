@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tapegrad.programs.fused.data_steps import steps_before
+from tapegrad.programs.fused.exponential_sums import sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
 from tapegrad.programs.fused.geometry import (
     Part,
@@ -38,6 +39,8 @@ class PathExpressions(PathValues):
     value, guards : Place
         Of the value, and of how many guards failed.
     has_guards : bool
+    adjoints : dict of int
+        Those of the results of rules and products, by the identities of their steps.
     """
 
     def __init__(
@@ -48,19 +51,19 @@ class PathExpressions(PathValues):
         output: Value,
         points: int = 0,
         shared: Collection[int] = (),
+        fast: bool = False,
     ) -> None:
         steps = without_writes(steps, inputs)
         before = [] if points else steps_before(steps, inputs, leaves)
-        super().__init__(steps, inputs, points, shared, before)
+        super().__init__(steps, inputs, points, shared, before, fast)
         if output.number < 0:
             raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants
         self.value, self.guards = self._written(self._node(output)), self._written(self.failed)
+        self.adjoints: dict[int, int] = {}
         self._contribute(output, self.graph.constant(1.0))
-        done = set(map(id, before))
-        for step in reversed(steps):
-            if id(step) not in done:
-                self._backward(step)
+        for step in self.steps_backward():
+            self._backward(step)
         self.gradients = [self._gradient(leaf) for leaf in leaves]
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
@@ -141,6 +144,10 @@ class PathExpressions(PathValues):
                         self._contribute_at(self._canonical(step.source), *part)
         elif isinstance(step, Joined):
             self._through_join(step)
+        elif isinstance(step, Structured) and sums_exponentials(step):
+            g = self._adjoint(step.result)
+            if g is not None and step.operands[0].tracked:
+                self._contribute(step.operands[0], self._back_from_exponentials(step, g))
         elif isinstance(step, Structured) and id(step) in self.runs:
             self._through_gather(step)
         elif isinstance(step, Structured):
@@ -159,9 +166,10 @@ class PathExpressions(PathValues):
         if view.array.flags.c_contiguous and view.of.array.flags.c_contiguous and view.array.size == view.of.array.size:
             self._contribute(whole, g if g in self.graph.constants else self.graph.reshaped(g, shape))
             return
-        order = None if self.points else order_of_reshaped(view.of.array, view.array)
+        order = order_of_reshaped(view.of.array, view.array)
         if order is not None:
-            g = self._filled(g, view.array.shape) if g in self.graph.constants else self._spread(g, view.array.shape)
+            own = self._of_points(view.array.shape)
+            g = self._filled(g, own) if g in self.graph.constants else self._spread(g, own)
             self._contribute(whole, self._back_from_reshaped(g, view.array, order, shape))
             return
         places = places_of_view(view.of.array, view.array)
@@ -178,11 +186,10 @@ class PathExpressions(PathValues):
         if g is None:
             return
         graph, shape = self.graph, self._shape(z)
-        nodes = [self._operand(x, shape) for x in step.operands]
-        names = dict(zip("xyw", graph.level([*nodes, self._node(z)]) if shape else nodes, strict=False))
-        names["z"] = self._node(z)
+        names = self.names_of(step)
         if shape and g not in graph.constants:
             g = graph.at(g, broadcast_axes(graph.spaces[g], shape), shape)
+        self.adjoints[id(step)] = g
         for x, text in zip(step.operands, RULES[step.opcode].partials, strict=True):
             if text is None or not x.tracked:
                 continue
@@ -199,17 +206,19 @@ class PathExpressions(PathValues):
         g = self._adjoint(step.result)
         if g is None or not x.tracked:
             return
-        whole = self._assembled(self._taken_back(step, g, step.result.array.size), (x.array.size,))
+        whole = self._assembled(self._taken_back(step, g, step.result.array.size), self._of_points((x.array.size,)))
         self._contribute(x, self.graph.reshaped(whole, self._shape(x)))
 
     def _taken_back(self, step: Step, g: int, count: int) -> list[Part]:
         """Parts of an adjoint at the places that its elements were taken from."""
         graph = self.graph
-        g = g if g in graph.constants else graph.reshaped(g, (count,))
-        return [
-            (graph.at(g, (Axis(start, 0, 1),), (length,)), (Axis(first, 0, by),), (length,), False)
-            for start, first, length, by in self.runs[id(step)]
-        ]
+        g = g if g in graph.constants else graph.reshaped(g, self._of_points((count,)))
+        parts: list[Part] = []
+        for start, first, length, by in self.runs[id(step)]:
+            own = self._of_points((length,))
+            piece = graph.at(g, self._axes_of_points((Axis(start, 0, 1),), 1), own)
+            parts.append((piece, self._axes_of_points((Axis(first, 0, by),), 1), own, False))
+        return parts
 
     def _through_product(self, step: Structured) -> None:
         g = self._adjoint(step.result)
@@ -218,6 +227,7 @@ class PathExpressions(PathValues):
         graph, shape = self.graph, self._shape(step.result)
         if g in graph.constants and shape:
             g = self._filled(g, shape)
+        self.adjoints[id(step)] = g
         x, y = step.operands
         first, second = self._node(x), self._node(y)
         if x.tracked:

@@ -98,11 +98,12 @@ class AssembledArrays:
 
     def _view_of_reshaped(self, node: int, view: Array, order: Sequence[int]) -> int:
         """A view that has the dimensions of an array in another order, once it has another shape."""
-        dims = tuple(view.shape[d] for d in order)
+        dims = self._of_points(tuple(view.shape[d] for d in order))
         node = node if node in self.graph.constants else self.graph.reshaped(node, dims)
-        return self.graph.at(node, tuple(Axis(0, d, 1) for d in order), view.shape)
+        axes = self._axes_of_points(tuple(Axis(0, d, 1) for d in order), view.ndim)
+        return self.graph.at(node, axes, self._of_points(view.shape))
 
     def _back_from_reshaped(self, g: int, view: Array, order: Sequence[int], shape: Shape) -> int:
         """The other way."""
-        axes = tuple(Axis(0, order.index(d), 1) for d in range(view.ndim))
-        return self.graph.reshaped(self.graph.at(g, axes, tuple(view.shape[d] for d in order)), shape)
+        axes = self._axes_of_points(tuple(Axis(0, order.index(d), 1) for d in range(view.ndim)), view.ndim)
+        return self.graph.reshaped(self.graph.at(g, axes, self._of_points(tuple(view.shape[d] for d in order))), shape)

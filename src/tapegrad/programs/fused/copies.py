@@ -51,15 +51,20 @@ class Copies(HostedSteps):
         g = self._adjoint(step.result)
         if g is None or not step.link:
             return
-        source, graph, shape = self._canonical(step.source), self.graph, self._shape(step.result)
-        if not source.tracked and id(source) in self._sources:
-            source = self._canonical(self._sources[id(source)])
+        source, graph, shape = self.written_source(step), self.graph, self._shape(step.result)
         if not source.tracked:
             raise Unfused("a write of what is not followed")
         own = self._shape(source)
         if own != shape:
             g = graph.total(self._filled(g, shape) if g in graph.constants else g, sum_strides(own, shape), own)
         self._contribute(source, g)
+
+    def written_source(self, step: Written) -> Value:
+        """What is written, or what that is a copy of if only that is tracked."""
+        source = self._canonical(step.source)
+        if not source.tracked and id(source) in self._sources:
+            source = self._canonical(self._sources[id(source)])
+        return source
 
     def _through_part(self, step: Replaced) -> None:
         """From an array to what it was before a write, and to what was written into a part of it."""

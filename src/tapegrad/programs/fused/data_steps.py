@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tapegrad.ops.normalisation import log_softmax_again, logsumexp_again, softmax_again
 from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.provenance import values_in
@@ -95,5 +96,6 @@ def _has_expression(step: Step) -> bool:
     if isinstance(step, Guard):
         return not step.value.array.ndim and step.value.array.dtype in (FLOAT64, np.dtype(np.bool_))
     if isinstance(step, Structured):
-        return step.operation.forward is product_again or (step.name == "IndexBackward0" and step.fixed)
+        known = step.operation.forward in (product_again, logsumexp_again, softmax_again, log_softmax_again)
+        return known or (step.name == "IndexBackward0" and step.fixed)
     return isinstance(step, (Ruled, Copied, Viewed, Gathered, Summed, Joined, Replaced))

@@ -121,11 +121,14 @@ class Expressions:
         Buffers that are written in each run.
     numbers : dict
         Numbers that are the same in each run and are read from memory, by their places among the numbers.
+    fast : bool
+        Whether last digits may be others than NumPy's: operations are contracted, and some functions not called.
     loops : dict
         Loops of NumPy's that are called: the places in the table of addresses of each and of what it is given, with the addresses.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fast: bool = False) -> None:
+        self.fast = fast
         self.nodes: list[Node] = []
         self.spaces: list[Shape] = []
         self.constants: dict[int, float] = {}
@@ -253,6 +256,8 @@ class Expressions:
             x, y = self._expand(tree.left, names, by_loops), self._expand(tree.right, names, by_loops)
             return self.product(x, y) if operation == "mul" else self.node(operation, x, y)
         if isinstance(tree, ast.Compare):
+            if isinstance(tree.left, ast.Compare):  # whether what was asked holds: ``(x == 0.0) != 0.0``
+                return self._expand(tree.left, names, by_loops)
             x, y = self._expand(tree.left, names, by_loops), self._expand(tree.comparators[0], names, by_loops)
             return self.node(COMPARED[type(tree.ops[0])], x, y)
         operands = [self._expand(argument, names, by_loops) for argument in tree.args]

@@ -20,7 +20,8 @@ OPERATIONS = {
     "where": "select {c} {0}, {t} {1}, {t} {2}",
 }
 OPERATIONS |= {name: f"fcmp {name} {{t}} {{0}}, {{1}}" for name in COMPARED.values()}
-INTRINSICS = {name: name for name in EXACT} | {"abs": "fabs", "round": "rint"}
+CONTRACTED = frozenset(["add", "sub", "mul"])  # products and sums that may be one operation where that is asked for
+INTRINSICS = {name: name for name in EXACT} | {"abs": "fabs", "round": "rint", "fma": "fma"}
 
 
 def number_text(value: float) -> str:
@@ -29,7 +30,7 @@ def number_text(value: float) -> str:
 
 
 class Lines:
-    """Lines of one function.
+    """Lines of one function; with `contracts` a product and a sum may become one operation, with one rounding.
 
     Attributes
     ----------
@@ -38,7 +39,8 @@ class Lines:
         Declarations of what it calls.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, contracts: bool = False) -> None:
+        self._contracts = contracts
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self._count = 0
@@ -67,10 +69,21 @@ class Lines:
         """An operation of the processor."""
         t, c = ("double", "i1") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x i1>")
         if name in OPERATIONS:
-            return self.new(OPERATIONS[name].format(*operands, t=t, c=c))
+            text = OPERATIONS[name].format(*operands, t=t, c=c)
+            return self.new(text.replace(" ", " contract ", 1) if self._contracts and name in CONTRACTED else text)
+        if name == "power":
+            return self._power(operands[0], lanes)
         called = f"llvm.{INTRINSICS[name]}.{'f64' if lanes == 1 else f'v{lanes}f64'}"
         self.declared.add(f"declare {t} @{called}({', '.join([t] * len(operands))})")
         return self.new(f"call {t} @{called}({', '.join(f'{t} {x}' for x in operands)})")
+
+    def _power(self, value: str, lanes: int) -> str:
+        """Two to the power of an integer, which is the last digits of a number."""
+        t, i = ("double", "i64") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x i64>")
+        shift, one = (str(x) if lanes == 1 else f"<{', '.join([f'i64 {x}'] * lanes)}>" for x in (52, 1023 << 52))
+        bits = self.new(f"bitcast {t} {value} to {i}")
+        power = self.new(f"add {i} {self.new(f'shl {i} {bits}, {shift}')}, {one}")
+        return self.new(f"bitcast {i} {power} to {t}")
 
     def call(self, name: str, operands: Sequence[str], lanes: int) -> str:
         """A function of the C library, lane by lane."""

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.programs.fused.expressions import Effect, Shape
+from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
+from tapegrad.programs.fused.own_functions import own_function
 from tapegrad.programs.fused.schedule import Group, cleared
 from tapegrad.programs.fused.shared_functions import Places
 
@@ -32,7 +33,7 @@ def loop_code(group: Group, places: Places) -> tuple[list[str], set[str]]:
 class _Walk:
     def __init__(self, group: Group, places: Places) -> None:
         self.graph, self.group, self.effects, self._places = group.graph, group, group.effects, places
-        self.lines, self.head = Lines(), Lines()
+        self.lines, self.head = Lines(group.graph.fast), Lines()
         self.nodes = group.needed()
         self.dims, self._kept = _collapsed(self.nodes, group)
         self.stages = self._staged()
@@ -219,8 +220,12 @@ class _Walk:
         return self.lines.operation(operation, [names[k] for k in operands], lanes)
 
     def _call(self, node: int, start: Any, size: int) -> None:
-        """NumPy's loop over a block."""
+        """NumPy's loop over a block, or another one that takes less time where that may be."""
         _, name, *operands = self.group.node(node)
+        function = own_function(name) if self.graph.fast else None
+        if function is not None and (source := self._next_to_each_other(operands[0], start)):
+            self._own_loop(function, source, self._blocks[node], size)
+            return
         called = self._places.loop(getattr(np, name))
         places: list[tuple[str, int]] = []
         for k in operands:
@@ -228,12 +233,38 @@ class _Walk:
             if operation == "constant":
                 places.append((self._constant(k), 0))
             elif operation == "load":
-                stride = self.strides(own[2])[-1]
+                # Of a single element too: NumPy's loops take another way for steps of zero, with other last digits.
+                stride = self.strides(own[2])[-1] if self._kept else 1
                 places.append((self._address(own[0], own[1], own[2], start), 8 * stride))
             else:
                 places.append((self._blocks[k], 8))
         places.append((self._blocks[node], 8))
         self.lines.called_loop(called, places, size, ("%places", "%count", "%strides"))
+
+    def _next_to_each_other(self, node: int, start: Any) -> str:
+        """Where the elements of a block are that a node is read from; empty if they are not in a row."""
+        operation, *own = self.group.node(node)
+        if operation != "load":
+            return self._blocks.get(node, "")
+        is_row = self._kept and self.strides(own[2])[-1] == 1
+        return self._address(own[0], own[1], own[2], start) if is_row else ""
+
+    def _own_loop(self, function: Expressions, source: str, target: str, size: int) -> None:
+        for lanes, first, stop in ((LANES, 0, size - size % LANES), (1, size - size % LANES, size)):
+            if first < stop:
+                self.lines.loop(first, stop, lanes, [], "", functools.partial(self._own_body, function, source, target, lanes))
+
+    def _own_body(self, function: Expressions, source: str, target: str, lanes: int, i: str, states: list[str]) -> list[str]:
+        kind, names = "double" if lanes == 1 else f"<{lanes} x double>", list[str]()
+        for k, (operation, *operands) in enumerate(function.nodes):
+            if operation == "constant":
+                names.append(self.lines.constant(function.constants[k], lanes))
+            elif operation == "load":
+                names.append(self.lines.new(f"load {kind}, ptr {self.lines.element(source, i)}, align 8"))
+            else:
+                names.append(self.lines.operation(operation, [names[x] for x in operands], lanes))
+        self.lines.do(f"store {kind} {names[-1]}, ptr {self.lines.element(target, i)}, align 8")
+        return states
 
     def _constant(self, node: int) -> str:
         if node not in self._constants:

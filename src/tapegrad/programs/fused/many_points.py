@@ -44,9 +44,15 @@ class ManyPoints:
     __slots__ = ("_address", "_end", "_engine", "_path", "_shapes", "_shared", "agrees")
 
     def __init__(
-        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, shared: frozenset[int]
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        output: Value,
+        shared: frozenset[int],
+        fast: bool = False,
     ) -> None:
-        self._path = PathExpressions(steps, inputs, leaves, output, CHUNK, shared)
+        self._path = PathExpressions(steps, inputs, leaves, output, CHUNK, shared, fast)
         text = text_of(self._path)
         self._engine, self._address = compiled(text.text)
         self._end = text.end

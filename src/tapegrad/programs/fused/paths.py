@@ -9,16 +9,17 @@ import numpy as np
 
 from tapegrad.programs.steps import Step, Value
 
-__all__ = ["FusedPath", "close"]
+__all__ = ["FusedMatrix", "FusedPath", "close"]
 
 PATIENCE = 0.05  # seconds of a path's own runs until it is compiled
 A_CALL, A_STEP, AN_ELEMENT = 1e-5, 2e-7, 5e-9  # seconds, about
 # Sums are added up in another order: of the largest element, and of the largest one of all values on the way to it.
 CLOSE, ROUNDED = 1e-9, 1e-13
+MOST_TALL = 4  # inputs for each output up to which a Jacobian is computed forwards
 
 
 class FusedPath:
-    """The machine code of a path: not there yet, on trial, in use, or impossible.
+    """The machine code of a path: not there yet, on trial, in use, or impossible; if `fast`, with last digits of its own.
 
     Attributes
     ----------
@@ -28,9 +29,12 @@ class FusedPath:
         Why there is none, and there will be none.
     """
 
-    __slots__ = ("_cost", "_inputs", "_leaves", "_many", "_output", "_patience", "_steps", "_trial", "code", "refused")
+    __slots__ = ("_cost", "_fast", "_inputs", "_leaves", "_many", "_output", "_patience", "_steps", "_trial", "code", "refused")
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value | None) -> None:
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value | None, fast: bool = False
+    ) -> None:
+        self._fast = fast
         self._steps, self._inputs, self._leaves, self._output = steps, inputs, leaves, output
         self.code: Any = None
         self._trial: Any = None
@@ -54,7 +58,8 @@ class FusedPath:
 
         with compiling:
             try:
-                found = ManyPoints(self._steps, self._inputs, self._leaves if with_gradients else (), self._output, shared)
+                leaves = self._leaves if with_gradients else ()
+                found = ManyPoints(self._steps, self._inputs, leaves, self._output, shared, self._fast)
             except Unfused:
                 found = None
         self._many[key] = found
@@ -94,18 +99,29 @@ class FusedPath:
 
         if self.refused or self._output is None:
             raise Unfused(self.refused)
-        return PathExpressions(self._steps, self._inputs, self._leaves, self._output)
+        return PathExpressions(self._steps, self._inputs, self._leaves, self._output, fast=self._fast)
 
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the gradients."""
         return [value.array.shape for value in self._leaves]
 
-    def _compile(self) -> None:
-        from tapegrad.programs.fused.expressions import Unfused
+    def _code(self) -> Any:
+        """The code.
+
+        Raises
+        ------
+        Unfused
+            If there is none.
+        """
         from tapegrad.programs.fused.machine_code import MachineCode
 
+        return MachineCode(self.expressions(), self.shapes())
+
+    def _compile(self) -> None:
+        from tapegrad.programs.fused.expressions import Unfused
+
         try:
-            self._trial = MachineCode(self.expressions(), self.shapes())
+            self._trial = self._code()
         except Unfused as error:
             self.refused = str(error)
         except Exception as error:  # a path that is not compiled is no error
@@ -144,6 +160,49 @@ class FusedPath:
         if self.code is not None:
             return f"machine code, made in {1e3 * self.code.seconds:.0f} ms"
         return f"no machine code: {self.refused}" if self.refused else "no machine code yet"
+
+
+class FusedMatrix(FusedPath):
+    """The machine code of a path's values alone, or of its Jacobian or Hessian.
+
+    Parameters
+    ----------
+    steps, inputs, leaves, outputs
+        Of the path.
+    kind : {"value", "jacobian", "hessian"}
+    """
+
+    __slots__ = ("_kind", "_outputs")
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        outputs: Sequence[Value],
+        kind: str,
+        fast: bool = False,
+    ) -> None:
+        super().__init__(steps, inputs, leaves, None, fast)
+        self._outputs, self._kind = outputs, kind
+        count, rows = (sum(1 if value.number >= 0 else value.array.size for value in values) for values in (leaves, outputs))
+        self.refused = ""
+        if kind == "jacobian" and count > MOST_TALL * rows:
+            self.refused = "it has fewer outputs than inputs"
+        if kind != "value":
+            self._patience = PATIENCE / (self._cost * (2 + count / 4))
+
+    def _code(self) -> Any:
+        from tapegrad.programs.fused import matrices
+
+        return matrices.code_of(self._kind, self._steps, self._inputs, self._leaves, self._outputs, self._fast)
+
+    def try_out(self, values: Sequence[Any], expected: Callable[[], tuple[float, Sequence[Any]]]) -> None:
+        """The same; where the code leaves it to the steps, it is compared another time."""
+        trial = self._trial
+        super().try_out(values, expected)
+        if self.refused and trial is not None and not trial.is_finite:
+            self.refused, self._trial = "", trial
 
 
 def _largest(array: Any) -> float:

@@ -59,7 +59,7 @@ def pieces_of(group: Group, name: str) -> Iterator[tuple[str, list[str], set[str
 class _Piece:
     def __init__(self, group: Group, stored: dict[int, int], places: Places) -> None:
         self.group, self.graph, self.stored, self.places = group, group.graph, stored, places
-        self.lines = Lines()
+        self.lines = Lines(group.graph.fast)
         self._names: dict[int, str] = {}
         self.head = Lines()
         self._has_room = False  # for the arguments of NumPy's loops

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.products import product_again
-from tapegrad.programs.fused.copies import Copies
-from tapegrad.programs.fused.data_steps import COMPARISONS, OF_SHAPES, operands_of, results_of
+from tapegrad.programs.fused.data_steps import operands_of, results_of
+from tapegrad.programs.fused.exponential_sums import ExponentialSums, sums_exponentials
 from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
 from tapegrad.programs.fused.gathers import Run, runs_of
 from tapegrad.programs.fused.geometry import (
@@ -37,7 +37,6 @@ from tapegrad.programs.steps import (
     Value,
     Viewed,
 )
-from tapegrad.recording.casting import in_dtype
 from tapegrad.recording.strided_maps import strided
 
 __all__ = ["PathValues", "Place", "is_reshaped"]
@@ -61,7 +60,7 @@ def float64_of(value: Value) -> np.ndarray[Any, Any]:
     return array
 
 
-class PathValues(Copies):
+class PathValues(ExponentialSums):
     """Expressions of the values of a path, and of whether its guards hold.
 
     Parameters
@@ -74,6 +73,8 @@ class PathValues(Copies):
         Inputs that are the same at all points.
     before : list of Step
         Steps that are done before, so that what they give stands in memory.
+    fast : bool
+        Whether last digits may be others than NumPy's.
 
     Attributes
     ----------
@@ -82,8 +83,6 @@ class PathValues(Copies):
         Of each input; `NOWHERE` of those that only steps read which are done before.
     arrays : list of (int, ndarray)
         Buffers of constant arrays, and of what is computed before.
-    failed : int
-        How many guards failed.
     """
 
     def __init__(
@@ -93,9 +92,10 @@ class PathValues(Copies):
         points: int = 0,
         shared: Collection[int] = (),
         before: list[Step] | None = None,
+        fast: bool = False,
     ) -> None:
-        super().__init__(Expressions(), (points,) if points else ())
-        self._steps, self.failed = steps, self.graph.constant(0.0)
+        super().__init__(Expressions(fast), (points,) if points else ())
+        self.steps = steps
         self._memory: list[tuple[int, int]] = []
         self.runs: dict[int, list[Run]] = {}
         self.inputs = [self._input(value, k, k in shared) for k, value in enumerate(inputs)]
@@ -108,6 +108,11 @@ class PathValues(Copies):
                 self._known(step)
             else:
                 self._express(step)
+
+    def steps_backward(self) -> list[Step]:
+        """The steps from the last one to the first, but for those that are done before."""
+        done = set(map(id, self.before))
+        return [step for step in reversed(self.steps) if id(step) not in done]
 
     def _express(self, step: Step) -> None:
         """The expressions of a step; if it has none, Python does it, but not for many points at once."""
@@ -194,17 +199,24 @@ class PathValues(Copies):
                 return self.graph.at(self._node(whole), axes, self._of_points(value.array.shape))
             if whole.array.flags.c_contiguous and value.array.flags.c_contiguous and whole.array.size == value.array.size:
                 return self.graph.reshaped(self._node(whole), self._of_points(value.array.shape))
-            order = None if self.points else order_of_reshaped(whole.array, value.array)
+            order = order_of_reshaped(whole.array, value.array)
             if order is not None:
                 return self._view_of_reshaped(self._node(whole), value.array, order)
-            places = None if self.points else places_of_view(whole.array, value.array)
+            places = places_of_view(whole.array, value.array)
             if places is not None:
-                node, (shape, strides, offset) = self._node(whole), places
-                buffer, first = (0, 0) if node in self.graph.constants else self.graph.kept(node)
-                return node if node in self.graph.constants else self.graph.load(buffer, first + offset, strides, shape)
+                return self._at_places(self._node(whole), *places)
         raise Unfused(
             "an argument that is not of float64 in C order" if id(value) in self._foreign else "a value that no step gives"
         )
+
+    def _at_places(self, node: int, shape: Shape, strides: Shape, offset: int) -> int:
+        """Elements of an array by strides and an offset."""
+        if node in self.graph.constants:
+            return node
+        buffer, first = self.graph.kept(node)
+        by = math.prod(self.points)
+        steps = (*(by * stride for stride in strides), *(1 for _ in self.points))
+        return self.graph.load(buffer, first + by * offset, steps, self._of_points(shape))
 
     def _forward(self, step: Step) -> None:
         graph = self.graph
@@ -246,6 +258,12 @@ class PathValues(Copies):
             self._guard(step)
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._multiply(step)
+        elif isinstance(step, Structured) and sums_exponentials(step):
+            if step.operands[0].number >= 0 or not step.operands[0].array.ndim:
+                raise Unfused("an exponential sum of a number")
+            if step.result.number < 0:
+                self._claim(float64_of(step.result))
+            self._nodes[id(step.result)] = self._sum_exponentials(step)
         elif isinstance(step, Structured) and step.name == "IndexBackward0":
             self._gather(step)
         else:
@@ -257,6 +275,14 @@ class PathValues(Copies):
         if own == shape or node in self.graph.constants:
             return node
         return self.graph.at(node, broadcast_axes(own, shape), shape)
+
+    def names_of(self, step: Ruled) -> dict[str, int]:
+        """What the text of a rule's partials calls its operands and its result."""
+        shape = self._shape(step.result)
+        nodes = [self._operand(x, shape) for x in step.operands]
+        names = dict(zip("xyw", self.graph.level([*nodes, self._node(step.result)]) if shape else nodes, strict=False))
+        names["z"] = self._node(step.result)
+        return names
 
     def _sum(self, step: Summed) -> None:
         source = self._node(step.source)
@@ -309,16 +335,17 @@ class PathValues(Copies):
 
     def _taken(self, step: Step, x: Value, result: Value, take: Callable[[np.ndarray[Any, Any]], Any]) -> int:
         """Elements of an array as a few pieces with steps."""
-        runs = None if self.points else runs_of(take, x.array.size, result.array.size)
+        runs = self.runs.get(id(step)) or runs_of(take, x.array.size, result.array.size)
         if runs is None:
             raise Unfused("an index array")
         self.runs[id(step)] = runs
-        flat = self.graph.reshaped(self._node(x), (x.array.size,))
+        flat = self.graph.reshaped(self._node(x), self._of_points((x.array.size,)))
         parts: list[Part] = []
         for start, first, length, by in runs:
-            piece = self.graph.at(flat, (Axis(first, 0, by),), (length,))
-            parts.append((piece, (Axis(start, 0, 1),), (length,), True))
-        return self._assembled(parts, (result.array.size,), apart=True)
+            own = self._of_points((length,))
+            piece = self.graph.at(flat, self._axes_of_points((Axis(first, 0, by),), 1), own)
+            parts.append((piece, self._axes_of_points((Axis(start, 0, 1),), 1), own, True))
+        return self._assembled(parts, self._of_points((result.array.size,)), apart=True)
 
     def _multiply(self, step: Structured) -> None:
         if step.result.number < 0:
@@ -327,60 +354,6 @@ class PathValues(Copies):
             raise Unfused("a product of many matrices")
         x, y = (self._node(value) for value in step.operands)
         self._nodes[id(step.result)] = self.graph.matmul(x, y)
-
-    def _compute(self, step: Computed) -> None:
-        if step.function in OF_SHAPES:
-            return
-        ((_, result),) = step.results if len(step.results) == 1 else ((None, None),)
-        if step.function is in_dtype and isinstance(result, Value) and isinstance(step.args[0], Value):
-            for value in (result, step.args[0]):
-                if value.array.dtype != FLOAT64 and not (value is not result and value.array.dtype == np.bool_):
-                    raise Unfused(f"values of dtype {value.array.dtype}")
-            self._same[id(result)] = step.args[0]
-        else:
-            self._compare(step)
-
-    def _compare(self, step: Computed) -> None:
-        if step.function not in COMPARISONS or len(step.args) != 2 or len(step.results) != 1:
-            raise Unfused(f"no code for {step.describe()}")
-        ((_, result),) = step.results
-        if not isinstance(result, Value) or result.array.dtype != np.bool_:
-            raise Unfused(f"no code for {step.describe()}")
-        shape = self._of_points(result.array.shape)
-        places = []
-        for x in step.args:
-            if isinstance(x, Value):
-                places.append(self._operand(x, shape))
-            elif type(x) in (float, int):
-                places.append(self.graph.constant(float(x)))
-            else:
-                raise Unfused("a comparison with something else than numbers")
-        if result.number < 0 and result.array.ndim:
-            self._claim(result.array)
-        holds = self.graph.node(COMPARISONS[step.function], *self.graph.level(places))
-        one, zero = self.graph.constant(1.0), self.graph.constant(0.0)
-        self._nodes[id(result)] = self.graph.node("where", holds, one, zero)
-
-    def _guard(self, step: Guard) -> None:
-        node, array = self._node(step.value), step.value.array
-        graph = self.graph
-        zero, one = graph.constant(0.0), graph.constant(1.0)
-        if array.ndim or array.dtype not in (FLOAT64, np.bool_):
-            raise Unfused("a guard on more than a number")
-        if step.as_truth or array.dtype == np.bool_:
-            expected = step.expected if step.as_truth else step.expected != b"\0"
-            is_true = graph.node("une", node, zero)
-            failed = graph.node("where", is_true, *((zero, one) if expected else (one, zero)))
-        else:
-            value = float(np.frombuffer(step.expected)[0])
-            if value != value:
-                raise Unfused("a guard on nan")
-            known = graph.constant(value)
-            # Zeros of different signs are equal.
-            other = graph.node("copysign", one, node), graph.constant(math.copysign(1.0, value))
-            signs = graph.node("where", graph.node("oeq", *other), zero, one)
-            failed = graph.node("where", graph.node("oeq", node, known), signs, one)
-        self.failed = failed if self.failed in self.graph.constants else self.graph.node("add", self.failed, failed)
 
     def _gathered_axes(self, step: Gathered) -> tuple[Axis, ...] | None:
         """The axes of the operand; None for a map of a vector that is no view of it."""

@@ -28,7 +28,7 @@ from tapegrad.programs.steps import (
     mapped,
 )
 
-__all__ = ["without_writes"]
+__all__ = ["versions_of", "without_writes"]
 
 Array = np.ndarray[Any, Any]
 MOST_COPIED = 1_000_000  # elements of the versions together: each is an array of its own
@@ -65,6 +65,22 @@ def without_writes(steps: Sequence[Step], inputs: Sequence[Value]) -> Sequence[S
     return _Versions(inputs).of(steps) if any(isinstance(step, Written) for step in steps) else steps
 
 
+def versions_of(steps: Sequence[Step], inputs: Sequence[Value], outputs: Sequence[Value]) -> tuple[Sequence[Step], Sequence[Value]]:
+    """The same, and what values are at the end.
+
+    Raises
+    ------
+    Unfused
+        As `without_writes`.
+    """
+    if not any(isinstance(step, Written) for step in steps):
+        return steps, outputs
+    versions = _Versions(inputs)
+    made = versions.of(steps)
+    line = steps[-1].line
+    return made, [versions.at_the_end(value, line) for value in outputs]
+
+
 class _Versions:
     def __init__(self, inputs: Sequence[Value]) -> None:
         self._owners: list[_Owner] = []
@@ -92,6 +108,10 @@ class _Versions:
             if isinstance(own, Written):
                 self._replace(step, own)
         return self.steps
+
+    def at_the_end(self, value: Value, line: str) -> Value:
+        """What a value is when all is done."""
+        return self._present(value, line, False)
 
     def _owner_of(self, array: Array) -> _Owner | None:
         low, high = np.lib.array_utils.byte_bounds(array)

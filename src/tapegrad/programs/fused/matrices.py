@@ -1,0 +1,194 @@
+"""Values, Jacobians and Hessians of a path as machine code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
+from tapegrad.programs.fused.adjoints import MOST, PathExpressions
+from tapegrad.programs.fused.curvature import Curvature
+from tapegrad.programs.fused.data_steps import steps_before
+from tapegrad.programs.fused.directions import Directions, lanes_of
+from tapegrad.programs.fused.expressions import NUMBERS, Shape, Unfused, contiguous
+from tapegrad.programs.fused.machine_code import MachineCode
+from tapegrad.programs.fused.values import PathValues, Place
+from tapegrad.programs.fused.versions import versions_of
+from tapegrad.programs.steps import Step, Value
+
+__all__ = ["MatrixCode", "code_of"]
+
+
+class Matrices:
+    """What Jacobians and Hessians have in common: the directions, which are those of all elements of the leaves."""
+
+    def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
+        self.count = sum(map(_size, leaves))
+        self.lanes = lanes_of(self.count)
+        seeds = path.graph.buffer(self.count * self.lanes)
+        path.arrays.append((seeds, np.eye(self.count, self.lanes).reshape(-1)))
+        self.directions = Directions(path, leaves, seeds, self.lanes)
+
+
+class ValueExpressions(PathValues):
+    """Values of a path's outputs.
+
+    Attributes
+    ----------
+    outputs : sequence of Value
+    gradients : list of Place
+        Of the outputs.
+    shapes : list of Shape
+        Of these.
+    count : int
+        Columns of a matrix beside them.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+    ) -> None:
+        steps, self.outputs = versions_of(steps, inputs, outputs)
+        super().__init__(steps, inputs, before=steps_before(steps, inputs, leaves), fast=fast)
+        graph = self.graph
+        self.has_guards = self.failed not in graph.constants
+        self.value, self.guards = self._number(graph.constant(0.0)), self._number(self.failed)
+        self.gradients = [self._output(value) for value in self.outputs]
+        self.shapes: list[Shape] = [*map(self._shape, self.outputs)]
+        self.count = 0
+        self._limit()
+
+    def _limit(self) -> None:
+        if sum(self.graph.sizes) > MOST:
+            raise Unfused("it takes too much memory")
+
+    def _number(self, node: int) -> Place:
+        slot = self.graph.slot()
+        self.graph.write(node, NUMBERS, slot, ())
+        return NUMBERS, slot
+
+    def _output(self, value: Value) -> Place:
+        shape, node = self._shape(value), self._node(value)
+        if not shape:
+            return self._number(node)
+        buffer = self.graph.buffer(math.prod(shape))
+        self._write(node, buffer, 0, shape)
+        return buffer, -1
+
+    def _write(self, node: int, buffer: int, offset: int, shape: Shape) -> None:
+        """Write a node, which may be a number, to all of an array."""
+        node = self._filled(node, shape) if node in self.graph.constants else node
+        self.graph.write(node, buffer, offset, contiguous(shape))
+
+
+class JacobianExpressions(ValueExpressions):
+    """The same, and the derivatives of all their elements along all directions.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the outputs, and of a matrix with a row for each of their elements.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+    ) -> None:
+        super().__init__(steps, inputs, leaves, outputs, fast)
+        graph, made = self.graph, Matrices(self, leaves)
+        self.count, rows = made.count, sum(map(_size, outputs))
+        self.shapes.append((rows, made.lanes))
+        matrix, place = graph.buffer(rows * made.lanes), 0
+        for value in self.outputs:
+            shape = (*self._shape(value), made.lanes)
+            self._write(made.directions.tangent(value), matrix, place, shape)
+            place += math.prod(shape)
+        self.gradients.append((matrix, -1))
+        self._limit()
+
+
+class HessianExpressions(PathExpressions):
+    """The value of a path, and products of its Hessian with all directions.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the products, for each leaf.
+    shapes : list of Shape
+        Of these.
+    """
+
+    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, fast: bool) -> None:
+        super().__init__(steps, inputs, leaves, output, fast=fast)
+        made = Matrices(self, leaves)
+        self.count = made.count
+        self.gradients = Curvature(self, made.directions, leaves).products
+        self.shapes = [(*self._shape(leaf), made.lanes) for leaf in leaves]
+        if sum(self.graph.sizes) > MOST:
+            raise Unfused("it takes too much memory")
+
+
+class MatrixCode:
+    """Compiled values and matrix.
+
+    Attributes
+    ----------
+    seconds : float
+        What its making took.
+    is_finite : bool
+        Whether the latest matrix was, where it has to be.
+    """
+
+    __slots__ = ("_code", "_count", "_has_products", "_outputs", "is_finite", "seconds")
+
+    def __init__(self, path: ValueExpressions | HessianExpressions, outputs: int) -> None:
+        self._code = MachineCode(path, path.shapes)
+        self._outputs, self._count, self.seconds = outputs, path.count, self._code.seconds
+        self.is_finite = True
+        self._has_products = any(node[0] == "matmul" for node in path.graph.nodes)
+
+    def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
+        """The value, if there is one, and the outputs and the matrix; None if the steps have to give them."""
+        found = self._code.gradient(values)
+        if found is None:
+            return None
+        value, parts = found
+        if not self._count:
+            return found
+        outputs, bands = parts[: self._outputs], [part.reshape(-1, part.shape[-1]) for part in parts[self._outputs :]]
+        matrix = bands[0] if len(bands) == 1 else np.concatenate(bands)
+        matrix = np.ascontiguousarray(matrix[:, : self._count])
+        self.is_finite = not self._has_products or _is_finite(matrix)
+        if not self.is_finite:
+            return None  # products of matrices know no absolute zeros
+        return value, [*outputs, matrix]
+
+
+def _is_finite(matrix: np.ndarray) -> bool:
+    token = enter(IGNORING)
+    try:
+        return math.isfinite(matrix.sum())
+    finally:
+        leave(token)
+
+
+def code_of(
+    kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+) -> MatrixCode:
+    """Machine code of the outputs alone, with their Jacobian, or of the value and products of the Hessian with all unit vectors.
+
+    Raises
+    ------
+    Unfused
+        If there is none.
+    """
+    if kind == "hessian":
+        (output,) = outputs
+        return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast), 0)
+    made = ValueExpressions if kind == "value" else JacobianExpressions
+    return MatrixCode(made(steps, inputs, leaves, outputs, fast), len(outputs))
+
+
+def _size(value: Value) -> int:
+    return 1 if value.number >= 0 else int(value.array.size)
