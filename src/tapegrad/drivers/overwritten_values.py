@@ -8,18 +8,19 @@ were found to need copies get them at once the next time.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.autograd.saved_hooks import saved_tensors_hooks
+from tapegrad.autograd.copied_rows import COPYING
 from tapegrad.autograd.sweep import check_saved
 from tapegrad.drivers.calling import NEEDING_COPIES, written_as
 from tapegrad.drivers.containers import flatten
 from tapegrad.errors import OverwrittenError
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import saved_value_packing, untracked_values
+from tapegrad.tensors.saved_value_packing import enter, leave
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["called_with_copies", "copies", "kept_apart"]
@@ -27,9 +28,14 @@ __all__ = ["called_with_copies", "copies", "kept_apart"]
 Called = tuple[Any, untracked_values.Places]
 
 
-def copies() -> saved_tensors_hooks:
+@contextlib.contextmanager
+def copies() -> Iterator[None]:
     """Context in which every saved value is copied."""
-    return saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t)
+    enter(COPYING)
+    try:
+        yield
+    finally:
+        leave()
 
 
 def called_with_copies(record: Callable[..., Any], arguments: Sequence[Any], kwargs: dict[str, Any]) -> Called:

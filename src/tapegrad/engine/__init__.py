@@ -85,4 +85,7 @@ ARRAY_SOURCES = (
     "edge_pushing",
     "element_order",
     "jacobian_rows",
+    "section_layout",
+    "sections",
+    "section_steps",
 )

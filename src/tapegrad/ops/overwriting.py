@@ -26,6 +26,7 @@ from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.inference_tensors import check_inference_write
 from tapegrad.tensors.retained_gradients import move_watch
+from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
 
@@ -194,7 +195,7 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         row = row_of() if row_of is not None else None
         if tracer is not None:
             tracer.overwriting(t, z, row or 0)
-        if t._row > 0:
+        if t._row > 0 and not (TAPE.packers and (packer := current_packer()) is not None and packer.keeps_numbers):
             TAPE.mark_overwritten(_ADDRESS, t._row)
         t._data = float(z)
     else:

@@ -26,7 +26,7 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import FLOATS, KINDS, Tensor, as_operand, is_recording, make, retry
 from tapegrad.tensors.tracers import Tracer, current_tracer
 
-__all__ = ["PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype"]
+__all__ = ["PROMOTION", "apply_rule", "check_broadcast", "record", "result_dtype", "write_rule"]
 
 _ADDRESS = TAPE.address
 # By classes of operands whose dtypes are promoted by other rules than PyTorch's: gives operands that have been, or the result.
@@ -241,6 +241,11 @@ def record(
         packed = packer.record_rule(opcode, operands, data, z, numbers)
         if packed is not None:
             return packed
+    return write_rule(opcode, operands, data, z, in_place)
+
+
+def write_rule(opcode: int, operands: tuple[Tensor, ...], data: tuple[Any, ...], z: Any, in_place: int = 0) -> int:
+    """The end of `record`: the row of an operation that nothing speaks against, with values as they are given; its handle."""
     if opcode not in _ready:
         _load_partials(opcode, type(z) is float and len(operands) < 3)
     if type(z) is float and len(operands) < 3:

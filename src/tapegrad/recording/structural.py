@@ -267,7 +267,13 @@ def _general(op: Structural, inputs: Sequence[Tensor], value: Any, attrs: Any, e
 
 
 def write_host_row(
-    payload: Payload, tensors: Sequence[Tensor], tracked: int, saved: Collection[int], value: Any, saves_result: bool = False
+    payload: Payload,
+    tensors: Sequence[Tensor],
+    tracked: int,
+    saved: Collection[int],
+    value: Any,
+    saves_result: bool = False,
+    data: Sequence[Any] | None = None,
 ) -> int:
     """Write a row whose derivative is Python; its handle.
 
@@ -285,10 +291,12 @@ def write_host_row(
         The result.
     saves_result : bool
         Whether that is saved too.
+    data : sequence of array or float, optional
+        What is saved of each tensor, if not its own data.
     """
     count = len(tensors)
     rows = [t._row for t in tensors]
-    rest = [id(t._data) for t in tensors]
+    rest = [id(t._data) for t in tensors] if data is None else list(map(id, data))
     if count > tracked:
         rows[tracked:] = [0] * (count - tracked)
         rest += [k in saved or k >= tracked for k in range(count)]

@@ -12,8 +12,9 @@ from tapegrad.deferred import places as _places
 
 if _TYPE_CHECKING:
     from tapegrad.sparse.compression import Info
-    from tapegrad.sparse.derivatives import hessian, jacobian, lagrangian_hessian, plan, value_and_jacobian
+    from tapegrad.sparse.derivatives import hessian, jacobian, plan, value_and_jacobian
     from tapegrad.sparse.evaluation import PatternError
+    from tapegrad.sparse.lagrangians import lagrangian_hessian
     from tapegrad.sparse.structures import hessian_structure, jacobian_structure
 
 __all__ = [
@@ -32,7 +33,8 @@ _names = _NamesOnDemand(
     globals(),
     _places(
         {
-            "sparse.derivatives": "hessian jacobian lagrangian_hessian plan value_and_jacobian",
+            "sparse.derivatives": "hessian jacobian plan value_and_jacobian",
+            "sparse.lagrangians": "lagrangian_hessian",
             "sparse.compression": "Info",
             "sparse.evaluation": "PatternError",
             "sparse.structures": "hessian_structure jacobian_structure",

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from tapegrad.drivers.derivatives import Outputs, sizes_of
 from tapegrad.drivers.leaves import Call
 from tapegrad.sparse.colouring import ORDERS
@@ -17,7 +15,7 @@ from tapegrad.sparse.evaluation import Evaluation
 from tapegrad.sparse.recorded_calls import paths_of, recorded
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["SparseDerivative", "hessian", "jacobian", "lagrangian_hessian", "plan", "value_and_jacobian"]
+__all__ = ["SparseDerivative", "hessian", "jacobian", "plan", "value_and_jacobian"]
 
 MODES = ("auto", "forward", "reverse", "rows")
 HESSIAN_MODES = ("auto", "star", "acyclic", "edges")
@@ -343,50 +341,3 @@ def plan(f: Callable[..., Any], *args: Any, second: bool = False, **options: Any
     """
     made: SparseDerivative = (hessian if second else jacobian)(f, **options)
     return made.prepare(*args)
-
-
-def lagrangian_hessian(f: Callable[..., Any], g: Callable[..., Any], **options: Any) -> SparseDerivative:
-    """Function that gives the Hessian of a Lagrangian by its variables, for solvers with constraints.
-
-    Parameters
-    ----------
-    f : callable
-        The objective: takes x and returns a scalar.
-    g : callable
-        The constraints: takes x and returns an array or a float.
-    **options
-        Of `hessian`.
-
-    Returns
-    -------
-    SparseDerivative
-        ``(x, multipliers)`` gives the Hessian of ``f(x) + sum(multipliers * g(x))`` by x, with the same entries
-        whatever the multipliers are.
-
-    Raises
-    ------
-    ValueError
-        If an option is unknown; by the callable, if there is not a multiplier for each constraint.
-    TypeError
-        By the callable, if multipliers are complex.
-
-    Examples
-    --------
-    >>> hessian = tg.sparse.lagrangian_hessian(lambda x: (x**3).sum(), lambda x: x[1:] * x[:-1])
-    >>> hessian(np.array([1.0, 2.0, 3.0]), np.array([10.0, 0.0])).toarray()
-    array([[ 6., 10.,  0.],
-           [10., 12.,  0.],
-           [ 0.,  0., 18.]])
-    """
-
-    def lagrangian(x: Any, multipliers: Any) -> Any:
-        constraints = g(x)
-        if np.iscomplexobj(multipliers):
-            raise TypeError(f"multipliers must be real, but got {np.asarray(multipliers).dtype}")
-        weights = np.asarray(multipliers, np.float64)
-        if np.shape(constraints) != weights.shape:
-            raise ValueError(f"there are constraints of shape {np.shape(constraints)}, but multipliers of shape {weights.shape}")
-        weighed = constraints * (weights if weights.ndim else float(weights))
-        return f(x) + (weighed.sum() if weights.ndim else weighed)
-
-    return hessian(lagrangian, **options)

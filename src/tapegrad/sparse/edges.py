@@ -9,6 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linear.front_passes import ONE, FrontPass, Rows
+from tapegrad.linear.section_passes import SectionPass, sections_of
 from tapegrad.sparse.compression import Info, mirrored, rows_of
 
 __all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
@@ -48,14 +49,14 @@ class OnePass:
             self._items = self._items[is_lower]
             numbers = np.cumsum(is_lower, dtype=np.int32) - 1
             self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)]).astype(np.intp)
-        self._places: Vector | None = None
+        self._way: Way | None = None
         self._structure: tuple[Vector, ...] = ()
 
     def entries_of(self, rows: Rows, weights: Vector = ONE) -> Vector | None:
         """Values of all entries of rows that are known; None where these need more room at once than there is."""
-        if self._places is None:
+        if self._way is None:
             return None
-        found = FrontPass(rows, self._second, weights).values(self._places, len(self._items))
+        found = self._way.values(rows, len(self._items), weights)
         if found is None or self._source is None:
             return found
         # The places are known to be in it; the test takes as long as a copy.
@@ -74,14 +75,36 @@ class OnePass:
 
     def settle(self, rows: Rows, limit: int = 1 << 62) -> bool:
         """Find the places for rows of this structure; whether that took no more steps than `limit`."""
-        self._places = FrontPass(rows, self._second, limit=limit).places(self._ends, self._items)
+        self._way = self._way_for(rows, limit)
         self._structure = tuple(column.copy() for column in _structure(rows, self._second))
-        return self._places is not None
+        return self._way is not None
+
+    def _way_for(self, rows: Rows, limit: int) -> Way | None:
+        """The pass by sections, or else the one that goes on row by row; None if it takes more steps than `limit`."""
+        sections = sections_of(rows, self._second, self._ends, self._items)
+        if sections is not None:
+            return sections if sections.steps <= limit else None
+        places = FrontPass(rows, self._second, limit=limit).places(self._ends, self._items)
+        return None if places is None else _RowByRow(places, self._second)
 
     def is_known(self, rows: Rows) -> bool:
         """Whether these rows have the structure of the latest."""
         now = _structure(rows, self._second)
         return len(now) == len(self._structure) and all(map(np.array_equal, now, self._structure))
+
+
+class _RowByRow:
+    """A pass over a front, with the places that were found for it."""
+
+    def __init__(self, places: Vector, second: bool) -> None:
+        self._places, self._second = places, second
+
+    def values(self, rows: Rows, count: int, weights: Vector) -> Vector | None:
+        """As `SectionPass.values`; None if the front is too narrow."""
+        return FrontPass(rows, self._second, weights).values(self._places, count)
+
+
+Way = SectionPass | _RowByRow
 
 
 def _structure(rows: Any, second: bool) -> tuple[Vector, ...]:

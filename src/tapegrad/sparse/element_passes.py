@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapegrad.linear.front_passes import ONE, FrontPass
+from tapegrad.linear.front_passes import ONE
 from tapegrad.linear.linear_tape import LinearTape
 from tapegrad.sparse.edges import OnePass, Vector, has_rows
 from tapegrad.sparse.element_rows import ElementLayout
@@ -33,7 +33,7 @@ class ElementPass(OnePass):
 
     def entries_of(self, derivative: Any, weights: Vector = ONE) -> Vector | None:
         """Values of all entries of a derivative that is known; None where that is none."""
-        if self._layout is None or self._places is None:
+        if self._layout is None or self._way is None:
             return None
         return super().entries_of(self._layout.rows(derivative.linear_tape))
 
@@ -50,7 +50,7 @@ class ElementPass(OnePass):
     def settle(self, derivative: Any, limit: int = MOST_WORK) -> bool:
         """Find the places for a derivative of this structure; whether there are few rows in work at once."""
         tape = derivative.linear_tape
-        self._places = None
+        self._way = None
         return _is_curved(tape) and self._lay(tape) and self._settle(tape, limit)
 
     def is_known(self, derivative: Any) -> bool:
@@ -61,7 +61,7 @@ class ElementPass(OnePass):
     def _lay(self, tape: LinearTape) -> bool:
         """Put the elements in order; whether all of their partials are known."""
         if self._layout is None or not self._layout.fits(tape):
-            self._places = None
+            self._way = None
             try:
                 self._layout = ElementLayout(tape)
             except NotImplementedError:
@@ -70,9 +70,8 @@ class ElementPass(OnePass):
 
     def _settle(self, tape: LinearTape, limit: int) -> bool:
         assert self._layout is not None  # it was laid
-        rows = self._layout.rows(tape)
-        self._places = FrontPass(rows, True, limit=limit).places(self._ends, self._items)
-        return self._places is not None
+        self._way = self._way_for(self._layout.rows(tape), limit)
+        return self._way is not None
 
 
 def one_pass_for(pattern: Any, derivative: Any, second: bool) -> OnePass | None:

@@ -227,7 +227,7 @@ class Evaluation:
         made = csr_array((data, pooled_copy(pattern.indices), pooled_copy(pattern.indptr)), shape=pattern.shape)
         made.has_canonical_format = True
         if self._check:
-            self._compare(made, derivative)
+            self._compare(made, derivative, weights)
         return made
 
     def _values(self, plan: Plan, derivative: Any, weights: Any) -> Any:
@@ -244,9 +244,7 @@ class Evaluation:
             return plan.entries_from(derivative.push, derivative.pull)
         if not self._second:
             return plan.entries(derivative.push if plan.info.method == "forward" else derivative.pull)
-        if weights is ONE:
-            return plan.entries(derivative.curve)
-        return plan.entries(lambda directions: derivative.curve(directions, weights))
+        return plan.entries(_curve_of(derivative, weights))
 
     def prepared(self, derivative: Any, locate: Callable[[], str] | None = None) -> Plan:
         """The plan for a derivative's structure."""
@@ -309,10 +307,11 @@ class Evaluation:
             return of_jacobian(pattern, self._mode, self._order)
         return Substitution(pattern, self._order) if self._mode == "acyclic" else of_hessian(pattern, self._order)
 
-    def _compare(self, made: Any, derivative: Any) -> None:
+    def _compare(self, made: Any, derivative: Any, weights: Any) -> None:
         """Raise if products with random vectors differ, in rows that are finite."""
         random = np.random.default_rng(0).standard_normal((derivative.inputs, 2))
-        product: Callable[..., Any] = derivative.curve if self._second else derivative.push
+        curve = _curve_of(derivative, weights) if self._second else None
+        product: Callable[..., Any] = curve or derivative.push
         with np.errstate(all="ignore"):
             expected, found, sizes = product(random), made @ random, abs(made) @ abs(random)
             off = np.abs(expected - found) / (1.0 + sizes + np.abs(expected))
@@ -320,7 +319,7 @@ class Evaluation:
         rows = np.flatnonzero(wrong.any(axis=1))  # what is computed in single precision is among them, and lacks no entry
         # A missing entry is mixed into others of compressed products, perhaps of other rows: the first that is missing is named.
         for row in rows.tolist():
-            whole = self._row(derivative, row)
+            whole = _row_of(curve or derivative.pull, row, made.shape[0])
             inside = np.zeros(len(whole), bool)
             inside[made.indices[made.indptr[row] : made.indptr[row + 1]]] = True
             missed = np.flatnonzero((whole != 0) & ~inside)
@@ -335,8 +334,16 @@ class Evaluation:
                 f"rows {rows[:5].tolist()} are not those of the derivative, though no entry is missing; please report it"
             )
 
-    def _row(self, derivative: Any, row: int) -> np.ndarray[Any, Any]:
-        seed = np.zeros((derivative.inputs if self._second else derivative.results, 1))
-        seed[row] = 1.0
-        found: np.ndarray[Any, Any] = (derivative.curve if self._second else derivative.pull)(seed)[:, 0]
-        return found
+
+def _curve_of(derivative: Any, weights: Any) -> Callable[..., Any]:
+    """What gives products with the Hessian, of a weighted sum of results if there are weights."""
+    found: Callable[..., Any] = derivative.curve
+    return found if weights is ONE else lambda directions: found(directions, weights)
+
+
+def _row_of(product: Callable[..., Any], row: int, rows: int) -> np.ndarray[Any, Any]:
+    """A row of a matrix, by a product with its transpose."""
+    seed = np.zeros((rows, 1))
+    seed[row] = 1.0
+    found: np.ndarray[Any, Any] = product(seed)[:, 0]
+    return found

@@ -13,7 +13,9 @@ from tapegrad.drivers.leaves import Call, check_argnums
 __all__ = ["paths_of", "recorded"]
 
 
-def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: str, second: bool) -> tuple[Call, Outputs, Any]:
+def recorded(
+    f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: str, second: bool, weighted: bool = False
+) -> tuple[Call, Outputs, Any]:
     """Call a function on leaves.
 
     Parameters
@@ -24,6 +26,8 @@ def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: 
         For messages.
     second : bool
         Whether the Hessian is wanted, of an output that is a scalar.
+    weighted : bool
+        Whether it is that of a weighted sum of what a compiled function returns.
 
     Returns
     -------
@@ -42,7 +46,7 @@ def recorded(f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: 
                 f"{name}: sparse derivatives are numbers, which cannot be differentiated by another driver or by a tracked tensor; "
                 "use tapegrad.jacobian or tapegrad.hessian there"
             )
-        if second:
+        if second and not weighted:
             scalar_output(made, name)
         found = detached(made, name, second)
         return NotImplemented if found is None else found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,9 +31,15 @@ class Packer:
     ----------
     pack_hook, unpack_hook : callable
         Give an object for a tensor, and the tensor for the object.
+
+    Attributes
+    ----------
+    keeps_numbers : bool
+        Whether rows keep the values of numbers that are written afterwards.
     """
 
     __slots__ = ("pack_hook", "unpack_hook")
+    keeps_numbers: ClassVar[bool] = False
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
