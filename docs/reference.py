@@ -31,13 +31,14 @@ MODULE_PAGES = {
     "tapegrad.integrate": "Differential equations", "tapegrad.parallel": "Sums over data",
     "tapegrad.autograd": "Autograd of tensors", "tapegrad.autograd.function": "Operations of your own",
     "tapegrad.autograd.functional": "Derivatives by tensors", "tapegrad.autograd.graph": "Graphs, saved tensors and hooks",
-    "tapegrad.linalg": "Linear algebra", "tapegrad.nn": "Layers", "tapegrad.nn.functional": "Functions of layers",
+    "tapegrad.linalg": "Linear algebra", "tapegrad.special": "Special functions",
+    "tapegrad.nn": "Layers", "tapegrad.nn.functional": "Functions of layers",
     "tapegrad.nn.init": "Initial values", "tapegrad.nn.utils": "Gradients that are clipped, parameters as a vector",
     "tapegrad.optim": "Optimisers of parameters", "tapegrad.optim.lr_scheduler": "Schedules of learning rates",
     "tapegrad.utils.checkpoint": "Checkpoints of tensors", "tapegrad.utils.hooks": "Handles of hooks", "tapegrad.errors": "Errors",
 }  # fmt: skip
 TOPICS = {
-    "Elementwise functions": ("ops.activations", "ops.piecewise"),
+    "Elementwise functions": ("ops.activations", "ops.piecewise", "special"),
     "Arithmetic and comparisons": (
         "ops.arithmetic", "ops.comparing", "ops.missing_values", "ops.undifferentiable", "ops.multivariate_gamma",
     ),

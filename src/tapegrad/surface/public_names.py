@@ -70,7 +70,8 @@ OTHERS: dict[str, str] = {
     "cdist": "linalg.distances:cdist", "pdist": "linalg.distances:pdist", "renorm": "linalg.distances:renorm",
     "cholesky_inverse": "linalg.factorisations:cholesky_inverse", "cholesky_solve": "linalg.factorisations:cholesky_solve",
     "clone": "ops.cloning:clone", "det": "linalg.determinants:det", "divide": "ops.arithmetic:div",
-    "hardshrink": "ops.piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
+    "hardshrink": "ops.piecewise:hardshrink", "i0": "special.by_scipy:i0", "igamma": "special.by_scipy:gammainc",
+    "igammac": "special.by_scipy:gammaincc", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
     "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
     "norm": "linalg.legacy_norm:legacy_norm", "positive": "ops.cloning:positive",
     "bernoulli": "ops.sampling:bernoulli", "multinomial": "ops.sampling:multinomial",
@@ -117,7 +118,7 @@ ALIASES = {
 WRITTEN = (
     "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "float_power", "floor_divide", "gcd", "ge", "greater",
-    "greater_equal", "gt", "heaviside", "index_reduce", "lcm", "ldexp", "le",
+    "greater_equal", "gt", "heaviside", "i0", "igamma", "igammac", "index_reduce", "lcm", "ldexp", "le",
     "less", "less_equal", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logit", "lt", "mvlgamma", "nan_to_num", "ne", "not_equal", "renorm", "round", "scatter_reduce", "true_divide",
 )  # fmt: skip
@@ -177,6 +178,7 @@ FAMILIES = {
     "integrate": ".",
     "parallel": ".",
     "sparse": ".",
+    "special": ".",
     "programs.program": "program",
     "programs.saved_programs": "LoadedProgram load_program",
 }

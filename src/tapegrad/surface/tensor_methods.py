@@ -52,6 +52,7 @@ def _of_tensors(name: str, function: Any) -> Any:
     return call
 
 
+@functools.cache  # one function, wherever it is asked for
 def public(name: str) -> Any:
     """The package's function of a name."""
     if name in METHODS:
