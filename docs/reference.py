@@ -38,9 +38,9 @@ MODULE_PAGES = {
     "tapegrad.utils.checkpoint": "Checkpoints of tensors", "tapegrad.utils.hooks": "Handles of hooks", "tapegrad.errors": "Errors",
 }  # fmt: skip
 TOPICS = {
-    "Elementwise functions": ("ops.activations", "ops.piecewise", "special"),
+    "Elementwise functions": ("ops.activations", "ops.piecewise", "ops.in_place_nonlinearities", "special"),
     "Arithmetic and comparisons": (
-        "ops.arithmetic", "ops.comparing", "ops.missing_values", "ops.undifferentiable", "ops.multivariate_gamma",
+        "ops.arithmetic", "ops.comparing", "ops.missing_values", "ops.undifferentiable", "ops.multivariate_gamma", "ops.neighbours",
     ),
     "Sums, extremes and statistics": (
         "ops.reductions", "ops.moments", "ops.norms", "ops.extremes", "ops.order_statistics", "ops.normalisation", "ops.scans",
@@ -48,6 +48,7 @@ TOPICS = {
     ),
     "Shapes and indices": (
         "ops.shaping", "ops.transposing", "ops.joining", "ops.splitting", "ops.subviews", "ops.tiling", "ops.rearranging",
+        "ops.view_scattering",
         "ops.indexing", "ops.selecting", "ops.scattering", "ops.slice_writing", "ops.searching", "ops.sorting", "ops.diagonals",
         "ops.triangles", "ops.grids", "ops.broadcast_sums",
     ),
