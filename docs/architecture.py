@@ -21,8 +21,8 @@ INNER_FIGURE = DOCS / "nopython.svg"
 # From the ground up: a room imports those before it only. The ground are files in no room, the roof is the package itself.
 ROOMS = (
     "ground", "rules", "arrays", "compilation", "engine", "kernels", "tape", "tensors", "recording", "ops", "autograd", "linalg",
-    "surface", "numpy_protocol", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "nn", "optim", "files", "drivers",
-    "programs", "sparse", "parallel", "optimize", "integrate", "inspection", "utils", "as_autograd", "roof",
+    "surface", "numpy_protocol", "special", "numpy_arrays", "numpy", "linear", "nopython", "library_build", "nn", "optim", "files",
+    "drivers", "programs", "sparse", "parallel", "optimize", "integrate", "inspection", "utils", "as_autograd", "roof",
 )  # fmt: skip
 ROOF = ("", "__main__")
 
@@ -44,7 +44,7 @@ FLOORS = (
     ("optim", "autograd", "linalg"),
     ("surface", "linear", "nopython"),
     ("numpy_protocol", "nn", "library_build"),
-    ("numpy_arrays", "files"),
+    ("numpy_arrays", "special", "files"),
     ("drivers", "numpy"),
     ("utils", "sparse", "parallel", "as_autograd", "programs"),
     ("optimize",),

@@ -31,15 +31,16 @@ MODULE_PAGES = {
     "tapegrad.integrate": "Differential equations", "tapegrad.parallel": "Sums over data",
     "tapegrad.autograd": "Autograd of tensors", "tapegrad.autograd.function": "Operations of your own",
     "tapegrad.autograd.functional": "Derivatives by tensors", "tapegrad.autograd.graph": "Graphs, saved tensors and hooks",
-    "tapegrad.linalg": "Linear algebra", "tapegrad.nn": "Layers", "tapegrad.nn.functional": "Functions of layers",
+    "tapegrad.linalg": "Linear algebra", "tapegrad.special": "Special functions",
+    "tapegrad.nn": "Layers", "tapegrad.nn.functional": "Functions of layers",
     "tapegrad.nn.init": "Initial values", "tapegrad.nn.utils": "Gradients that are clipped, parameters as a vector",
     "tapegrad.optim": "Optimisers of parameters", "tapegrad.optim.lr_scheduler": "Schedules of learning rates",
     "tapegrad.utils.checkpoint": "Checkpoints of tensors", "tapegrad.utils.hooks": "Handles of hooks", "tapegrad.errors": "Errors",
 }  # fmt: skip
 TOPICS = {
-    "Elementwise functions": ("ops.activations", "ops.piecewise"),
+    "Elementwise functions": ("ops.activations", "ops.piecewise", "ops.in_place_nonlinearities", "special"),
     "Arithmetic and comparisons": (
-        "ops.arithmetic", "ops.comparing", "ops.missing_values", "ops.undifferentiable", "ops.multivariate_gamma",
+        "ops.arithmetic", "ops.comparing", "ops.missing_values", "ops.undifferentiable", "ops.multivariate_gamma", "ops.neighbours",
     ),
     "Sums, extremes and statistics": (
         "ops.reductions", "ops.moments", "ops.norms", "ops.extremes", "ops.order_statistics", "ops.normalisation", "ops.scans",
@@ -47,6 +48,7 @@ TOPICS = {
     ),
     "Shapes and indices": (
         "ops.shaping", "ops.transposing", "ops.joining", "ops.splitting", "ops.subviews", "ops.tiling", "ops.rearranging",
+        "ops.view_scattering",
         "ops.indexing", "ops.selecting", "ops.scattering", "ops.slice_writing", "ops.searching", "ops.sorting", "ops.diagonals",
         "ops.triangles", "ops.grids", "ops.broadcast_sums",
     ),

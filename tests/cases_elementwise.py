@@ -35,6 +35,13 @@ def _binary(name: str, call: Any, reference: Any, label: str = "", **options: An
     return Case(name, call, (A, ROW), reference, label, **options)
 
 
+def digamma(x: float) -> float:
+    """By the recurrence to arguments for which the asymptotic series has all digits."""
+    steps = sum(1.0 / (x + k) for k in range(20))
+    y = x + 20.0
+    return math.log(y) - 0.5 / y - 1 / (12 * y**2) + 1 / (120 * y**4) - 1 / (252 * y**6) + 1 / (240 * y**8) - steps
+
+
 def multivariate(a: np.ndarray) -> Any:
     return np.vectorize(lambda x: math.log(math.pi) * 1.5 + sum(math.lgamma(x - j / 2.0) for j in range(3)))(a)
 
@@ -92,6 +99,19 @@ CASES: list[Case] = [
     _unary("leaky_relu", lambda x: F.leaky_relu(x, 0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
     _unary("silu", F.silu, lambda x: x * _sigmoid(x)),
     _unary("logsigmoid", F.logsigmoid, lambda x: np.log(_sigmoid(x))),
+    _unary("relu_", lambda x: F.relu_(x * 1.0), lambda x: np.maximum(x, 0.0)),
+    _unary("elu_", lambda x: F.elu_(x * 1.0, 0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
+    _unary("celu_", lambda x: F.celu_(x * 1.0, 0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(2.0 * x))),
+    _unary(
+        "selu_", lambda x: F.selu_(x * 1.0), lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))
+    ),
+    _unary("leaky_relu_", lambda x: F.leaky_relu_(x * 1.0, 0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
+    _unary("hardtanh_", lambda x: F.hardtanh_(x * 1.0, -0.5, 1.0), lambda x: np.clip(x, -0.5, 1.0)),
+    _unary("rrelu_", lambda x: F.rrelu_(x * 1.0), lambda x: np.where(x > 0, x, x * 11 / 48)),
+    _unary("threshold_", lambda x: F.threshold_(x * 1.0, 0.5, -1.0), lambda x: np.where(x > 0.5, x, -1.0)),
+    _unary("angle", tg.angle, lambda x: np.where(x < 0, math.pi, 0.0)),
+    _binary("nextafter", tg.nextafter, np.nextafter),
+    _unary("polygamma_", lambda x: (x * x).polygamma_(0), _each(lambda x: digamma(x * x)), tolerance=1e-5),
     _unary("glu", lambda x: F.glu(x[:, :2]), lambda x: x[:, :1] * _sigmoid(x[:, 1:2]), "last"),
     _unary("glu", lambda x: F.glu(x, 0), lambda x: x[:1] * _sigmoid(x[1:])),
     _unary("softmin", lambda x: F.softmin(x, 1), lambda x: np.exp(-x) / np.exp(-x).sum(1, keepdims=True)),

@@ -54,6 +54,10 @@ def case(
     return Case(name, call, arrays, reference, label, order, tolerance, expands=False)
 
 
+def factors_of_each(a: np.ndarray) -> np.ndarray:
+    return np.stack([scipy.linalg.lu_factor(b)[0] for b in a])
+
+
 def triangular(upper: bool, left: bool, unit: bool) -> Case:
     def reference(a: np.ndarray, b: np.ndarray) -> Any:
         a, b = (a, b) if left else (a.T, b.T)
@@ -222,6 +226,23 @@ CASES: list[Case] = [
         lambda a, b: np.linalg.solve(a.T, b.T).T,
         "right",
     ),
+    case(
+        "linalg.lu_solve",
+        lambda x, y: L.lu_solve(*L.lu_factor(x), y, adjoint=True),
+        (A, TALL),
+        lambda a, b: np.linalg.solve(a.T, b),
+        "adjoint",
+    ),
+    case("linalg.lu", lambda x: tuple(L.lu(x)[1:]), (TALL,), lambda a: scipy.linalg.lu(a)[1:], "tall"),
+    case("linalg.lu", lambda x: tuple(L.lu(x)[1:]), (WIDE,), lambda a: scipy.linalg.lu(a)[1:], "wide"),
+    case("linalg.lu_factor", lambda x: L.lu_factor(x).LU, (regular(2, 4, 2),), factors_of_each, "tall"),
+    case("linalg.lu_factor", lambda x: L.lu_factor(x).LU, (regular(2, 2, 4),), factors_of_each, "wide"),
+    case("linalg.lu_factor_ex", lambda x: L.lu_factor_ex(x).LU, (A,), lambda a: scipy.linalg.lu_factor(a)[0]),
+    case("linalg.inv_ex", lambda x: L.inv_ex(x).inverse, (A,), np.linalg.inv),
+    case("linalg.solve_ex", lambda x, y: L.solve_ex(x, y).result, (A, TALL), np.linalg.solve),
+    case("linalg.cholesky_ex", lambda x: L.cholesky_ex(positive(x)).L, (A,), lambda a: np.linalg.cholesky(positive(a))),
+    Case("linalg.diagonal", lambda x: L.diagonal(x, offset=1), (BATCH,), lambda a: np.diagonal(a, 1, -2, -1)),
+    Case("linalg.vander", lambda x: L.vander(x, N=4), (WIDE,), lambda a: a[..., None] ** np.arange(4)),
     Case("cdist", tg.cdist, (TALL, regular(4, 2)), scipy.spatial.distance.cdist, expands=False),
     Case("cdist", lambda x, y: tg.cdist(x, y, 1.0), (TALL, regular(4, 2)), cityblock, "1", expands=False),
     Case("pdist", tg.pdist, (TALL,), scipy.spatial.distance.pdist, expands=False),

@@ -50,6 +50,7 @@ UNTRACKED = [
     "full", "full_like", "linspace", "normal",
     "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
     "randperm", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+    "asarray", "conj", "conj_physical", "histc", "logspace", "resolve_conj", "resolve_neg", "scalar_tensor", "unravel_index",
     "allclose", "broadcast_shapes", "can_cast", "checked", "equal", "manual_seed", "bernoulli", "multinomial", "numel", "real",
     "promote_types", "result_type",
     "bitwise_not", "bitwise_or", "bitwise_xor", "floor_divide", "gt", "heaviside", "isinf", "isreal", "le", "logical_and",

@@ -5,7 +5,8 @@ import pytest
 
 import tapegrad as tg
 
-IN_PLACE = ("normal_", "uniform_", "exponential_", "bernoulli_", "random_")
+IN_PLACE = ("normal_", "uniform_", "exponential_", "bernoulli_", "random_", "cauchy_", "log_normal_", "geometric_")
+GIVEN = {"geometric_": (0.3,)}
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
@@ -13,14 +14,14 @@ def test_the_same_seed_writes_the_same_numbers(name: str) -> None:
     drawn = []
     for _ in range(2):
         tg.manual_seed(5)
-        drawn.append(getattr(tg.empty(50), name)().tolist())
+        drawn.append(getattr(tg.empty(50), name)(*GIVEN.get(name, ())).tolist())
     assert drawn[0] == drawn[1]
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_a_leaf_that_requires_grad_is_refused(name: str) -> None:
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
-        getattr(tg.ones(2, requires_grad=True), name)()
+        getattr(tg.ones(2, requires_grad=True), name)(*GIVEN.get(name, ()))
 
 
 @pytest.mark.parametrize("name", IN_PLACE)
@@ -28,7 +29,7 @@ def test_what_was_saved_and_then_drawn_over_is_noticed(name: str) -> None:
     x = tg.ones(2, requires_grad=True)
     y = x * 2.0
     z = (y * y).sum()
-    getattr(y, name)()
+    getattr(y, name)(*GIVEN.get(name, ()))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.backward()
 
@@ -37,12 +38,12 @@ def test_what_was_saved_and_then_drawn_over_is_noticed(name: str) -> None:
 def test_what_was_drawn_over_has_no_gradient(name: str) -> None:
     x = tg.ones(2, requires_grad=True)
     y = x * 2.0
-    getattr(y, name)()
+    getattr(y, name)(*GIVEN.get(name, ()))
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 0.0]
 
 
-DRAWING = [*(lambda x, name=name: x * getattr(tg.empty(50), name)() for name in IN_PLACE)]
+DRAWING = [*(lambda x, name=name: x * getattr(tg.empty(50), name)(*GIVEN.get(name, ())) for name in IN_PLACE)]
 DRAWING += [
     lambda x: tg.bernoulli(tg.as_tensor(x) / 2.0) * x,
     lambda x: tg.bernoulli(tg.as_tensor(x), 0.5) * x,

@@ -164,6 +164,13 @@ ERRORS: list[tuple[Callable[[tg.Tensor], Any], type[Exception], str]] = [
     (lambda x: tg.bincount(I([-1])), RuntimeError, "bincount only supports 1-d non-negative integral inputs"),
     (lambda x: tg.bincount(I([1]), minlength=-1), RuntimeError, "minlength should be >= 0"),
     (lambda x: tg.bincount(I([1]), x), RuntimeError, "weights should be 1-d and have the same length as input"),
+    (lambda x: tg.histc(I([1])), NotImplementedError, "\"histc\" not implemented for 'Long'"),
+    (lambda x: tg.histc(x, 0), RuntimeError, "bins must be > 0, but got 0"),
+    (lambda x: tg.histc(x, 3, 2, 1), RuntimeError, "max must be larger than min, but got min=2.0 and max=1.0"),
+    (lambda x: tg.histc(x / 0.0), RuntimeError, "is not finite"),
+    (lambda x: tg.unravel_index(x, (2,)), TypeError, "expected 'indices' to be integer dtype, but got Double"),
+    (lambda x: tg.unravel_index(I([1]), (2, -1)), ValueError, "'shape' cannot have negative values, but got (2, -1)"),
+    (lambda x: tg.unravel_index(I([1]), (2, 0)), ValueError, "a tensor of shape (2, 0) has no elements"),
     (lambda x: F.one_hot(x), RuntimeError, "one_hot is only applicable to index tensor of type LongTensor"),
     (lambda x: F.one_hot(I([2]), 2), RuntimeError, "Class values must be smaller than num_classes."),
     (lambda x: F.one_hot(I([-1])), RuntimeError, "Class values must be non-negative"),
@@ -176,3 +183,19 @@ ERRORS: list[tuple[Callable[[tg.Tensor], Any], type[Exception], str]] = [
 def test_errors_of_orders_and_counts(f: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         f(leaf([3.0, 1.0, 2.0]))
+
+
+def test_histogram_counts_as_numpy_does_and_is_no_part_of_the_graph() -> None:
+    values = np.random.default_rng(0).integers(-40, 40, 200) / 8.0
+    for bins, low, high in ((4, -2.0, 3.0), (7, 0.0, 0.0)):
+        found = tg.histc(leaf(values), bins, low, high)
+        assert found.requires_grad is False
+        expected = np.histogram(values, bins, None if low == high else (low, high))[0]
+        np.testing.assert_array_equal(found, expected)
+    assert tg.histc(tg.tensor([2.0, 2.0], dtype=tg.float32), 2).tolist() == [0.0, 2.0]
+
+
+def test_counted_elements_have_indices_that_begin_again_at_the_end() -> None:
+    rows, columns = tg.unravel_index(tg.tensor([[0, 5], [7, -1]]), (2, 3))
+    assert (rows.tolist(), columns.tolist()) == ([[0, 1], [0, 1]], [[0, 2], [1, 2]])
+    assert [index.tolist() for index in tg.unravel_index(tg.tensor(3), 4)] == [3]

@@ -32,6 +32,46 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[int], float]]] = {
     "ExponentialLR": (lambda o: schedules.ExponentialLR(o, 0.9), lambda epoch: 0.9**epoch),
     "LambdaLR": (lambda o: schedules.LambdaLR(o, lambda epoch: 1 / (1 + epoch)), lambda epoch: 1 / (1 + epoch)),
     "LinearLR": (lambda o: schedules.LinearLR(o, 0.2, 0.8, 6), lambda epoch: 0.2 + 0.6 * min(epoch, 6) / 6),
+    "ConstantLR": (lambda o: schedules.ConstantLR(o, 0.25, 4), lambda epoch: 0.25 if epoch < 4 else 1.0),
+    "ConstantLR of nothing": (lambda o: schedules.ConstantLR(o, 0.0, 4), lambda epoch: 0.0 if epoch < 4 else 1.0),
+    "PolynomialLR": (lambda o: schedules.PolynomialLR(o, 8, 1.5), lambda epoch: (1 - min(epoch, 8) / 8) ** 1.5),
+    "MultiplicativeLR": (lambda o: schedules.MultiplicativeLR(o, lambda epoch: epoch / (1 + epoch)), lambda epoch: 1 / (1 + epoch)),
+    "CosineAnnealingWarmRestarts": (
+        lambda o: schedules.CosineAnnealingWarmRestarts(o, 3, 2, eta_min=0.1),
+        lambda epoch: (
+            0.1
+            + 0.9 * (1 + math.cos(math.pi * (epoch / 3 if epoch < 3 else (epoch - 3) / 6 if epoch < 9 else (epoch - 9) / 12))) / 2
+        ),
+    ),
+    "CyclicLR": (
+        lambda o: schedules.CyclicLR(o, 0.2, 1.0, 2, 4, mode="triangular2", cycle_momentum=False),
+        lambda epoch: 0.2 + 0.8 * 0.5 ** (epoch // 6) * (epoch % 6 / 2 if epoch % 6 <= 2 else (6 - epoch % 6) / 4),
+    ),
+    "CyclicLR by a function": (
+        lambda o: schedules.CyclicLR(o, 0.0, 1.0, 1, scale_fn=lambda n: 1 / n, cycle_momentum=False),
+        lambda epoch: epoch % 2 / (epoch // 2 + 1),
+    ),
+    "SequentialLR": (
+        lambda o: schedules.SequentialLR(
+            o, [schedules.ConstantLR(o, 0.5, 9), schedules.ExponentialLR(o, 0.9), schedules.StepLR(o, 2, 0.5)], [3, 7]
+        ),
+        lambda epoch: 0.5 if epoch < 3 else 0.9 ** (epoch - 3) if epoch < 7 else 0.5 ** ((epoch - 7) // 2),
+    ),
+    "SequentialLR of others": (
+        lambda o: schedules.SequentialLR(
+            o,
+            [
+                schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.5, 9), schedules.ExponentialLR(o, 0.9)], [2]),
+                schedules.ChainedScheduler([schedules.ConstantLR(o, 0.5, 2), schedules.ExponentialLR(o, 0.9)]),
+            ],
+            [5],
+        ),
+        lambda epoch: 0.5 if epoch < 2 else 0.9 ** (epoch - 2) if epoch < 5 else 0.9 ** (epoch - 5) * (0.5 if epoch < 7 else 1.0),
+    ),
+    "ChainedScheduler": (
+        lambda o: schedules.ChainedScheduler([schedules.ConstantLR(o, 0.5, 3), schedules.ExponentialLR(o, 0.9)]),
+        lambda epoch: 0.9**epoch * (0.5 if epoch < 3 else 1.0),
+    ),
     "CosineAnnealingLR": (lambda o: schedules.CosineAnnealingLR(o, 5, eta_min=0.1), cosine),
 }
 
@@ -49,7 +89,7 @@ def rates(schedule: Any, epochs: int = EPOCHS) -> list[float]:
 @pytest.mark.parametrize("name", CASES)
 def test_rates_follow_the_closed_form(name: str) -> None:
     make, closed_form = CASES[name]
-    assert rates(make(optimiser())) == pytest.approx([closed_form(epoch) for epoch in range(EPOCHS)], rel=1e-12)
+    assert rates(make(optimiser())) == pytest.approx([closed_form(epoch) for epoch in range(EPOCHS)], rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["StepLR", "MultiStepLR", "ExponentialLR", "LambdaLR", "LinearLR"])
@@ -124,6 +164,26 @@ def test_one_cycle_of_three_phases_returns_to_its_start() -> None:
     assert schedule.get_last_lr()[0] == pytest.approx(1 / 25 / 1e4)
 
 
+def test_restarts_take_parts_of_epochs() -> None:
+    schedule = schedules.CosineAnnealingWarmRestarts(optimiser(), 2, 3)
+    for epoch, part in ((0.5, 0.25), (2.0, 0.0), (6.5, 0.75), (8.0, 0.0), (17.0, 0.5), (1.0, 0.5)):
+        schedule.step(epoch)
+        assert schedule.get_last_lr()[0] == pytest.approx((1 + math.cos(math.pi * part)) / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "options"), [("SGD", {"momentum": 0.5}), ("Adam", {})])
+def test_momentum_of_a_cycle_goes_the_other_way(kind: str, options: dict[str, Any]) -> None:
+    optimizer = optimiser(kind, **options)
+    schedule = schedules.CyclicLR(optimizer, 0.1, 1.0, 2, base_momentum=[0.6, 0.7])
+    found = []
+    for _ in range(5):
+        found.append([group["momentum"] if kind == "SGD" else group["betas"][0] for group in optimizer.param_groups])
+        optimizer.step()
+        schedule.step()
+    assert [of[0] for of in found] == pytest.approx([0.9, 0.75, 0.6, 0.75, 0.9])
+    assert [of[1] for of in found] == pytest.approx([0.9, 0.8, 0.7, 0.8, 0.9])
+
+
 def test_one_cycle_ends() -> None:
     schedule = schedules.OneCycleLR(optimiser(), 1.0, total_steps=2, cycle_momentum=False)
     rates(schedule, 2)
@@ -179,6 +239,29 @@ def test_schedule_before_the_optimiser_is_warned_of() -> None:
         (lambda: schedules.ReduceLROnPlateau(optimiser(), factor=1.0), ValueError, "Factor should be < 1.0"),
         (lambda: schedules.ReduceLROnPlateau(optimiser(), "mean"), ValueError, "mode mean is unknown!"),
         (lambda: schedules.ReduceLROnPlateau(optimiser(), min_lr=[0.1]), ValueError, "expected 2 min_lrs, got 1"),
+        (lambda: schedules.ConstantLR(optimiser(), 1.5), ValueError, "expected to be between 0 and 1, but got 1.5"),
+        (lambda: schedules.CosineAnnealingWarmRestarts(optimiser(), 0), ValueError, "Expected positive integer T_0, but got 0"),
+        (lambda: schedules.CosineAnnealingWarmRestarts(optimiser(), 2).step(-1), ValueError, "non-negative epoch, but got -1"),
+        (lambda: schedules.CyclicLR(optimiser(), 0.1, 1.0, mode="square"), ValueError, "mode is invalid"),
+        (lambda: schedules.CyclicLR(optimiser("Adagrad"), 0.1, 1.0), ValueError, "must support momentum or beta1"),
+        (lambda: schedules.CyclicLR(optimiser(), [0.1], 1.0), ValueError, "base_lr has 1 values, param_groups has 2"),
+        (lambda: schedules.SequentialLR(optimiser(), [], []), ValueError, "expects at least one scheduler"),
+        (lambda: schedules.ChainedScheduler([1.0]), TypeError, "at index 0 should be a scheduler, but got float"),
+        (
+            lambda: schedules.SequentialLR(optimiser(), [schedules.StepLR(optimiser(), 2)], []),
+            ValueError,
+            "expects all schedulers to belong to the same optimizer",
+        ),
+        (
+            lambda: schedules.ChainedScheduler([schedules.ReduceLROnPlateau(optimiser())]),
+            ValueError,
+            "does not support `ReduceLROnPlateau`",
+        ),
+        (
+            lambda: (lambda o: schedules.SequentialLR(o, [schedules.StepLR(o, 2)], [3]))(optimiser()),
+            ValueError,
+            "number of schedulers 1 and the number of milestones to be equal to 1",
+        ),
     ],
 )
 def test_wrong_arguments(make: Callable[[], Any], kind: type[Exception], message: str) -> None:

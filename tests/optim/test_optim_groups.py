@@ -17,6 +17,12 @@ OPTIMISERS: dict[str, Callable[[Any], tg.optim.Optimizer]] = {
     "AdamW": lambda params: tg.optim.AdamW(params, lr=0.1),
     "RMSprop": lambda params: tg.optim.RMSprop(params, lr=0.1, momentum=0.5, centered=True),
     "Adagrad": lambda params: tg.optim.Adagrad(params, lr=0.1),
+    "Adamax": lambda params: tg.optim.Adamax(params, lr=0.1),
+    "NAdam": lambda params: tg.optim.NAdam(params, lr=0.1),
+    "RAdam": lambda params: tg.optim.RAdam(params, lr=0.1, betas=(0.5, 0.8)),
+    "Adadelta": lambda params: tg.optim.Adadelta(params),
+    "Rprop": lambda params: tg.optim.Rprop(params, lr=0.1),
+    "ASGD": lambda params: tg.optim.ASGD(params, lr=0.1, t0=1),
     "LBFGS": lambda params: tg.optim.LBFGS(params, lr=0.1, max_iter=2),
 }
 
@@ -272,6 +278,10 @@ ONE = [tg.ones(1, requires_grad=True)]
         (lambda: tg.optim.AdamW(ONE, lr=float("nan")), ValueError, "Invalid learning rate: nan"),
         (lambda: tg.optim.RMSprop(ONE, alpha=-1.0), ValueError, "Invalid alpha value: -1.0"),
         (lambda: tg.optim.Adagrad(ONE, lr_decay=-1.0), ValueError, "Invalid lr_decay value: -1.0"),
+        (lambda: tg.optim.NAdam(ONE, momentum_decay=-1.0), ValueError, "Invalid momentum_decay value: -1.0"),
+        (lambda: tg.optim.RAdam(ONE, betas=(1.0, 0.5)), ValueError, "Invalid beta parameter at index 0: 1.0"),
+        (lambda: tg.optim.Adadelta(ONE, rho=1.5), ValueError, "Invalid rho value: 1.5"),
+        (lambda: tg.optim.Rprop(ONE, etas=(1.5, 1.2)), ValueError, "Invalid eta values: 1.5, 1.2"),
         (lambda: tg.optim.Optimizer(ONE, {}).step(), NotImplementedError, "defines no step"),
     ],
 )

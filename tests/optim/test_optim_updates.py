@@ -80,12 +80,118 @@ def adagrad(
     return w
 
 
+def adamax(w: float, gradients: Numbers, lr=0.1, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, maximize=False) -> float:
+    m = u = 0.0
+    for t, g in enumerate(gradients, start=1):
+        g = (-g if maximize else g) + weight_decay * w
+        m = betas[0] * m + (1 - betas[0]) * g
+        u = max(betas[1] * u, abs(g) + eps)
+        w -= lr / (1 - betas[0] ** t) * m / u
+    return w
+
+
+def nadam(
+    w: float,
+    gradients: Numbers,
+    lr=0.1,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0.0,
+    momentum_decay=4e-3,
+    decoupled_weight_decay=False,
+    maximize=False,
+) -> float:
+    def mu(t: int) -> float:
+        return betas[0] * (1 - 0.96 ** (t * momentum_decay) / 2)
+
+    m = v = 0.0
+    for t, g in enumerate(gradients, start=1):
+        if maximize:
+            g = -g
+        if decoupled_weight_decay:
+            w -= lr * weight_decay * w
+        else:
+            g += weight_decay * w
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        so_far = math.prod(mu(k) for k in range(1, t + 1))
+        ahead = mu(t + 1) * m / (1 - so_far * mu(t + 1)) + (1 - mu(t)) * g / (1 - so_far)
+        w -= lr * ahead / (math.sqrt(v / (1 - betas[1] ** t)) + eps)
+    return w
+
+
+def radam(
+    w: float,
+    gradients: Numbers,
+    lr=0.1,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0.0,
+    decoupled_weight_decay=False,
+    maximize=False,
+) -> float:
+    m = v = 0.0
+    for t, g in enumerate(gradients, start=1):
+        if maximize:
+            g = -g
+        if decoupled_weight_decay:
+            w -= lr * weight_decay * w
+        else:
+            g += weight_decay * w
+        m = betas[0] * m + (1 - betas[0]) * g
+        v = betas[1] * v + (1 - betas[1]) * g**2
+        end = 2 / (1 - betas[1]) - 1
+        rho = end - 2 * t * betas[1] ** t / (1 - betas[1] ** t)
+        m_hat = m / (1 - betas[0] ** t)
+        if rho > 5:
+            rectified = math.sqrt((rho - 4) * (rho - 2) * end / ((end - 4) * (end - 2) * rho))
+            w -= lr * m_hat * rectified * math.sqrt(1 - betas[1] ** t) / (math.sqrt(v) + eps)
+        else:
+            w -= lr * m_hat
+    return w
+
+
+def adadelta(w: float, gradients: Numbers, lr=0.1, rho=0.9, eps=1e-6, weight_decay=0.0, maximize=False) -> float:
+    v = u = 0.0
+    for g in gradients:
+        g = (-g if maximize else g) + weight_decay * w
+        v = rho * v + (1 - rho) * g**2
+        d = math.sqrt(u + eps) / math.sqrt(v + eps) * g
+        u = rho * u + (1 - rho) * d**2
+        w -= lr * d
+    return w
+
+
+def rprop(w: float, gradients: Numbers, lr=0.1, etas=(0.5, 1.2), step_sizes=(1e-6, 50.0), maximize=False) -> float:
+    before, length = 0.0, lr
+    for g in gradients:
+        g = -g if maximize else g
+        if g * before > 0:
+            length = min(length * etas[1], step_sizes[1])
+        elif g * before < 0:
+            length, g = max(length * etas[0], step_sizes[0]), 0.0
+        w -= math.copysign(length, g) if g else 0.0
+        before = g
+    return w
+
+
+def asgd(w: float, gradients: Numbers, lr=0.1, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0.0, maximize=False) -> float:
+    for t, g in enumerate(gradients):
+        eta = lr / (1 + lambd * lr * t) ** alpha
+        g = (-g if maximize else g) + weight_decay * w
+        w -= eta * (g + lambd * w)
+    return w
+
+
 def choices(**options: tuple[Any, ...]) -> list[dict[str, Any]]:
     return [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
 
 
 BOTH = (False, True)
-NAIVE: dict[str, Callable[..., float]] = {"SGD": sgd, "Adam": adam, "AdamW": adamw, "RMSprop": rmsprop, "Adagrad": adagrad}
+NAIVE: dict[str, Callable[..., float]] = {
+    "SGD": sgd, "Adam": adam, "AdamW": adamw, "RMSprop": rmsprop, "Adagrad": adagrad,
+    "Adamax": adamax, "NAdam": nadam, "RAdam": radam, "Adadelta": adadelta, "Rprop": rprop, "ASGD": asgd,
+}  # fmt: skip
 CASES = [
     *[("SGD", o) for o in choices(momentum=(0.0, 0.9), dampening=(0.0, 0.3), weight_decay=(0.0, 0.2), maximize=BOTH)],
     *[("SGD", o) for o in choices(momentum=(0.9,), nesterov=(True,), weight_decay=(0.0, 0.2), maximize=BOTH)],
@@ -96,6 +202,17 @@ CASES = [
     ("RMSprop", {"alpha": 0.5, "eps": 0.1}),
     *[("Adagrad", o) for o in choices(lr_decay=(0.0, 0.3), weight_decay=(0.0, 0.2), maximize=BOTH)],
     ("Adagrad", {"initial_accumulator_value": 0.7, "eps": 0.1}),
+    *[("Adamax", o) for o in choices(betas=((0.9, 0.999), (0.0, 0.3)), weight_decay=(0.0, 0.2), maximize=BOTH)],
+    ("Adamax", {"eps": 0.1}),
+    *[("NAdam", o) for o in choices(weight_decay=(0.0, 0.2), decoupled_weight_decay=BOTH, maximize=BOTH)],
+    ("NAdam", {"betas": (0.5, 0.9), "eps": 0.1, "momentum_decay": 2.0}),
+    *[("RAdam", o) for o in choices(betas=((0.9, 0.999), (0.5, 0.8)), weight_decay=(0.0, 0.2), decoupled_weight_decay=BOTH)],
+    ("RAdam", {"eps": 0.1, "maximize": True}),
+    *[("Adadelta", o) for o in choices(rho=(0.9, 0.3), weight_decay=(0.0, 0.2), maximize=BOTH)],
+    ("Adadelta", {"eps": 0.1}),
+    *[("Rprop", o) for o in choices(etas=((0.5, 1.2), (0.1, 3.0)), step_sizes=((1e-6, 50.0), (0.09, 0.11)), maximize=BOTH)],
+    *[("ASGD", o) for o in choices(lambd=(1e-4, 0.5), weight_decay=(0.0, 0.2), maximize=BOTH)],
+    ("ASGD", {"lambd": 1.0, "alpha": 0.3}),
 ]
 IDS = [f"{name}-{'-'.join(f'{key}={value}' for key, value in options.items())}" for name, options in CASES]
 
@@ -166,7 +283,7 @@ def test_float32_stays_float32(name: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(result, expected(name, {}, start, gradients), rtol=1e-4, atol=1e-6)
 
 
-@each("name", ["Adam", "AdamW", "RMSprop", "Adagrad"])
+@each("name", ["Adam", "AdamW", "RMSprop", "Adagrad", "Adamax", "NAdam", "Adadelta"])
 @each("shape", [(), (2,)])
 def test_nothing_over_nothing_is_nan(name: str, shape: tuple[int, ...]) -> None:
     parameter = tg.ones(*shape, requires_grad=True) if shape else tg.tensor(1.0, requires_grad=True)
@@ -209,3 +326,21 @@ def test_learning_rate_may_be_a_tensor() -> None:
     rate.fill_(0.25)
     optimizer.step()
     assert x.tolist() == [0.25]
+
+
+@each("shape", [(), (3,)])
+def test_mean_of_the_points_is_kept(shape: tuple[int, ...]) -> None:
+    w = tg.zeros(*shape, requires_grad=True) if shape else tg.tensor(0.0, requires_grad=True)
+    optimizer = tg.optim.ASGD([w], lr=1.0, lambd=0.0, t0=2)
+    points = []
+    for k in range(7):
+        w.grad = tg.full(shape, float(k * k)) if shape else tg.tensor(float(k * k))
+        optimizer.step()
+        points.append(w.detach().numpy().copy())
+    np.testing.assert_allclose(optimizer.state[w]["ax"].numpy(), np.mean(points[3:], axis=0), rtol=1e-14)
+
+
+@each("shape", [(), (2,)])
+def test_nan_in_a_gradient_of_signs_is_not_lost(shape: tuple[int, ...]) -> None:
+    parameter = tg.ones(*shape, requires_grad=True) if shape else tg.tensor(1.0, requires_grad=True)
+    assert np.isnan(run("Rprop", {}, parameter, np.full((1, *shape), np.nan))).all()

@@ -14,25 +14,32 @@ if _TYPE_CHECKING:
     from tapegrad.linalg.factorisations import cholesky, qr
     from tapegrad.linalg.least_squares import lstsq, matrix_rank, pinv
     from tapegrad.linalg.matrix_norms import cond, matrix_norm, norm, vector_norm
+    from tapegrad.linalg.reported_failures import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
     from tapegrad.linalg.solving import inv, solve, solve_triangular
     from tapegrad.linalg.spectral import eigh, eigvalsh, svd, svdvals
     from tapegrad.linalg.tensor_equations import tensorinv, tensorsolve
     from tapegrad.linalg.triangular_factors import lu, lu_factor, lu_solve
+    from tapegrad.ops.diagonals import diagonal_of_matrices as diagonal
+    from tapegrad.ops.powers import powers_of_each as vander
     from tapegrad.ops.vectors import cross_along as cross
     from tapegrad.ops.vectors import vecdot
 
 __all__ = [
     "LinAlgError",
     "cholesky",
+    "cholesky_ex",
     "cond",
     "cross",
     "det",
+    "diagonal",
     "eigh",
     "eigvalsh",
     "inv",
+    "inv_ex",
     "lstsq",
     "lu",
     "lu_factor",
+    "lu_factor_ex",
     "lu_solve",
     "matmul",
     "matrix_exp",
@@ -45,11 +52,13 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_ex",
     "solve_triangular",
     "svd",
     "svdvals",
     "tensorinv",
     "tensorsolve",
+    "vander",
     "vecdot",
     "vector_norm",
 ]
@@ -66,13 +75,18 @@ _names = _NamesOnDemand(
             "linalg.least_squares": "lstsq matrix_rank pinv",
             "linalg.triangular_factors": "lu lu_factor lu_solve",
             "linalg.matrix_norms": "cond matrix_norm norm vector_norm",
+            "linalg.reported_failures": "cholesky_ex inv_ex lu_factor_ex solve_ex",
             "linalg.solving": "inv solve solve_triangular",
             "linalg.tensor_equations": "tensorinv tensorsolve",
             "linalg.spectral": "eigh eigvalsh svd svdvals",
             "ops.vectors": "vecdot",
         }
     )
-    | {"cross": "ops.vectors:cross_along"},
+    | {
+        "cross": "ops.vectors:cross_along",
+        "diagonal": "ops.diagonals:diagonal_of_matrices",
+        "vander": "ops.powers:powers_of_each",
+    },
 )
 
 

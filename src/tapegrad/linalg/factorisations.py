@@ -15,7 +15,9 @@ from tapegrad.linalg.substitution import substitute
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["QR", "cholesky", "cholesky_inverse", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr", "qr_cotangent"]
+__all__ = [
+    "QR", "cholesky", "cholesky_inverse", "cholesky_row", "cholesky_solve", "legacy_cholesky", "legacy_qr", "qr", "qr_cotangent",
+]  # fmt: skip
 
 
 class QR(NamedTuple):
@@ -54,7 +56,12 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     tensor([[2., 0.],
             [1., 1.]])
     """
-    return apply(_CHOLESKY, (A,), _factor((square(A, "linalg.cholesky"),), bool(upper)), bool(upper))
+    return cholesky_row(A, _factor((square(A, "linalg.cholesky"),), bool(upper)), bool(upper))
+
+
+def cholesky_row(A: Tensor, value: Array, upper: bool) -> Tensor:
+    """`cholesky` whose value is known."""
+    return apply(_CHOLESKY, (A,), value, upper)
 
 
 def _factor(arrays: Sequence[Any], upper: bool) -> Any:

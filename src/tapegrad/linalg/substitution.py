@@ -50,7 +50,7 @@ def _by_halves(a: Array, b: Array, unit: bool, x: Array) -> None:
 
 def _back_substitution(a: Array, b: Array, unit: bool) -> Array:
     a = upper_triangle(a)
-    if unit:
+    if unit and a.size:
         n = a.shape[-1]
         a.reshape(-1, n * n)[:, :: n + 1] = 1.0
     found = substituted_as_factors(a, b)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tapegrad.linalg.constant_matrices import identity
-from tapegrad.linalg.matrices import Array, square
+from tapegrad.linalg.matrices import Array, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, triangular_cotangent, triangular_solution
 from tapegrad.ops.flat_places import Places, blocks, take_at
+from tapegrad.ops.joining import cat
 from tapegrad.ops.selecting import take_along_dim
-from tapegrad.ops.transposing import transpose
+from tapegrad.ops.transposing import mT
 from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, wrap
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -90,30 +92,25 @@ _LU_FACTOR = Structural("LinalgLuFactorExBackward0", (("z",),), _vjp)
 _LU = ManyOutputs("LinalgLuBackward0", _lu_vjp)
 
 
-def _check_pivot(function: str, pivot: bool) -> None:
-    if not pivot:
-        raise RuntimeError(f"linalg.{function}: LU without pivoting is not implemented on the CPU")
-
-
 def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
     """Both triangles of ``a = P @ L @ U`` in one matrix, as `lu_solve` takes them.
 
     Parameters
     ----------
-    a : Tensor, shape (..., n, n)
+    a : Tensor, shape (..., m, n)
     pivot : bool
-        True: rows are exchanged so that the largest element is divided by.
+        Whether rows may be exchanged: they are, always.
 
     Returns
     -------
-    LU : Tensor, shape (..., n, n)
+    LU : Tensor, shape (..., m, n)
         `U` on and above the diagonal, `L` below it; its diagonal are ones.
-    pivots : Tensor of int64, shape (..., n)
+    pivots : Tensor of int64, shape (..., min(m, n))
 
     Raises
     ------
     RuntimeError
-        If the matrices are not square, or `pivot` is false.
+        If `a` has fewer than two dimensions, or rows are not to be exchanged.
 
     Notes
     -----
@@ -125,9 +122,44 @@ def lu_factor(a: Tensor, *, pivot: bool = True) -> LUFactor:
     LUFactor(LU=tensor([[2.0000, 2.0000],
             [0.5000, 1.0000]]), pivots=tensor([2, 2]))
     """
-    _check_pivot("lu_factor", pivot)
-    found, pivots = _decomposed(square(a, "linalg.lu_factor"))
-    return LUFactor(apply(_LU_FACTOR, (a,), found, _orders(pivots)[1]), wrap(pivots))
+    data = _checked(a, "linalg.lu_factor", pivot)
+    if data.shape[-1] != data.shape[-2]:
+        found, exchanged, _ = _of_rectangle(a, data)
+        return LUFactor(found, wrap(exchanged))
+    factors, pivots = _decomposed(data)
+    return LUFactor(apply(_LU_FACTOR, (a,), factors, _orders(pivots)[1]), wrap(pivots))
+
+
+def _checked(a: Tensor, name: str, pivot: bool) -> Array:
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU; leave pivot=False away")
+    return matrix(a, name)
+
+
+def _of_rectangle(a: Tensor, data: Array) -> tuple[Tensor, Array, Array]:
+    """Both triangles of a matrix that is not square, the pivots, and which row of the matrix comes to each place.
+
+    In that order of the rows, the square in front has its own factors, and the rest follows by substitution. All of it is
+    made of operations, which have the derivatives.
+    """
+    m, n = data.shape[-2:]
+    count = min(m, n)
+    # Columns of zeros after those of a tall matrix exchange no rows.
+    padded = np.zeros((*data.shape[:-2], m, m), data.dtype)
+    padded[..., :count] = data[..., :count]
+    eliminated, pivots = _decomposed(padded)
+    order, _ = _orders(pivots)
+    rows = _taken(a, order, -2)
+    head = rows[..., :count, :count]
+    stays = np.arange(math.prod(head.shape[:-1]))
+    first = apply(_LU_FACTOR, (head,), _decomposed(array_of(head))[0], stays)
+    if m < n:
+        rest = solve_triangular(first, rows[..., count:], upper=False, unitriangular=True)
+        return cat([first, rest], -1), pivots, order
+    if not (a._row and is_recording()) and not np.diagonal(eliminated, 0, -2, -1)[..., :count].all():
+        return wrap(np.ascontiguousarray(eliminated[..., :count])), pivots[..., :count], order  # nothing to divide by
+    rest = solve_triangular(first, rows[..., count:, :], upper=True, left=False)
+    return cat([first, rest], -2), np.ascontiguousarray(pivots[..., :count]), order
 
 
 def lu(a: Tensor, *, pivot: bool = True) -> LU:
@@ -135,18 +167,20 @@ def lu(a: Tensor, *, pivot: bool = True) -> LU:
 
     Parameters
     ----------
-    a : Tensor, shape (..., n, n)
+    a : Tensor, shape (..., m, n)
     pivot : bool
-        True: as of `lu_factor`.
+        Whether rows may be exchanged: they are, always.
 
     Returns
     -------
-    P, L, U : Tensor, shape (..., n, n)
+    P : Tensor, shape (..., m, m)
+    L : Tensor, shape (..., m, min(m, n))
+    U : Tensor, shape (..., min(m, n), n)
 
     Raises
     ------
     RuntimeError
-        If the matrices are not square, or `pivot` is false.
+        If `a` has fewer than two dimensions, or rows are not to be exchanged.
 
     Examples
     --------
@@ -155,14 +189,21 @@ def lu(a: Tensor, *, pivot: bool = True) -> LU:
     tensor([[1., 2.],
             [2., 2.]])
     """
-    _check_pivot("lu", pivot)
-    found, pivots = _decomposed(square(a, "linalg.lu"))
-    n = pivots.shape[-1]
+    data = _checked(a, "linalg.lu", pivot)
+    m, n = data.shape[-2:]
+    if m != n:
+        both, _, order = _of_rectangle(a, data)
+        k = min(m, n)
+        lower = tril(both[..., :k], -1) + wrap(np.eye(m, k, dtype=data.dtype))
+        return LU(_permutation(order, data), lower, triu(both[..., :k, :]))
+    found, pivots = _decomposed(data)
     order, back = _orders(pivots)
-    one = identity(n, found.dtype)
-    lower, upper = array_of(tril(wrap(found), -1)) + one, array_of(triu(wrap(found)))
-    permutation = np.ascontiguousarray(np.swapaxes(one[order], -1, -2))
-    return LU(wrap(permutation), *joint_outputs(_LU, a, (lower, upper), back, (1, 2)))
+    lower_part = array_of(tril(wrap(found), -1)) + identity(n, found.dtype)
+    return LU(_permutation(order, data), *joint_outputs(_LU, a, (lower_part, array_of(triu(wrap(found)))), back, (1, 2)))
+
+
+def _permutation(order: Array, data: Array) -> Tensor:
+    return wrap(np.ascontiguousarray(np.swapaxes(identity(data.shape[-2], data.dtype)[order], -1, -2)))
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
@@ -176,7 +217,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     left : bool
         False for ``x @ a = B``.
     adjoint : bool
-        Whether the transpose of `a` takes its place.
+        True for the transpose of `a` in its place.
 
     Examples
     --------
@@ -185,9 +226,9 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     tensor([[1.],
             [1.]])
     """
-    square(LU, "linalg.lu_solve")
     if adjoint:
-        return transpose(lu_solve(LU, pivots, transpose(B, -2, -1), left=not left), -2, -1)
+        return mT(lu_solve(LU, pivots, mT(B), left=not left))
+    square(LU, "linalg.lu_solve")
     order, _ = _orders(array_of(pivots))
     if not left:
         right = solve_triangular(LU, B, upper=True, left=False)

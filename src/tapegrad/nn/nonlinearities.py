@@ -12,6 +12,7 @@ from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import arithmetic, elementwise, normalisation
 from tapegrad.ops.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
 from tapegrad.ops.in_place import in_place, written_by
+from tapegrad.ops.in_place_nonlinearities import celu_, elu_, hardtanh_, in_place_form, rrelu_, selu_, threshold_
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
@@ -19,22 +20,29 @@ from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
 __all__ = [
     "celu",
+    "celu_",
     "elu",
+    "elu_",
     "gelu",
     "glu",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hardtanh_",
     "leaky_relu",
+    "leaky_relu_",
     "log_softmax",
     "logsigmoid",
     "mish",
     "prelu",
     "relu",
     "relu6",
+    "relu_",
     "rrelu",
+    "rrelu_",
     "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "softmax",
@@ -45,6 +53,7 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "threshold_",
 ]
 
 
@@ -186,3 +195,6 @@ def softmin(input: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
     tensor([1., 0.])
     """
     return normalisation.softmax(-input, dim, dtype)
+
+
+relu_, leaky_relu_ = in_place_form(relu), in_place_form(leaky_relu)

@@ -115,7 +115,7 @@ stdtrit a x | - | exp(gammaln(a / 2.0) - gammaln((a + 1.0) / 2.0)) * sqrt(a * pi
 struve a x | - | struve(a - 1.0, x) - a * z / x
 tandg x | (1.0 + z * z) * pi / 180.0
 wrightomega x | z / (1.0 + z)
-xlog1py x y | log1p(y) | x / (1.0 + y)
+xlog1py x y | where(x == 0.0, where(y <= -1.0, 0.0, log1p(y)), log1p(y)) | x / (1.0 + y)
 y0 x | -y1(x)
 y1 x | (y0(x) - yv(2.0, x)) / 2.0
 yn n x | - | (yv(n - 1.0, x) - yv(n + 1.0, x)) / 2.0

@@ -1,4 +1,4 @@
-"""Distinct elements, and how often there are which: unique, bincount, one_hot."""
+"""Distinct elements, and how often there are which: unique, bincount, histc, one_hot."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from tapegrad.ops.flat_places import Places, add_at
 from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
 from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["bincount", "one_hot", "unique", "unique_consecutive"]
+__all__ = ["bincount", "histc", "one_hot", "unique", "unique_consecutive"]
 
 Array = np.ndarray[Any, Any]
 
@@ -212,3 +213,52 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if places.size and places.max() >= classes:
         raise RuntimeError(f"Class values must be smaller than num_classes. Got {places.max()} and {classes}")
     return wrap((places[..., None] == np.arange(classes)).astype(np.int64))
+
+
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements are in each of equal bins; it has no derivative.
+
+    Parameters
+    ----------
+    x : Tensor of floats
+    bins : int
+        How many.
+    min, max : number
+        Bounds of the bins; what is beyond them is not counted. Where they are equal, those of the elements are taken.
+
+    Returns
+    -------
+    Tensor, shape (bins,)
+        Of the dtype of `x`.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no bin, or the bounds are not finite or exchanged.
+    NotImplementedError
+        If the dtype is not a floating point one.
+
+    Examples
+    --------
+    >>> tg.histc(tg.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    data = array_of(x)
+    if data.dtype.kind != "f":
+        raise NotImplementedError(f"\"histc\" not implemented for '{type_name(data.dtype)}'; convert the tensor to a float dtype")
+    if bins < 1:
+        raise RuntimeError(f"torch.histc: bins must be > 0, but got {bins}")
+    low, high = float(min), float(max)
+    if low == high and data.size:
+        low, high = float(data.min()), float(data.max())
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"histc: range of [{low}, {high}] is not finite")
+    if low > high:
+        raise RuntimeError(f"histc: max must be larger than min, but got min={low} and max={high}")
+    if low == high:
+        low, high = low - 1.0, high + 1.0
+    if untracked_values.decisions_in_use:
+        untracked_values.compared(x)
+    inside = data[(data >= low) & (data <= high)]
+    places = np.minimum(((inside - low) * bins / (high - low)).astype(np.int64), bins - 1)
+    return wrap(np.bincount(places, minlength=bins).astype(data.dtype))

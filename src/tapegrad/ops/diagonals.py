@@ -15,7 +15,7 @@ from tapegrad.recording.axes import axis
 from tapegrad.recording.strided_maps import strided_copy, strided_place
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
-__all__ = ["diag", "diag_embed", "diagflat", "diagonal"]
+__all__ = ["diag", "diag_embed", "diagflat", "diagonal", "diagonal_of_matrices"]
 
 Array = np.ndarray[Any, Any]
 
@@ -75,6 +75,30 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
             [0., 1.]])
     """
     return view(x, "DiagonalBackward0", _Diagonal(offset, *_plane(dim1, dim2, array_of(x).ndim)))
+
+
+def diagonal_of_matrices(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """`diagonal` of the last two dimensions, if no others are given.
+
+    Parameters
+    ----------
+    A : Tensor, shape (..., m, n)
+    offset : int
+        How far above the main diagonal; negative is below.
+    dim1, dim2 : int
+        The dimensions of the matrices.
+
+    Returns
+    -------
+    Tensor
+        On the memory of `A`.
+
+    Examples
+    --------
+    >>> tg.linalg.diagonal(tg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 4.])
+    """
+    return diagonal(A, offset, dim1, dim2)
 
 
 def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:

@@ -6,21 +6,25 @@ taken from.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.in_place import written_by
 from tapegrad.ops.shaping import reshape
+from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
 from tapegrad.tensors.random import rand_like
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["hardshrink", "hardsigmoid", "hardswish", "hardtanh", "prelu", "relu6", "rrelu", "softshrink", "threshold"]
+__all__ = [
+    "angle", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "prelu", "relu6", "rrelu", "softshrink", "threshold",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -38,6 +42,18 @@ def number_of(data: Array, value: float) -> int | float:
     with quiet():
         number: int | float = data.dtype.type(value).item()
     return number
+
+
+def angle(input: Tensor) -> Tensor:
+    """The angle of a number in the complex plane, in radians: pi where it is negative, else 0; the derivative is 0.
+
+    Examples
+    --------
+    >>> tg.angle(tg.tensor([-3.0, 0.0, 2.0]))
+    tensor([3.1416, 0.0000, 0.0000])
+    """
+    floats = input if array_of(input).dtype.kind == "f" else cast(input, get_default_dtype())
+    return math.pi * elementwise.FUNCTIONS["relu"](-elementwise.FUNCTIONS["sign"](floats))
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:

@@ -14,7 +14,7 @@ from tapegrad.recording.casting import cast
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 from tapegrad.tensors.tracers import makes_constants_of_shapes
 
-__all__ = ["ldexp", "vander"]
+__all__ = ["ldexp", "powers_of_each", "vander"]
 
 
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
@@ -83,3 +83,41 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     for _ in range(columns - 1):
         powers.append(powers[-1] * whole)
     return stack(powers if increasing else powers[::-1], 1)
+
+
+def powers_of_each(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The matrix whose rows are the powers of the elements of a vector, the lowest first.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n)
+    N : int, optional
+        How many powers; n if not given.
+
+    Returns
+    -------
+    Tensor, shape (..., n, N)
+        A number counts as a vector.
+
+    Raises
+    ------
+    RuntimeError
+        If there are fewer than two powers.
+
+    Examples
+    --------
+    >>> tg.linalg.vander(tg.tensor([2.0, 3.0]), N=3)
+    tensor([[1., 2., 4.],
+            [1., 3., 9.]])
+    """
+    data = array_of(x)
+    count = (data.shape[-1] if data.ndim else 1) if N is None else operator.index(N)
+    if count < 2:
+        raise RuntimeError(f"N must be greater than 1, but got {count} for a tensor of shape {list(data.shape)}")
+    whole = x if data.dtype.kind == "f" else cast(x, np.dtype(np.int64))
+    if not data.ndim:
+        whole = unsqueeze(whole, 0)
+    powers = [as_operand(np.ones_like(array_of(whole))), whole]
+    for _ in range(count - 2):
+        powers.append(powers[-1] * whole)
+    return stack(powers, -1)

@@ -18,7 +18,10 @@ from tapegrad.tensors.random import source
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 from tapegrad.tensors.tracers import looks_at_values, writes_operands
 
-__all__ = ["bernoulli", "bernoulli_", "exponential_", "multinomial", "normal_", "random_", "uniform_"]
+__all__ = [
+    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_", "multinomial", "normal_", "random_",
+    "uniform_",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -170,6 +173,49 @@ def exponential_(t: Tensor, lambd: float = 1.0) -> Tensor:
     if not lambd > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     return _drawn_into(t, "exponential_", source().standard_exponential(_floats(t, "exponential_")) / lambd)
+
+
+@writes_operands
+def cauchy_(t: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
+    """Write numbers of a Cauchy distribution into the tensor, by its median and half width; returns it.
+
+    Raises
+    ------
+    RuntimeError
+        If `sigma` is not positive.
+    """
+    if not sigma > 0.0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    return _drawn_into(t, "cauchy_", source().standard_cauchy(_floats(t, "cauchy_")) * sigma + median)
+
+
+@writes_operands
+def log_normal_(t: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    """Write numbers into the tensor whose logarithm is normal with a mean and a standard deviation; returns it.
+
+    Raises
+    ------
+    RuntimeError
+        If `std` is not positive.
+    """
+    if not std > 0.0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    with quiet():
+        return _drawn_into(t, "log_normal_", np.exp(source().standard_normal(_floats(t, "log_normal_")) * std + mean))
+
+
+@writes_operands
+def geometric_(t: Tensor, p: float) -> Tensor:
+    """Write into the tensor how many trials of a probability it takes to the first success; returns it.
+
+    Raises
+    ------
+    RuntimeError
+        If `p` is not between 0 and 1.
+    """
+    if not 0.0 < p < 1.0:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    return _drawn_into(t, "geometric_", source().geometric(p, array_of(t).shape))
 
 
 @writes_operands

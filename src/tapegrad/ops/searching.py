@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +13,9 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, wrap
+from tapegrad.tensors.tracers import looks_at_values
 
-__all__ = ["argwhere", "bucketize", "isin", "nonzero", "searchsorted"]
+__all__ = ["argwhere", "bucketize", "isin", "nonzero", "searchsorted", "unravel_index"]
 
 Array = np.ndarray[Any, Any]
 
@@ -202,3 +206,46 @@ def isin(elements: Tensor | float, test_elements: Tensor | float, *, assume_uniq
     if untracked_values.decisions_in_use:
         untracked_values.compared(elements, test_elements)
     return wrap(np.asarray(np.isin(array_of(as_operand(elements)), array_of(as_operand(test_elements)), invert=invert)))
+
+
+@looks_at_values
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The indices along each dimension of elements that are counted through.
+
+    Parameters
+    ----------
+    indices : Tensor of integers
+    shape : int or sequence of int
+        Of the tensor that they are elements of.
+
+    Returns
+    -------
+    tuple of Tensor of int64
+        One for each dimension, of the shape of `indices`.
+
+    Raises
+    ------
+    TypeError
+        If the indices are no integers.
+    ValueError
+        If a size is negative.
+
+    Notes
+    -----
+    What is beyond the last element begins again with the first, as in PyTorch.
+
+    Examples
+    --------
+    >>> tg.unravel_index(tg.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    data = array_of(indices)
+    if data.dtype.kind not in "iu":
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {type_name(data.dtype)}")
+    extents = tuple(operator.index(n) for n in ((shape,) if isinstance(shape, int) else shape))
+    if any(n < 0 for n in extents):
+        raise ValueError(f"'shape' cannot have negative values, but got {extents}")
+    if not math.prod(extents):
+        raise ValueError(f"a tensor of shape {extents} has no elements")
+    found = np.unravel_index(data.astype(np.int64) % math.prod(extents), extents)
+    return tuple(wrap(np.asarray(index, np.int64)) for index in found)

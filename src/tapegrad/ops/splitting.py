@@ -10,12 +10,16 @@ import numpy as np
 
 from tapegrad.arrays.sizes import sizes
 from tapegrad.errors import ShapeError
+from tapegrad.ops.cloning import clone
 from tapegrad.ops.subviews import between
 from tapegrad.ops.views import split_views
 from tapegrad.recording.axes import axis
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "vsplit"]
+__all__ = [
+    "chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split",
+    "unsafe_split_with_sizes", "vsplit",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
@@ -213,3 +217,18 @@ def _evenly(x: Tensor, name: str, parts: int | Sequence[int], least: int, positi
                 f"is not divisible by the split_size {count}!"
             )
     return tensor_split(x, parts, position)
+
+
+def unsafe_split(x: Tensor, split_size: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """The pieces that `split` gives, as copies, which may be written into one by one."""
+    return tuple(clone(piece) for piece in split(x, split_size, dim))
+
+
+def unsafe_split_with_sizes(x: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """The pieces that `split_with_sizes` gives, as copies, which may be written into one by one."""
+    return tuple(clone(piece) for piece in split_with_sizes(x, split_sizes, dim))
+
+
+def unsafe_chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """The pieces that `chunk` gives, as copies, which may be written into one by one."""
+    return tuple(clone(piece) for piece in chunk(x, chunks, dim))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tapegrad.optim.optimizer import Optimizer, Parameters, as_number, check_not_negative, evaluate
-from tapegrad.optim.updating import Rule, gradient_of, next_count, update
+from tapegrad.optim.updating import Rule, filled_like, gradient_of, next_count, update
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["Adagrad"]
@@ -97,7 +95,7 @@ class Adagrad(Optimizer):
 
     def _start(self, p: Tensor, value: float) -> None:
         self.state[p]["step"] = make(0.0, 0)
-        self.state[p]["sum"] = make(float(value) if type(p._data) is float else np.full_like(p._data, value), 0)
+        self.state[p]["sum"] = filled_like(p, value)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters from their gradients, in place; see `Optimizer.step`."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tapegrad.optim.optimizer import Optimizer, Parameters, as_number, check_not_negative, evaluate
-from tapegrad.optim.updating import Rule, gradient_of, next_count, update, zeros_like
+from tapegrad.optim.optimizer import Optimizer, Parameters, as_number, check_not_negative, checked_betas, evaluate
+from tapegrad.optim.updating import Rule, gradient_of, larger, next_count, update, zeros_like
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["Adam"]
@@ -85,10 +83,7 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         check_not_negative({"learning rate": lr, "epsilon value": eps, "weight_decay value": weight_decay})
-        parts = as_number(betas[0]), as_number(betas[1])
-        for number, part in enumerate(parts):
-            if not 0.0 <= part < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {number}: {part}")
+        parts = checked_betas(betas)
         super().__init__(
             params,
             {
@@ -145,12 +140,7 @@ def _rule(group: dict[str, Any], count: float) -> Rule:
         v = beta2 * v + fresh2 * (g * g)
         if not largest:
             return w - length * (m / (root(v) / scale + eps)), m, v
-        top = np.maximum(largest[0], v) if isinstance(v, np.ndarray) else _larger(largest[0], v)
+        top = larger(largest[0], v)
         return w - length * (m / (root(top) / scale + eps)), m, v, top
 
     return rule
-
-
-def _larger(a: float, b: float) -> float:
-    """The larger of two floats; NaN if one of them is."""
-    return b if b > a or b != b else a

@@ -16,7 +16,7 @@ from tapegrad.recording.casting import cast
 from tapegrad.tensors.grad_mode import enable_grad, no_grad
 from tapegrad.tensors.tensor import FLOATS, Tensor, is_leaf, make
 
-__all__ = ["Optimizer", "Parameters", "as_number", "check_not_negative", "evaluate", "required"]
+__all__ = ["Optimizer", "Parameters", "as_number", "check_not_negative", "checked_betas", "evaluate", "required"]
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
@@ -340,3 +340,18 @@ def check_not_negative(options: dict[str, Any]) -> None:
             raise ValueError(f"Tensor {words} must be 1-element, but has {value.numel()} elements")
         if not as_number(value) >= 0.0:
             raise ValueError(f"Invalid {words}: {value}")
+
+
+def checked_betas(betas: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Parts of two running means that are kept at each step, as numbers.
+
+    Raises
+    ------
+    ValueError
+        If one is not in [0, 1).
+    """
+    parts = as_number(betas[0]), as_number(betas[1])
+    for number, part in enumerate(parts):
+        if not 0.0 <= part < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {number}: {part}")
+    return parts

@@ -21,7 +21,7 @@ from tapegrad.ops.views import check_memory, version_of
 from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors.tensor import Tensor, make, promote
 
-__all__ = ["Rule", "assign", "gradient_of", "next_count", "update", "zeros_like"]
+__all__ = ["Rule", "assign", "chosen", "filled_like", "gradient_of", "larger", "next_count", "update", "zeros_like"]
 
 BLOCK = 1 << 15  # elements: with the intermediate results, about the second level of cache
 Rule = Callable[..., tuple[Any, ...]]
@@ -37,6 +37,25 @@ def gradient_of(t: Tensor) -> Tensor | None:
 def zeros_like(t: Tensor) -> Tensor:
     """Fresh state of a parameter's shape, dtype and memory order."""
     return make(0.0 if type(t._data) is float else np.zeros_like(t._data), 0)
+
+
+def filled_like(t: Tensor, value: float) -> Tensor:
+    """Fresh state of a parameter's shape, dtype and memory order, with one value everywhere."""
+    return make(float(value) if type(t._data) is float else np.full_like(t._data, value), 0)
+
+
+def chosen(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, else `y`, for floats and for arrays in a rule."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, x, y)
+    return x if condition else y
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger of two values, nan if one of them is, for floats and for arrays in a rule."""
+    if isinstance(b, np.ndarray):
+        return np.maximum(a, b)
+    return b if b > a or b != b else a
 
 
 def next_count(counter: Tensor) -> float:

@@ -20,7 +20,7 @@ FILES: dict[str, str] = {
         "logical_or logical_xor lt ne not_equal signbit"
     ),
     "ops.covariances": "corrcoef cov",
-    "ops.counting": "bincount unique unique_consecutive",
+    "ops.counting": "bincount histc unique unique_consecutive",
     "ops.diagonals": "diag diag_embed diagflat diagonal",
     "ops.differences": "cumulative_trapezoid diff trapezoid trapz",
     "ops.extremes": "MinMax ValuesIndices amax amin aminmax argmax argmin max min",
@@ -32,6 +32,7 @@ FILES: dict[str, str] = {
     ),
     "ops.missing_values": "nan_to_num nanmean nansum",
     "ops.moments": "std std_mean var var_mean",
+    "ops.neighbours": "nextafter",
     "ops.normalisation": "log_softmax logsumexp softmax",
     "ops.multivariate_gamma": "mvlgamma",
     "ops.norms": "dist",
@@ -44,7 +45,7 @@ FILES: dict[str, str] = {
     "ops.running_extremes": "cummax cummin",
     "ops.scans": "cumprod cumsum logcumsumexp",
     "ops.scattering": "index_put masked_scatter put scatter scatter_add",
-    "ops.searching": "argwhere bucketize isin nonzero searchsorted",
+    "ops.searching": "argwhere bucketize isin nonzero searchsorted unravel_index",
     "ops.selecting": "gather index_select masked_fill masked_select take take_along_dim",
     "ops.shaping": (
         "broadcast_to contiguous expand expand_as flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view_as"
@@ -52,7 +53,9 @@ FILES: dict[str, str] = {
     "ops.slopes": "gradient",
     "ops.slice_writing": "index_add index_copy index_fill",
     "ops.sorting": "argsort kthvalue msort sort topk",
-    "ops.splitting": "chunk dsplit hsplit split split_with_sizes tensor_split unbind vsplit",
+    "ops.splitting": (
+        "chunk dsplit hsplit split split_with_sizes tensor_split unbind unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
+    ),
     "ops.broadcast_sums": "sum_to_size",
     "ops.subviews": "as_strided narrow narrow_copy select select_scatter slice_scatter",
     "ops.tensor_products": "inner kron tensordot",
@@ -60,26 +63,33 @@ FILES: dict[str, str] = {
     "ops.transposing": "adjoint moveaxis movedim permute swapaxes swapdims t transpose",
     "ops.triangles": "tril triu",
     "ops.undifferentiable": "floor_divide heaviside",
+    "ops.view_scattering": "as_strided_scatter diagonal_scatter",
     "ops.vectors": "cross trace vdot",
 }  # fmt: skip
 
 # Names that are defined under others, or in files that are not the package's own surface.
 OTHERS: dict[str, str] = {
-    "celu": "ops.activations:celu", "chain_matmul": "linalg.chains:chain_matmul",
+    "angle": "ops.piecewise:angle", "celu": "ops.activations:celu", "celu_": "ops.in_place_nonlinearities:celu_",
+    "chain_matmul": "linalg.chains:chain_matmul",
     "cholesky": "linalg.factorisations:legacy_cholesky",
     "cdist": "linalg.distances:cdist", "pdist": "linalg.distances:pdist", "renorm": "linalg.distances:renorm",
     "cholesky_inverse": "linalg.factorisations:cholesky_inverse", "cholesky_solve": "linalg.factorisations:cholesky_solve",
-    "clone": "ops.cloning:clone", "det": "linalg.determinants:det", "divide": "ops.arithmetic:div",
-    "hardshrink": "ops.piecewise:hardshrink", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
+    "clone": "ops.cloning:clone", "conj": "surface.attributes:conj", "conj_physical": "surface.attributes:conj",
+    "det": "linalg.determinants:det", "divide": "ops.arithmetic:div",
+    "hardshrink": "ops.piecewise:hardshrink", "i0": "special.by_scipy:i0", "igamma": "special.by_scipy:gammainc",
+    "igammac": "special.by_scipy:gammaincc", "inverse": "linalg.solving:inv", "logdet": "linalg.determinants:logdet",
     "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
     "norm": "linalg.legacy_norm:legacy_norm", "positive": "ops.cloning:positive",
     "bernoulli": "ops.sampling:bernoulli", "multinomial": "ops.sampling:multinomial",
     "is_floating_point": "surface.questions:is_floating_point", "is_nonzero": "surface.questions:is_nonzero",
     "is_same_size": "surface.questions:is_same_size", "is_signed": "surface.questions:is_signed",
     "is_tensor": "surface.questions:is_tensor", "numel": "surface.attributes:numel", "real": "surface.attributes:conj",
+    "resolve_conj": "surface.attributes:conj", "resolve_neg": "surface.attributes:conj",
     "pinverse": "linalg.least_squares:pinverse", "prelu": "ops.piecewise:prelu", "qr": "linalg.factorisations:legacy_qr",
-    "rrelu": "ops.piecewise:rrelu", "selu": "ops.activations:selu", "slogdet": "linalg.determinants:slogdet",
+    "rrelu": "ops.piecewise:rrelu", "rrelu_": "ops.in_place_nonlinearities:rrelu_", "selu": "ops.activations:selu",
+    "selu_": "ops.in_place_nonlinearities:selu_", "slogdet": "linalg.determinants:slogdet",
     "subtract": "ops.arithmetic:sub", "svd": "linalg.spectral:legacy_svd", "threshold": "ops.piecewise:threshold",
+    "threshold_": "ops.in_place_nonlinearities:threshold_",
     "true_divide": "ops.arithmetic:div",
 }  # fmt: skip
 
@@ -101,8 +111,9 @@ NOT_METHODS = frozenset(
         "bucketize", "celu", "chain_matmul", "cumulative_trapezoid", "einsum",
         "MinMax", "ValuesIndices", "cdist", "gradient", "pdist",
         "getitem", "is_tensor", "isin", "real", "rrelu",
-        "searchsorted", "selu", "std_mean", "tensordot", "threshold", "trapezoid", "trapz", "vander", "var_mean",
-        "where",
+        "celu_", "rrelu_", "searchsorted", "selu", "selu_", "std_mean", "tensordot", "threshold", "threshold_",
+        "trapezoid", "trapz", "vander", "var_mean",
+        "unravel_index", "where",
     ]
 )  # fmt: skip
 
@@ -117,9 +128,10 @@ ALIASES = {
 WRITTEN = (
     "addcdiv", "addcmul", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "cumprod", "cumsum", "div", "divide", "eq", "float_power", "floor_divide", "gcd", "ge", "greater",
-    "greater_equal", "gt", "heaviside", "index_reduce", "lcm", "ldexp", "le",
+    "greater_equal", "gt", "heaviside", "i0", "igamma", "igammac", "index_reduce", "lcm", "ldexp", "le",
     "less", "less_equal", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "lt", "mvlgamma", "nan_to_num", "ne", "not_equal", "renorm", "round", "scatter_reduce", "true_divide",
+    "logical_xor", "logit", "lt", "mvlgamma", "nan_to_num", "ne", "nextafter",
+    "not_equal", "renorm", "round", "scatter_reduce", "true_divide",
 )  # fmt: skip
 
 # Operations whose result, a copy, is written into the tensor.
@@ -151,8 +163,10 @@ MORE = {
     "autograd.anomaly_mode": "is_anomaly_check_nan_enabled is_anomaly_enabled",
     "tensors.devices": "device",
     "linalg": ".",
+    "tensors.array_factories": "asarray scalar_tensor",
+    "tensors.constants": "e finfo iinfo inf nan newaxis pi",
     "tensors.random": ". manual_seed normal rand rand_like randint randint_like randn randn_like randperm",
-    "tensors.ranges": "arange eye linspace tril_indices triu_indices",
+    "tensors.ranges": "arange eye linspace logspace tril_indices triu_indices",
     "utils": ".",
 }
 FAMILIES = {
@@ -177,6 +191,7 @@ FAMILIES = {
     "integrate": ".",
     "parallel": ".",
     "sparse": ".",
+    "special": ".",
     "programs.program": "program",
     "programs.saved_programs": "LoadedProgram load_program",
 }

@@ -52,6 +52,7 @@ def _of_tensors(name: str, function: Any) -> Any:
     return call
 
 
+@functools.cache  # one function, wherever it is asked for
 def public(name: str) -> Any:
     """The package's function of a name."""
     if name in METHODS:
@@ -130,6 +131,7 @@ METHODS_OF_ITS_OWN: dict[str, Any] = {
     "__hash__": object.__hash__,
     "__pos__": lambda t: t,
 }
+DRAWN = ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "random", "uniform")
 IN_OTHER_FILES: dict[str, str] = {
     "size": "surface.attributes:size",
     "dim": "surface.attributes:ndim",
@@ -143,7 +145,7 @@ IN_OTHER_FILES: dict[str, str] = {
     "detach": "surface.attributes:detach",
     "detach_": "surface.attributes:detach_",
     "clone": "ops.cloning:clone",
-    "conj": "surface.attributes:conj",
+    "conj_physical_": "surface.attributes:conj",
     "get_device": "surface.attributes:get_device",
     "data_ptr": "surface.attributes:data_ptr",
     "_is_view": "surface.attributes:is_view",
@@ -174,7 +176,7 @@ IN_OTHER_FILES: dict[str, str] = {
     "repeat": "ops.tiling:repeat",
     "storage_offset": "ops.subviews:storage_offset",
     "unfold": "ops.subviews:unfold",
-    **{f"{name}_": f"ops.sampling:{name}_" for name in ("bernoulli", "exponential", "normal", "random", "uniform")},
+    **{f"{name}_": f"ops.sampling:{name}_" for name in DRAWN},
     "element_size": "surface.attributes:itemsize",
     "type_as": "surface.questions:type_as",
     "fill_diagonal_": "ops.diagonals:fill_diagonal_",
@@ -312,6 +314,12 @@ def _polygamma(self: Tensor, n: int) -> Any:
     return FUNCTIONS["polygamma"](n, self)
 
 
+def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
+    """In-place form of `Tensor.polygamma`."""
+    result: Tensor = look_up("ops.in_place:written_by")(_polygamma, self, n)
+    return result
+
+
 def _like_new(name: str) -> Any:
     def make_new(t: Tensor, *given: Any, dtype: Any = None, **options: Any) -> Tensor:
         made: Tensor = getattr(factories, name)(*given, dtype=t.dtype if dtype is None else dtype, **options)
@@ -380,7 +388,8 @@ def _on_demand() -> Made:
 def attach() -> None:
     """Give `Tensor` its methods, operators and properties."""
     table: dict[str, Any] = {}
-    table |= {"__init__": factories.initialise, "clamp_": _clamp_in_place, "clip_": _clamp_in_place, "polygamma": _polygamma}
+    table |= {"__init__": factories.initialise, "clamp_": _clamp_in_place, "clip_": _clamp_in_place}
+    table |= {"polygamma": _polygamma, "polygamma_": _polygamma_in_place}
     table |= {name: with_numpy_names(function) for name, function in METHODS_OF_ITS_OWN.items()}
     table |= {f"new_{name}": _like_new(name) for name in ("zeros", "ones", "empty", "full", "tensor")}
     table |= OPERATORS

@@ -8,12 +8,13 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import as_dtype, float_or_default
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.arrays.sizes import check_count
 from tapegrad.tensors.constant_warnings import warn_of_number
 from tapegrad.tensors.factories import Number, cast, finish
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["arange", "eye", "linspace", "tril_indices", "triu_indices"]
+__all__ = ["arange", "eye", "linspace", "logspace", "tril_indices", "triu_indices"]
 
 
 def eye(n: int, m: int | None = None, dtype: object = None, requires_grad: bool = False, *, device: object = None) -> Tensor:
@@ -89,11 +90,40 @@ def linspace(
     count = _count("linspace", "number of steps", steps)
     check_count((count,), "linspace()")
     kind = float_or_default(dtype)
+    if kind.kind != "f":  # integers have integers at both ends, as in PyTorch
+        low, high = int(low), int(high)
     work = kind if kind.kind == "f" else dtypes.float64
     first, last = work.type(low), work.type(high)
     index = np.arange(count)
     distance = (last - first) / work.type(max(1, count - 1))
     values = np.where(index < max(1, count // 2), first + distance * index.astype(work), last - distance * index[::-1].astype(work))
+    return finish(cast(values, kind), requires_grad, device)
+
+
+def logspace(
+    start: Number,
+    end: Number,
+    steps: int,
+    base: float = 10.0,
+    dtype: object = None,
+    requires_grad: bool = False,
+    *,
+    device: object = None,
+) -> Tensor:
+    """Tensor of shape ``(steps,)`` with the powers of `base` whose exponents `linspace` gives.
+
+    Examples
+    --------
+    >>> tg.logspace(-1, 1, 3)
+    tensor([ 0.1000,  1.0000, 10.0000])
+    """
+    kind = float_or_default(dtype)
+    low, high = (_number("logspace", name, value) for name, value in (("start", start), ("end", end)))
+    if kind.kind != "f":
+        low, high = int(low), int(high)
+    exponents = array_of(linspace(low, high, steps, kind if kind.kind == "f" else dtypes.float64))
+    with quiet():
+        values = exponents.dtype.type(_number("logspace", "base", base)) ** exponents
     return finish(cast(values, kind), requires_grad, device)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tapegrad.optim.lr_scheduler.schedule import LRScheduler, rates
 from tapegrad.optim.optimizer import Optimizer
 
-__all__ = ["CosineAnnealingLR", "LinearLR"]
+__all__ = ["CosineAnnealingLR", "LinearLR", "PolynomialLR"]
 
 
 class LinearLR(LRScheduler):
@@ -124,3 +124,45 @@ class CosineAnnealingLR(LRScheduler):
 
     def _height(self, epoch: int) -> float:
         return 1 + math.cos(math.pi * epoch / self.T_max)
+
+
+class PolynomialLR(LRScheduler):
+    """Rates fall to zero as a power of the epochs that are left.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    total_iters : int
+        Epochs of the fall.
+    power : float
+        The power.
+    last_epoch : int
+        See `LRScheduler`.
+
+    Examples
+    --------
+    >>> optimizer = tg.optim.SGD([tg.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=2, power=2)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     optimizer.step()
+    ...     schedule.step()
+    [1.0]
+    [0.25]
+    [0.0]
+    """
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """The rates of epoch ``last_epoch``."""
+        present = rates(self.optimizer)
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return present
+        # Relative to the rates as they are, which other schedules may have changed too.
+        left = self.total_iters - self.last_epoch
+        factor = (left / (left + 1)) ** self.power
+        return [rate * factor for rate in present]

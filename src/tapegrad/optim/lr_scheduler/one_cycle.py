@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tapegrad.optim.lr_scheduler.schedule import LRScheduler
+from tapegrad.optim.lr_scheduler.schedule import LRScheduler, for_groups, set_momentum
 from tapegrad.optim.optimizer import Optimizer
 
 __all__ = ["OneCycleLR"]
@@ -109,9 +109,9 @@ class OneCycleLR(LRScheduler):
             [(top, up), (2 * top, down), (total_steps - 1, out)] if three_phase else [(top, up), (total_steps - 1, directly)]
         )
 
-        highest = _for_groups("max_lr", optimizer, max_lr)
-        most = _for_groups("max_momentum", optimizer, max_momentum)
-        least = _for_groups("base_momentum", optimizer, base_momentum)
+        highest = for_groups("max_lr", optimizer, max_lr)
+        most = for_groups("max_momentum", optimizer, max_momentum)
+        least = for_groups("base_momentum", optimizer, base_momentum)
         if last_epoch == -1:
             for group, rate, above, below in zip(optimizer.param_groups, highest, most, least, strict=True):
                 group["initial_lr"] = rate / div_factor
@@ -119,7 +119,7 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
                 if cycle_momentum:
                     group["max_momentum"], group["base_momentum"] = above, below
-                    self._set_momentum(group, above)
+                    set_momentum(group, above)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
@@ -135,7 +135,7 @@ class OneCycleLR(LRScheduler):
             rate_from, rate_to, momentum_from, momentum_to = (group.get(name) for name in names)
             found.append(self._between(rate_from, rate_to, part))
             if self.cycle_momentum:
-                self._set_momentum(group, self._between(momentum_from, momentum_to, part))
+                set_momentum(group, self._between(momentum_from, momentum_to, part))
         return found
 
     def _between(self, start: Any, end: Any, part: float) -> Any:
@@ -143,25 +143,7 @@ class OneCycleLR(LRScheduler):
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
 
-    def _set_momentum(self, group: dict[str, Any], momentum: float) -> None:
-        if self.use_beta1:
-            group["betas"] = (momentum, *group["betas"][1:])
-        else:
-            group["momentum"] = momentum
-
 
 def _check_count(name: str, value: Any) -> None:
     if not isinstance(value, int) or value <= 0:
         raise ValueError(f"Expected positive integer {name}, but got {value}")
-
-
-def _for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """One value for each group."""
-    count = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [value] * count
-    if len(value) != count:
-        raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {count}."
-        )
-    return list(value)

@@ -1,10 +1,8 @@
-"""What schedules share, and the schedule that a function gives."""
+"""What schedules share."""
 
 from __future__ import annotations
 
-import types
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from tapegrad.ops.in_place import fill_
@@ -12,7 +10,7 @@ from tapegrad.optim.optimizer import Optimizer, as_number
 from tapegrad.tensors.grad_mode import no_grad
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["LRScheduler", "LambdaLR", "rates", "set_rate"]
+__all__ = ["LRScheduler", "checked_optimizer", "for_groups", "rates", "set_momentum", "set_rate"]
 
 
 class LRScheduler:
@@ -52,7 +50,7 @@ class LRScheduler:
     """
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        self.optimizer = _checked(optimizer)
+        self.optimizer = checked_optimizer(optimizer)
         for number, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", _own(group["lr"]))
@@ -96,6 +94,18 @@ class LRScheduler:
             set_rate(group, rate)
         self._last_lr = rates(self.optimizer)
 
+    def _rewind(self, to: int | None = None) -> None:
+        """Let the next step be the first one again: of the present epoch, or of the one after `to`."""
+        self.last_epoch = self.last_epoch - 1 if to is None else to
+        self._step_count = 0
+
+    def _restart(self) -> None:
+        """Set the rates of epoch 0, whatever they are now, and go on from there."""
+        for group, rate in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+            set_rate(group, rate)
+        self._rewind(-1)
+        self.step()
+
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimiser."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
@@ -105,60 +115,14 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
-class LambdaLR(LRScheduler):
-    """Rates that are the initial ones times a function of the epoch.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-    lr_lambda : callable or list of callables
-        Gives the factor for an epoch; a list has one function for each group.
-    last_epoch : int
-        See `LRScheduler`.
+def checked_optimizer(optimizer: Any) -> Optimizer:
+    """An optimiser that a schedule is to be of.
 
     Raises
     ------
-    ValueError
-        If there are not as many functions as groups.
-
-    Examples
-    --------
-    >>> optimizer = tg.optim.SGD([tg.zeros(1, requires_grad=True)], lr=1.0)
-    >>> schedule = tg.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
-    >>> optimizer.step()
-    >>> schedule.step()
-    >>> optimizer.param_groups[0]["lr"]
-    0.5
+    TypeError
+        If it is none.
     """
-
-    def __init__(
-        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]], last_epoch: int = -1
-    ) -> None:
-        groups = _checked(optimizer).param_groups
-        functions = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * len(groups)
-        if len(functions) != len(groups):
-            raise ValueError(f"Expected {len(groups)} lr_lambdas, but got {len(functions)}")
-        self.lr_lambdas: list[Any] = functions
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> list[Any]:
-        """The rates of epoch ``last_epoch``."""
-        return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs, strict=True)]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimiser; of the functions, the attributes of those that are objects of a class."""
-        kept = [None if isinstance(f, types.FunctionType) else dict(f.__dict__) for f in self.lr_lambdas]
-        return {**super().state_dict(), "lr_lambdas": kept}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` returned; the functions stay, and get their attributes."""
-        super().load_state_dict({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
-        for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
-            if attributes is not None:
-                function.__dict__.update(attributes)
-
-
-def _checked(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
@@ -181,3 +145,29 @@ def set_rate(group: dict[str, Any], rate: Any) -> None:
             fill_(group["lr"], as_number(rate))
     else:
         group["lr"] = rate
+
+
+def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+    """One value for each group, from one for all or a list.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many as groups.
+    """
+    count = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * count
+    if len(value) != count:
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {count}."
+        )
+    return list(value)
+
+
+def set_momentum(group: dict[str, Any], momentum: float) -> None:
+    """Give a group another momentum, which is the first of its ``betas`` where it has these."""
+    if "betas" in group:
+        group["betas"] = (momentum, *group["betas"][1:])
+    else:
+        group["momentum"] = momentum

@@ -9,7 +9,7 @@ from typing import Any
 from tapegrad.optim.lr_scheduler.schedule import LRScheduler, rates
 from tapegrad.optim.optimizer import Optimizer
 
-__all__ = ["ExponentialLR", "MultiStepLR", "StepLR"]
+__all__ = ["ConstantLR", "ExponentialLR", "MultiStepLR", "StepLR"]
 
 
 class StepLR(LRScheduler):
@@ -116,3 +116,51 @@ class ExponentialLR(LRScheduler):
     def get_lr(self) -> list[Any]:
         """The rates of epoch ``last_epoch``."""
         return [rate if self._is_initial else rate * self.gamma for rate in rates(self.optimizer)]
+
+
+class ConstantLR(LRScheduler):
+    """Rates are multiplied by a factor, and divided by it again after so many epochs.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+    factor : float
+        Between 0 and 1.
+    total_iters : int
+        The epoch from which on rates are the initial ones.
+    last_epoch : int
+        See `LRScheduler`.
+
+    Raises
+    ------
+    ValueError
+        If the factor is out of its range.
+
+    Examples
+    --------
+    >>> optimizer = tg.optim.SGD([tg.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = tg.optim.lr_scheduler.ConstantLR(optimizer, factor=0.25, total_iters=2)
+    >>> for _ in range(3):
+    ...     print(schedule.get_last_lr())
+    ...     optimizer.step()
+    ...     schedule.step()
+    [0.25]
+    [0.25]
+    [1.0]
+    """
+
+    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
+        if factor > 1.0 or factor < 0:
+            raise ValueError(f"Constant multiplicative factor expected to be between 0 and 1, but got {factor}.")
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[Any]:
+        """The rates of epoch ``last_epoch``."""
+        present = rates(self.optimizer)
+        if self.last_epoch == 0:
+            return [rate * self.factor for rate in present]
+        if self.last_epoch != self.total_iters:
+            return present
+        return self.base_lrs if self.factor == 0 else [rate / self.factor for rate in present]
