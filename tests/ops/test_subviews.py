@@ -124,6 +124,14 @@ def test_windows_that_do_not_overlap_are_written(take: Any) -> None:
     assert x.sum().item() == 16 + take(x).numel()
 
 
+@pytest.mark.parametrize("take", [lambda t: t.unfold(0, 2, 2), lambda t: t.as_strided((3, 2), (2, 1))])
+def test_windows_of_memory_that_became_read_only(take: Any) -> None:
+    memory = np.arange(6.0)
+    whole = memory[:]  # which stays writeable
+    memory.flags.writeable = False
+    assert take(tg.from_numpy(whole)).tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+
+
 def test_overlapping_windows_may_be_filled_with_a_number() -> None:
     x = tg.arange(5.0)
     x.unfold(0, 2, 1).zero_()

@@ -160,7 +160,8 @@ def _strided_view(array: Array, shape: Sequence[int], strides: Sequence[int]) ->
             "the tensor's memory is another library's and has gaps, so that writes into it would not be noticed; clone() it"
         )
     view = np.ndarray(shape, array.dtype, whole, address_of(array) - address_of(whole), strides)
-    view.flags.writeable = array.flags.writeable
+    if not array.flags.writeable:
+        view.flags.writeable = False
     return view
 
 
