@@ -228,8 +228,8 @@ def test_table_has_the_names_that_a_file_offers(file: str) -> None:
     # Names that a later file of the table, a method, or another module has.
     elsewhere = {
         "ops.affine": {"linear"}, "ops.counting": {"one_hot"}, "ops.covariances": {"correlations", "products_of_deviations"},
-        "ops.diagonals": {"diagonal_of_matrices"}, "ops.indexing": {"index_put"}, "ops.powers": {"powers_of_each"}, "ops.norms": {"norm_of_elements", "without_zeros"},
-        "ops.products": {"product_row"},
+        "ops.diagonals": {"diagonal_of_matrices"}, "ops.indexing": {"index_put"}, "ops.powers": {"powers_of_each"},
+        "ops.norms": {"norm_of_elements", "without_zeros"}, "ops.products": {"product_row"},
         "ops.subviews": {"storage_offset", "unfold"}, "ops.tiling": {"repeat"}, "ops.transposing": {"H", "T", "mT"},
     }  # fmt: skip
     assert set(public_names.FILES[file].split()) == offered - elsewhere.get(file, set())
