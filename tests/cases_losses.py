@@ -227,12 +227,12 @@ CASES: list[Case] = [
     ),
     Case(
         "multilabel_margin_loss",
-        lambda x: functional.multilabel_margin_loss(x, tg.tensor([[2, 0, -1], [1, -1, 0]]), "none"),
+        lambda x: functional.multilabel_margin_loss(x, tg.tensor([[1, 0, -1], [2, -1, 0]]), reduction="none"),
         (A,),
         lambda x: np.array(
             [
                 sum(hinge(1 - x[n, k] + x[n, i]) for k in of for i in range(3) if i not in of) / 3
-                for n, of in enumerate(([2, 0], [1]))
+                for n, of in enumerate(([1, 0], [2]))
             ]
         ),
     ),
