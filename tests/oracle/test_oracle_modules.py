@@ -75,3 +75,41 @@ OF_FUNCTIONS: list[tuple[Make, np.ndarray]] = [
 @pytest.mark.parametrize(("make", "points"), OF_FUNCTIONS)
 def test_modules_of_functions_are_those_of_pytorch(make: Make, points: np.ndarray) -> None:
     compare(make, [points])
+
+
+STATE = RNG.normal(size=(2, 4))
+CELLS: list[tuple[Make, list[np.ndarray]]] = [
+    (lambda nn: nn.RNNCell(3, 4), [RNG.normal(size=(2, 3)), STATE]),
+    (lambda nn: nn.RNNCell(3, 4, bias=False, nonlinearity="relu"), [RNG.normal(size=3)]),
+    (lambda nn: nn.GRUCell(3, 4), [RNG.normal(size=(2, 3)), STATE]),
+    (lambda nn: nn.GRUCell(3, 4, bias=False), [RNG.normal(size=3)]),
+    (lambda nn: nn.LSTMCell(3, 4), [RNG.normal(size=(2, 3)), STATE, STATE * 0.5]),
+    (lambda nn: nn.LSTMCell(3, 4), [RNG.normal(size=3)]),
+]
+
+
+def with_state(library: Any, module: Any, given: Any, *state: Any) -> Any:
+    return module(given, *([state] if len(state) > 1 else state))
+
+
+@pytest.mark.parametrize(("make", "points"), CELLS)
+def test_cells_are_those_of_pytorch(make: Make, points: list[np.ndarray]) -> None:
+    compare(make, points, with_state)
+
+
+SEQUENCE, STATES = RNG.normal(size=(5, 2, 3)), RNG.normal(size=(4, 2, 4))
+RECURRENT: list[tuple[Make, list[np.ndarray]]] = [
+    (lambda nn: nn.RNN(3, 4), [SEQUENCE]),
+    (lambda nn: nn.RNN(3, 4, 2, "relu", bidirectional=True), [SEQUENCE, STATES]),
+    (lambda nn: nn.RNN(3, 4, batch_first=True, bias=False), [SEQUENCE.swapaxes(0, 1)]),
+    (lambda nn: nn.GRU(3, 4, 2, bidirectional=True, batch_first=True), [SEQUENCE.swapaxes(0, 1), STATES]),
+    (lambda nn: nn.GRU(3, 4), [SEQUENCE[:, 0], STATES[:1, 0]]),
+    (lambda nn: nn.LSTM(3, 4, 2, bidirectional=True), [SEQUENCE, STATES, 0.5 * STATES]),
+    (lambda nn: nn.LSTM(3, 4, 2, proj_size=2), [SEQUENCE]),
+    (lambda nn: nn.LSTM(3, 4, 1, bias=False), [SEQUENCE[:, 0]]),
+]
+
+
+@pytest.mark.parametrize(("make", "points"), RECURRENT)
+def test_recurrent_layers_are_those_of_pytorch(make: Make, points: list[np.ndarray]) -> None:
+    compare(make, points, with_state)

@@ -114,6 +114,8 @@ if _TYPE_CHECKING:
         MaxPool3d,
     )
     from tapegrad.nn.power_pooling import LPPool1d, LPPool2d, LPPool3d
+    from tapegrad.nn.recurrent import GRU, LSTM, RNN
+    from tapegrad.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
     from tapegrad.nn.resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
     from tapegrad.nn.shape import ChannelShuffle, Flatten, Fold, Identity, PixelShuffle, PixelUnshuffle, Unflatten, Unfold
 
@@ -122,6 +124,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -163,6 +168,7 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -180,6 +186,7 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -208,6 +215,7 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "RReLU",
     "ReLU",
     "ReLU6",
@@ -285,6 +293,8 @@ _names = _NamesOnDemand(
                 "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
             ),
             "nn.power_pooling": "LPPool1d LPPool2d LPPool3d",
+            "nn.recurrent": "GRU LSTM RNN",
+            "nn.recurrent_cells": "GRUCell LSTMCell RNNCell",
             "nn.resizing": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
             "nn.shape": "ChannelShuffle Flatten Fold Identity PixelShuffle PixelUnshuffle Unflatten Unfold",
         }
