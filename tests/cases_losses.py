@@ -225,4 +225,23 @@ CASES: list[Case] = [
         (A, Q),
         lambda x, y: binary(logistic(x), y).mean(),
     ),
+    Case(
+        "multilabel_margin_loss",
+        lambda x: functional.multilabel_margin_loss(x, tg.tensor([[1, 0, -1], [2, -1, 0]]), reduction="none"),
+        (A,),
+        lambda x: np.array(
+            [
+                sum(hinge(1 - x[n, k] + x[n, i]) for k in of for i in range(3) if i not in of) / 3
+                for n, of in enumerate(([1, 0], [2]))
+            ]
+        ),
+    ),
+    Case(
+        "triplet_margin_with_distance_loss",
+        lambda x, y, z: functional.triplet_margin_with_distance_loss(
+            x, y, z, distance_function=lambda a, b: (a - b).square().sum(-1), margin=9.0, swap=True
+        ),
+        (A, B, Q),
+        lambda x, y, z: hinge(9.0 + ((x - y) ** 2).sum(-1) - np.minimum(((x - z) ** 2).sum(-1), ((y - z) ** 2).sum(-1))).mean(),
+    ),
 ]

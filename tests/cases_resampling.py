@@ -14,6 +14,33 @@ LINE, IMAGE, VOLUME = rng.normal(size=(2, 2, 4)), rng.normal(size=(1, 2, 3, 4)),
 X1, X2, WEIGHT, BIAS = rng.normal(size=(2, 3)), rng.normal(size=(2, 4)), rng.normal(size=(5, 3, 4)), rng.normal(size=5)
 PLACES = np.array([0.0, 0.5, 1.7, 2.0])
 
+CHANNELS = rng.normal(size=(1, 8, 2, 3))
+
+
+def shuffled(x: np.ndarray) -> np.ndarray:
+    """Blocks of two by two pixels, from four channels each."""
+    n, channels, height, width = x.shape
+    found = np.empty((n, channels // 4, 2 * height, 2 * width))
+    for k in range(4):
+        found[:, :, k // 2 :: 2, k % 2 :: 2] = x[:, k::4]
+    return found
+
+
+def unshuffled(x: np.ndarray) -> np.ndarray:
+    n, channels, height, width = x.shape
+    found = np.empty((n, 4 * channels, height // 2, width // 2))
+    for k in range(4):
+        found[:, k::4] = x[:, :, k // 2 :: 2, k % 2 :: 2]
+    return found
+
+
+def sliding_sums(x: np.ndarray, rank: int) -> np.ndarray:
+    """Sums of neighbours in the last dimensions."""
+    for dim in range(-rank, 0):
+        x = np.moveaxis(x, dim, -1)
+        x = np.moveaxis(x[..., 1:] + x[..., :-1], -1, dim)
+    return x
+
 
 def tent(distance: float) -> float:
     return max(0.0, 1.0 - abs(distance))
@@ -109,4 +136,16 @@ CASES: list[Case] = [
         "uneven", lambda x, s: tg.gradient(x, spacing=[s], dim=(1,)), lambda x, s: np.gradient(x, s, axis=1), IMAGE[0, 0], PLACES
     ),
     Case("positive", lambda x: tg.positive(x) * 1.0, (X1,), lambda x: +x),
+    Case("pixel_shuffle", lambda x: functional.pixel_shuffle(x, 2), (CHANNELS,), shuffled),
+    Case("pixel_unshuffle", lambda x: functional.pixel_unshuffle(x, 2), (shuffled(CHANNELS),), unshuffled),
+    Case("channel_shuffle", lambda x: functional.channel_shuffle(x, 2), (CHANNELS,), lambda x: x[:, [0, 4, 1, 5, 2, 6, 3, 7]]),
+    *(
+        Case(
+            name,
+            lambda x, name=name, rank=rank: getattr(functional, name)(x, 3.0, 2, 1),
+            (np.abs(CHANNELS.reshape(shape)) + 0.1,),
+            lambda x, rank=rank: sliding_sums(x**3.0, rank) ** (1.0 / 3.0),
+        )
+        for rank, name, shape in ((1, "lp_pool1d", (1, 4, 12)), (2, "lp_pool2d", (2, 2, 3, 4)), (3, "lp_pool3d", (1, 2, 2, 3, 4)))
+    ),
 ]  # fmt: skip

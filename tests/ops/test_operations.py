@@ -55,7 +55,7 @@ UNTRACKED = [
     "promote_types", "result_type",
     "bitwise_not", "bitwise_or", "bitwise_xor", "floor_divide", "gt", "heaviside", "isinf", "isreal", "le", "logical_and",
     "logical_not", "logical_or", "ne", "unique", "unique_consecutive",
-    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout", "gumbel_softmax",
 ]  # fmt: skip
 
 

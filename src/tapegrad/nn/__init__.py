@@ -56,6 +56,7 @@ if _TYPE_CHECKING:
         L1Loss,
         MarginRankingLoss,
         MSELoss,
+        MultiLabelMarginLoss,
         MultiLabelSoftMarginLoss,
         MultiMarginLoss,
         NLLLoss,
@@ -64,6 +65,7 @@ if _TYPE_CHECKING:
         SmoothL1Loss,
         SoftMarginLoss,
         TripletMarginLoss,
+        TripletMarginWithDistanceLoss,
     )
     from tapegrad.nn.module import Module
     from tapegrad.nn.normalisation import (
@@ -77,6 +79,23 @@ if _TYPE_CHECKING:
         LayerNorm,
         LocalResponseNorm,
         RMSNorm,
+    )
+    from tapegrad.nn.padding import (
+        CircularPad1d,
+        CircularPad2d,
+        CircularPad3d,
+        ConstantPad1d,
+        ConstantPad2d,
+        ConstantPad3d,
+        ReflectionPad1d,
+        ReflectionPad2d,
+        ReflectionPad3d,
+        ReplicationPad1d,
+        ReplicationPad2d,
+        ReplicationPad3d,
+        ZeroPad1d,
+        ZeroPad2d,
+        ZeroPad3d,
     )
     from tapegrad.nn.parameter import Parameter
     from tapegrad.nn.parameter_list import ParameterDict, ParameterList
@@ -94,14 +113,20 @@ if _TYPE_CHECKING:
         MaxPool2d,
         MaxPool3d,
     )
+    from tapegrad.nn.power_pooling import LPPool1d, LPPool2d, LPPool3d
+    from tapegrad.nn.recurrent import GRU, LSTM, RNN
+    from tapegrad.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
     from tapegrad.nn.resizing import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
-    from tapegrad.nn.shape import Flatten, Identity, Unflatten
+    from tapegrad.nn.shape import ChannelShuffle, Flatten, Fold, Identity, PixelShuffle, PixelUnshuffle, Unflatten, Unfold
 
 __all__ = [
     "CELU",
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -119,6 +144,13 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "Bilinear",
+    "ChannelShuffle",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
     "Conv1d",
     "Conv2d",
     "Conv3d",
@@ -135,6 +167,8 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "Fold",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -149,6 +183,10 @@ __all__ = [
     "InstanceNorm3d",
     "KLDivLoss",
     "L1Loss",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -164,6 +202,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
@@ -172,11 +211,20 @@ __all__ = [
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "PixelShuffle",
+    "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNNCell",
     "RReLU",
     "ReLU",
     "ReLU6",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
     "Sequential",
     "SiLU",
     "Sigmoid",
@@ -192,10 +240,15 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "Unflatten",
+    "Unfold",
     "Upsample",
     "UpsamplingBilinear2d",
     "UpsamplingNearest2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
     "functional",
     "init",
     "utils",
@@ -220,13 +273,18 @@ _names = _NamesOnDemand(
             "nn.linear": "Bilinear Linear",
             "nn.loss": (
                 "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CosineSimilarity CrossEntropyLoss GaussianNLLLoss "
-                "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelSoftMarginLoss "
-                "MultiMarginLoss NLLLoss PairwiseDistance PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss"
+                "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelMarginLoss "
+                "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PairwiseDistance PoissonNLLLoss SmoothL1Loss SoftMarginLoss "
+                "TripletMarginLoss TripletMarginWithDistanceLoss"
             ),
             "nn.module": "Module",
             "nn.normalisation": (
                 "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LayerNorm "
                 "LocalResponseNorm RMSNorm"
+            ),
+            "nn.padding": (
+                "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
+                "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d"
             ),
             "nn.parameter": ". Parameter",
             "nn.parameter_list": "ParameterDict ParameterList",
@@ -234,8 +292,11 @@ _names = _NamesOnDemand(
                 "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
                 "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d"
             ),
+            "nn.power_pooling": "LPPool1d LPPool2d LPPool3d",
+            "nn.recurrent": "GRU LSTM RNN",
+            "nn.recurrent_cells": "GRUCell LSTMCell RNNCell",
             "nn.resizing": "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
-            "nn.shape": "Flatten Identity Unflatten",
+            "nn.shape": "ChannelShuffle Flatten Fold Identity PixelShuffle PixelUnshuffle Unflatten Unfold",
         }
     ),
 )

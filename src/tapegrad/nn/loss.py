@@ -21,6 +21,7 @@ __all__ = [
     "L1Loss",
     "MSELoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
@@ -29,6 +30,7 @@ __all__ = [
     "SmoothL1Loss",
     "SoftMarginLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]
 
 
@@ -259,6 +261,36 @@ class TripletMarginLoss(_Loss):
     def options(self) -> dict[str, Any]:
         """The margin and the norm."""
         return {"margin": self.margin, "p": self.p, "eps": self.eps, "swap": self.swap}
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """`functional.triplet_margin_with_distance_loss` as a module.
+
+    Examples
+    --------
+    >>> loss = tg.nn.TripletMarginWithDistanceLoss(distance_function=lambda a, b: (a - b).abs().sum(-1))
+    >>> loss(tg.tensor([[0.0]]), tg.tensor([[1.0]]), tg.tensor([[1.5]]))
+    tensor(0.5000)
+    """
+
+    function = staticmethod(functional.triplet_margin_with_distance_loss)
+
+    def __init__(self, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        if margin <= 0:
+            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")
+        self.distance_function = functional.pairwise_distance if distance_function is None else distance_function
+        self.margin, self.swap = margin, swap
+
+    def options(self) -> dict[str, Any]:
+        """The distance and the margin."""
+        return {"distance_function": self.distance_function, "margin": self.margin, "swap": self.swap}
+
+
+class MultiLabelMarginLoss(_Loss):
+    """`functional.multilabel_margin_loss` as a module."""
+
+    function = staticmethod(functional.multilabel_margin_loss)
 
 
 class SoftMarginLoss(_Loss):

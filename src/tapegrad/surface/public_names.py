@@ -149,9 +149,10 @@ FUNCTIONS_IN_PLACE = (
 # Functions of layers that PyTorch has at the top, too, with the same arguments. Others that it has there (embedding, batch_norm,
 # some losses) take theirs in another order.
 FUNCTIONS_OF_LAYERS = (
-    "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
-    "cosine_similarity dropout feature_alpha_dropout group_norm layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance "
-    "rms_norm"
+    "adaptive_avg_pool1d alpha_dropout avg_pool1d bilinear channel_shuffle conv1d conv2d conv3d conv_transpose1d "
+    "conv_transpose2d conv_transpose3d cosine_similarity dropout feature_alpha_dropout group_norm "
+    "layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance "
+    "pixel_shuffle pixel_unshuffle rms_norm"
 )
 
 # Views that the tensor itself can become.

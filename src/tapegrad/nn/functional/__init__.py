@@ -13,12 +13,14 @@ from tapegrad.nn.functional.attention import scaled_dot_product_attention
 from tapegrad.nn.functional.bilinear_maps import bilinear
 from tapegrad.nn.functional.binary import binary_cross_entropy, binary_cross_entropy_with_logits
 from tapegrad.nn.functional.checking import checked
+from tapegrad.nn.functional.class_margins import multilabel_margin_loss, triplet_margin_with_distance_loss
 from tapegrad.nn.functional.classification import cross_entropy, nll_loss
 from tapegrad.nn.functional.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from tapegrad.nn.functional.dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from tapegrad.nn.functional.embedding import embedding
 from tapegrad.nn.functional.fixed_pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
 from tapegrad.nn.functional.folding import fold, unfold
+from tapegrad.nn.functional.gumbel import gumbel_softmax
 from tapegrad.nn.functional.interpolation import interpolate
 from tapegrad.nn.functional.likelihoods import gaussian_nll_loss, kl_div, poisson_nll_loss
 from tapegrad.nn.functional.margins import (
@@ -31,7 +33,9 @@ from tapegrad.nn.functional.margins import (
     triplet_margin_loss,
 )
 from tapegrad.nn.functional.normalisation import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from tapegrad.nn.functional.power_pooling import lp_pool1d, lp_pool2d, lp_pool3d
 from tapegrad.nn.functional.residuals import huber_loss, l1_loss, mse_loss, smooth_l1_loss
+from tapegrad.nn.functional.shuffling import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from tapegrad.nn.functional.similarity import cosine_similarity, normalize, pairwise_distance
 from tapegrad.nn.nonlinearities import (
     celu,
@@ -91,6 +95,7 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "celu",
     "celu_",
+    "channel_shuffle",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -113,6 +118,7 @@ __all__ = [
     "gelu",
     "glu",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
@@ -131,6 +137,9 @@ __all__ = [
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "margin_ranking_loss",
     "max_pool1d",
     "max_pool2d",
@@ -138,6 +147,7 @@ __all__ = [
     "mish",
     "mse_loss",
     "multi_margin_loss",
+    "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
     "nll_loss",
     "normalize",
@@ -145,6 +155,8 @@ __all__ = [
     "pad",
     "pairwise_distance",
     "pdist",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "poisson_nll_loss",
     "prelu",
     "relu",
@@ -170,6 +182,7 @@ __all__ = [
     "threshold",
     "threshold_",
     "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
     "unfold",
 ]
 
