@@ -122,8 +122,12 @@ COMPARISONS = "eq ne lt le gt ge"
 COMPILED = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __pow__ __rpow__ __neg__ __abs__ __mod__ __rmod__"
 
 
+# Attributes that can be assigned to, or say what to write instead.
+ASSIGNED = frozenset(f"numpy_arrays.attributes:{name}" for name in ("flat", "imag", "real", "shape"))
+
+
 def _attribute(place: str) -> Any:
-    return property(look_up(place))
+    return property(look_up(place), look_up(f"{place}_assigned") if place in ASSIGNED else None)
 
 
 def _attach() -> None:

@@ -83,7 +83,7 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     operate = operator.pow if ufunc is np.power else ufunc  # which numbers have otherwise
     tracked = is_tracked(*values)
     if any(map(may_be_complex, values)) and (tracked or any(x.__class__ in PAIRS for x in values)):
-        return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *values)
+        return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(ufunc, *values)
     if isinstance(ufunc, np.ufunc) and not tracked:
         return of_values(operate, *values)
     if len(values) == 1:
