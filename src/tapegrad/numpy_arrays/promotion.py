@@ -50,6 +50,7 @@ def promoted(*values: Any) -> tuple[Any, ...]:
     """
     if are_doubles(values):
         return values
+    values = tuple(np.asarray(x) if x.__class__ is range else x for x in values)
     kinds: list[Any] = [x if x.__class__ in _WEAK else getattr(plain(x), "dtype", x) for x in values]
     try:
         dtype = np.result_type(*kinds)
