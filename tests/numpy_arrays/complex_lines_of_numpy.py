@@ -58,6 +58,8 @@ np.fft.ihfft(x) | np.fft.fft(z, n=6) | np.fft.fft(z, norm="ortho") | np.fft.fftf
 ]
 
 COMPLEX_WRITES = """
+r = np.gradient(z.reshape(2, 2), 0.1, 0.2)[1]
+r = np.gradient(z, 0.5)
 w = np.conj(z); w[0] = 0; r = z
 w = z.conj(); w[0] = 0; r = z
 w = z.conjugate(); w[0] = 0; r = z

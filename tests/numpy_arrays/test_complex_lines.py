@@ -78,3 +78,17 @@ def test_what_complex_numbers_have_not_says_what_to_write(text: str) -> None:
 def test_a_part_takes_real_numbers() -> None:
     with pytest.raises(TypeError, match="takes real numbers"):
         tg.grad(lambda x: weighted(result_of("z.real = z; r = z", np, x)))(X)
+
+
+@each("line", COMPLEX_LINES)
+def test_single_precision_has_numpys_dtypes(line: str) -> None:
+    seen: list[Any] = []
+    x = X.astype(np.float32)
+
+    def loss(x: Any) -> Any:
+        result = result_of(f"r = {line}", np, x)
+        seen[:] = values(result)
+        return (weighted(result) + 0.0 * x[0]).astype(np.float32)
+
+    assert tg.grad(loss)(x).dtype == np.float32
+    assert [part.dtype for part in seen] == [part.dtype for part in values(result_of(f"r = {line}", np, x))]

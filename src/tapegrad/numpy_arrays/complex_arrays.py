@@ -105,8 +105,8 @@ class ComplexArray:
             # Of copies where a result is written: what derivatives need of the operands is overwritten next.
             found = _ufunc(ufunc, *(inputs if out[0] is None else map(_apart, inputs)))
         elif method == "outer" and not kwargs and ufunc in look_up("numpy_arrays.complex_arithmetic:UFUNCS"):
-            first, second = (x if isinstance(x, ComplexArray) else as_arrays(one(x)) for x in inputs)
-            found = _ufunc(ufunc, first[(..., *(None,) * np.ndim(second))], second)
+            first, second = (x if isinstance(x, (ComplexArray, Array)) else np.asarray(x)[()] for x in inputs)
+            found = _ufunc(ufunc, first[(..., *(None,) * np.ndim(second))] if np.ndim(second) else first, second)
         else:
             raise TypeError(
                 f"numpy.{ufunc.__name__}, {method} with these arguments, is not covered for complex numbers that are differentiated"
@@ -234,10 +234,10 @@ def parts(x: Any) -> tuple[Any, Any]:
     if _holds_tracked(x):
         pairs = list(map(parts, x))
         return as_arrays(stacked([a for a, _ in pairs])), as_arrays(stacked([b for _, b in pairs]))
+    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+        return float(x.real), float(x.imag)  # which takes the precision of what it meets
     values = np.asarray(values_of(x))
-    if values.dtype.kind == "c":
-        return (values.real, values.imag) if values.ndim else (float(values.real), float(values.imag))
-    return (values, 0.0) if values.ndim else (float(values), 0.0)
+    return (values.real[()], values.imag[()]) if values.dtype.kind == "c" else (values[()], 0.0)
 
 
 def _holds_tracked(values: Any) -> bool:
@@ -251,11 +251,17 @@ def made(real: Any, imag: Any) -> ComplexArray:
         shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
         dtype = next((x.dtype for x in (real, imag) if np.shape(x) == shape and hasattr(x, "dtype")), np.float64)
         real, imag = (x if np.shape(x) == shape else x + np.zeros(shape, dtype) for x in (real, imag))
-    return ComplexArray(*(x if isinstance(x, Tensor) else as_arrays(one(np.asarray(x))) for x in (real, imag)))
+    real, imag = (x if isinstance(x, Tensor) else as_arrays(one(np.asarray(x))) for x in (real, imag))
+    if real.dtype != imag.dtype:
+        wider = np.result_type(real.dtype, imag.dtype)
+        real, imag = (x if x.dtype == wider else x.astype(wider) for x in (real, imag))
+    return ComplexArray(real, imag)
 
 
 def complex_values(x: Any) -> Any:
     """The numbers as NumPy has them."""
+    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+        return x
     a, b = (np.asarray(values_of(part)) for part in parts(x))
     values = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
     values.real, values.imag = a, b  # a sum with 1j * b would make nan of infinity

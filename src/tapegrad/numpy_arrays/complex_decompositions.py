@@ -60,7 +60,7 @@ class _Values(Function):
         ctx.kind, ctx.vjp = found.dtype.kind, vjp
         ctx.save_for_backward(a, b)
         made_of = [np.array(x) for x in ((found.real, found.imag) if ctx.kind == "c" else (found,))]
-        outputs = tuple(make(x if x.ndim else float(x), 0) for x in made_of)
+        outputs = tuple(make(x if x.ndim or x.dtype != np.float64 else float(x), 0) for x in made_of)
         return outputs if ctx.kind == "c" else outputs[0]
 
     @staticmethod
@@ -345,7 +345,7 @@ def _matrix_power(a: Any, n: int) -> Any:
         found = found if found is None else found @ found
         found = (base if found is None else found @ base) if bit == "1" else found
     if found is None:
-        found = made(*parts(np.zeros(a.shape, complex) + np.eye(a.shape[-1]) + 0.0 * a))
+        found = 0.0 * a + np.eye(a.shape[-1], dtype=a.real.dtype)
     exact = np.linalg.matrix_power(complex_values(a), n)
     return made(with_digits(found.real * 1.0, exact.real), with_digits(found.imag * 1.0, exact.imag))
 

@@ -17,6 +17,7 @@ from tapegrad.numpy_arrays.complex_arithmetic import absolute, conjugate
 from tapegrad.numpy_arrays.complex_arrays import complex_values, is_complex, made, parts, written_into
 from tapegrad.numpy_arrays.untracked import constant, values_of, with_digits
 from tapegrad.numpy_protocol.operands import one
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["bilinear", "function_for"]
 
@@ -54,9 +55,12 @@ def _linear(function: Any) -> Callable[..., Any]:
     """A function that does the same with both parts: what moves elements, and sums."""
 
     def call(z: Any, *args: Any, **kwargs: Any) -> Any:
-        if args and (len(args) > 1 or function in (np.append, np.trapezoid)) and (names := _names(function)):
+        names = _names(function)
+        if (len(args) > 1 or function in (np.append, np.trapezoid)) and len(names) > len(args):
             kwargs |= dict(zip(names[1:], args, strict=False))
             args = ()
+        if any(map(is_complex, args)):
+            raise TypeError(f"numpy.{function.__name__} takes no second complex operand beside what is differentiated")
         out, dtype = kwargs.pop("out", None), kwargs.pop("dtype", None)
         of_parts: list[dict[str, Any]] = [{}, {}]
         for name, value in kwargs.items():
@@ -89,7 +93,7 @@ def _each(function: Any) -> Callable[..., Any]:
 
 def _both(x: Any) -> tuple[Any, Any]:
     a, b = parts(x)
-    return a, (b + np.zeros(np.shape(a), getattr(a, "dtype", None)) if b.__class__ is float and np.ndim(a) else b)
+    return a, (b + np.zeros(np.shape(a), getattr(a, "dtype", None)) if b.__class__ is float and hasattr(a, "dtype") else b)
 
 
 def bilinear(function: Any) -> Callable[..., Any]:
@@ -241,6 +245,7 @@ def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 def _polyval(p: Any, x: Any) -> Any:
+    p, x = (a if isinstance(a, Tensor) or is_complex(a) else np.asarray(a)[()] for a in (p, x))
     found: Any = 0.0
     for coefficient in p:
         found = found * x + coefficient
