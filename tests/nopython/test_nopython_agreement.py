@@ -127,6 +127,7 @@ GROUPS: dict[str, list[Entry]] = {
     ],
     "pieces": [
         *(Entry(f"weigh(np.clip(x, {bounds}))", EVERY) for bounds in BOUNDS),
+        Entry("weigh(np.clip(x[:2], x[2], x[3]))", [[NAN, 1, 0, 2], [NAN, NAN, 2, 1]]),
         Entry("weigh(np.clip(np.ones(3), x[:3], 2.0))", [[1, 1, 1], [0, 0, 0], [1.5, 1, 0.5], [3, 0, 1]]),
         Entry("weigh(np.clip(np.ones(3), 0.0, x[:3]))", [[1, 1, 1], [2, 2, 2], [1.5, 1, 0.5], [-1, 0, 1]]),
         Entry(

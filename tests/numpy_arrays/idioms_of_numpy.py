@@ -85,6 +85,65 @@ x.reshape(2, 3).diagonal() | x.reshape(2, 3).trace() | x.reshape(2, 3).max(axis=
 x.reshape(2, 3).argmin(0) * x[:3] | x.reshape(2, 3).std(axis=0, ddof=1) | x.reshape(2, 3).var(axis=1, keepdims=True)
 x.reshape(2, 3).prod(axis=0) | x.reshape(2, 3).cumsum(axis=0) | x.reshape(2, 3).sum(axis=(0, 1), keepdims=True)
 x.reshape(2, 3).mean(axis=-1) | x.reshape(2, 3).repeat(2, axis=1) | x.reshape(2, 3).dot(x[:3])
+np.linspace(x[0], x[2], 5) | np.linspace(x[0], x[2], 5, endpoint=False) | np.linspace(x[0], x[2], 5, retstep=True)[1] * x
+np.logspace(x[0], x[1], 4) | np.geomspace(abs(x[0]), abs(x[1]), 4) | np.eye(3) * x[0] | np.ones((2, 3)) * x[:3]
+np.zeros(6) + x | np.diag([1.0, 2.0]) * x[0] | np.identity(3) @ x[:3] | np.tri(3) @ x[:3]
+np.vander(np.arange(3.0), 3) @ x[:3] | np.apply_along_axis(np.sum, 0, x.reshape(2, 3))
+np.apply_along_axis(lambda r: r * r.sum(), 1, x.reshape(2, 3)) | np.apply_over_axes(np.sum, x.reshape(2, 3), [0, 1])
+np.take_along_axis(x.reshape(2, 3), np.argsort(x.reshape(2, 3), axis=1), axis=1)
+np.lib.stride_tricks.sliding_window_view(x, 3).mean(axis=1) | np.nansum(np.where(x > 0, x, np.nan))
+np.nanmean(np.where(x > 0, x, np.nan)) | np.nanstd(np.where(x > 0, x, np.nan)) | np.nanmedian(np.where(x > 0, x, np.nan))
+np.nanvar(x, ddof=1) | np.nanpercentile(x, 30) | np.polyfit(np.arange(6.0), x, 2) | np.polyfit(np.arange(6.0), x, 1)[0]
+np.polyadd(x, [1, 2]) | np.polymul(x[:3], x[3:]) | np.polydiv(x, [1.0, 2.0])[0] | np.polysub(x, 1)
+np.roots([1, -3, 2])[0] * x | np.poly1d(x)(2.0) | np.linalg.slogdet(x[:4].reshape(2, 2))[1]
+np.linalg.inv(x[:4].reshape(2, 2)) | np.linalg.solve(x[:4].reshape(2, 2), x[4:])
+np.linalg.lstsq(x.reshape(3, 2), np.arange(3.0), rcond=None)[0] | np.linalg.pinv(x.reshape(3, 2))
+np.linalg.eigvalsh(x[:4].reshape(2, 2) @ x[:4].reshape(2, 2).T)
+np.abs(np.linalg.eigh(x[:4].reshape(2, 2) @ x[:4].reshape(2, 2).T)[1]) | np.linalg.svd(x.reshape(2, 3), compute_uv=False)
+np.linalg.svd(x.reshape(2, 3))[1] | np.abs(np.linalg.qr(x.reshape(3, 2))[1])
+np.linalg.cholesky(x.reshape(2, 3) @ x.reshape(2, 3).T) | np.linalg.matrix_power(x[:4].reshape(2, 2), 3)
+np.linalg.matrix_rank(x.reshape(2, 3)) * x | np.linalg.cond(x[:4].reshape(2, 2))
+np.linalg.multi_dot([x[:4].reshape(2, 2)] * 3) | np.linalg.norm(x[:4].reshape(2, 2), 2)
+np.linalg.norm(x[:4].reshape(2, 2), "nuc") | np.linalg.norm(x, 0) * x | np.linalg.norm(x.reshape(2, 3), ord=1)
+np.linalg.norm(x.reshape(2, 3), ord=2, axis=(0, 1)) | np.linalg.norm(x.reshape(2, 3), axis=0, keepdims=True)
+np.linalg.tensorinv(x[:4].reshape(2, 2), 1) | np.linalg.tensorsolve(x[:4].reshape(2, 2), x[:2])
+np.trapezoid(x, np.arange(6) ** 2) | np.trapezoid(np.arange(6), x) | np.abs(np.fft.rfft(x))
+np.abs(np.fft.fft2(x.reshape(2, 3))) | np.fft.fft(x, n=4).imag | np.fft.rfft(x, norm="ortho").real
+np.real(np.fft.ifftn(np.fft.fftn(x.reshape(2, 3)))) | np.fft.ihfft(x).real | np.abs(x + 1j) | np.angle(np.exp(1j * x))
+(x * (1 + 2j)).imag | np.abs(x.astype(complex) ** 2) | [v for v in np.nditer(np.arange(3))][0] * x
+np.vectorize(lambda v: v)(np.arange(6)) * x | np.frompyfunc(lambda v: v * 2, 1, 1)(np.arange(6)).astype(float) * x
+f"{x}" and x | f"{x.mean():.3f}" and x | str(x) and repr(x) and x | x[0] in [1, 2] or x | (x == x).all() * x
+(x != x).any() * x + x | (x < x[0]) & (x > -1) | np.logical_and(x > 0, x < 1) * x | np.logical_not(x > 0) * x | ~(x > 0) * x
+(x > 0) ^ (x < 1) | -(x > 0).astype(int) * x | np.where((x > 0) & (x < 1), x ** 2, 0) | np.where(x > 0)[0] * x[:4]
+np.argwhere(x > 0).ravel() * x[:4] | np.flatnonzero(x > 0).sum() * x | np.nonzero(x)[0] * x | np.compress(x > 0, x)
+np.ix_([0, 1], [1])[0].sum() * x | np.unravel_index(x.argmax(), (2, 3))[0] * x | np.ravel_multi_index((1, 2), (2, 3)) * x
+np.isin(np.arange(6), [1, 2]) * x | np.sort(x.reshape(2, 3), axis=0) | np.sort(x, kind="stable") | np.sort(x.reshape(2, 3))
+np.partition(x, 3)[3] | np.max(x, initial=5.0) | np.sum(x, where=[True, False] * 3) | np.mean(x, where=x > 0)
+np.sum(x.reshape(2, 3), axis=-1) | np.amax(x.reshape(2, 3), 1) | np.argmax(x) * x | np.cumsum(x.reshape(2, 3), 0)
+np.cumprod(x.reshape(2, 3), 1) | np.diff(x, prepend=0) | np.diff(x.reshape(2, 3), axis=0) | np.gradient(x.reshape(2, 3))[1]
+np.gradient(x, np.arange(6.0) ** 2) | np.gradient(x, edge_order=2) | np.interp(x, x.copy() * 0 + np.arange(6), np.arange(6.0))
+np.interp(np.arange(3), np.arange(6), x) | np.interp([0.5, 1.5], [0, 1, 2], x[:3], left=-1)
+np.convolve(x, np.ones(3) / 3, "valid") | np.correlate(x, [1, 2], "same") | np.sinh(x) / np.cosh(x)
+np.arcsinh(x) + np.arctan(x) | np.log10(np.abs(x)) | np.log2(np.abs(x)) | np.spacing(x) * 0 + x | np.nextafter(x, 1.0)
+np.copysign(x, -1) | np.remainder(x, 0.7) | np.fmod(x, 0.7) | np.divmod(x, 0.7)[1] | np.floor_divide(x, 0.7) * x
+np.gcd(4, 6) * x | np.conj(x) | np.real(x) + np.imag(x) | np.iscomplexobj(x) * x + x | np.isrealobj(x) * x
+np.may_share_memory(x, x) * x | np.shares_memory(x, x) * x | np.broadcast_shapes(x.shape, (2, 6))[0] * x
+np.require(np.arange(6.0)) * x | np.nan_to_num(x / 0.0 * 0) + x | np.errstate(all="ignore").__enter__() or x / x
+x.conj() @ x | x.__matmul__(x) | x.__add__(1) | x.__rsub__(1) | x.__getitem__(0) * x | np.subtract(1, x) | 2 ** x
+2.5 ** x[0] | x ** (-1) | x ** 0 | x ** 0.0 | x ** np.arange(6) | np.arange(1, 7) ** x | 1 / x ** 2 | x * True | x + False
+True + x | x * np.bool_(True) | x * np.array(2) | x * np.array([2]) | x * np.uint8(200) | x * np.int64(2)
+x * np.float32(0.5) | np.float32(0.5) * x | np.float16(0.5) * x | x[0] * np.float32(0.5) | x[0] * np.arange(3)
+np.arange(3) * x[0] | x[0] * np.float64(3) | np.float64(3) * x[0] | np.float64(3) - x[0] | np.float64(3) / x[0]
+np.float64(3) ** x[0] | np.array(3.0) * x[0] | np.array(3.0) - x | np.int64(3) - x[0] | [1, 2, 3] * x[:3] | (1, 2, 3) + x[:3]
+x[:3] + [[1, 2, 3], [4, 5, 6]] | np.add(range(6), x) | np.multiply([1, 2, 3], x[:3]) | np.maximum([0] * 6, x)
+np.dot([1, 2, 3], x[:3]) | np.dot(x, 2) | np.dot(3.0, x) | np.matmul(x.reshape(2, 3), [1, 2, 3]) | x @ [1, 2, 3, 4, 5, 6]
+np.ones((3, 6)) @ x | x @ np.ones((6, 2)) | np.vdot(x, x.reshape(2, 3)) | np.einsum("i,i", x, np.arange(6))
+np.einsum("...i,i", x.reshape(2, 3), x[:3]) | np.einsum("ij,ij->i", x.reshape(2, 3), x.reshape(2, 3))
+np.einsum("i,j,k", x[:2], x[:2], x[:2]) | np.einsum("bij,bjk->bik", x.reshape(1, 2, 3), x.reshape(1, 3, 2))
+np.einsum("ij,jk,kl->il", x.reshape(2, 3), x.reshape(3, 2), x.reshape(2, 3), optimize=True) | np.polydiv(x, [1.0, 2.0])[1]
+np.polydiv(x, x[:2])[0] | np.polydiv(x, x[:3])[1] | np.polydiv([1.0, 2.0, 3.0], x[:2])[0] | x * range(6) | range(6) + x
+np.dot(range(6), x) | np.maximum(x, range(6)) | np.histogram(np.arange(6), bins=3, weights=x)[0]
+np.histogram(np.arange(6) / 6, bins=[0.0, 0.3, 0.5, 1.0], weights=x)[0] | math.floor(x[2]) * x | math.ceil(x[0]) * x
 """)
 
 # ``\\n`` stands for the end of a line.
@@ -142,5 +201,18 @@ y = np.pad(x, 1); y[0] = x[0] | y = np.roll(x, 1); y[0] = 0.0 | y = np.cumsum(x)
 y = x[[0, 1, 2]]; y[0] = 7 | y = x[x > 0]; y[0] = 7 | y = x + 0; y[0] = 1; y = y.std() | y = abs(x); y[0] = 1
 y = np.maximum(x, 0); y[0] = 1 | y = -x; y += 1; y **= 2 | y = x * 2; y /= x; y -= 1; y = y + x
 y = x * 2; y //= 1; y = y + x | y = x - 1; y @= np.eye(6)
+y=0.0\nfor i in np.ndindex(6): y=y+x[i] | y=0.0\nfor v in x.flat: y=y+v*v | y=0.0\nfor row in x.reshape(2,3): y=y+row.sum()**2
+y=0.0\nfor a,b in zip(x.reshape(2,3),x.reshape(2,3)[::-1]): y=y+a@b | y=0.0\nfor a,b in x.reshape(3,2): y=y+a*b
+a, b, *c = x; y = a * b + sum(c) | a, b = x[:2]; y = a / b | (a, b), (c, d), e = x.reshape(3, 2); y = a * d + e
+y = [*x][1] * 2 | y = tuple(x)[2] ** 2
+y = x.tolist.__name__ and x | y = x.__copy__() | y = x.view(); z = y * 2; y = z
+f = lambda a, *, b=2: a * b; y = f(x, b=x[0])
+y = x.copy(); y.real = x**2 | y = x.copy(); y.real[1:] = x[0] | y = x.copy(); y.flat = x[::-1]
+y = x.copy(); y[:-1] -= y[1:] | y = x.copy(); z = y[1:4]; z[:] = 0; y = y + z.sum()
+y = x.copy().reshape(3, 2); y[:, None, :][0] = 7
+y = np.zeros((6, 6)) + x * 0; y[np.triu_indices(6, 2)[0], 0] = x[0] | y = x.copy(); np.negative(y, out=y, where=y < 0)
+y = x.copy(); y[slice(None, None, 2)] = x[0] | y = x.copy(); y[None] = x * 2 | y = x.copy(); np.place(y, y > 0, [0.5])
+y = x.copy(); np.put_along_axis(y, np.array([0]), x[1], 0)
+y = np.full_like(x, np.nan); np.log(x, out=y, where=x > 0); y = np.nansum(y)
 """)
 ]

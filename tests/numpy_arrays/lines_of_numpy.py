@@ -240,7 +240,7 @@ LOST: list[tuple[str, str]] = [
     ("v", line)
     for line in _split("""
 float(x[0]) * x | math.exp(x[0]) | math.sqrt(x[2]) + x | math.fsum(x) | math.hypot(x[0], x[1]) | x.tolist() | x[0].item()
-x.item(0) * x | np.float64(x[0]) | complex(x[0]).real | math.floor(x[2]) * x | math.sin(x[0]) * x | math.pow(x[2], 2)
+x.item(0) * x | np.float64(x[0]) | complex(x[0]).real | math.sin(x[0]) * x | math.pow(x[2], 2)
 "%.2f" % x[0] and x | x.tobytes() and x | math.isnan(x[0]) * x
 """)
 ]

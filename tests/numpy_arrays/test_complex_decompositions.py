@@ -39,6 +39,12 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "eigvals of a real matrix": lambda x: np.abs(np.linalg.eigvals(x[0])).max(),
     "solve": lambda x: of_parts(lambda z: [np.linalg.solve(z, x[0]), np.linalg.solve(x[1], z[0])], matrix(x)),
     "solve of several with one vector": lambda x: of_parts(lambda z: [np.linalg.solve(z, x[0, 0, :2])], matrix(x).reshape(4, 2, 2)),
+    "det": lambda x: of_parts(lambda z: [np.linalg.det(z), np.linalg.det(np.stack([z, z.T * 2.0])).imag], matrix(x)),
+    "slogdet": lambda x: of_parts(np.linalg.slogdet, matrix(x)) + np.linalg.slogdet(matrix(x))[0].real,
+    "pinv of a tall matrix": lambda x: of_parts(lambda z: [np.linalg.pinv(z)], matrix(x)[:, :2]),
+    "pinv of a wide matrix": lambda x: of_parts(lambda z: [np.linalg.pinv(z)], matrix(x)[:2]),
+    "cholesky": lambda x: of_parts(lambda z: [np.linalg.cholesky(z @ z.conj().T + np.eye(4))], matrix(x)),
+    "powers": lambda x: of_parts(lambda z: [np.linalg.matrix_power(z, n) for n in (3, 0, -2)], matrix(x)),
     "inv": lambda x: of_parts(lambda z: [np.linalg.inv(z)], matrix(x)),
 }
 
@@ -115,3 +121,8 @@ def test_rounding_errors_do_not_pass_for_phases(decompose: Any) -> None:
         return sum((part * (0.1 + 0.2)).sum() - (part * 0.3).sum() for part in sizes)
 
     np.testing.assert_allclose(tg.grad(f)(X), np.zeros(X.shape), atol=1e-13)
+
+
+def test_determinants_of_singular_complex_matrices_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="det and slogdet of singular complex matrices"):
+        tg.grad(lambda x: np.abs(np.linalg.det(matrix(x))))(np.ones((2, 3, 3)))

@@ -61,7 +61,7 @@ def plain(part: Any) -> Any:
 
 
 # Sums that are taken in another order than NumPy's; all else has NumPy's bits.
-SUMS = re.compile(r"prod\(initial|convolve|correlate|chebmul|polyfit|cov|corrcoef|reduce|@|linalg|einsum|dot")
+SUMS = re.compile(r"prod\(initial|convolve|polymul|correlate|chebmul|polyfit|cov|corrcoef|reduce|@|linalg|einsum|dot")
 
 
 def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: str) -> None:

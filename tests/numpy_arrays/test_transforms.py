@@ -65,7 +65,7 @@ def test_a_constant_of_complex_numbers_is_numpys() -> None:
     ("f", "message"),
     [
         (lambda x: np.fft.fft(x).sum(), "returned a complex number"),
-        (lambda x: np.sign(x + 1j).real.sum(), "sign is not covered for complex numbers"),
+        (lambda x: np.spacing(x + 1j).real.sum(), "spacing is not covered for complex numbers"),
         (lambda x: np.sort(x + 1j), "real and imaginary parts"),
         (lambda x: np.asarray(x + 1j), "take real parts"),
     ],

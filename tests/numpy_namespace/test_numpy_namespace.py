@@ -148,3 +148,14 @@ def test_parts_of_different_shapes_are_refused() -> None:
 def test_directives_of_rows_are_refused_for_what_is_differentiated() -> None:
     with pytest.raises(TypeError, match="np.concatenate"):
         tg.grad(lambda x: np.r_["0,2", x].sum())(V)
+
+
+def test_items_one_by_one_keep_the_derivative() -> None:
+    def f(x: Any) -> Any:
+        made = np.fromiter((v * k for k, v in enumerate(x)), float, 3)
+        return made.sum() + sum(place[0] * v**2 for place, v in np.ndenumerate(x))
+
+    numpy.testing.assert_allclose(tg.grad(f)(numpy.array([1.0, 2.0, 3.0, 4.0])), [0.0, 5.0, 14.0, 24.0])
+    numpy.testing.assert_array_equal(np.fromiter((k * 2 for k in range(3)), float), [0.0, 2.0, 4.0])
+    with pytest.raises(ValueError, match="iterator too short"):
+        np.fromiter([1.0], float, 2)

@@ -1,5 +1,7 @@
 """Variance, standard deviation and norms: values against NumPy, derivatives, zeros, extreme magnitudes."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,3 +97,15 @@ def test_weights_of_covariances_are_as_exact_as_they_are_given(of_rows: Any, of_
     found = tg.cov(tg.tensor(rows), aweights=tg.tensor(weights), fweights=tg.tensor([1, 2, 3]))
     assert found.dtype == tg.float64
     np.testing.assert_allclose(found.numpy(), np.cov(rows, aweights=weights, fweights=[1, 2, 3]), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "of", [lambda x: tg.linalg.norm(x), lambda x: tg.linalg.norm(x, 3), tg.std, lambda x: tg.linalg.norm(x[None], dim=1)[0]]
+)
+def test_what_is_not_chosen_has_no_slope_where_it_is_nan(of: Callable[[tg.Tensor], tg.Tensor]) -> None:
+    x = tg.tensor([math.nan, 1.0, 2.0], requires_grad=True)
+    tg.where(tg.tensor(True), x[1], of(x)).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [0.0, 1.0, 0.0])
+    x.grad = None
+    of(x).backward()
+    assert np.isnan(x.grad.numpy()).all()

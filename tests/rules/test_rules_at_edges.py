@@ -121,6 +121,8 @@ CONVENTIONS: dict[str, tuple[Callable[[tg.Tensor], tg.Tensor], float, float]] = 
     "relu at -0": (lambda x: x.relu(), -0.0, 0.0),
     "clamp at its lower bound": (lambda x: x.clamp(0.0, 1.0), 0.0, 1.0),
     "clamp at its upper bound": (lambda x: x.clamp(0.0, 1.0), 1.0, 1.0),
+    "clamp of nan": (lambda x: x.clamp(0.0, 1.0), math.nan, 0.0),
+    "clamp with a bound that is nan": (lambda x: x.clamp(math.nan, 1.0), 0.5, 0.0),
     "clamp below": (lambda x: x.clamp(0.0, 1.0), -0.5, 0.0),
     "clamp above": (lambda x: x.clamp(0.0, 1.0), 1.5, 0.0),
     "clamp from below only, at the bound": (lambda x: x.clamp(min=0.0), 0.0, 1.0),

@@ -130,7 +130,8 @@ class Recorder:
                 raise self._explained(second.reason, arguments) from second.reason
             kinds = tuple(numba.typeof(arg) for arg in arguments)
             self._second[kinds] = 1
-            self._drive(level, len(arguments), form)._cache.save_refusal((types.int64, *kinds))
+            if not isinstance(first.reason, Warning):  # which the user made an error of: the form itself may compile
+                self._drive(level, len(arguments), form)._cache.save_refusal((types.int64, *kinds))
             return result
 
     def _explained(self, reason: BaseException, arguments: list[Any]) -> CompileError:

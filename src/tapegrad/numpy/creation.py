@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,7 +22,8 @@ from tapegrad.tensors.tensor import Tensor, array_of, make
 from tapegrad.tensors.tracers import current_tracer, makes_constants_of_shapes
 
 __all__ = [
-    "any_sequence", "as_made_array", "contiguous", "converted", "creating", "full", "joined_columns", "joined_rows", "made_array",
+    "any_sequence", "as_made_array", "contiguous", "converted", "creating", "enumerated", "from_items", "full", "joined_columns",
+    "joined_rows", "made_array",
 ]  # fmt: skip
 
 KINDS = "fiubc"  # of dtypes that arrays of ours can have
@@ -126,6 +128,30 @@ def as_made_array(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = N
     if holds_tensors(a) or _holds_pairs(a):
         return made_array(a, dtype)
     return own(np.asarray(a, dtype, order, copy=copy, **others), a)
+
+
+@functools.wraps(np.fromiter)
+def from_items(iter: Iterable[Any], dtype: Any = float, count: int = -1, **others: Any) -> Any:
+    """`numpy.fromiter`, in the same way."""
+    items = list(iter if count < 0 else itertools.islice(iter, count))
+    if len(items) < count:
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)} items.")
+    return made_array(items, dtype) if holds_tensors(items) else told(own(np.fromiter(items, dtype, **others)))
+
+
+class enumerated:  # noqa: N801
+    """`numpy.ndenumerate`: places and elements, which are numbers that are differentiated."""
+
+    def __init__(self, arr: Any) -> None:
+        self._places = np.ndindex(np.shape(arr))
+        self._array = arr if isinstance(arr, Tensor) else as_made_array(arr)
+
+    def __iter__(self) -> enumerated:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        place = next(self._places)
+        return place, self._array[place]
 
 
 @functools.wraps(np.ascontiguousarray)

@@ -17,6 +17,8 @@ from tapegrad.numpy.creation import (
     contiguous,
     converted,
     creating,
+    enumerated,
+    from_items,
     full,
     joined_columns,
     joined_rows,
@@ -26,7 +28,7 @@ from tapegrad.numpy.creation import (
 __all__ = ["Namespace", "namespace"]
 
 CREATING = (
-    "arange bartlett blackman empty eye fromiter geomspace hamming hanning identity indices kaiser "
+    "arange bartlett blackman empty eye geomspace hamming hanning identity indices kaiser "
     "linspace logspace ones tri tril_indices triu_indices vander zeros"
 )
 # Functions of sequences of arrays, which are not arrays themselves.
@@ -37,7 +39,8 @@ OF_SEQUENCES = (
 NAMESPACES = frozenset(["numpy.fft", "numpy.lib", "numpy.lib.stride_tricks", "numpy.linalg"])
 OWN: dict[str, Any] = {
     "array": made_array, "asarray": as_made_array, "asanyarray": as_made_array, "ascontiguousarray": contiguous,
-    "asarray_chkfinite": as_made_array, "full": full, "r_": joined_rows(), "c_": joined_columns(),
+    "asarray_chkfinite": as_made_array, "full": full, "fromiter": from_items, "ndenumerate": enumerated,
+    "r_": joined_rows(), "c_": joined_columns(),
 }  # fmt: skip
 
 

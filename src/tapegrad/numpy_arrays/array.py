@@ -108,7 +108,8 @@ WHOLE = "sum max min mean prod"
 OWN = {
     "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
     "compress conjugate conj:conjugate __pos__:copy __copy__:shallow_copy __deepcopy__:deep_copy __floordiv__:floor_divided "
-    "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded __divmod__:divided "
+    "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded "
+    "__floor__:floored __ceil__:ceiled __trunc__:truncated __divmod__:divided "
     "__rdivmod__:dividing __repr__:described __str__:shown",
     "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",
     "interchange": "numpy __array__:as_numpys to_device "
@@ -122,8 +123,12 @@ COMPARISONS = "eq ne lt le gt ge"
 COMPILED = "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __pow__ __rpow__ __neg__ __abs__ __mod__ __rmod__"
 
 
+# Attributes that can be assigned to, or say what to write instead.
+ASSIGNED = frozenset(f"numpy_arrays.attributes:{name}" for name in ("flat", "imag", "real", "shape"))
+
+
 def _attribute(place: str) -> Any:
-    return property(look_up(place))
+    return property(look_up(place), look_up(f"{place}_assigned") if place in ASSIGNED else None)
 
 
 def _attach() -> None:

@@ -92,6 +92,38 @@ def imag(x: Array) -> Array:
     return np.imag(x) if array_of(x).dtype.kind == "c" else np.zeros_like(x)  # type: ignore[return-value]
 
 
+def flat_assigned(x: Array, values: Any) -> None:
+    """Write all elements, one after the other."""
+    flat(x)[...] = values
+
+
+def real_assigned(x: Array, values: Any) -> None:
+    """Write all elements: of real numbers the real part is the array itself."""
+    x[...] = values
+
+
+def imag_assigned(x: Array, values: Any) -> None:
+    """Refused, as NumPy does.
+
+    Raises
+    ------
+    TypeError
+        Always.
+    """
+    raise TypeError("array does not have imaginary part to set; make it complex first, as z = x + 0j")
+
+
+def shape_assigned(x: Array, shape: Any) -> None:
+    """Refused: others may hold views of the same elements.
+
+    Raises
+    ------
+    AttributeError
+        Always.
+    """
+    raise AttributeError("the shape of an array that is being differentiated is not changed in place; write x = x.reshape(shape)")
+
+
 def base(x: Array) -> Any:
     """The array that this one is a view of."""
     return as_arrays(base_of(x))

@@ -15,11 +15,11 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS
-from tapegrad.numpy_arrays.untracked import values_of, with_digits
+from tapegrad.numpy_arrays.untracked import values_of
 from tapegrad.numpy_protocol.operands import one, stacked
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["ComplexArray", "complex_ufunc", "complex_values", "is_complex", "made", "multiply", "parts"]
+__all__ = ["ComplexArray", "complex_values", "is_complex", "made", "parts", "written_into"]
 
 _np: Any = np
 
@@ -32,11 +32,29 @@ class ComplexArray:
     real, imag : Array
     """
 
-    __slots__ = ("imag", "real")
+    __slots__ = ("_imag", "_real")
     __array_priority__ = 2000.0
 
     def __init__(self, real: Any, imag: Any) -> None:
-        self.real, self.imag = real, imag
+        self._real, self._imag = real, imag
+
+    @property
+    def real(self) -> Any:
+        """The real part, a view: what is written into it goes into the complex array."""
+        return self._real
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._real[...] = _real_values(value)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part, a view."""
+        return self._imag
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._imag[...] = _real_values(value)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -59,6 +77,16 @@ class ComplexArray:
         return np.result_type(self.real.dtype, np.complex64)
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.dtype.itemsize * self.size
+
+    @property
     def T(self) -> ComplexArray:
         """The axes in reverse order."""
         return ComplexArray(self.real.T, self.imag.T)
@@ -68,11 +96,22 @@ class ComplexArray:
             for part, change in zip((self.real, self.imag), parts(inputs[2]), strict=True):
                 ufunc.at(part, inputs[1], change)
             return None
-        if method != "__call__" or kwargs:
+        out = kwargs.pop("out", (None,))
+        if (ufunc, method) in _BY_FUNCTIONS:
+            function = _BY_FUNCTIONS[ufunc, method]
+            axis = {"axis": 0} | kwargs | ({"axis": inputs[1]} if len(inputs) > 1 else {})
+            found = look_up("numpy_arrays.complex_functions:function_for")(function)(inputs[0], **axis)
+        elif method == "__call__" and not kwargs and len(out) == 1:
+            # Of copies where a result is written: what derivatives need of the operands is overwritten next.
+            found = _ufunc(ufunc, *(inputs if out[0] is None else map(_apart, inputs)))
+        elif method == "outer" and not kwargs and ufunc in look_up("numpy_arrays.complex_arithmetic:UFUNCS"):
+            first, second = (x if isinstance(x, (ComplexArray, Array)) else np.asarray(x)[()] for x in inputs)
+            found = _ufunc(ufunc, first[(..., *(None,) * np.ndim(second))] if np.ndim(second) else first, second)
+        else:
             raise TypeError(
-                f"numpy.{ufunc.__name__}, {method} with keywords, is not covered for complex numbers that are differentiated"
+                f"numpy.{ufunc.__name__}, {method} with these arguments, is not covered for complex numbers that are differentiated"
             )
-        return complex_ufunc(ufunc, *inputs)
+        return found if out[0] is None else written_into(out[0], found)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
@@ -82,6 +121,43 @@ class ComplexArray:
             "complex numbers that are being differentiated cannot become an array of NumPy's; take real parts (z.real, z.imag, "
             "np.abs(z)), or tg.stop_gradient(z.real) where constants are meant"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            raise AttributeError(
+                f"{name} is not covered for complex numbers that are differentiated; write it with real and imaginary parts "
+                "(z.real, z.imag, np.abs(z)), or with tg.stop_gradient(z.real) where constants are meant"
+            )
+        raise AttributeError(f"complex arrays have no attribute {name!r}")
+
+    def item(self, *args: Any) -> Any:
+        """Refused: a number of Python's would have no derivative.
+
+        Raises
+        ------
+        TypeError
+            Always.
+        """
+        raise TypeError(
+            "this takes a number out of a complex array that is being differentiated, so what is made of it would have no "
+            "derivative; z[k] keeps it, and tg.stop_gradient(z.real) is a constant"
+        )
+
+    tolist = __complex__ = item
+
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
+        """A copy of another precision.
+
+        Raises
+        ------
+        TypeError
+            If it is not complex: the imaginary part would be lost.
+        """
+        kind = np.dtype(dtype)
+        if kind.kind != "c":
+            raise TypeError(f"astype({kind}) would discard the imaginary part of complex numbers; write z.real, or np.abs(z)")
+        part = np.dtype(f"f{kind.itemsize // 2}")
+        return ComplexArray(self.real.astype(part), self.imag.astype(part))
 
     def __getitem__(self, key: Any) -> ComplexArray:
         return ComplexArray(self.real[key], self.imag[key])
@@ -111,6 +187,34 @@ class ComplexArray:
 PAIRS.add(ComplexArray)
 
 
+def _real_values(value: Any) -> Any:
+    if is_complex(value):
+        raise TypeError("a real or an imaginary part takes real numbers; write value.real, value.imag or np.abs(value)")
+    return value
+
+
+def _apart(x: Any) -> Any:
+    """An operand with memory of its own."""
+    return x.copy() if isinstance(x, (ComplexArray, Array)) else x
+
+
+def written_into(out: Any, found: Any) -> Any:
+    """Write a result into what was given for it.
+
+    Raises
+    ------
+    TypeError
+        If it is complex and that is not.
+    """
+    if isinstance(found, ComplexArray) and not isinstance(out, ComplexArray):
+        raise TypeError(
+            f"Cannot cast a complex result to {getattr(out, 'dtype', type(out).__name__)} memory that holds no derivative; "
+            "leave out= away, or make it with np.zeros_like(z)"
+        )
+    out[...] = found
+    return out
+
+
 def is_complex(x: Any) -> bool:
     """Whether an operand, or a part of a list, is complex."""
     if isinstance(x, (ComplexArray, complex)):
@@ -130,10 +234,10 @@ def parts(x: Any) -> tuple[Any, Any]:
     if _holds_tracked(x):
         pairs = list(map(parts, x))
         return as_arrays(stacked([a for a, _ in pairs])), as_arrays(stacked([b for _, b in pairs]))
+    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+        return float(x.real), float(x.imag)  # which takes the precision of what it meets
     values = np.asarray(values_of(x))
-    if values.dtype.kind == "c":
-        return (values.real, values.imag) if values.ndim else (float(values.real), float(values.imag))
-    return (values, 0.0) if values.ndim else (float(values), 0.0)
+    return (values.real[()], values.imag[()]) if values.dtype.kind == "c" else (values[()], 0.0)
 
 
 def _holds_tracked(values: Any) -> bool:
@@ -147,157 +251,28 @@ def made(real: Any, imag: Any) -> ComplexArray:
         shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
         dtype = next((x.dtype for x in (real, imag) if np.shape(x) == shape and hasattr(x, "dtype")), np.float64)
         real, imag = (x if np.shape(x) == shape else x + np.zeros(shape, dtype) for x in (real, imag))
-    return ComplexArray(*(x if isinstance(x, Tensor) else as_arrays(one(np.asarray(x))) for x in (real, imag)))
-
-
-# Arithmetic. A zero imaginary part, that of a real operand, is left out of products.
-
-
-def _add(x: Any, y: Any) -> ComplexArray:
-    (a, b), (c, d) = parts(x), parts(y)
-    return made(a + c, b + d)
-
-
-def _subtract(x: Any, y: Any) -> ComplexArray:
-    (a, b), (c, d) = parts(x), parts(y)
-    return made(a - c, b - d)
-
-
-def multiply(x: Any, y: Any) -> ComplexArray:
-    """The product."""
-    (a, b), (c, d) = parts(x), parts(y)
-    if not is_complex(x):
-        return made(a * c, a * d)
-    if not is_complex(y):
-        return made(a * c, b * c)
-    return made(a * c - b * d, a * d + b * c)
-
-
-def _divide(x: Any, y: Any) -> ComplexArray:
-    (a, b), (c, d) = parts(x), parts(y)
-    if not is_complex(y):
-        return made(a / c, b / c)
-    size = c * c + d * d
-    return made((a * c + b * d) / size, (b * c - a * d) / size)
-
-
-def _power(x: Any, y: Any) -> ComplexArray:
-    if isinstance(y, (int, np.integer)) and 0 <= y <= 64:
-        shape, dtype = np.shape(parts(x)[0]), getattr(parts(x)[0], "dtype", np.float64)
-        found: Any = made(np.ones(shape, dtype), np.zeros(shape, dtype))
-        for bit in f"{int(y):b}":
-            found = multiply(found, found)
-            found = multiply(found, x) if bit == "1" else found
-        return found
-    return _exp(multiply(y, _log(x)))
-
-
-def _square(x: Any) -> ComplexArray:
-    return multiply(x, x)
-
-
-def _negative(x: Any) -> ComplexArray:
-    a, b = parts(x)
-    return made(-a, -b)
-
-
-def _positive(x: Any) -> ComplexArray:
-    a, b = parts(x)
-    return made(+a, +b)
-
-
-def conjugate(x: Any) -> ComplexArray:
-    """The imaginary part with the other sign."""
-    a, b = parts(x)
-    return made(+a, -b)
-
-
-def _reciprocal(x: Any) -> ComplexArray:
-    return _divide(1.0, x)
-
-
-def _exp(x: Any) -> ComplexArray:
-    a, b = parts(x)
-    size = np.exp(a)
-    return made(size * np.cos(b), size * np.sin(b))
-
-
-def _log(x: Any) -> ComplexArray:
-    return made(np.log(absolute(x)), _np.arctan2(*parts(x)[::-1]))
-
-
-def _arccosh(x: Any) -> ComplexArray:
-    roots = (complex_ufunc(np.sqrt, _add(x, shift)) for shift in (1.0, -1.0))
-    return _log(_add(x, multiply(*roots)))
-
-
-def absolute(x: Any) -> Any:
-    """Distance from zero."""
-    return _np.hypot(*parts(x))
-
-
-def _matmul(x: Any, y: Any) -> ComplexArray:
-    return look_up("numpy_arrays.complex_functions:bilinear")(_np.matmul)(x, y)
-
-
-def _of_values(function: Any) -> Callable[..., Any]:
-    def call(*operands: Any) -> Any:
-        return as_arrays(one(function(*map(complex_values, operands))))
-
-    return call
+    real, imag = (x if isinstance(x, Tensor) else as_arrays(one(np.asarray(x))) for x in (real, imag))
+    if real.dtype != imag.dtype:
+        wider = np.result_type(real.dtype, imag.dtype)
+        real, imag = (x if x.dtype == wider else x.astype(wider) for x in (real, imag))
+    return ComplexArray(real, imag)
 
 
 def complex_values(x: Any) -> Any:
     """The numbers as NumPy has them."""
+    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+        return x
     a, b = (np.asarray(values_of(part)) for part in parts(x))
     values = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
     values.real, values.imag = a, b  # a sum with 1j * b would make nan of infinity
     return values
 
 
-UFUNCS: dict[Any, Callable[..., Any]] = {
-    np.add: _add, np.subtract: _subtract, np.multiply: multiply, np.divide: _divide, np.power: _power, np.square: _square,
-    np.negative: _negative, np.positive: _positive, np.conjugate: conjugate, np.reciprocal: _reciprocal, np.exp: _exp, np.log: _log,
-    np.arccosh: _arccosh, np.absolute: absolute, np.matmul: _matmul,
-    np.equal: _of_values(np.equal), np.not_equal: _of_values(np.not_equal), np.isfinite: _of_values(np.isfinite),
-    np.isinf: _of_values(np.isinf), np.isnan: _of_values(np.isnan),
-}  # fmt: skip
-
-
-# NumPy rounds less often than their composition of real operations. A product with a real number has zeros of other signs there: on
-# which side of a cut it stands depends on them.
-ROUNDED_ONCE = frozenset([np.multiply, np.divide, np.power, np.square, np.reciprocal, np.exp, np.log, np.absolute, np.arccosh])
-
-
-def complex_ufunc(ufunc: Any, *inputs: Any) -> Any:
-    """A ufunc with a complex operand.
-
-    Raises
-    ------
-    TypeError
-        If it is not covered.
-    """
-    if ufunc not in UFUNCS and len(inputs) == 1 and look_up("numpy_arrays.holomorphic_functions:rule_of")(ufunc):
-        return look_up("numpy_arrays.holomorphic_functions:holomorphic")(ufunc, *inputs)
-    if ufunc not in UFUNCS:
-        known = [*UFUNCS, *look_up("numpy_arrays.holomorphic_functions:HOLOMORPHIC")]
-        raise TypeError(
-            f"{ufunc.__name__} is not covered for complex numbers that are differentiated; covered are "
-            f"{', '.join(sorted(function.__name__ for function in known))}. "
-            "Write it with these, or with real and imaginary part (z.real, z.imag, np.abs(z))"
-        )
-    found = UFUNCS[ufunc](*inputs)
-    if ufunc in ROUNDED_ONCE:
-        with np.errstate(all="ignore"):
-            values = ufunc(*map(complex_values, inputs))
-        for part, exact in (
-            [(found, values)] if isinstance(found, Tensor) else [(found.real, values.real), (found.imag, values.imag)]
-        ):
-            with_digits(part, exact)
-    return found
-
-
 # Methods
+
+
+def _ufunc(ufunc: Any, *inputs: Any) -> Any:
+    return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(ufunc, *inputs)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -311,33 +286,43 @@ def _method(function: Any) -> Callable[..., Any]:
 
 def _operator(ufunc: Any, exchanged: bool = False) -> Callable[..., Any]:
     def operate(z: Any, *other: Any) -> Any:
-        return complex_ufunc(ufunc, *other, z) if exchanged else complex_ufunc(ufunc, z, *other)
+        return _ufunc(ufunc, *other, z) if exchanged else _ufunc(ufunc, z, *other)
 
     return operate
 
 
 def _in_place(ufunc: Any) -> Callable[[ComplexArray, Any], Any]:
     def update(z: ComplexArray, other: Any) -> ComplexArray:
+        if not z.shape and np.isscalar(getattr(z.real, "_data", None)):
+            return _ufunc(ufunc, z, other)  # numbers are not written into
         # Of copies: what derivatives need of the operands is overwritten next.
         before = ComplexArray(_np.copy(z.real), _np.copy(z.imag))
-        z[...] = complex_ufunc(ufunc, before, before if other is z else other)
+        z[...] = _ufunc(ufunc, before, before if other is z else other)
         return z
 
     return update
 
 
-_METHODS = "cumsum diagonal dot mean ravel repeat reshape squeeze sum swapaxes take trace transpose"
+_BY_FUNCTIONS: dict[tuple[Any, str], Any] = {
+    (np.add, "reduce"): np.sum, (np.multiply, "reduce"): np.prod, (np.add, "accumulate"): np.cumsum,
+    (np.multiply, "accumulate"): np.cumprod,
+}  # fmt: skip
+_METHODS = """
+all any argmax argmin cumprod cumsum diagonal dot max mean min nonzero prod ravel repeat reshape round squeeze std sum swapaxes
+take trace transpose var
+"""
 for _name in _METHODS.split():
     setattr(ComplexArray, _name, _method(getattr(np, _name)))
-ComplexArray.flatten, ComplexArray.copy = _method(np.ravel), _method(np.copy)  # type: ignore[attr-defined]
+ComplexArray.flatten = lambda z, order="C": _method(np.ravel)(_method(np.copy)(z), order)  # type: ignore[attr-defined]
+ComplexArray.copy = ComplexArray.__copy__ = _method(np.copy)  # type: ignore[attr-defined]
 ComplexArray.conj = ComplexArray.conjugate = _operator(np.conjugate)  # type: ignore[attr-defined]
 _PAIRS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,
 }  # fmt: skip
-for _name, _ufunc in _PAIRS.items():
-    setattr(ComplexArray, f"__{_name}__", _operator(_ufunc))
-    setattr(ComplexArray, f"__r{_name}__", _operator(_ufunc, True))
-    setattr(ComplexArray, f"__i{_name}__", _in_place(_ufunc))
+for _name, _function in _PAIRS.items():
+    setattr(ComplexArray, f"__{_name}__", _operator(_function))
+    setattr(ComplexArray, f"__r{_name}__", _operator(_function, True))
+    setattr(ComplexArray, f"__i{_name}__", _in_place(_function))
 _OTHERS = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "eq": np.equal, "ne": np.not_equal}
-for _name, _ufunc in _OTHERS.items():
-    setattr(ComplexArray, f"__{_name}__", _operator(_ufunc))
+for _name, _function in _OTHERS.items():
+    setattr(ComplexArray, f"__{_name}__", _operator(_function))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.autograd.function import Function
+from tapegrad.linalg.least_squares import pinv_cotangent
 from tapegrad.linalg.spectral import eigenvalues_cotangent, eigh_cotangent, svd_cotangent, with_ties
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, is_complex, made, parts
@@ -48,18 +49,24 @@ class _Decomposed(Function):
 
 
 class _Values(Function):
-    """Real numbers of a complex matrix, whose vjp finds the vectors anew: equal ones have a derivative, which vectors have not."""
+    """Numbers of a complex matrix whose vjp starts from the matrix: equal ones have a derivative, which vectors have not.
+
+    Real numbers are one output, complex ones two.
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, find: Callable[[Any], Any], vjp: Callable[[Any, Any], ComplexArray]) -> Any:
-        ctx.vjp = vjp
+        found = np.asarray(find(array_of(a) + 1j * array_of(b)))
+        ctx.kind, ctx.vjp = found.dtype.kind, vjp
         ctx.save_for_backward(a, b)
-        return make(np.array(find(array_of(a) + 1j * array_of(b))), 0)
+        made_of = [np.array(x) for x in ((found.real, found.imag) if ctx.kind == "c" else (found,))]
+        outputs = tuple(make(x if x.ndim or x.dtype != np.float64 else float(x), 0) for x in made_of)
+        return outputs if ctx.kind == "c" else outputs[0]
 
     @staticmethod
-    def backward(ctx: Any, cotangent: Any) -> Any:
+    def backward(ctx: Any, *cotangents: Any) -> Any:
         a, b = map(as_arrays, ctx.saved_tensors)
-        g = ctx.vjp(ComplexArray(a, b), as_arrays(cotangent))
+        g = ctx.vjp(ComplexArray(a, b), *_paired([ctx.kind], cotangents))
         return g.real, g.imag, None, None
 
 
@@ -280,9 +287,73 @@ def _inv(a: Any) -> Any:
     return made(with_digits(found.real, exact.real), with_digits(found.imag, exact.imag))
 
 
+def _of_whole(a: Any, find: Callable[[Any], Any], vjp: Callable[[Any, Any], Any]) -> Any:
+    """Complex numbers of a complex matrix."""
+    z = made(*parts(a))
+    return ComplexArray(*map(as_arrays, _Values.apply(z.real, z.imag, find, vjp)))
+
+
+def _slogdet(a: Any) -> Any:
+    sign, logarithm = np.linalg.slogdet(complex_values(a))
+    if np.any(sign == 0):
+        raise RuntimeError(
+            "numpy.linalg.det and slogdet of singular complex matrices have no derivative here; det is the product of "
+            "np.linalg.eigvals as well"
+        )
+
+    def find(z: Any) -> Any:
+        return logarithm + 1j * np.angle(sign)
+
+    found = _of_whole(a, find, lambda z, g: _adjoint(_inv(z)) * g[..., None, None])
+    phase = made(with_digits(np.cos(found.imag), sign.real), with_digits(np.sin(found.imag), sign.imag))
+    return type(np.linalg.slogdet(np.eye(1)))(phase, found.real)
+
+
+def _det(a: Any) -> Any:
+    sign, logarithm = _slogdet(a)
+    found, exact = sign * np.exp(logarithm), np.linalg.det(complex_values(a))
+    return made(with_digits(found.real, exact.real), with_digits(found.imag, exact.imag))
+
+
+def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = _np._NoValue) -> Any:
+    if hermitian:
+        raise TypeError(
+            "numpy.linalg.pinv: hermitian=True is not covered for complex matrices that are differentiated; leave it away"
+        )
+
+    def find(z: Any) -> Any:
+        return np.linalg.pinv(z, rcond, rtol=rtol)
+
+    return _of_whole(a, find, lambda z, g: pinv_cotangent(_Complex, g, z, _pinv(z, rcond, rtol=rtol)))
+
+
+def _cholesky(a: Any, *, upper: bool = False) -> Any:
+    def vjp(z: Any, g: Any) -> ComplexArray:
+        lower = _cholesky(z)
+        inner = np.tril(_adjoint(lower) @ g) * (1.0 - 0.5 * np.eye(z.shape[-1]))
+        left = _solve(_adjoint(lower), inner)
+        return _of_triangle(_adjoint(_solve(_adjoint(lower), _adjoint(left))), "L")
+
+    if upper:
+        return _adjoint(_cholesky(_adjoint(a)))
+    return _of_whole(a, np.linalg.cholesky, vjp)
+
+
+def _matrix_power(a: Any, n: int) -> Any:
+    base, found = _inv(a) if n < 0 else a, None
+    for bit in f"{abs(n):b}":
+        found = found if found is None else found @ found
+        found = (base if found is None else found @ base) if bit == "1" else found
+    if found is None:
+        found = 0.0 * a + np.eye(a.shape[-1], dtype=a.real.dtype)
+    exact = np.linalg.matrix_power(complex_values(a), n)
+    return made(with_digits(found.real * 1.0, exact.real), with_digits(found.imag * 1.0, exact.imag))
+
+
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.eigh: _eigh, np.linalg.eigvalsh: _eigvalsh, np.linalg.svd: _svd, np.linalg.eig: _eig,
-    np.linalg.eigvals: _eigvals, np.linalg.solve: _solve, np.linalg.inv: _inv,
+    np.linalg.eigvals: _eigvals, np.linalg.solve: _solve, np.linalg.inv: _inv, np.linalg.slogdet: _slogdet, np.linalg.det: _det,
+    np.linalg.pinv: _pinv, np.linalg.cholesky: _cholesky, np.linalg.matrix_power: _matrix_power,
 }  # fmt: skip
 if hasattr(np.linalg, "svdvals"):
     DECOMPOSITIONS[np.linalg.svdvals] = singular_values

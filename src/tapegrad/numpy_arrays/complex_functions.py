@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -11,9 +13,11 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import as_arrays
-from tapegrad.numpy_arrays.complex_arrays import absolute, complex_values, conjugate, is_complex, made, parts
-from tapegrad.numpy_arrays.untracked import constant, with_digits
+from tapegrad.numpy_arrays.complex_arithmetic import absolute, conjugate
+from tapegrad.numpy_arrays.complex_arrays import complex_values, is_complex, made, parts, written_into
+from tapegrad.numpy_arrays.untracked import constant, values_of, with_digits
 from tapegrad.numpy_protocol.operands import one
+from tapegrad.tensors.tensor import Tensor
 
 __all__ = ["bilinear", "function_for"]
 
@@ -34,24 +38,62 @@ def _angle(z: Any, deg: bool = False) -> Any:
     return found * (180.0 / np.pi) if deg else found
 
 
+# Arguments that stand beside elements, of which each part takes its own.
+_BESIDE = frozenset(["initial", "prepend", "append", "values", "constant_values", "end_values"])
+
+
+@functools.cache
+def _names(function: Any) -> tuple[str, ...]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # NumPy says nothing of some functions of C, which take none of these
+        return ()
+    return tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
+
+
 def _linear(function: Any) -> Callable[..., Any]:
     """A function that does the same with both parts: what moves elements, and sums."""
 
     def call(z: Any, *args: Any, **kwargs: Any) -> Any:
+        names = _names(function)
+        if (len(args) > 1 or function in (np.append, np.trapezoid)) and len(names) > len(args):
+            kwargs |= dict(zip(names[1:], args, strict=False))
+            args = ()
+        if any(map(is_complex, args)):
+            raise TypeError(f"numpy.{function.__name__} takes no second complex operand beside what is differentiated")
+        out, dtype = kwargs.pop("out", None), kwargs.pop("dtype", None)
+        of_parts: list[dict[str, Any]] = [{}, {}]
+        for name, value in kwargs.items():
+            pair = _both(value) if name in _BESIDE and value is not None else (value, value)
+            if name not in _BESIDE and is_complex(value):
+                raise TypeError(f"numpy.{function.__name__} takes no complex {name} beside what is differentiated")
+            for given, part in zip(of_parts, pair, strict=True):
+                given[name] = part
         several = isinstance(z, (list, tuple))
         pairs = [_both(x) for x in z] if several else [_both(z)]
         real, imag = ([pair[k] for pair in pairs] for k in (0, 1))
-        found = [function(part if several else part[0], *args, **kwargs) for part in (real, imag)]
+        found = [function(part if several else part[0], *args, **own) for part, own in zip((real, imag), of_parts, strict=True)]
         if isinstance(found[0], (list, tuple)):
             return type(found[0])(made(*pair) for pair in zip(*found, strict=True))
-        return made(*found)
+        whole: Any = made(*found) if dtype is None else made(*found).astype(dtype)
+        return whole if out is None else written_into(out, whole)
+
+    return call
+
+
+def _each(function: Any) -> Callable[..., Any]:
+    """A function of one array or of several."""
+
+    def call(*arrays: Any) -> Any:
+        found = [_linear(function)(x) if is_complex(x) else function(x) for x in arrays]
+        return found[0] if len(found) == 1 else tuple(found)
 
     return call
 
 
 def _both(x: Any) -> tuple[Any, Any]:
     a, b = parts(x)
-    return a, (b + np.zeros(np.shape(a), getattr(a, "dtype", None)) if b.__class__ is float and np.ndim(a) else b)
+    return a, (b + np.zeros(np.shape(a), getattr(a, "dtype", None)) if b.__class__ is float and hasattr(a, "dtype") else b)
 
 
 def bilinear(function: Any) -> Callable[..., Any]:
@@ -69,17 +111,21 @@ def bilinear(function: Any) -> Callable[..., Any]:
     return call
 
 
-def _filled(z: Any, value: Any, dtype: Any = None) -> Any:
+def _filled(z: Any, value: Any, dtype: Any = None, order: str = "K", subok: bool = True, *, shape: Any = None) -> Any:
     """An array like another one, full of a value; what is differentiated can be written into it."""
+    shape = z.shape if shape is None else shape
     kind = np.dtype(z.dtype if dtype is None else dtype)
     real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-    new: Any = (as_arrays(one(np.zeros(z.shape, real))) for _ in range(2))
+    new: Any = (as_arrays(one(np.zeros(shape, real))) for _ in range(2))
     found = made(*new) if kind.kind == "c" else next(new)
     found[...] = value
     return found
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
+    condition = complex_values(condition) != 0 if is_complex(condition) else condition
+    if not is_complex(x) and not is_complex(y):
+        return _np.where(condition, x, y)
     (a, b), (c, d) = parts(x), parts(y)
     return made(_np.where(condition, a, c), _np.where(condition, b, d))
 
@@ -105,6 +151,20 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         found = look_up("numpy_arrays.complex_decompositions:norm_by_singular_values")(x, ord, axis, keepdims)
         return with_digits(found * 1.0, np.linalg.norm(complex_values(x), ord, axis, keepdims))
     return _np.linalg.norm(size, ord, axis, keepdims)
+
+
+def _vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    return np.linalg.vector_norm(absolute(x), axis=axis, keepdims=keepdims, ord=ord)
+
+
+def _matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+    return _norm(x, ord, (-2, -1), keepdims)
+
+
+def _interp(x: Any, xp: Any, fp: Any, *args: Any, **kwargs: Any) -> Any:
+    if args or kwargs or is_complex(x) or is_complex(xp):
+        raise TypeError("numpy.interp takes real points, and no left, right or period, where complex numbers are differentiated")
+    return made(*(_np.interp(x, xp, part) for part in _both(fp)))
 
 
 def _real_if_close(z: Any, tol: float = 100.0) -> Any:
@@ -169,6 +229,54 @@ def _extreme(function: Any) -> Callable[..., Any]:
     return extreme
 
 
+def _cumprod(z: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    z = _plain_arguments("cumprod", z, dtype, out)
+    z = np.ravel(z) if axis is None else z
+    axis = axis or 0
+    rows = np.moveaxis(z, axis, 0)
+    products = [rows[:1]]
+    for k in range(1, len(rows)):
+        products.append(products[-1] * rows[k : k + 1])
+    return _in_digits(np.moveaxis(np.concatenate(products), 0, axis), np.cumprod(complex_values(z), axis))
+
+
+def _correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+    return bilinear(_np.correlate)(a, conjugate(v) if is_complex(v) else v, mode)
+
+
+def _polyval(p: Any, x: Any) -> Any:
+    p, x = (a if isinstance(a, Tensor) or is_complex(a) else np.asarray(a)[()] for a in (p, x))
+    found: Any = 0.0
+    for coefficient in p:
+        found = found * x + coefficient
+    return _in_digits(found, np.polyval(complex_values(p), complex_values(x)))
+
+
+def _sinc(z: Any) -> Any:
+    y = np.pi * np.where(complex_values(z) == 0, 1.0e-20, z)
+    return np.sin(y) / y
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    written_into(dst, src if where is True else np.where(where, src, dst))
+
+
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+    if mode in ("maximum", "minimum", "median") or callable(mode):
+        raise TypeError(f"numpy.pad: mode={mode!r} is not covered for complex numbers that are differentiated")
+    return _linear(np.pad)(array, pad_width, mode=mode, **kwargs)
+
+
+def _of_values(function: Any) -> Callable[..., Any]:
+    """What has no derivative: NumPy's own, of the numbers."""
+
+    def call(*operands: Any, **kwargs: Any) -> Any:
+        given = (complex_values(x) if is_complex(x) else values_of(x) for x in operands)
+        return constant(function(*given, **kwargs))
+
+    return call
+
+
 def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
     """The sum over all choices of a real or an imaginary part of each complex operand."""
     if not isinstance(subscripts, str):
@@ -185,13 +293,14 @@ def _einsum(subscripts: Any, *operands: Any, optimize: Any = False) -> Any:
     return made(*sums)
 
 
-_LINEAR = (
-    "append atleast_1d atleast_2d atleast_3d "
-    "broadcast_to column_stack concatenate copy cumsum diag diagonal diff expand_dims fft.fftshift fft.ifftshift "
-    "flip fliplr flipud hsplit hstack matrix_transpose mean moveaxis pad permute_dims ravel repeat reshape roll rot90 split "
-    "squeeze stack sum swapaxes take tile trace transpose tril triu vsplit vstack"
-)
-_BILINEAR = "convolve dot inner kron outer tensordot"
+_LINEAR = """
+append around array_split broadcast_to column_stack concatenate copy cumsum delete diag diagflat diagonal diff dstack
+expand_dims fft.fftshift fft.ifftshift flip fliplr flipud gradient hsplit hstack insert matrix_transpose mean moveaxis
+nan_to_num nansum permute_dims ravel repeat reshape roll rollaxis rot90 round split squeeze stack sum swapaxes take tile trace
+transpose trapezoid tril triu vsplit vstack
+"""
+_WITHOUT_DERIVATIVE = "all allclose any argmax argmin array_equal count_nonzero isclose linalg.matrix_rank nonzero"
+_BILINEAR = "convolve cross dot inner kron outer tensordot"
 
 
 def _found(name: str) -> Any:
@@ -208,11 +317,17 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.max: _extreme(np.max), np.min: _extreme(np.min), np.einsum: _einsum,
     np.iscomplexobj: lambda z: True, np.isrealobj: lambda z: False,
     np.iscomplex: _iscomplex, np.isreal: _isreal,
-    np.zeros_like: lambda z, dtype=None, *a, **k: _filled(z, 0.0, dtype),
-    np.ones_like: lambda z, dtype=None, *a, **k: _filled(z, 1.0, dtype),
-    np.empty_like: lambda z, dtype=None, *a, **k: _filled(z, 0.0, dtype),
-    np.full_like: lambda z, fill_value, dtype=None, *a, **k: _filled(z, fill_value, dtype),
+    np.zeros_like: lambda z, *a, **k: _filled(z, 0.0, *a, **k), np.ones_like: lambda z, *a, **k: _filled(z, 1.0, *a, **k),
+    np.empty_like: lambda z, *a, **k: _filled(z, 0.0, *a, **k), np.full_like: _filled,
+    np.cumprod: _cumprod, np.correlate: _correlate, np.polyval: _polyval, np.sinc: _sinc, np.copyto: _copyto, np.pad: _pad,
+    np.linalg.multi_dot: lambda arrays: functools.reduce(np.matmul, arrays),
+    np.linalg.vector_norm: _vector_norm, np.linalg.matrix_norm: _matrix_norm, np.interp: _interp,
+    np.compress: lambda condition, a, axis=None: (np.ravel(a) if axis is None else a)[
+        (slice(None),) * (axis or 0) + (np.flatnonzero(condition),)
+    ],
+    np.atleast_1d: _each(np.atleast_1d), np.atleast_2d: _each(np.atleast_2d), np.atleast_3d: _each(np.atleast_3d),
 }  # fmt: skip
+FUNCTIONS |= {_found(name): _of_values(_found(name)) for name in _WITHOUT_DERIVATIVE.split()}
 FUNCTIONS |= {_found(name): _linear(_found(name)) for name in _LINEAR.split()}
 FUNCTIONS |= {_found(name): bilinear(_found(name)) for name in _BILINEAR.split()}
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from tapegrad.kernels.opcodes import OPCODES, calls_in, names_in
 from tapegrad.numpy_arrays.array import as_arrays
-from tapegrad.numpy_arrays.complex_arrays import ComplexArray, conjugate, multiply, parts
+from tapegrad.numpy_arrays.complex_arithmetic import conjugate, multiply
+from tapegrad.numpy_arrays.complex_arrays import ComplexArray, parts
 from tapegrad.numpy_protocol.operands import one
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.recording.structural import Context, Structural, apply

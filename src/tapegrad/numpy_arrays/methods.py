@@ -92,6 +92,19 @@ def rounded(x: Array, ndigits: int | None = None) -> Any:
     return np.round(x, ndigits)
 
 
+def _step(function: Callable[[Any], int]) -> Callable[[Array], int]:
+    def step(x: Array) -> int:
+        """A step of `math`, which has no slope, as ``int(x)`` has none."""
+        if TAPE.tracers:
+            left(x)
+        return function(array_of(x).item())
+
+    return step
+
+
+floored, ceiled, truncated = _step(math.floor), _step(math.ceil), _step(math.trunc)
+
+
 def divided(x: Array, y: Any) -> tuple[Any, Any]:
     """Quotient and remainder."""
     return x // y, x % y

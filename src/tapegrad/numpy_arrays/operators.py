@@ -65,7 +65,7 @@ def matmul(x: Any, y: Any) -> Any:
     x, y = (stacked(t) if holds_tensors(t) else np.asarray(t) if isinstance(t, (list, tuple)) else t for t in (x, y))
     tracked = is_tracked(x, y)
     if (may_be_complex(x) or may_be_complex(y)) and (tracked or x.__class__ in PAIRS or y.__class__ in PAIRS):
-        return look_up("numpy_arrays.complex_arrays:complex_ufunc")(np.matmul, x, y)
+        return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(np.matmul, x, y)
     if not tracked:
         return of_values(operator.matmul, x, y)
     if any(not isinstance(t, (Tensor, np.ndarray, np.generic)) for t in (x, y)) or 0 in (np.ndim(x), np.ndim(y)):

@@ -50,6 +50,7 @@ def promoted(*values: Any) -> tuple[Any, ...]:
     """
     if are_doubles(values):
         return values
+    values = tuple(np.asarray(x) if x.__class__ is range else x for x in values)
     kinds: list[Any] = [x if x.__class__ in _WEAK else getattr(plain(x), "dtype", x) for x in values]
     try:
         dtype = np.result_type(*kinds)
@@ -83,7 +84,7 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     operate = operator.pow if ufunc is np.power else ufunc  # which numbers have otherwise
     tracked = is_tracked(*values)
     if any(map(may_be_complex, values)) and (tracked or any(x.__class__ in PAIRS for x in values)):
-        return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *values)
+        return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(ufunc, *values)
     if isinstance(ufunc, np.ufunc) and not tracked:
         return of_values(operate, *values)
     if len(values) == 1:

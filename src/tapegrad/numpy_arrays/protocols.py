@@ -61,7 +61,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
     if not (x._row and is_recording()) and not is_tracked(inputs, kwargs):
         return computed(getattr(ufunc, method), inputs, kwargs)
     if method == "__call__" and not kwargs and _holds_complex(inputs):
-        return look_up("numpy_arrays.complex_arrays:complex_ufunc")(ufunc, *inputs)
+        return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(ufunc, *inputs)
     given = inputs
     if any(type(value) in (list, tuple) for value in inputs):
         inputs = tuple(stacked(value) if holds_tensors(value) else value for value in inputs)
@@ -81,6 +81,7 @@ OF_SCIPY = frozenset(
     ]
 )  # fmt: skip
 OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
+LIKE = frozenset([np.zeros_like, np.ones_like, np.empty_like, np.full_like])
 OTHERWISE = frozenset([np.float_power, np.nextafter])
 # What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
 OF_LISTS: dict[Any, Callable[[Any], Any]] = {np.concatenate: cat_of_lists}
@@ -222,7 +223,7 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
             return written(out, array_function(x, function, types, apart(args, out), kwargs))
     if not (x._row and is_recording()) and not is_tracked(args, kwargs):
         return computed(function, args, kwargs)
-    if _holds_complex(args):
+    if _holds_complex(args) or (function in LIKE and _is_complex_dtype(kwargs.get("dtype", args[-1]))):
         return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
     if function in (np.linalg.eig, np.linalg.eigvals) and np.iscomplexobj(np.linalg.eigvals(*values_of(args), **values_of(kwargs))):
         return look_up("numpy_arrays.complex_functions:function_for")(function)(*args, **kwargs)
@@ -243,6 +244,11 @@ def _is_complex(x: Any) -> bool:
     if kind is np.ndarray or kind is float or kind is int:  # the common ones, in half of the time
         return kind is np.ndarray and x.dtype.kind == "c"
     return may_be_complex(x) or ((kind is list or kind is tuple) and any(map(_is_complex, x)))
+
+
+def _is_complex_dtype(kind: Any) -> bool:
+    """Whether an argument names a dtype of complex numbers."""
+    return isinstance(kind, (type, str, np.dtype)) and np.dtype(kind).kind == "c"
 
 
 def _holds_complex(values: Any) -> bool:

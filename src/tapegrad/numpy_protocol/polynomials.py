@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.surface import functions as tg
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import Tensor, array_of
 from tapegrad.tensors.tracers import makes_constants_of_shapes
 
 __all__ = ["POLYNOMIALS"]
@@ -84,6 +84,23 @@ def _polymul(a1: Any, a2: Any) -> Any:
     return _convolve(a1, a2)
 
 
+def _polydiv(u: Any, v: Any) -> Any:
+    """Quotient and remainder, by long division; leading zeros of the remainder are left away."""
+    x, y = (_operand(a, name) for a, name in ((u, "u"), (v, "v")))
+    size, degree = x.shape[0] - y.shape[0], y.shape[0]
+    if size < 0:
+        return tg.zeros(1, dtype=x.dtype), x
+    rest, found = x, []
+    for k in range(size + 1):
+        factor = rest[k] * (1.0 / y[0])
+        found.append(factor)
+        rest = tg.cat([rest[:k], rest[k : k + degree] - factor * y, rest[k + degree :]], 0)
+    values, first = array_of(rest), 0
+    while len(values) - first > 1 and np.allclose(values[first], 0, rtol=1e-14):
+        first += 1
+    return tg.stack(found), rest[first:]
+
+
 @makes_constants_of_shapes
 def _polyder(p: Any, m: int = 1) -> Any:
     if m < 0:
@@ -134,5 +151,5 @@ def _polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = 
     return found if rhs.ndim > 1 else tg.squeeze(found, 1)
 
 
-_NAMES = "convolve correlate poly polyadd polyder polyfit polyint polymul polysub polyval vander"
+_NAMES = "convolve correlate poly polyadd polydiv polyder polyfit polyint polymul polysub polyval vander"
 POLYNOMIALS: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}

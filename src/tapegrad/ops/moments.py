@@ -10,9 +10,10 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
+from tapegrad.ops.norms import without_zeros
 from tapegrad.ops.reductions import Dims, add_reduce, count, mean_over, reduced
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["std", "std_mean", "var", "var_mean"]
 
@@ -198,12 +199,9 @@ def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         return (on.restore(g / z, removed, keepdim, ctx.shapes[0]) * (centred * np.inf),)
     # Equal elements: the derivative is taken as zero, in every order, instead of 0/0.
     value = z._data
-    if not value if type(value) is float else not value.all():
-        value = array_of(z)
-        flat = value == 0.0
-        g = elementwise._mul0(g, wrap((~flat).astype(value.dtype))) / (z + wrap(flat.astype(value.dtype)))
-    else:
-        g = g / z
+    if value.__class__ is not float or not value > 0.0:
+        g, z = without_zeros(g, z)
+    g = g / z
     return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)
 
 

@@ -170,12 +170,17 @@ def _norm_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 def without_zeros(g: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """A cotangent of norms that is cut where they are zero, and the norms with ones to divide by there."""
+    """A cotangent of norms that is cut where they are zero, and the norms with ones to divide by there.
+
+    Where a norm is nan, so is what is left of the cotangent, unless that is zero.
+    """
     value = array_of(z)
-    if value.all():
+    if not value.size or value.min() > 0.0:  # which nan is not
         return g, z
-    zero = value == 0.0
-    return elementwise._mul0(g, wrap((~zero).astype(value.dtype))), z + wrap(zero.astype(value.dtype))
+    unusable = (value == 0.0) | (value != value)
+    kept = np.where(value == 0.0, 0.0, np.where(value == value, 1.0, np.nan))
+    known = elementwise._mul0(z, wrap((~unusable).astype(value.dtype)))
+    return elementwise._mul0(g, wrap(kept.astype(value.dtype))), known + wrap(unusable.astype(value.dtype))
 
 
 _NORM = Structural("LinalgVectorNormBackward0", ((0, "z"),), _norm_vjp, forward=_value_again)

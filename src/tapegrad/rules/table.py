@@ -16,7 +16,7 @@ Conventions at kinks follow PyTorch:
 
 ======================  ==================================================
 ``abs``, ``relu``       derivative 0 at 0
-``clamp`` and its kin   derivative 1 at the bounds
+``clamp`` and its kin   derivative 1 at the bounds, 0 where the value is nan
 ``copysign``            0 where the magnitude is 0
 ``maximum``/``minimum`` half to each side where they tie
 ``pow``                 0 at base 0 for every exponent >= 0, except x**1
@@ -117,7 +117,7 @@ _COMMON: tuple[Rule, ...] = (
     Rule("logaddexp", XY, "logaddexp(x, y)", ("sigmoid(x - y)", "sigmoid(y - x)"), (ANY, ANY), "LogaddexpBackward0", "``log(exp(x) + exp(y))`` without overflow."),
     Rule("maximum", XY, "maximum(x, y)", ("where(x == y, 0.5, where(x < y, 0.0, 1.0))", "where(x == y, 0.5, where(y < x, 0.0, 1.0))"), (ANY, ANY), "MaximumBackward0", "The larger of two values.", True),
     Rule("minimum", XY, "minimum(x, y)", ("where(x == y, 0.5, where(x > y, 0.0, 1.0))", "where(x == y, 0.5, where(y > x, 0.0, 1.0))"), (ANY, ANY), "MinimumBackward0", "The smaller of two values.", True),
-    Rule("_clamp", XYW, "minimum(w, maximum(y, x))", ("where(x < y, 0.0, where(x > w, 0.0, 1.0))", "where(x < y, where(y < w, 1.0, 0.0), 0.0)", "where(maximum(x, y) > w, 1.0, 0.0)"), (ANY, (-1.0, -0.5), (0.5, 1.0)), "ClampBackward0 ClampBackward0 ClampBackward1", "``x`` limited to the interval from ``y`` to ``w``.", True),
+    Rule("_clamp", XYW, "minimum(w, maximum(y, x))", ("where(x >= y, where(x <= w, 1.0, 0.0), 0.0)", "where(x < y, where(y < w, 1.0, 0.0), 0.0)", "where(maximum(x, y) > w, 1.0, 0.0)"), (ANY, (-1.0, -0.5), (0.5, 1.0)), "ClampBackward0 ClampBackward0 ClampBackward1", "``x`` limited to the interval from ``y`` to ``w``.", True),
     Rule("clamp_min", XY, "maximum(x, y)", ("where(x >= y, 1.0, 0.0)", "where(x < y, 1.0, 0.0)"), (ANY, (-0.5, 0.5)), "ClampMinBackward1 ClampMinBackward1 ClampMinBackward0", "``x``, but not less than ``y``.", True),
     Rule("clamp_max", XY, "minimum(x, y)", ("where(x <= y, 1.0, 0.0)", "where(x > y, 1.0, 0.0)"), (ANY, (-0.5, 0.5)), "ClampMaxBackward1 ClampMaxBackward1 ClampMaxBackward0", "``x``, but not more than ``y``.", True),
     Rule("where", XYW, "where(x != 0.0, y, w)", (None, "where(x != 0.0, 1.0, 0.0)", "where(x != 0.0, 0.0, 1.0)"), (BIT, ANY, ANY), "WhereBackward0", "``y`` where the condition ``x`` holds, else ``w``.", True),

@@ -1,16 +1,20 @@
-"""What puts numbers in the place of others: not-a-number and infinities, diagonals."""
+"""What puts numbers in the place of others: not-a-number and infinities, bounds, diagonals."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numba import extending
 from numba.core import types
 from numba.core.errors import TypingError
+from numba.np.arrayobj import np_clip
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from tapegrad.nopython.numba_interface.linking import overload, part
+from tapegrad.nopython.numba_interface.optional_arguments import left_away
 from tapegrad.nopython.tape.row_writing import primal, row, with_row
+from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import Variable, has_variables, variable
 
 __all__ = ["FILLING"]
@@ -55,6 +59,51 @@ def _nan_to_num(tape, x, copy=True, nan=0.0):
     return number if isinstance(x, Variable) else array
 
 
+def limited(a, a_min, a_max, out=None):
+    """Numba's `np.clip`, by a name that is recorded as it is."""
+    raise NotImplementedError
+
+
+extending.overload(limited)(np_clip)
+
+
+def settled(a):
+    """A copy in which what is not-a-number depends on nothing, for such a value has no slope."""
+    raise NotImplementedError
+
+
+@overload(settled)
+def _settled(a):
+    if not has_variables(a):
+        return lambda a: a
+
+    def impl(a):
+        out = np.empty_like(a)
+        for place in np.ndindex(a.shape):
+            value = primal(a[place])
+            out[place] = with_row(value, row(a[place]) if value == value else np.int32(0))
+        return out
+
+    return impl
+
+
+def clip(tape, a, a_min, a_max, out=None):
+    raise NotImplementedError
+
+
+@overload(clip)
+def _clip(tape, a, a_min, a_max, out=None):
+    if not has_variables(types.Tuple([kind for kind in (a, a_min, a_max, out) if isinstance(kind, types.Type)])):
+        if left_away(out):
+            return lambda tape, a, a_min, a_max, out=None: np.clip(a, a_min, a_max)
+        return lambda tape, a, a_min, a_max, out=None: np.clip(a, a_min, a_max, out)
+    if left_away(out):
+        new = twin(part(lambda a, a_min, a_max: limited(a, a_min, a_max)))
+        return lambda tape, a, a_min, a_max, out=None: new(tape, settled(a), a_min, a_max)
+    into = twin(part(lambda a, a_min, a_max, out: limited(a, a_min, a_max, out)))
+    return lambda tape, a, a_min, a_max, out=None: into(tape, settled(a), a_min, a_max, out)
+
+
 def items_of(values):
     """What a diagonal is filled with, in memory of its own: it may be a view of the same array."""
     raise NotImplementedError
@@ -92,4 +141,4 @@ def _fill_diagonal(tape, a, val, wrap=False):
     return impl
 
 
-FILLING: dict[Any, Any] = {np.nan_to_num: nan_to_num, np.fill_diagonal: fill_diagonal}
+FILLING: dict[Any, Any] = {np.nan_to_num: nan_to_num, np.clip: clip, np.fill_diagonal: fill_diagonal}
