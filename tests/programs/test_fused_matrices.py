@@ -157,6 +157,40 @@ def test_hessians_are_those_of_the_function(name: str) -> None:
         assert np.array_equal(found, found.T)
 
 
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_products_with_the_hessian_are_those_of_the_function(name: str) -> None:
+    def loss(x: Any) -> Any:
+        y = FUNCTIONS[name](x)
+        return (y * y).sum() + np.sin(y.reshape(-1)[0])
+
+    directions = iter(np.random.default_rng(3).normal(size=(7, 6)))
+    run = compiled(lambda f: lambda x: (v := next(directions), tg.hvp(f, x, v)), loss, X)
+    for x in shifted():
+        v, found = run(x)
+        assert close(found, tg.hvp(loss, x, v))
+
+
+def test_products_with_the_hessian_by_many_numbers() -> None:
+    def loss(x: Any) -> Any:
+        return (100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum()
+
+    x, v = np.random.default_rng(4).normal(size=(2, 2000))
+    run = compiled(lambda f: lambda x, v: tg.hvp(f, x, v), loss, x, v)
+    first = run(x, v)
+    run(x, -v)
+    assert close(first, tg.hvp(loss, x, v))
+
+
+@pytest.mark.parametrize("v", [[1.0] * 6, np.arange(6), np.ones(6, np.float32), np.ones(5), np.ones((2, 3)), "six"])
+def test_other_directions_are_taken_or_refused_as_by_the_function(v: Any) -> None:
+    def loss(x: Any) -> Any:
+        return (x**4).sum() * x[0]
+
+    run = compiled(lambda f: lambda x, v: tg.hvp(f, x, v), loss, X, X)
+    found, expected = (outcome(f, (v,)) for f in (lambda v: run(X, v), lambda v: tg.hvp(loss, X, v)))
+    assert found is expected if isinstance(expected, type) else close(found, expected)
+
+
 @pytest.mark.filterwarnings("ignore")
 @each("group", range(len(GROUPS)))
 @each("on_numbers", [False, True])

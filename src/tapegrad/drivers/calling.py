@@ -120,12 +120,12 @@ def finished_call(
     finish: Callable[[Call], Any],
     second: bool = False,
     along: Any = None,
-    needs: str = "rows",
+    needs: Any = "rows",
 ) -> Any:
     """What `finish` makes of a call, which is that of `call`; a program does what it recorded again where it can.
 
     Rows of a program have their values until it returns only (`Call.kept`). Where it gives `NotImplemented` for them, the function
-    is called. With `needs` "jacobian" or "hessian" it may be given that instead of rows (`Call.matrix`).
+    is called. With `needs` "jacobian", "hessian" or ``("hvp", vector)`` it may be given that instead of rows (`Call.matrix`).
     """
     callee = f if isinstance(f, Callee) else Callee(f)
     if callee.replay is not None:

@@ -74,13 +74,17 @@ def hvp(f: Callable[..., Any], x: Any, v: Any) -> Any:
     >>> tg.hvp(lambda x: x[0] ** 2 * x[1], np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([4., 2.])
     """
-    return finished_call(f, (x,), {}, 0, False, "hvp", functools.partial(_product, v=v), second=True, along=v)
+    is_plain = type(x) is type(v) is np.ndarray and x.shape == v.shape and x.dtype == v.dtype == np.float64 and x.size
+    needs = ("hvp", v) if is_plain else "rows"
+    return finished_call(f, (x,), {}, 0, False, "hvp", functools.partial(_product, v=v), second=True, along=v, needs=needs)
 
 
 def _product(made: Call, v: Any) -> Any:
     output = scalar_output(made, "hvp")
     if made.recording is not None:
         return _arranged(made, made.recording.curve_along())
+    if made.matrix is not None:
+        return _arranged(made, made.matrix[:, 0])
     vectors = vectors_like(made.leaves, made.structure, v, "v")
     if made.inside or any(isinstance(t, Tensor) for t in vectors):
         if made.kept:

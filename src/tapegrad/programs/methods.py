@@ -40,7 +40,7 @@ class ProgramOfObject:
         return getattr(self._program, name)
 
     def __replay__(
-        self, args: Any, kwargs: Any, argnums: Any = None, has_aux: bool = False, finish: Any = None, needs: str = ""
+        self, args: Any, kwargs: Any, argnums: Any = None, has_aux: bool = False, finish: Any = None, needs: Any = ""
     ) -> tuple[bool, Any] | None:
         if argnums is not None:
             numbers = check_argnums(argnums, len(args), "grad")

@@ -51,11 +51,11 @@ class Program(RecordedPaths):
         argnums: Argnums | None = None,
         has_aux: bool = False,
         finish: Finish | None = None,
-        needs: str = "",
+        needs: Any = "",
     ) -> tuple[bool, Any] | None:
         """What drivers call: whether it was run again, and what `finish` gives for the call; None to call the function.
 
-        Without `finish` it is the function's value. It `needs` a "value", gradients of a number, "jacobian", "hessian" or "rows".
+        Without `finish` it is the function's value. It `needs` gradients of a number, or something else (`finished_call`).
         """
         if self._is_called:
             return None
@@ -82,7 +82,7 @@ class Program(RecordedPaths):
         if usual is not None and trace is not None and (trace.has_value or finish is not None) and not trace.is_running:
             trace.is_running = True
             try:
-                if self._is_fused(trace, given, needs) or trace.has_run(given):
+                if trace.has_fused(given, needs, self.fuses) or trace.has_run(given):
                     return self._checked(trace, args, kwargs, argnums, usual.many, finish)
             finally:
                 trace.is_running = False
@@ -103,7 +103,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
-        paths.needs.add(needs)
+        paths.needs.add(needs if needs.__class__ is str else needs[0])
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
@@ -111,7 +111,7 @@ class Program(RecordedPaths):
             trace.is_running = True
             try:
                 try:
-                    fused = self._is_fused(trace, values, needs)
+                    fused = trace.has_fused(values, needs, self.fuses)
                     failed = None if fused else trace.run(values)
                 except Exception as error:  # such as that of a singular matrix, which the function itself raises with its own words
                     paths.stopped = f"{type(error).__name__}: {error}"
@@ -141,22 +141,6 @@ class Program(RecordedPaths):
             return True, finish(made)
         finally:
             made.gradients = made.matrix = None
-
-    def _is_fused(self, trace: Trace, values: Any, needs: str) -> bool:
-        """Whether machine code of a path gave the gradient, or what else it `needs`."""
-        fused = trace.code_of(needs)
-        if fused is None:
-            return False
-        if fused.code is not None:
-            return trace.matrix(needs, values) if needs else trace.gradient(values)
-        if self.fuses and not fused.refused:
-            if fused.waits:
-                if trace.has_run(values):
-                    expected = functools.partial(trace.matrix_of_steps, needs) if needs else trace.value_and_gradient
-                    fused.try_out(values, expected)
-            else:
-                fused.ran()
-        return False
 
     def __direct__(self, argnums: Any) -> Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None:
         """What `value_and_grad` asks first: machine code's value and gradient for arguments, or None to go on with `__replay__`."""

@@ -23,6 +23,7 @@ from tapegrad.programs.snapshots import same_bits
 from tapegrad.programs.steps import Value
 from tapegrad.programs.surroundings import Arrays
 from tapegrad.programs.traces import Trace
+from tapegrad.tape.tape import TAPE
 
 __all__ = ["AGAIN", "Finish", "RecordedPaths", "as_asked"]
 
@@ -56,6 +57,7 @@ class RecordedPaths(KeyedPaths):
                     stacklevel=4,
                 )
             return None
+        TAPE.load()  # which may compile and look at files: the function does not
         states, recorder = _random_states(), Recorder()
         own: Any = None
         if finish is None:  # first of all the function's own value: what it changes must not be changed twice

@@ -205,7 +205,7 @@ class LoadedProgram:
         argnums: Argnums | None = None,
         has_aux: bool = False,
         finish: Finish | None = None,
-        needs: str = "",
+        needs: Any = "",
     ) -> tuple[bool, Any]:
         settle()
         if needs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -106,13 +107,29 @@ class Trace:
         self.made.output._data, self.made.gradients = found
         return True
 
+    def has_fused(self, values: Sequence[Any], needs: Any, fuses: bool) -> bool:
+        """Whether machine code gave the gradient, or what else a driver `needs`; it is made by and by if the program `fuses`."""
+        what, *along = (needs,) if needs.__class__ is str else needs
+        fused = self.code_of(what)
+        if fused is None:
+            return False
+        if fused.code is not None:
+            return self.matrix(what, [*values, *along]) if what else self.gradient(values)
+        if fuses and not fused.refused:
+            if not fused.waits:
+                fused.ran()
+            elif self.has_run(values):
+                expected = functools.partial(self.matrix_of_steps, what, along) if what else self.value_and_gradient
+                fused.try_out([*values, *along], expected)
+        return False
+
     def code_of(self, what: str) -> FusedPath | None:
-        """Machine code of the gradient, or of the "value", "jacobian" or "hessian"; None for what there is none of."""
+        """Machine code of the gradient, or of the "value", "jacobian", "hessian" or "hvp"; None for what there is none of."""
         if not what or what == "rows":
             return None if what else self.fused
         if what not in self._matrices:
             outputs = [value for _, value, _ in self._results]
-            if self._known is None or (what == "hessian" and (len(outputs) != 1 or outputs[0].number < 0)):
+            if self._known is None or (what in ("hessian", "hvp") and (len(outputs) != 1 or outputs[0].number < 0)):
                 return None
             self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
         return self._matrices[what]
@@ -132,15 +149,16 @@ class Trace:
                 t._data[...] = own
         return True
 
-    def matrix_of_steps(self, what: str) -> tuple[float, list[Any]]:
+    def matrix_of_steps(self, what: str, along: Sequence[Any]) -> tuple[float, list[Any]]:
         """The same by what the rows give after a run."""
         outputs = Outputs(self.made, what)
         values = list(map(array_of, outputs.tensors))
         if what == "value":
             return 0.0, values
-        derivative = derivative_of(self.made, outputs.tensors, second=what == "hessian")
-        if what == "hessian":
-            return float(values[0]), [derivative.curve(np.eye(derivative.inputs))]
+        derivative = derivative_of(self.made, outputs.tensors, second=what != "jacobian", once=what == "hvp")
+        if what != "jacobian":
+            directions = along[0].reshape(-1, 1) if along else np.eye(derivative.inputs)
+            return float(values[0]), [derivative.curve(directions)]
         return 0.0, [*values, jacobian_matrix(derivative)]
 
     def leaf_shapes(self) -> list[tuple[int, ...]]:

@@ -23,13 +23,17 @@ __all__ = ["MatrixCode", "code_of"]
 
 
 class Matrices:
-    """What Jacobians and Hessians have in common: the directions, which are those of all elements of the leaves."""
+    """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves, or the one that is given."""
 
-    def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
-        self.count = sum(map(_size, leaves))
+    def __init__(self, path: PathValues, leaves: Sequence[Value], is_given: bool = False) -> None:
+        elements = sum(map(_size, leaves))
+        self.count = 1 if is_given else elements
         self.lanes = lanes_of(self.count)
-        seeds = path.graph.buffer(self.count * self.lanes)
-        path.arrays.append((seeds, np.eye(self.count, self.lanes).reshape(-1)))
+        seeds = path.graph.buffer(elements * self.lanes)
+        if is_given:
+            path.inputs.append((seeds, -1))
+        else:
+            path.arrays.append((seeds, np.eye(elements, self.lanes).reshape(-1)))
         self.directions = Directions(path, leaves, seeds, self.lanes)
 
 
@@ -109,7 +113,7 @@ class JacobianExpressions(ValueExpressions):
 
 
 class HessianExpressions(PathExpressions):
-    """The value of a path, and products of its Hessian with all directions.
+    """The value of a path, and products of its Hessian with all directions, or with one that is given behind the inputs.
 
     Attributes
     ----------
@@ -119,9 +123,17 @@ class HessianExpressions(PathExpressions):
         Of these.
     """
 
-    def __init__(self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], output: Value, fast: bool) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        output: Value,
+        fast: bool,
+        is_given: bool,
+    ) -> None:
         super().__init__(steps, inputs, leaves, output, fast=fast)
-        made = Matrices(self, leaves)
+        made = Matrices(self, leaves, is_given)
         self.count = made.count
         self.gradients = Curvature(self, made.directions, leaves).products
         self.shapes = [(*self._shape(leaf), made.lanes) for leaf in leaves]
@@ -176,16 +188,16 @@ def _is_finite(matrix: np.ndarray) -> bool:
 def code_of(
     kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
 ) -> MatrixCode:
-    """Machine code of the outputs alone, with their Jacobian, or of the value and products of the Hessian with all unit vectors.
+    """Machine code of the outputs alone, with their Jacobian, or of the value and products of the Hessian.
 
     Raises
     ------
     Unfused
         If there is none.
     """
-    if kind == "hessian":
+    if kind in ("hessian", "hvp"):
         (output,) = outputs
-        return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast), 0)
+        return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast, kind == "hvp"), 0)
     made = ValueExpressions if kind == "value" else JacobianExpressions
     return MatrixCode(made(steps, inputs, leaves, outputs, fast), len(outputs))
 

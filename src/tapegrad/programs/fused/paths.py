@@ -169,7 +169,7 @@ class FusedMatrix(FusedPath):
     ----------
     steps, inputs, leaves, outputs
         Of the path.
-    kind : {"value", "jacobian", "hessian"}
+    kind : {"value", "jacobian", "hessian", "hvp"}
     """
 
     __slots__ = ("_kind", "_outputs")
@@ -189,7 +189,7 @@ class FusedMatrix(FusedPath):
         self.refused = ""
         if kind == "jacobian" and count > MOST_TALL * rows:
             self.refused = "it has fewer outputs than inputs"
-        if kind != "value":
+        if kind in ("jacobian", "hessian"):
             self._patience = PATIENCE / (self._cost * (2 + count / 4))
 
     def _code(self) -> Any:
