@@ -19,6 +19,7 @@ __all__ = ["SectionPass", "sections_of"]
 MOST_SECTIONS, MOST_TEMPLATES, MOST_PAIRS = 1 << 18, 32, 1 << 11
 MOST_LANES = 2  # times the sections: beyond, too many lanes are empty
 LANES = at.SECTION_LANES
+FLOAT64 = np.dtype(np.float64)
 # Steps of a front's pass that one for eight lanes takes the time of, and adding to an entry.
 STEP, ENTRY = 3, 16
 
@@ -27,7 +28,7 @@ class _Group:
     """Sections of one structure."""
 
     def __init__(self, steps: Steps, starts: Vector, sizes: tuple[int, int, int], places: Vector) -> None:
-        self._listed = np.array(steps.listed, np.int32).reshape(-1, 4) * np.int32(8 * LANES)
+        self._listed = np.array(steps.listed, np.uint16).reshape(-1, 4)
         self._results = LANES * np.array(list(steps.entries.values()), np.int64)
         self._starts, self._sizes, self._works, self._places = starts, sizes, steps.works, places
         self.steps = len(starts) * (STEP * len(self._listed) + ENTRY * len(self._results))
@@ -91,14 +92,15 @@ class SectionPass:
         """
         header = _header(rows, self._second)
         last = int(header[at.SECTION_LAST])
-        bars = np.zeros(last + 1 if self._second and not rows.is_weighed else 1)
+        bars = large_empty((last + 1 if self._second and not rows.is_weighed else 1,), FLOAT64)
+        bars.fill(0.0)
         header[at.SECTION_BARS] = bars.ctypes.data
         if len(bars) > 1:
             outs = np.where((rows.outs > 0) & (rows.outs <= last), rows.outs, 0)
             np.add.at(bars, outs, weights)
             bars[0] = 0.0
             ARRAY_KERNELS.pull_adjoints(header.ctypes.data)
-        found: Vector = large_empty((count + 1,), np.dtype(np.float64))  # the last one for what is in no entry
+        found: Vector = large_empty((count + 1,), FLOAT64)  # the last one for what is in no entry
         for exactly in (False, True):
             found.fill(0.0)
             for group in self._groups:
