@@ -16,7 +16,7 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["SectionPass", "sections_of"]
 
-MOST_SECTIONS, MOST_TEMPLATES, MOST_PAIRS = 1 << 18, 32, 1 << 11
+MOST_SECTIONS, MOST_TEMPLATES, MOST_PAIRS = 1 << 22, 32, 1 << 11
 MOST_LANES = 2  # times the sections: beyond, too many lanes are empty
 LANES = at.SECTION_LANES
 FLOAT64 = np.dtype(np.float64)
@@ -159,14 +159,15 @@ class _Structure:
         self._order = np.argsort(outs, kind="stable")
         self._outs = outs[self._order]
         self._words, self._curves = np.zeros(pairs, np.int32), np.zeros((triplets, 3), np.int32)
-        self._bounds = np.empty((MOST_SECTIONS, at.BOUND_WORDS), np.int64)
+        room = min(MOST_SECTIONS, max(last - self.inputs, 1))
+        self._bounds = np.empty((room, at.BOUND_WORDS), np.int64)
         self._locals = np.empty(pairs + 2 * triplets, np.int32)
         live, stamps, numbers = (
             np.zeros(last + 1, np.uint8),
             np.zeros(self.inputs + 1, np.int32),
             np.zeros(self.inputs + 1, np.int32),
         )
-        header[at.SECTION_RESULTS], header[at.SECTION_ROOM] = len(self._outs), MOST_SECTIONS
+        header[at.SECTION_RESULTS], header[at.SECTION_ROOM] = len(self._outs), room
         for word, array in (
             (at.SECTION_OUTS, self._outs),
             (at.SECTION_WORDS, self._words),
@@ -198,9 +199,11 @@ class _Structure:
         lengths = np.stack([bounds[:, k + 1] - bounds[:, k] for k in (at.BOUND_PAIRS, at.BOUND_TRIPLETS, at.BOUND_OUTS)], axis=1)
         if lengths[:, :2].max(initial=0) > MOST_PAIRS:
             return None
-        kinds, of_kind = np.unique(lengths, axis=0, return_inverse=True)
+        most = lengths.max(axis=0, initial=0) + 1
+        kinds, firsts, of_kind = np.unique(np.ravel_multi_index(lengths.T, most), return_index=True, return_inverse=True)
         found: list[Vector] = []
-        for kind, (pairs, triplets, outs) in enumerate(kinds.tolist()):
+        for kind in range(len(kinds)):
+            pairs, triplets, outs = lengths[firsts[kind]].tolist()
             left = np.flatnonzero(of_kind == kind)
             rows = bounds[left, at.BOUND_ROW][:, None]
             structure = np.concatenate(
