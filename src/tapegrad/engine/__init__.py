@@ -88,4 +88,5 @@ ARRAY_SOURCES = (
     "section_layout",
     "sections",
     "section_steps",
+    "whole_columns",
 )

@@ -13,7 +13,7 @@ SECTION_OUTS, SECTION_RESULTS = 9, 10  # rows of the results in ascending order,
 # of one after the other. Words are twice a row's distance from the section's last one, or an input's number there, twice and one.
 SECTION_WORDS, SECTION_CURVES, SECTION_BOUNDS, SECTION_LOCALS, SECTION_ROOM = 11, 12, 13, 14, 15
 SECTION_LIVE, SECTION_STAMPS, SECTION_NUMBERS = 16, 17, 18
-# What is carried out: steps of four addresses in bytes, groups of eight, and where what they begin with is; vectors of eight.
+# What is carried out: steps of four numbers of vectors, groups of eight, and where what they begin with is; vectors of eight.
 SECTION_STEPS, SECTION_STEP_COUNT, SECTION_STARTS, SECTION_GROUPS = 19, 20, 21, 22
 SECTION_PAIRS_OF_ONE, SECTION_TRIPLETS_OF_ONE, SECTION_BARS_OF_ONE = 23, 24, 25
 SECTION_FACTORS, SECTION_WORK, SECTION_RESULTS_AT, SECTION_ENTRIES, SECTION_PLACES, SECTION_FOUND = 26, 27, 28, 29, 30, 31

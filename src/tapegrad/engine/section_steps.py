@@ -109,6 +109,13 @@ def add_group(sections, places):
             found[own[lane]] += work[lane]
 
 
+@inline
+def step_of(steps, k, work, factors):
+    """Addresses of what a step adds to, begins with, and multiplies."""
+    own = from_element(steps, 4 * k)
+    return work + 64 * own[0], work + 64 * own[1], factors + 64 * own[2], work + 64 * own[3]
+
+
 @entry("int64(Sections,int64)")
 def carry_out(sections, is_exact):
     """Carry out the steps for all groups, and add what they give; zero."""
@@ -118,12 +125,12 @@ def carry_out(sections, is_exact):
         load_group(sections, from_element(sections.starts, 3 * SECTION_LANES * group))
         if is_exact != 0:
             for k in range(count):
-                to, base, by, of = steps[4 * k], steps[4 * k + 1], steps[4 * k + 2], steps[4 * k + 3]
-                add_exact_products(work + to, work + base, factors + by, work + of)
+                to, base, by, of = step_of(steps, k, work, factors)
+                add_exact_products(to, base, by, of)
         else:
             for k in range(count):
-                to, base, by, of = steps[4 * k], steps[4 * k + 1], steps[4 * k + 2], steps[4 * k + 3]
-                add_products(work + to, work + base, factors + by, work + of)
+                to, base, by, of = step_of(steps, k, work, factors)
+                add_products(to, base, by, of)
         add_group(sections, from_element(sections.places, SECTION_LANES * entries * group))
     return 0
 

@@ -1,7 +1,7 @@
 """Sections of a recording: where they are, and what is the same in many of them."""
 
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.compilation.memory_types import BYTES, DOUBLES, INTS, WORDS, from_element, struct
+from tapegrad.compilation.memory_types import BYTES, DOUBLES, INTS, SHORTS, WORDS, from_element, struct
 from tapegrad.engine.fronts import MASK
 from tapegrad.engine.section_layout import *
 from tapegrad.engine.star_colouring import place_of
@@ -23,7 +23,7 @@ Sections = struct(
     live=BYTES,
     stamps=INTS,
     numbers=INTS,
-    steps=INTS,
+    steps=SHORTS,
     starts=WORDS,
     factors=DOUBLES,
     work=DOUBLES,

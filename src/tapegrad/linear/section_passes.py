@@ -16,9 +16,10 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["SectionPass", "sections_of"]
 
-MOST_SECTIONS, MOST_TEMPLATES, MOST_PAIRS = 1 << 18, 32, 1 << 11
+MOST_SECTIONS, MOST_TEMPLATES, MOST_PAIRS = 1 << 22, 32, 1 << 11
 MOST_LANES = 2  # times the sections: beyond, too many lanes are empty
 LANES = at.SECTION_LANES
+FLOAT64 = np.dtype(np.float64)
 # Steps of a front's pass that one for eight lanes takes the time of, and adding to an entry.
 STEP, ENTRY = 3, 16
 
@@ -27,7 +28,7 @@ class _Group:
     """Sections of one structure."""
 
     def __init__(self, steps: Steps, starts: Vector, sizes: tuple[int, int, int], places: Vector) -> None:
-        self._listed = np.array(steps.listed, np.int32).reshape(-1, 4) * np.int32(8 * LANES)
+        self._listed = np.array(steps.listed, np.uint16).reshape(-1, 4)
         self._results = LANES * np.array(list(steps.entries.values()), np.int64)
         self._starts, self._sizes, self._works, self._places = starts, sizes, steps.works, places
         self.steps = len(starts) * (STEP * len(self._listed) + ENTRY * len(self._results))
@@ -91,14 +92,15 @@ class SectionPass:
         """
         header = _header(rows, self._second)
         last = int(header[at.SECTION_LAST])
-        bars = np.zeros(last + 1 if self._second and not rows.is_weighed else 1)
+        bars = large_empty((last + 1 if self._second and not rows.is_weighed else 1,), FLOAT64)
+        bars.fill(0.0)
         header[at.SECTION_BARS] = bars.ctypes.data
         if len(bars) > 1:
             outs = np.where((rows.outs > 0) & (rows.outs <= last), rows.outs, 0)
             np.add.at(bars, outs, weights)
             bars[0] = 0.0
             ARRAY_KERNELS.pull_adjoints(header.ctypes.data)
-        found: Vector = large_empty((count + 1,), np.dtype(np.float64))  # the last one for what is in no entry
+        found: Vector = large_empty((count + 1,), FLOAT64)  # the last one for what is in no entry
         for exactly in (False, True):
             found.fill(0.0)
             for group in self._groups:
@@ -157,14 +159,15 @@ class _Structure:
         self._order = np.argsort(outs, kind="stable")
         self._outs = outs[self._order]
         self._words, self._curves = np.zeros(pairs, np.int32), np.zeros((triplets, 3), np.int32)
-        self._bounds = np.empty((MOST_SECTIONS, at.BOUND_WORDS), np.int64)
+        room = min(MOST_SECTIONS, max(last - self.inputs, 1))
+        self._bounds = np.empty((room, at.BOUND_WORDS), np.int64)
         self._locals = np.empty(pairs + 2 * triplets, np.int32)
         live, stamps, numbers = (
             np.zeros(last + 1, np.uint8),
             np.zeros(self.inputs + 1, np.int32),
             np.zeros(self.inputs + 1, np.int32),
         )
-        header[at.SECTION_RESULTS], header[at.SECTION_ROOM] = len(self._outs), MOST_SECTIONS
+        header[at.SECTION_RESULTS], header[at.SECTION_ROOM] = len(self._outs), room
         for word, array in (
             (at.SECTION_OUTS, self._outs),
             (at.SECTION_WORDS, self._words),
@@ -196,9 +199,11 @@ class _Structure:
         lengths = np.stack([bounds[:, k + 1] - bounds[:, k] for k in (at.BOUND_PAIRS, at.BOUND_TRIPLETS, at.BOUND_OUTS)], axis=1)
         if lengths[:, :2].max(initial=0) > MOST_PAIRS:
             return None
-        kinds, of_kind = np.unique(lengths, axis=0, return_inverse=True)
+        most = lengths.max(axis=0, initial=0) + 1
+        kinds, firsts, of_kind = np.unique(np.ravel_multi_index(lengths.T, most), return_index=True, return_inverse=True)
         found: list[Vector] = []
-        for kind, (pairs, triplets, outs) in enumerate(kinds.tolist()):
+        for kind in range(len(kinds)):
+            pairs, triplets, outs = lengths[firsts[kind]].tolist()
             left = np.flatnonzero(of_kind == kind)
             rows = bounds[left, at.BOUND_ROW][:, None]
             structure = np.concatenate(

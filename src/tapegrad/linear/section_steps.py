@@ -178,8 +178,5 @@ class _Pushing:
         self.steps.release(itself)
 
     def finish(self) -> None:
-        """What is left are edges of inputs."""
-        for a, own in self._edges.items():
-            for b, work in own.items():
-                if a <= b:
-                    self.steps.entries[a >> 1, b >> 1] = work
+        """What is left are edges of inputs; in order, so that entries of one row are added to one after the other."""
+        self.steps.entries = {(a >> 1, b >> 1): own[b] for a, own in sorted(self._edges.items()) for b in sorted(own) if a <= b}

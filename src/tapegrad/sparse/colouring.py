@@ -13,6 +13,8 @@ __all__ = ["ORDERS", "acyclic_colours", "column_colours", "star_colours", "witho
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 ORDERS = ("natural", "largest-first", "smallest-last", "incidence-degree")
+# The turns in which they are tried: smallest-last most often has the fewest that there can be, and then no other is tried.
+TURNS = ("natural", "smallest-last", "largest-first", "incidence-degree")
 HOW = {"largest-first": LARGEST_FIRST, "smallest-last": SMALLEST_LAST, "incidence-degree": INCIDENCE}
 
 
@@ -70,7 +72,7 @@ def column_colours(pattern: Any, order: str = "auto") -> tuple[Ints, int, str]:
 
 def _best(colour: Any, order: str, least: int) -> tuple[Ints, int, str]:
     found: tuple[Ints, int, str] | None = None
-    for name in ORDERS if order == "auto" else (order,):
+    for name in TURNS if order == "auto" else (order,):
         colours, count = colour(name)
         if found is None or count < found[1]:
             found = colours, count, name

@@ -75,6 +75,8 @@ class Compression:
             ((seeds, _, places),) = self._bands
             products = product(seeds)
             if not products.flags.c_contiguous:
+                if seeds.flags.c_contiguous:  # vectors go in one by one, too
+                    self._bands = [(np.asfortranarray(seeds), slice(None), places)]
                 products, places = products.T, self._transposed(places, *products.shape)
             # The places are known to be in it; the test takes as long as a copy.
             return products.reshape(-1).take(places, out=large_empty(places.shape, products.dtype), mode="wrap")
@@ -186,12 +188,15 @@ def _in_both(pattern: Any, colours: int, order: str) -> Bidirectional | None:
     for side, (own, across) in enumerate(((rows, pattern.indices), (pattern.indices, rows))):
         longest = colours // 2
         while longest >= 1:
-            is_long = (lengths[side] > longest)[own]
-            least = int(lengths[side][lengths[side] <= longest].max(initial=0)) + int(np.bincount(across[is_long]).max(initial=0))
-            if is_long.any() and not is_long.all() and least <= limit:
-                made = Bidirectional(pattern, is_long if side == 0 else ~is_long, order)
-                if made.info.colours <= limit:
-                    best, limit = made, made.info.colours - 1
+            is_long = lengths[side] > longest
+            entries, of_short = int(lengths[side][is_long].sum()), int(lengths[side][~is_long].max(initial=0))
+            # Long rows have entries in some column as often as in columns on the average, at least.
+            if 0 < entries < pattern.nnz and of_short + entries / max(1, lengths[1 - side].size) <= limit:
+                of_long = is_long[own]
+                if of_short + int(np.bincount(across[of_long]).max(initial=0)) <= limit:
+                    made = Bidirectional(pattern, of_long if side == 0 else ~of_long, order)
+                    if made.info.colours <= limit:
+                        best, limit = made, made.info.colours - 1
             longest //= 2
     return best
 

@@ -11,6 +11,7 @@ from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.linear.front_passes import ONE, FrontPass, Rows
 from tapegrad.linear.section_passes import SectionPass, sections_of
 from tapegrad.sparse.compression import Info, mirrored, rows_of
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["OnePass", "Vector", "fewest_colours", "has_rows"]
 
@@ -48,7 +49,7 @@ class OnePass:
             self._ends = np.concatenate([[0], np.cumsum(np.bincount(rows[is_lower], minlength=pattern.shape[0]))])
             self._items = self._items[is_lower]
             numbers = np.cumsum(is_lower, dtype=np.int32) - 1
-            self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)]).astype(np.intp)
+            self._source = np.where(is_lower, numbers, numbers[mirrored(pattern)]).astype(np.int32)
         self._way: Way | None = None
         self._structure: tuple[Vector, ...] = ()
 
@@ -59,8 +60,9 @@ class OnePass:
         found = self._way.values(rows, len(self._items), weights)
         if found is None or self._source is None:
             return found
-        # The places are known to be in it; the test takes as long as a copy.
-        return found.take(self._source, out=large_empty(self._source.shape, found.dtype), mode="wrap")
+        whole: Vector = large_empty(self._source.shape, found.dtype)
+        ARRAY_KERNELS.pick_numbers(found.ctypes.data, self._source.ctypes.data, len(whole), whole.ctypes.data)
+        return whole
 
     def is_quicker(self, rows: Rows, colours: int) -> bool:
         """Whether it takes less time than the products for so many colours; tried once."""
@@ -90,7 +92,7 @@ class OnePass:
     def is_known(self, rows: Rows) -> bool:
         """Whether these rows have the structure of the latest."""
         now = _structure(rows, self._second)
-        return len(now) == len(self._structure) and all(map(np.array_equal, now, self._structure))
+        return len(now) == len(self._structure) and all(map(_are_equal, now, self._structure))
 
 
 class _RowByRow:
@@ -110,6 +112,15 @@ Way = SectionPass | _RowByRow
 def _structure(rows: Any, second: bool) -> tuple[Vector, ...]:
     """What the order of the pass depends on."""
     return (rows.references, rows.outs, rows.triplets) if second else (rows.references, rows.outs)
+
+
+def _are_equal(one: Vector, other: Vector) -> bool:
+    """Whether columns of int32 are the same."""
+    if one.shape != other.shape:
+        return False
+    words, rest = divmod(one.size, 2)
+    addresses = one.ctypes.data, other.ctypes.data
+    return bool(ARRAY_KERNELS.are_equal(*addresses, words)) and (not rest or one.reshape(-1)[-1] == other.reshape(-1)[-1])
 
 
 def _passed(rows: Rows, second: bool) -> int:
