@@ -28,6 +28,7 @@ __all__ = ["apply_node", "call_finished_recorded", "recorded_sweep", "replace_gr
 _ADDRESS = TAPE.address
 _FLOAT64 = np.dtype(np.float64)
 TELLING = at.HOOKED | at.WATCHED
+FEW = 32  # rows up to which a loop takes less than NumPy's calls
 
 
 def recorded_sweep(
@@ -62,8 +63,8 @@ def recorded_sweep(
     if requested is not None:
         state.request(requested, max(slots), ends)
     state.plan(slots)
-    low, top = state.words[at.LOW], state.words[at.TOP]
-    reached = ((state.offsets[low : top + 1] != at.UNSEEN).nonzero()[0][::-1] + low).tolist()
+    low = state.words[at.LOW]
+    reached = _reached(state, low, state.words[at.TOP])
     present = set(reached)
     TAPE.clear(_ADDRESS, state.address, low)
     if requested is not None and demand:
@@ -81,6 +82,16 @@ def recorded_sweep(
     return found, shown, finished
 
 
+def _reached(state: Sweep, low: int, top: int) -> list[int]:
+    """The rows that a planned pass comes to, the highest first."""
+    words = state.offsets[low : top + 1]
+    if top - low < FEW:
+        few = words.tolist()
+        return [slot for slot in range(top, low - 1, -1) if few[slot - low] != at.UNSEEN]
+    found: list[int] = ((words != at.UNSEEN).nonzero()[0][::-1] + low).tolist()
+    return found
+
+
 def _walk(
     state: Sweep,
     roots: list[tuple[int, Tensor]],
@@ -90,24 +101,25 @@ def _walk(
     shown: list[tuple[Tensor, Tensor]],
 ) -> None:
     """From the roots through all rows that are reached, the highest first."""
-    wanted, marks = _wanted(state), state.marks
-    opcodes = (TAPE.columns["opcode"][reached] & (at.WIDE - 1)).tolist()
-    runs = [True] * len(reached) if marks is None else (marks[reached] & at.ON_PATH).tolist()
+    wanted, marks = _wanted(state), None if state.marks is None else words_of(state.marks)
     for slot, seed in roots:
         _add(adjoints, slot, seed)
-    for slot, opcode, mark in zip(reached, opcodes, runs, strict=True):
-        g, flags = adjoints.pop(slot, None), TAPE.columns["flags"].item(slot)
+    for slot in reached:
+        g, columns = adjoints.pop(slot, None), TAPE.columns
+        flags, is_leaf = columns["flags"].item(slot), columns["opcode"].item(slot) == at.LEAF | at.WIDE
+        mark = at.ON_PATH if marks is None else marks[slot]
+        runs = not is_leaf and mark & at.ON_PATH != 0
         if flags & TELLING or TAPE.anomalies:
             if g is not None or flags & at.HOOKED:
-                _told_step(state, slot, g, opcode != at.LEAF and bool(mark), wanted, adjoints, found, shown)
+                _told_step(state, slot, g, runs, wanted, adjoints, found, shown)
             continue
         if g is None:
             continue
         if type(g._data) is not float and not is_recording():
             g = make(g._data.copy(), 0)  # custom functions may keep it or write to it
-        if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
+        if is_leaf or mark & at.REQUESTED:
             found[slot] = g
-        if opcode != at.LEAF and mark:
+        if runs:
             for argument, c in contributions(state, slot, (g,), wanted):
                 _add(adjoints, argument.slot, _fit(argument.slot, c))
 

@@ -138,8 +138,9 @@ class Sweep:
             stopped = int(self.header[at.STOPPED_AT])
             TAPE.clear(_ADDRESS, self.address, 0)
             raise explain(status, stopped)
-        self.header[at.STOPPED_AT] = -1
-        self.header[at.CURRENT] = self.header[at.TOP]
+        words = self.words
+        words[at.STOPPED_AT] = -1
+        words[at.CURRENT] = words[at.TOP]
 
     def adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a row as an array on the buffer."""
@@ -158,8 +159,8 @@ class Sweep:
 
     def allocate(self) -> None:
         """Memory for the planned adjoints and for the objects that the pass will release."""
-        header = self.header
-        peak, objects = int(header[at.PEAK]), int(header[at.SAVED_COUNT])
+        header = self.words
+        peak, objects = header[at.PEAK], header[at.SAVED_COUNT]
         if len(self.bar) < peak:
             self.bar = column_memory.allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
             header[at.BAR], header[at.BAR_CAPACITY] = self.bar.ctypes.data, len(self.bar)
