@@ -300,3 +300,29 @@ def _(m: Any, size: int) -> tuple[Step, Results]:
         return value
 
     return step, lambda: [step(), x.grad]
+
+
+@whole("custom Function with other arguments and two outputs")
+def _(m: Any, size: int) -> tuple[Step, Results]:
+    class Scaled(m.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any, factor: float) -> Any:
+            ctx.factor = factor
+            ctx.save_for_backward(x)
+            return factor * x, x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return ctx.factor * g + 2.0 * x * h, None
+
+    x = m.tensor(vector(size), requires_grad=True)
+
+    def step() -> object:
+        x.grad = None
+        scaled, square = Scaled.apply(x, 3.0)
+        value = (scaled + square).sum()
+        value.backward()
+        return value
+
+    return step, lambda: [step(), x.grad]

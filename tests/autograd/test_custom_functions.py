@@ -570,6 +570,115 @@ def test_saved_tensors_are_version_checked(x: Tensor) -> None:
     assert x.grad is None
 
 
+def test_value_that_backward_itself_overwrites_is_stale(x: Tensor) -> None:
+    t = x * 1.0
+
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        t.add_(1.0)
+        (saved,) = ctx.saved_tensors
+        return g * saved
+
+    y = function(saving, backward).apply(t)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 3000])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_tensors_among_other_arguments_in_a_pass(size: int, outputs: int) -> None:
+    values = np.linspace(-1.0, 2.0, size) if size else np.float64(0.7)
+
+    def forward(ctx: Any, factor: float, a: Tensor, name: str, b: Tensor, unused: Tensor) -> Any:
+        product, constant = a * b, tg.tensor(3.0)
+        ctx.factor = factor
+        ctx.save_for_backward(b, product, a, constant)
+        return (product * factor, a * 2.0)[:outputs] if outputs > 1 else product * factor
+
+    def backward(ctx: Any, *g: Tensor) -> tuple[Any, ...]:
+        b, product, a, constant = ctx.saved_tensors
+        assert constant.item() == 3.0
+        np.testing.assert_array_equal(product.tolist(), (a * b).tolist())
+        return None, g[0] * b * ctx.factor + (2.0 * g[1] if outputs > 1 else 0.0), None, g[0] * a * ctx.factor, None
+
+    x, y = tg.tensor(values, requires_grad=True), tg.tensor(values + 1.0, requires_grad=True)
+    found = function(forward, backward).apply(5.0, x * 1.0, "name", y, tg.tensor(values))
+    total = sum((k + 1.0) * part.sum() for k, part in enumerate(found if outputs > 1 else (found,)))
+    total.backward()
+    np.testing.assert_allclose(x.grad.tolist(), 5.0 * (values + 1.0) + (4.0 if outputs > 1 else 0.0), rtol=1e-15)
+    np.testing.assert_allclose(y.grad.tolist(), 5.0 * values, rtol=1e-15)
+
+
+@pytest.mark.parametrize("value", [1.5, [1.0, 2.0]])
+def test_saved_inputs_are_what_they_were_on_the_graph(value: Any) -> None:
+    leaf = tg.tensor(value, requires_grad=True)
+    seen: list[Any] = []
+
+    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        return tensors[0] * 1.0
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+        seen[:] = ctx.saved_tensors
+        return g, g, None
+
+    result = leaf * 2.0
+    function(forward, backward).apply(leaf, result, tg.tensor(value)).sum().backward()
+    assert seen[0] is leaf
+    assert seen[1].grad_fn is result.grad_fn
+    assert not seen[2].requires_grad
+
+
+@pytest.mark.parametrize("kept", ["ctx", "grad_fn"])
+def test_ctx_that_somebody_holds_is_the_node(x: Tensor, kept: str) -> None:
+    held: list[Any] = []
+
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        if kept == "ctx":
+            held.append(ctx)
+        return t * 2.0
+
+    y = function(forward, lambda ctx, g: held.append(ctx) or g * 2.0).apply(x)
+    if kept == "grad_fn":
+        held.append(y.grad_fn)
+    y.sum().backward()
+    assert held[0] is held[1] is y.grad_fn
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_backward_that_raises_leaves_everything_for_another_pass(x: Tensor, outputs: int) -> None:
+    failing = [True]
+
+    def backward(ctx: Any, *g: Tensor) -> Tensor:
+        if failing:
+            raise LookupError(failing.pop())
+        return g[0] * 2.0
+
+    found = function(lambda ctx, t: (t * 2.0, t * 0.0)[:outputs] if outputs > 1 else t * 2.0, backward).apply(x)
+    total = sum(part.sum() for part in (found if outputs > 1 else (found,)))
+    with pytest.raises(LookupError):
+        total.backward()
+    assert x.grad is None
+    assert tg.is_grad_enabled()
+    total.backward()
+    assert x.grad.tolist() == [2.0] * 3
+
+
+def test_mode_that_forward_leaves_on_ends_with_it(x: Tensor) -> None:
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        y = t * 2.0
+        tg.inference_mode().__enter__()
+        return y
+
+    tape = tg.tape.default_tape()
+    before = tape.recording_off, tape.inferring
+    y = function(forward).apply(x)
+    assert not tg.is_inference_mode_enabled()
+    assert tg.is_grad_enabled()
+    assert (tape.recording_off, tape.inferring) == before
+    assert (y * x).requires_grad
+
+
 # once_differentiable
 
 

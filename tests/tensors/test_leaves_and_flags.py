@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,6 +70,34 @@ def test_leaf_switched_off_records_nothing_more() -> None:
     x = leaf([1.0])
     x.requires_grad = False
     assert (x * 2).grad_fn is None
+
+
+@pytest.mark.parametrize("value", [3.0, [3.0], np.float32(3.0)])
+@pytest.mark.parametrize("hooked", [False, True])
+def test_new_leaf_gets_its_row_from_whatever_operation_is_first(value: Any, hooked: bool) -> None:
+    derivatives: dict[Callable[[Any], Any], float] = {
+        lambda x: x * x: 6.0,
+        lambda x: x + 2.0: 1.0,
+        lambda x: 2.0 - x: -1.0,
+        tg.exp: float(np.exp(type(value)(3.0) if isinstance(value, np.float32) else 3.0)),
+        lambda x: x.sum(): 1.0,
+        lambda x: x**2: 6.0,
+    }
+    for operation, derivative in derivatives.items():
+        x = tg.tensor(value, requires_grad=True)
+        if hooked:
+            x.register_hook(lambda g: g * 2.0)
+        operation(x).sum().backward()
+        assert x.is_leaf
+        np.testing.assert_allclose(x.grad.tolist(), np.full(x.shape, derivative * (1 + hooked)), rtol=1e-6)
+
+
+def test_new_leaf_that_dies_leaves_no_rows() -> None:
+    tape = tg.tape.default_tape()
+    for _ in range(20_000):
+        y = tg.tensor([1.0], requires_grad=True) * 2.0
+    del y
+    assert tape.rows < 10_000
 
 
 def test_leaf_switched_off_after_use_gets_no_gradient() -> None:

@@ -107,14 +107,15 @@ def test_first_gradients_of_shared_leaves_lose_nothing(start: float | list[float
     np.testing.assert_array_equal([x.grad.tolist() for x in leaves], np.full((len(leaves), *np.shape(start)), 2.0 * THREADS))
 
 
-def test_leaf_first_used_by_several_threads_has_one_row() -> None:
-    leaves = [leaf([1.0, 2.0]) for _ in range(4 * ROUNDS)]
+@pytest.mark.parametrize("start", [1.0, [1.0, 2.0]])
+def test_leaf_first_used_by_several_threads_has_one_row(start: float | list[float]) -> None:
+    leaves = [leaf(start) for _ in range(4 * ROUNDS)]
     together = threading.Barrier(THREADS)
 
     def work(number: int) -> None:
         together.wait(PATIENCE)
         for x in leaves:
-            assert_values(tg.autograd.grad((x * 2.0).sum(), x)[0], [2.0, 2.0])
+            assert_values(tg.autograd.grad((x * 2.0).sum(), x)[0], np.full_like(start, 2.0))
 
     assert in_threads(work) == []
 
@@ -252,3 +253,22 @@ def test_results_dropped_by_another_thread_leave_the_tape_whole() -> None:
 
     assert in_threads(work) == []
     assert_values(tg.autograd.grad(x * x, x)[0], 4.0)
+
+
+def test_modes_that_threads_switch_at_once_are_counted() -> None:
+    tape = tg.tape.default_tape()
+    before = tape.recording_off
+
+    def work(number: int) -> None:
+        x = leaf([1.0])
+        for _ in range(ROUNDS):
+            with tg.no_grad():
+                assert not (x * 2.0).requires_grad
+                with tg.enable_grad():
+                    assert (x * 2.0).requires_grad
+            assert (x * 2.0).requires_grad
+            with tg.inference_mode():
+                assert not (x * 2.0).requires_grad
+
+    assert in_threads(work) == []
+    assert tape.recording_off == before

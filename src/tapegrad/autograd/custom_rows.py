@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapegrad.autograd.custom_state import State, fit
 from tapegrad.autograd.decoded_rows import Argument, arguments_of, as_float, object_at, opcode_of, reference_in
 from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.nodes import leaf_at
-from tapegrad.autograd.sweep_memory import Sweep
+from tapegrad.autograd.sweep_memory import Sweep, sweep_at
 from tapegrad.autograd.user_code import call_nested
 from tapegrad.engine import layout as at
-from tapegrad.recording.casting import cast
-from tapegrad.recording.strided_maps import sum_to
 from tapegrad.recording.structural import Payload, Structural, write_host_row
 from tapegrad.tape.tape import TAPE, owner_of
+from tapegrad.tensors.grad_mode import without_recording
 from tapegrad.tensors.inference_tensors import check_saved
 from tapegrad.tensors.saved_value_packing import Packer, current_packer, pack, unpack
 from tapegrad.tensors.tensor import Tensor, is_recording, make
@@ -30,60 +30,32 @@ from tapegrad.tensors.tensor import Tensor, is_recording, make
 if TYPE_CHECKING:
     from tapegrad.autograd.function import FunctionCtx
 
-__all__ = ["FunctionRow", "State", "record_function", "record_output", "saved_tensors"]
+__all__ = [
+    "FunctionNodeRow",
+    "FunctionRow",
+    "definition",
+    "node_definition",
+    "record_function",
+    "record_one",
+    "record_output",
+    "saved_tensors",
+]
 
 _ADDRESS = TAPE.address
-_OUTPUT = Structural("FunctionOutput", ((),), lambda g, ctx: (g,), joins=True)
-INPUT, OUTPUT, OTHER = 0, 1, 2  # what a saved tensor was
-
-
-class State:
-    """What the row of a custom function keeps: all that its `ctx` shows."""
-
-    __slots__ = (
-        "arguments",
-        "attributes",
-        "dirty",
-        "kind",
-        "link",
-        "materialize",
-        "needs",
-        "outputs",
-        "positions",
-        "saved",
-        "to_save",
-        "untracked",
-    )
-
-    def __init__(self, kind: type[FunctionCtx], args: Sequence[Any]) -> None:
-        self.kind = kind
-        self.link: weakref.ref[FunctionCtx] | None = None  # to the `ctx` that is bound to the row
-        self.attributes: dict[str, Any] = {}
-        self.arguments = len(args)
-        self.positions = tuple([k for k, a in enumerate(args) if isinstance(a, Tensor)])  # of the tensors among the arguments
-        self.needs = tuple([isinstance(a, Tensor) and a._row != 0 for a in args])
-        self.materialize = True
-        self.outputs: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []  # None for what is not a tensor
-        self.saved: list[tuple[int, int, int] | None] = []  # what each was, its number, and the argument of the row that keeps it
-        self.to_save: tuple[Any, ...] = ()
-        self.dirty: tuple[Any, ...] = ()
-        self.untracked: tuple[Any, ...] = ()
+_FLOAT64 = np.dtype(np.float64)
+MOST_INPUTS = 60  # that rows are written for in one call
+INPUT, OUTPUT, OTHER = at.SAVED_INPUT, at.SAVED_OUTPUT, at.SAVED_OTHER
 
 
 class FunctionRow(Payload):
-    """Payload of the row of a custom function's node."""
+    """Payload of the row of a custom function with one output, which compiled passes call by `plain_step`."""
 
     __slots__ = ()
     runs_itself = True
 
     def node_at(self, slot: int) -> FunctionCtx:
         """The `ctx`: what it shows is kept by the row, so nobody need keep it."""
-        own: State = self.attrs
-        ctx = None if own.link is None else own.link()
-        if ctx is None or TAPE.slot(ctx._row) != slot:
-            ctx = new_ctx(own)
-            bind(ctx, slot)
-        return ctx
+        return ctx_at(self.attrs, slot)
 
     def contributions(
         self, state: Sweep, slot: int, gradients: Sequence[Tensor | None], wanted: Callable[[Argument], bool]
@@ -93,60 +65,57 @@ class FunctionRow(Payload):
         if noted is not None:
             gradients = noted
         own: State = self.attrs
-        if own.materialize:
-            gradients = [
-                make(np.zeros(*kind), 0) if g is None and kind is not None else g
-                for g, kind in zip(gradients, own.outputs, strict=True)
-            ]
-        results = call_nested(self.node_at(slot).apply, *gradients)
-        return self._checked(arguments_of(slot), results, wanted)
+        gradients = own.materialized(gradients)
+        results = own.for_inputs(self.op.name, call_nested(ctx_at(own, slot).apply, *gradients))
+        return [
+            (argument, fit(self, result, k))
+            for k, (argument, result) in enumerate(zip(arguments_of(slot), results, strict=True))
+            if result is not None and argument.slot >= 0 and wanted(argument)
+        ]
 
-    def _checked(
-        self, arguments: Sequence[Argument], results: Any, wanted: Callable[[Argument], bool]
-    ) -> list[tuple[Argument, Tensor]]:
-        own: State = self.attrs
-        given = results if isinstance(results, tuple) else (results,)
-        while len(given) > own.arguments and given[-1] is None:
-            given = given[:-1]
-        name = self.op.name
-        if len(given) != own.arguments:
-            raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {own.arguments}, got {len(given)}): "
-                "backward returns one for each argument of forward, None for those that are no tensors"
-            )
-        found = []
-        positions = own.positions
-        for position, result in enumerate(given):
-            if result is None:
-                continue
-            k = position if len(positions) == len(given) else positions.index(position) if position in positions else -1
-            if k < 0:
-                raise RuntimeError(
-                    f"function {name} returned a gradient different than None at position {position + 1}, "
-                    "but the corresponding forward input was not a Variable"
-                )
-            if not isinstance(result, Tensor):
-                raise RuntimeError(
-                    f"expected Variable or None (got {type(result).__name__}) from {name}; convert it with tg.tensor(...)"
-                )
-            argument = arguments[k]
-            if argument.slot >= 0 and wanted(argument):
-                found.append((argument, self._fit(result, k)))
+
+def ctx_at(own: State, slot: int) -> FunctionCtx:
+    """The `ctx` of a row; the same object while somebody holds it."""
+    ctx = None if own.link is None else own.link()
+    if ctx is None or TAPE.slot(ctx._row) != slot:
+        ctx = new_ctx(own)
+        bind(ctx, slot)
+    return ctx
+
+
+def plain_step(g: Tensor, given: Any) -> Sequence[Tensor | None]:
+    """What ``backward`` gives for each tensor among the arguments, in a plain pass that goes on in compiled code."""
+    return _gradients(given.attrs, given, (g,))
+
+
+def _gradients(own: State, given: Any, gradients: Sequence[Tensor | None]) -> Sequence[Tensor | None]:
+    """What ``backward`` makes of the gradients of the outputs, in the forms that compiled code takes."""
+    shapes, dtypes = given.shapes, given.dtypes
+    results = without_recording(call_nested, ctx_at(own, given.slot).apply, *gradients)
+    found = results if type(results) is tuple else (results,)
+    if len(found) != own.arguments or len(found) != len(shapes):
+        found = own.for_inputs(given.op.name, results)
+    for result, shape, dtype in zip(found, shapes, dtypes, strict=True):
+        if result is None:
+            continue
+        if type(result) is not Tensor:
+            break
+        data = result._data
+        if type(data) is float:
+            if shape or dtype is not _FLOAT64:
+                break
+        elif data.dtype is not dtype or data.shape != shape:
+            break
+    else:
         return found
+    found = own.for_inputs(given.op.name, results)
+    return tuple([fit(given, c, k) if c is not None and given.needs[k] else None for k, c in enumerate(found)])
 
-    def _fit(self, result: Tensor, k: int) -> Tensor:
-        shape, data = self.shapes[k], result._data
-        own = () if type(data) is float else data.shape
-        if own != shape:
-            aligned = own[len(own) - len(shape) :] if shape else ()
-            if len(own) < len(shape) or any(n not in (1, m) for n, m in zip(shape, aligned, strict=True)):
-                raise RuntimeError(
-                    f"Function {self.op.name} returned an invalid gradient at index {k} - got {list(own)} but expected shape "
-                    f"compatible with {list(shape)}"
-                )
-            result = sum_to(result, shape)
-        dtype = self.dtypes[k]
-        return result if type(data) is np.ndarray and data.dtype == dtype else cast(result, dtype)
+
+class FunctionNodeRow(FunctionRow):
+    """The same of a function with several outputs."""
+
+    __slots__ = ()
 
 
 class OutputRow(Payload):
@@ -160,12 +129,36 @@ class OutputRow(Payload):
     ) -> list[tuple[Argument, Tensor]]:
         """Note the gradient for the node."""
         (argument,) = arguments_of(slot)
-        number, count = self.attrs
-        noted = state.visits().outputs.setdefault(argument.slot, [None] * count)
-        before, g = noted[number], gradients[0]
-        # An output that was saved and unpacked again has another row.
-        noted[number] = g if before is None else before if g is None else before + g
+        _note(state, argument.slot, self.attrs, gradients[0])
         return [(argument, make(0.0, 0))]
+
+
+def _note(state: Sweep, node: int, which: tuple[int, int], g: Tensor | None) -> None:
+    """Note the gradient of an output, of which there are so many, for its node."""
+    number, count = which
+    noted = state.visits().outputs.setdefault(node, [None] * count)
+    before = noted[number]
+    # An output that was saved and unpacked again has another row.
+    noted[number] = g if before is None else before if g is None else before + g
+
+
+def _output_step(g: Tensor, given: Any) -> Sequence[Tensor]:
+    """The same in a plain pass that goes on in compiled code."""
+    columns = TAPE.columns
+    word = columns["side"].item(columns["first"].item(given.slot) + at.ARGUMENTS)
+    _note(sweep_at(given.sweep), reference_in(word), given.attrs, g)
+    return (make(0.0, 0),)
+
+
+def _node_step(g: Tensor, given: Any) -> Sequence[Tensor | None]:
+    """As `plain_step`, for a function with several outputs."""
+    own: State = given.attrs
+    state = sweep_at(given.sweep)
+    gradients = own.materialized(state.visits().outputs.pop(given.slot))
+    return _gradients(own, given, gradients)
+
+
+_OUTPUT = Structural("FunctionOutput", ((),), _output_step, joins=True, payload_class=OutputRow)
 
 
 def new_ctx(state: State) -> FunctionCtx:
@@ -180,6 +173,48 @@ def bind(ctx: FunctionCtx, slot: int) -> None:
     """Make a `ctx` the view of a row."""
     ctx._row = TAPE.new_handle(slot)
     ctx._state.link = weakref.ref(ctx)
+
+
+def node_definition(name: str) -> Structural:
+    """The operation that a custom function with several outputs is on the tape."""
+    return Structural(name, ((),), _node_step, payload_class=FunctionNodeRow)
+
+
+def definition(name: str, saved: int) -> Structural:
+    """The operation that a custom function is on the tape if it saves those of its inputs whose bits are set."""
+    uses = tuple([k for k in range(saved.bit_length()) if saved >> k & 1])
+    return Structural(name, (uses,), plain_step, payload_class=FunctionRow)
+
+
+def record_one(definitions: dict[int, Structural], name: str, state: State, inputs: tuple[Tensor, ...], output: Tensor) -> int:
+    """Write the row of a function with one new output in one call; 0 or less, with nothing done, if `record_function` is needed.
+
+    Parameters
+    ----------
+    definitions : dict
+        The function's operations, for each set of inputs that it ever saved.
+    """
+    saved: list[tuple[int, int, int] | None] = []
+    extra: tuple[Tensor, ...] = ()
+    mask, count = 0, len(inputs)
+    if count > MOST_INPUTS:
+        return 0
+    for t in state.to_save:
+        if type(t) is not Tensor:
+            return 0
+        for k, x in enumerate(inputs):
+            if x is t:
+                saved.append((INPUT, k, k))
+                mask |= 1 << k
+                break
+        else:
+            saved.append((OUTPUT if t is output else OTHER, 0, count + len(extra)))
+            extra += (t,)
+    op = definitions.get(mask)
+    if op is None:
+        op = definitions[mask] = definition(name, mask)
+    state.saved = saved
+    return int(TAPE.operation_row(_ADDRESS, id(op), id(inputs), id(extra), id(state), id(output._data)))
 
 
 def record_function(op: Structural, state: State, inputs: list[Tensor], outputs: Sequence[Any], value: Any) -> int:
@@ -224,7 +259,7 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
         kept, extra = set(), [make(_pack(state, packer, inputs, extra), 0)]
     tensors = [*inputs, *extra]
     kept.update(range(len(inputs), len(tensors)))
-    payload = FunctionRow(op, state, [t._data for t in inputs], len(inputs))
+    payload = (FunctionRow if len(outputs) == 1 else FunctionNodeRow)(op, state, [t._data for t in inputs], len(inputs))
     return write_host_row(payload, tensors, len(inputs), kept, value)
 
 
@@ -246,7 +281,10 @@ def _place(t: Tensor, among: Sequence[Any]) -> int:
 
 def record_output(node: Tensor, number: int, count: int, value: Any) -> int:
     """Write the row of one of several outputs; its handle."""
-    row = write_host_row(OutputRow(_OUTPUT, (number, count), [0.0], 1), [node], 1, set(), value)
+    inputs, extra, which = (node,), (), (number, count)  # variables, since compiled code is given addresses
+    row = int(TAPE.operation_row(_ADDRESS, id(_OUTPUT), id(inputs), id(extra), id(which), id(value)))
+    if row <= 0:
+        row = write_host_row(OutputRow(_OUTPUT, which, [0.0], 1), [node], 1, set(), value)
     TAPE.number_output(TAPE.address, row, number)
     return row
 
@@ -259,6 +297,19 @@ def saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
     RuntimeError
         If it was released or overwritten.
     """
+    found: list[Tensor | None] = []
+    for entry in state.saved:
+        if entry is None:
+            found.append(None)
+            continue
+        was, _, k = entry
+        if k < 0 or (was == OUTPUT and len(state.outputs) > 1) or TAPE.unpack_saved(_ADDRESS, handle, was, k, id(found)) < 0:
+            return _saved_tensors(handle, state)
+    return tuple(found)
+
+
+def _saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
+    """The same where compiled code leaves it to Python."""
     with TAPE.claim():
         slot = TAPE.slot(handle)
         words = saved_words_of(slot)

@@ -14,6 +14,7 @@ from tapegrad.tape.tape import TAPE
 __all__ = [
     "Argument",
     "Record",
+    "arguments_in",
     "arguments_of",
     "dtype_of",
     "name_of",
@@ -93,7 +94,7 @@ def record_of(slot: int) -> Record:
     _, name, _, payload, _, form, result, scale = words[:ARGUMENTS]
     dimensions = ARGUMENTS + 2 * (name >> 32)
     extra = dimensions + (form >> 8)
-    arguments = _arguments(words[ARGUMENTS:dimensions])
+    arguments = arguments_in(words[ARGUMENTS:dimensions])
     return _new(
         Record,
         (
@@ -109,7 +110,8 @@ def record_of(slot: int) -> Record:
     )
 
 
-def _arguments(words: list[int]) -> tuple[Argument, ...]:
+def arguments_in(words: list[int]) -> tuple[Argument, ...]:
+    """Arguments whose words these are."""
     return tuple(
         [
             _new(Argument, (((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000, word >> 32, saved))
@@ -130,7 +132,7 @@ def arguments_of(slot: int) -> tuple[Argument, ...]:
     if wide:
         side, start = columns["side"], columns["first"].item(slot)
         count = payload_at(slot).inputs if opcode == at.HOST else side.item(start + at.NAME) >> 32
-        return _arguments(side[start + ARGUMENTS : start + ARGUMENTS + 2 * count].tolist())
+        return arguments_in(side[start + ARGUMENTS : start + ARGUMENTS + 2 * count].tolist())
     found = []
     for column in ("first", "second")[: max(1, len(RULES[opcode].args))]:
         reference = int(columns[column][slot])

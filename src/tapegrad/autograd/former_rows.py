@@ -23,6 +23,11 @@ def rows_of_inputs(chosen: Sequence[Tensor], present: Sequence[int], roots: Sequ
     RuntimeError
         If a pass would come to a row that was recorded with another shape or dtype than its leaf has now.
     """
+    for t in chosen:
+        if t._meta is not None and t._meta.left:
+            break
+    else:
+        return [[slot] for slot in present]
     former = [_former_rows(t) for t in chosen]
     if not any(former) or not roots:
         return [[slot] for slot in present]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -10,7 +11,17 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from tapegrad.autograd.custom_rows import State, bind, new_ctx, record_function, record_output, saved_tensors
+from tapegrad.autograd.custom_rows import (
+    bind,
+    definition,
+    new_ctx,
+    node_definition,
+    record_function,
+    record_one,
+    record_output,
+    saved_tensors,
+)
+from tapegrad.autograd.custom_state import State
 from tapegrad.autograd.decoded_rows import arguments_of
 from tapegrad.autograd.nodes import Node
 from tapegrad.autograd.subgraph import tensors_at
@@ -28,6 +39,15 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable", "strictly"]
 T = TypeVar("T")
 
 _FLOAT64 = np.dtype(np.float64)
+
+
+def _references() -> int:
+    """How many references to an object are counted where one function has it, in one variable."""
+    held = object()
+    return sys.getrefcount(held)
+
+
+HELD_HERE = _references()
 
 
 class FunctionCtx(Node):
@@ -123,14 +143,15 @@ class Function:
     """
 
     _ctx: ClassVar[type[FunctionCtx]]
-    _op: ClassVar[Structural]
+    _definitions: ClassVar[dict[int, Structural]]
+    _node: ClassVar[Structural]
     _binds: ClassVar[Any] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
         cls._ctx = type(name, (FunctionCtx,), {"__slots__": (), "_forward_cls": cls, "__doc__": f"The ctx of `{cls.__name__}`."})
-        cls._op = Structural(name, ((),), lambda g, ctx: ())
+        cls._definitions, cls._node = {0: definition(name, 0)}, node_definition(name)
         cls._binds = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -184,11 +205,19 @@ class Function:
             without_recording(cls.setup_context, ctx, args, output)
         else:
             output = without_recording(cls.forward, ctx, *args)
-        outputs = output if isinstance(output, tuple) else (output,)
-        held = weakref.ref(ctx)
-        del ctx  # few keep it; the row makes another one when it is asked for
         try:
-            made = _record(cls._op, state, held, args, outputs)
+            if _is_new(output, state, args):
+                row = record_one(cls._definitions, cls._ctx.__name__, state, _inputs(state, args), output)
+                if row > 0:
+                    output._row = row
+                    state.outputs = [_kind(output)]
+                    if sys.getrefcount(ctx) > HELD_HERE:
+                        _bind(ctx, row)
+                    return output
+            outputs = output if isinstance(output, tuple) else (output,)
+            held = weakref.ref(ctx)
+            del ctx  # few keep it; the row makes another one when it is asked for
+            made = _record(cls._definitions[0] if len(outputs) == 1 else cls._node, state, held, args, outputs)
         finally:
             state.to_save = state.dirty = state.untracked = ()
         return made if isinstance(output, tuple) else made[0]
@@ -206,6 +235,30 @@ class Function:
             names = ", ".join(bound.kwargs)
             raise TypeError(f"{cls.__name__}.apply(): keyword-only arguments of forward are not supported: {names}")
         return tuple(bound.args if separate else bound.args[1:])
+
+
+def _is_new(o: Any, state: State, args: tuple[Any, ...]) -> bool:
+    """Whether a function gave a single tensor that nobody else has a part in, and said nothing about it."""
+    return (
+        type(o) is Tensor
+        and not o._row
+        and o._meta is None
+        and not state.dirty
+        and not state.untracked
+        and True in state.needs
+        and not _is_in(o, args)
+    )
+
+
+def _inputs(state: State, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among the arguments."""
+    return args if len(state.positions) == len(args) else tuple([args[k] for k in state.positions])
+
+
+def _bind(ctx: FunctionCtx, row: int) -> None:
+    """Make a `ctx` that somebody holds the view of a row with this handle."""
+    with TAPE.claim():  # a further handle may need room, and the row must not move while room is made
+        bind(ctx, TAPE.slot(row))
 
 
 def _kind(o: Any) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
@@ -249,8 +302,7 @@ def _record(
     node = make(0.0, record_function(op, state, inputs, outputs, 0.0 if only is None else only._data))
     ctx = held()
     if ctx is not None:
-        with TAPE.claim():  # a further handle may need room, and the row must not move while room is made
-            bind(ctx, TAPE.slot(node._row))
+        _bind(ctx, node._row)
     made = []
     for number, o in enumerate(outputs):
         if number not in leaving:

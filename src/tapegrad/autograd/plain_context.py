@@ -20,10 +20,12 @@ __all__ = ["PlainContext", "new_context"]
 class PlainContext(Context):
     """What a vjp is given in the plain pass, and cotangent `g` and operation themselves; compiled code sets the attributes."""
 
-    __slots__ = ("g", "op")
+    __slots__ = ("g", "op", "slot", "sweep")
     on = PLAIN
     g: Tensor
     op: Structural
+    slot: int  # of the row; only for custom functions
+    sweep: int  # address of the pass; in the same way
 
 
 new_context: Any = partial(object.__new__, PlainContext)
@@ -34,9 +36,12 @@ OBJECTS: tuple[tuple[Any, int, tuple[str, ...]], ...] = (
     (object.__new__(Payload), at.PAYLOAD_OP, ("op", "inputs", "attrs", "shapes", "dtypes")),
     (new_context(), at.GIVEN_OP, ("op", "g", "inputs", "result", "extra", "attrs", "needs", "shapes", "dtypes")),
     (object.__new__(Structural), at.OPERATION_NUMBER, ("number", "uses_at")),
+    (object.__new__(Structural), at.OPERATION_PAYLOAD_CLASS, ("payload_class",)),
+    (new_context(), at.GIVEN_SLOT, ("slot",)),
+    (new_context(), at.GIVEN_SWEEP, ("sweep",)),
 )
 for _thing, _first, _slots in OBJECTS:
     for _which, _slot in enumerate(_slots, _first):
         TAPE.header[at.OFFSETS + _which] = offset_of(_thing, _slot)
-TAPE.header[at.PAYLOAD_CLASS], TAPE.header[at.FALSE], TAPE.header[at.DOUBLE] = id(Payload), id(False), id(FLOAT64)
+TAPE.header[at.PAYLOAD_CLASS], TAPE.header[at.DOUBLE] = id(Payload), id(FLOAT64)
 TAPE.header[at.PLAIN_TENSOR], TAPE.header[at.CONTEXT_CLASS] = id(Tensor), id(PlainContext)

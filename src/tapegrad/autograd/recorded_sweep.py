@@ -18,8 +18,8 @@ from tapegrad.engine import layout as at
 from tapegrad.interrupts import at_once
 from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import reshape_copy
-from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.grad_mode import enable_grad, set_grad_enabled
+from tapegrad.tape.tape import TAPE, words_of
+from tapegrad.tensors.grad_mode import enable_grad, in_gradient_mode
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_of
 
@@ -28,6 +28,7 @@ __all__ = ["apply_node", "call_finished_recorded", "recorded_sweep", "replace_gr
 _ADDRESS = TAPE.address
 _FLOAT64 = np.dtype(np.float64)
 TELLING = at.HOOKED | at.WATCHED
+FEW = 32  # rows up to which a loop takes less than NumPy's calls
 
 
 def recorded_sweep(
@@ -62,8 +63,8 @@ def recorded_sweep(
     if requested is not None:
         state.request(requested, max(slots), ends)
     state.plan(slots)
-    low, top = state.words[at.LOW], state.words[at.TOP]
-    reached = ((state.offsets[low : top + 1] != at.UNSEEN).nonzero()[0][::-1] + low).tolist()
+    low = state.words[at.LOW]
+    reached = _reached(state, low, state.words[at.TOP])
     present = set(reached)
     TAPE.clear(_ADDRESS, state.address, low)
     if requested is not None and demand:
@@ -73,18 +74,54 @@ def recorded_sweep(
     adjoints: dict[int, Tensor] = {}
     found: dict[int, Tensor] = {}
     shown: list[tuple[Tensor, Tensor]] = []
-    with set_grad_enabled(records):
-        for slot, seed in zip(slots, seeds, strict=True):
-            if slot in present:
-                _add(adjoints, slot, seed)
-        for slot in reached:
-            g = adjoints.pop(slot, None)
-            if g is not None or TAPE.columns["flags"][slot] & at.HOOKED:
-                _step(state, slot, g, adjoints, found, shown)
+    roots = [(slot, seed) for slot, seed in zip(slots, seeds, strict=True) if slot in present]
+    in_gradient_mode(records, _walk, state, roots, reached, adjoints, found, shown)
     finished, state.seen, state.accumulates = state.seen.finished, None, True
     state.reset()
     state.finish()  # one that raises leaves its state behind
     return found, shown, finished
+
+
+def _reached(state: Sweep, low: int, top: int) -> list[int]:
+    """The rows that a planned pass comes to, the highest first."""
+    words = state.offsets[low : top + 1]
+    if top - low < FEW:
+        few = words.tolist()
+        return [slot for slot in range(top, low - 1, -1) if few[slot - low] != at.UNSEEN]
+    found: list[int] = ((words != at.UNSEEN).nonzero()[0][::-1] + low).tolist()
+    return found
+
+
+def _walk(
+    state: Sweep,
+    roots: list[tuple[int, Tensor]],
+    reached: list[int],
+    adjoints: dict[int, Tensor],
+    found: dict[int, Tensor],
+    shown: list[tuple[Tensor, Tensor]],
+) -> None:
+    """From the roots through all rows that are reached, the highest first."""
+    wanted, marks = _wanted(state), None if state.marks is None else words_of(state.marks)
+    for slot, seed in roots:
+        _add(adjoints, slot, seed)
+    for slot in reached:
+        g, columns = adjoints.pop(slot, None), TAPE.columns
+        flags, is_leaf = columns["flags"].item(slot), columns["opcode"].item(slot) == at.LEAF | at.WIDE
+        mark = at.ON_PATH if marks is None else marks[slot]
+        runs = not is_leaf and mark & at.ON_PATH != 0
+        if flags & TELLING or TAPE.anomalies:
+            if g is not None or flags & at.HOOKED:
+                _told_step(state, slot, g, runs, wanted, adjoints, found, shown)
+            continue
+        if g is None:
+            continue
+        if type(g._data) is not float and not is_recording():
+            g = make(g._data.copy(), 0)  # custom functions may keep it or write to it
+        if is_leaf or mark & at.REQUESTED:
+            found[slot] = g
+        if runs:
+            for argument, c in contributions(state, slot, (g,), wanted):
+                _add(adjoints, argument.slot, _fit(argument.slot, c))
 
 
 def call_finished_recorded(finished: list[Finished]) -> None:
@@ -101,32 +138,35 @@ def _add(adjoints: dict[int, Tensor], slot: int, contribution: Tensor) -> None:
     adjoints[slot] = contribution if before is None else before + contribution
 
 
-def _step(
+def _wanted(state: Sweep) -> Callable[[Argument], bool]:
+    """Whether a pass needs the adjoint of an argument."""
+    if state.marks is None:
+        return lambda argument: argument.slot >= 0
+    marks = words_of(state.marks)
+
+    def wanted(argument: Argument) -> bool:
+        return argument.slot >= 0 and marks[argument.slot] != 0
+
+    return wanted
+
+
+def _told_step(
     state: Sweep,
     slot: int,
     g: Tensor | None,
+    runs: bool,
+    wanted: Callable[[Argument], bool],
     adjoints: dict[int, Tensor],
     found: dict[int, Tensor],
     shown: list[tuple[Tensor, Tensor]],
 ) -> None:
+    """The step of a row of which somebody is told."""
     marks = state.marks
     columns = TAPE.columns
     opcode = columns["opcode"].item(slot) & ~at.WIDE
     flags = columns["flags"].item(slot)
     if g is not None and type(g._data) is not float and not is_recording():
         g = make(g._data.copy(), 0)  # hooks and custom functions may keep it or write to it
-
-    def wanted(argument: Argument) -> bool:
-        return argument.slot >= 0 and (marks is None or marks[argument.slot] != 0)
-
-    runs = opcode != at.LEAF and (marks is None or bool(marks[slot] & at.ON_PATH))
-    if not (flags & TELLING or TAPE.anomalies):  # nobody is told
-        assert g is not None
-        if opcode == at.LEAF or (marks is not None and marks[slot] & at.REQUESTED):
-            found[slot] = g
-        for argument, c in contributions(state, slot, (g,), wanted) if runs else ():
-            _add(adjoints, argument.slot, _fit(argument.slot, c))
-        return
 
     def show(g: Tensor) -> None:
         if flags & at.WATCHED and not state.ends_at(slot):

@@ -11,6 +11,7 @@ import numpy as np
 from tapegrad.autograd.decoded_rows import (
     Argument,
     Record,
+    arguments_in,
     as_float,
     dtype_of,
     object_at,
@@ -18,8 +19,7 @@ from tapegrad.autograd.decoded_rows import (
     payload_at,
     shape_of,
 )
-from tapegrad.autograd.host_rows import saved_result
-from tapegrad.autograd.messages import saved_record_of
+from tapegrad.autograd.messages import saved_record_of, saved_words_of
 from tapegrad.autograd.sweep_memory import Sweep
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine import layout as at
@@ -103,10 +103,9 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
         return []
     if opcode < at.STRUCTURAL:
         return _elementwise(slot, opcode, wide, g, wanted)
-    record = saved_record_of(slot)
     if opcode == at.HOST:
-        return _host(slot, record, g, wanted)
-    return _structural(slot, opcode, record, g, wanted)
+        return _host(slot, saved_words_of(slot), g, wanted)
+    return _structural(slot, opcode, saved_record_of(slot), g, wanted)
 
 
 def _structural(slot: int, opcode: int, record: Record, g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
@@ -231,12 +230,18 @@ def _stepped(step: Callable[..., Any], values: Sequence[Tensor | None], g: Tenso
     return make(float(found) if not found.ndim and dtype == np.float64 else found.astype(dtype, copy=False), 0)
 
 
-def _host(slot: int, record: Record, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
-    payload: Payload = object_at(record.payload)
-    inputs = record.arguments[: payload.inputs]
-    needs = tuple(wanted(argument) for argument in inputs)
-    result = saved_result(slot, record, lambda value: make(value, TAPE.new_handle(slot)))
-    context = payload.context(list(map(_operand, record.arguments)), result, needs, TENSORS)
+def _host(slot: int, words: list[int], g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
+    """The cotangents of a vjp. The record is read as words: to decode it all took a tenth of the time."""
+    payload: Payload = object_at(words[at.PAYLOAD])
+    arguments = arguments_in(words[at.ARGUMENTS : at.ARGUMENTS + 2 * (words[at.NAME] >> 32)])
+    inputs = arguments[: payload.inputs]
+    needs = tuple([wanted(argument) for argument in inputs])
+    result = None
+    if words[at.RESULT]:
+        result = make(object_at(words[at.RESULT]), TAPE.new_handle(slot))
+    elif words[at.DTYPE] == at.FLOAT64:  # and without dimensions: it stands in the row
+        result = make(TAPE.columns["value"].item(slot), TAPE.new_handle(slot))
+    context = payload.context([_operand(argument) for argument in arguments], result, needs, TENSORS)
     cotangents = payload.op.vjp(g, context)
     return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
 

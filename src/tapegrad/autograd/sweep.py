@@ -157,11 +157,12 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor], releases: int = 1) -> l
             TAPE.clear(_ADDRESS, state.address, 0)
             TAPE.give_up(_ADDRESS, state.address)
         else:
-            status = TAPE.run(_ADDRESS, state.address, releases, 0, 0)
-            if status != at.DONE:
+            if state.words[at.STOPS]:
                 state.accumulates = False
-                finished = resume(state, status, bool(releases), {})
+                finished = resume(state, through_vjps(state, releases), bool(releases), {})
                 state.accumulates = True
+            else:
+                TAPE.run(_ADDRESS, state.address, releases, 0, 0)
             commit(state, state.shown, releases)
     except BaseException:
         TAPE.give_up(_ADDRESS, state.address)
@@ -341,6 +342,8 @@ def check_used(requested: Sequence[T], reached: Callable[[T], bool]) -> None:
     RuntimeError
         Names its position.
     """
+    if all(map(reached, requested)):
+        return
     for index, slot in enumerate(requested):
         if not reached(slot):
             raise RuntimeError(

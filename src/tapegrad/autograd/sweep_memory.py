@@ -19,12 +19,13 @@ from tapegrad.tape.tape import TAPE, words_of
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import FLOATS, Tensor
 
-__all__ = ["Sweep", "borrow", "wrong_shape"]
+__all__ = ["Sweep", "borrow", "sweep_at", "wrong_shape"]
 
 _ADDRESS = TAPE.address
 LARGEST_KEPT_BUFFER = at.LARGEST_KEPT
 MOST_WAITING = 64  # passes that wait to release objects before lost claims are looked for
 _pool: list[Sweep] = []
+_by_address: weakref.WeakValueDictionary[int, Sweep] = weakref.WeakValueDictionary()
 _tape_words = words_of(TAPE.header)
 
 
@@ -57,6 +58,7 @@ class Sweep:
         self.ends = False  # whether the pass ends at the requested rows, and another one goes on from there
         self.seen: Visits | None = None
         TAPE.passes.add(weakref.ref(self, TAPE.passes.discard))
+        _by_address[self.address] = self
 
     def __del__(self) -> None:
         if not hasattr(self, "words"):
@@ -136,8 +138,9 @@ class Sweep:
             stopped = int(self.header[at.STOPPED_AT])
             TAPE.clear(_ADDRESS, self.address, 0)
             raise explain(status, stopped)
-        self.header[at.STOPPED_AT] = -1
-        self.header[at.CURRENT] = self.header[at.TOP]
+        words = self.words
+        words[at.STOPPED_AT] = -1
+        words[at.CURRENT] = words[at.TOP]
 
     def adjoint(self, slot: int) -> np.ndarray:
         """The adjoint of a row as an array on the buffer."""
@@ -156,8 +159,8 @@ class Sweep:
 
     def allocate(self) -> None:
         """Memory for the planned adjoints and for the objects that the pass will release."""
-        header = self.header
-        peak, objects = int(header[at.PEAK]), int(header[at.SAVED_COUNT])
+        header = self.words
+        peak, objects = header[at.PEAK], header[at.SAVED_COUNT]
         if len(self.bar) < peak:
             self.bar = column_memory.allocate(max(peak, min(2 * len(self.bar), LARGEST_KEPT_BUFFER), 1024), np.float64)
             header[at.BAR], header[at.BAR_CAPACITY] = self.bar.ctypes.data, len(self.bar)
@@ -257,6 +260,11 @@ def wrong_shape(name: str, data: Any, shape: tuple[int, ...]) -> RuntimeError:
         f"Function {name} returned an invalid gradient: got shape {list(np.shape(data))} but expected "
         f"shape compatible with {list(shape)}"
     )
+
+
+def sweep_at(address: int) -> Sweep:
+    """The pass whose words are there."""
+    return _by_address[address]
 
 
 def borrow() -> Sweep:

@@ -12,6 +12,7 @@ from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import Node, flatten, refuse_computed_attributes, restore
 from tapegrad.drivers.leaves import Argnums, Call, Callee, check_argnums, is_tracked, plain_tree, recorder_of, tensor_like
 from tapegrad.numpy_arrays.array import Array
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
@@ -67,7 +68,7 @@ def call(
 
             return compiled_call(callee.function, args, kwargs, argnums, has_aux, name, second, along)
         record = recorder_of(record)
-    if not is_recording():
+    if TAPE.recording_off and not is_recording():
         return with_recording(call, callee, args, kwargs, argnums, has_aux, name, False, True)
     made = Call()
     made.inside = not cut and untracked_values.depth() > 0
@@ -82,8 +83,8 @@ def call(
         take_apart(made, arguments, check_argnums(argnums, len(arguments), name), name, cut)
     for leaf in made.leaves:
         leaf.__class__ = callee.kind
-        if leaf._row < 0:  # here for all, since an operation that meets a new leaf has to be begun twice
-            register_new_leaf(leaf, meta_of(leaf)).of_call = True
+        if leaf._row < 0:  # here for all, since most operations that meet a new leaf have to be begun twice
+            register_new_leaf(leaf, leaf._meta or meta_of(leaf)).of_call = True
     writes = untracked_values.writes
     if NEEDING_COPIES and callee.kind is Array and _is_in(callee.function, NEEDING_COPIES):
         output, places = look_up("drivers.overwritten_values:called_with_copies")(record, arguments, kwargs)

@@ -14,7 +14,7 @@ from tapegrad.drivers.leaves import Argnums, Call, Callee, is_compiled, is_track
 from tapegrad.engine import layout as at
 from tapegrad.numpy_arrays.untracked import PAIRS
 from tapegrad.tape.tape import TAPE, words_of
-from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, meta_of, wrap
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, make, wrap
 
 __all__ = ["elementwise_grad", "grad", "gradients", "scalar_output", "value_and_grad"]
 
@@ -92,7 +92,8 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     def finish(made: Call) -> Any:
         output = scalar_output(made, "grad")
         found = made.finished(gradients(made, output))
-        value = plain(output, made.inside)
+        data = output._data
+        value = data if type(data) is float and not made.inside else plain(output, made.inside)
         return ((value, made.aux) if has_aux else value), found
 
     may_be_direct = hasattr(type(f), "__direct__") and not has_aux and type(argnums) is int
@@ -303,8 +304,8 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
 
 def _of_the_only_leaf(output: Tensor, leaf: Tensor) -> Any:
     """The gradient where no other leaf is on the tape that a pass could reach; None, with nothing done, if there is more to do."""
-    meta = meta_of(leaf)
-    if meta.hooks is not None or meta.grad is not None or meta.left:
+    meta = leaf._meta
+    if meta is None or meta.hooks is not None or meta.grad is not None or meta.left:
         return None
     output.backward()
     found, meta.grad = meta.grad, None

@@ -6,6 +6,7 @@ the row meanwhile. What it freed lives on, as the tape is pinned.
 """
 
 from tapegrad.compilation.jit import inline, kernel
+from tapegrad.compilation.memory_types import address_of
 from tapegrad.engine.adjoints import adjoint_address, claim, counter_of, scratch_block, target_size, target_type
 from tapegrad.engine.layout import *
 from tapegrad.engine.memory import (
@@ -33,6 +34,7 @@ from tapegrad.engine.objects import (
     length_of_tuple,
     new_array,
     new_float,
+    new_integer,
     new_tuple,
     set_attribute,
     set_item_of_tuple,
@@ -144,7 +146,8 @@ def give_operands(tape, sweep, slot, given):
     """Set the attributes of a context that has none yet; 0 if this is left to Python."""
     record = record_of(tape, slot)
     payload, size, extra = record.payload, record.size, 0
-    if type_of(payload) != tape.payload_class or size > LARGEST_BLOCK:
+    op = attribute(tape, payload, PAYLOAD_OP)
+    if type_of(payload) != attribute(tape, op, OPERATION_PAYLOAD_CLASS) or size > LARGEST_BLOCK:
         return 0
     if tape.tensor_type != tape.plain_tensor:
         return 0
@@ -157,13 +160,22 @@ def give_operands(tape, sweep, slot, given):
     address = adjoint_address(sweep, sweep.offset[slot])
     form = record.dtype
     g = numbers_at(tape, address, form & 255, form >> 8, record_dimensions(record), size)
-    filled = (
-        give(tape, given, GIVEN_G, tensor_around(tape, g))
-        and give(tape, given, GIVEN_INPUTS, saved_values(tape, slot, 0, count))
-        and give(tape, given, GIVEN_EXTRA, saved_values(tape, slot, count, extra))
-        and give(tape, given, GIVEN_RESULT, saved_result(tape, slot))
-        and give(tape, given, GIVEN_NEEDS, needs_of(tape, sweep, slot, count))
+    filled = give(tape, given, GIVEN_G, tensor_around(tape, g)) and give(
+        tape, given, GIVEN_NEEDS, needs_of(tape, sweep, slot, count)
     )
+    if type_of(payload) != tape.payload_class:  # custom functions take what they saved when they ask for it
+        filled = (
+            filled
+            and give(tape, given, GIVEN_SLOT, new_integer(slot))
+            and give(tape, given, GIVEN_SWEEP, new_integer(address_of(sweep, 0)))
+        )
+    else:
+        filled = (
+            filled
+            and give(tape, given, GIVEN_INPUTS, saved_values(tape, slot, 0, count))
+            and give(tape, given, GIVEN_EXTRA, saved_values(tape, slot, count, extra))
+            and give(tape, given, GIVEN_RESULT, saved_result(tape, slot))
+        )
     return 1 if filled and tape.flags[slot] & FREED == 0 else 0
 
 

@@ -46,10 +46,13 @@ IDLE_SWEEP, IDLE_OWNER, CONTEXT_CLASS, RESHAPED = 80, 81, 82, 83
 # views, what looks through a list of views, and the empty text.
 ITEM, ITEM_FORM, ITEM_THUNK, ITEMS_READY, SLICE_NAME, SELECT_NAME = 84, 85, 86, 87, 88, 89
 SLICE_TYPE, TAKE_CLASS, META_CLASS, VERSION_CLASS, REPLAY_CLASS, LOOK_THROUGH, NO_TEXT = 90, 91, 92, 93, 94, 95, 96
-LENGTHS = 97  # room for the lengths of a new array
+TAPE_OBJECT = 97
+LEAF_LINK, LOCK_LEAVES, UNLOCK_LEAVES = 98, 99, 100  # how rows of leaves find them, and methods of the lock on new ones
+LENGTHS = 101  # room for the lengths of a new array
 OFFSETS = LENGTHS + MOST_LENGTHS  # where attributes stand in objects: so many words from here on
-HEADER_WORDS = OFFSETS + 24
-# Attributes of what only some tensors have, of payloads, of what a vjp is given, and of operations.
+HEADER_WORDS = OFFSETS + 32
+# Attributes of what only some tensors have, of payloads, of what a vjp is given, of operations, of the modes of a thread, of
+# the tape as an object, and of links to leaves.
 META_GRAD, META_LEFT, META_VERSION = 0, 1, 2
 PAYLOAD_OP, PAYLOAD_INPUTS, PAYLOAD_ATTRS, PAYLOAD_SHAPES, PAYLOAD_DTYPES = 3, 4, 5, 6, 7
 GIVEN_OP, GIVEN_G, GIVEN_INPUTS, GIVEN_RESULT, GIVEN_EXTRA, GIVEN_ATTRS, GIVEN_NEEDS, GIVEN_SHAPES, GIVEN_DTYPES = tuple(
@@ -57,6 +60,8 @@ GIVEN_OP, GIVEN_G, GIVEN_INPUTS, GIVEN_RESULT, GIVEN_EXTRA, GIVEN_ATTRS, GIVEN_N
 )
 OPERATION_NUMBER, OPERATION_USES = 17, 18
 META_BASE, META_REPLAY, META_VIEWS, META_MADE_WITHOUT_GRAD, META_ONE_OF_MANY = 19, 20, 21, 22, 23
+OPERATION_PAYLOAD_CLASS, GIVEN_SLOT, MODES_ENABLED, TAPE_RECORDING_OFF = 24, 25, 26, 27
+META_LEAF, META_HOOKS, LINK_DATA, GIVEN_SWEEP = 28, 29, 30, 31
 NO_ROW = 1 << 31  # higher than every slot
 GONE = -(1 << 31)  # an anchor whose row is gone
 LARGEST_BLOCK = 2048  # elements up to which compiled operators compute
@@ -91,6 +96,9 @@ LENGTH, NAME, SERIAL, PAYLOAD, SIZE, DTYPE, RESULT, SCALE, ARGUMENTS = 0, 1, 2, 
 
 # What an argument saved.
 NOTHING, ARRAY, ROW, NUMBER, STALE = 0, 1, 2, 3, 4
+
+# What a tensor was that a custom function saved: an input, an output, or anything else, which is not tracked.
+SAVED_INPUT, SAVED_OUTPUT, SAVED_OTHER = 0, 1, 2
 
 # Answers of the recording entries; a positive answer is a handle.
 FULL, NEW_LEAF, UNSUPPORTED = -1, -2, -3

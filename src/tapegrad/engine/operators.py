@@ -25,6 +25,7 @@ from tapegrad.engine.memory import (
     retain,
     store_i64,
 )
+from tapegrad.engine.new_leaves import register_new
 from tapegrad.engine.objects import (
     as_operand,
     call_loop,
@@ -45,8 +46,26 @@ from tapegrad.engine.objects import (
     new_tensor,
     type_of,
 )
-from tapegrad.engine.operator_results import computed, deliver_tensor, is_block, number_in, recording
+from tapegrad.engine.operator_results import computed, deliver_tensor, is_block, number_in, recording, same_shape
 from tapegrad.engine.record_structural import write_sum
+
+
+@inline
+def registered_handle(tape, t, handle):
+    """The handle of an operand, which is registered if it is a new leaf."""
+    if handle >= 0:
+        return handle
+    register_new(tape, t)
+    return handle_of(tape, t)
+
+
+@inline
+def fit_together(tape, x, x_is_number, y, y_is_number):
+    """Whether an operation on these cannot fail: new leaves get rows from operations that succeed."""
+    if x_is_number or y_is_number:
+        return True
+    a, b = data_of(tape, x), data_of(tape, y)
+    return a != 0 and b != 0 and (is_float(tape, a) or is_float(tape, b) or same_shape(a, b))
 
 
 @inline
@@ -65,12 +84,14 @@ def result(tape, opcode, count, x, y, by_numpy, exponent):
     if t == 0:
         clear_error()
         return 0
+    x_handle = handle_of(tape, x) if tracking > 0 and not x_is_number else 0
+    y_handle = handle_of(tape, y) if tracking > 0 and not y_is_number and count == 2 else 0
+    if (x_handle < 0 or y_handle < 0) and fit_together(tape, x, x_is_number, y, y_is_number):
+        x_handle, y_handle = registered_handle(tape, x, x_handle), registered_handle(tape, y, y_handle)
     a, b = (x if x_is_number else data_of(tape, x)), (y if y_is_number else data_of(tape, y))
     if a == 0 or b == 0:  # a subclass's initialiser has not set the data
         release(t)
         return 0
-    x_handle = handle_of(tape, x) if tracking > 0 and not x_is_number else 0
-    y_handle = handle_of(tape, y) if tracking > 0 and not y_is_number and count == 2 else 0
     x_number = number_in(tape, a)
     y_number = 0 if b == a else number_in(tape, b)
     if b == a and x_number != 0:
@@ -155,8 +176,8 @@ def sum_of(tape, x):
     if t == 0:
         clear_error()
         return 0
+    handle = registered_handle(tape, x, handle_of(tape, x)) if tracking > 0 else 0
     a = data_of(tape, x)
-    handle = handle_of(tape, x) if tracking > 0 else 0
     common = a != 0 and not is_float(tape, a) and is_block(tape, a) and array_size(a) > 0
     if not common or handle < 0 or (handle > 0 and tape.sums_ready == 0):
         release(t)

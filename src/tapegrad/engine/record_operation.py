@@ -104,7 +104,7 @@ def dtype_of_data(tape, data):
 @inline
 def new_payload(tape, op, inputs, count, attrs):
     """What the row keeps in Python; 0 without memory."""
-    payload = allocate(tape.payload_class, 0)
+    payload = allocate(attribute(tape, op, OPERATION_PAYLOAD_CLASS), 0)
     if payload == 0:
         return 0
     retain(op)

@@ -191,12 +191,18 @@ def host_row(tape, name, count, handles, objects, save, payload, save_result, pz
     return take_handle(tape, write_row(tape, HOST | WIDE, start, -1, primal_of(tape, pz)))
 
 
-@entry("int64(Tape,int64,int64)")
-def leaf_row(tape, payload, px):
-    """Register a leaf; `payload` leads back to its tensor."""
-    rank = 0 if is_float(tape, px) else array_rank(px)
+@inline
+def write_leaf(tape, payload, data):
+    """Write the row of a leaf, from which `payload` leads back to its tensor; its handle, or `FULL`."""
+    rank = 0 if is_float(tape, data) else array_rank(data)
     if refuse(tape, 1, ARGUMENTS + rank):
         return FULL
-    start = begin_record(tape, 0, 0, px, payload, 0)
+    start = begin_record(tape, 0, 0, data, payload, 0)
     tape.leaves = tape.leaves + 1
-    return take_handle(tape, write_row(tape, LEAF | WIDE, start, -1, primal_of(tape, px)))
+    return take_handle(tape, write_row(tape, LEAF | WIDE, start, -1, primal_of(tape, data)))
+
+
+@entry("int64(Tape,int64,int64)")
+def leaf_row(tape, payload, px):
+    """As `write_leaf`."""
+    return write_leaf(tape, payload, px)

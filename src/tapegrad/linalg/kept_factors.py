@@ -29,7 +29,8 @@ def factored_solution(a: Array, b: Array, vector: bool, left: bool) -> tuple[Arr
         return None
     if a.ndim > 2 and a.shape[:-2] != (b.shape[:-1] if vector else b.shape[:-2]):
         return None
-    matrices = np.ascontiguousarray(a).reshape(-1, *a.shape[-2:])
+    matrices = np.ascontiguousarray(a)
+    matrices = matrices[None] if a.ndim == 2 else matrices.reshape(-1, *a.shape[-2:])
     sides = _sides(b, vector)
     x, columns = _room(sides, left)
     lu, pivots = np.empty_like(matrices), np.empty(matrices.shape[:-1], np.int64)
@@ -78,6 +79,8 @@ def integers() -> np.dtype[Any]:
 
 def _sides(b: Array, vector: bool) -> Array:
     """Right sides as a batch of matrices."""
+    if vector and b.ndim == 1:
+        return np.ascontiguousarray(b)[None, :, None]  # half of the time
     n, k = (b.shape[-1], 1) if vector else b.shape[-2:]
     return np.ascontiguousarray(b).reshape(math.prod(b.shape) // (n * k), n, k)
 

@@ -30,7 +30,6 @@ def method_item(form: Callable[..., Any]) -> Any:
     header[at.SLICE_TYPE], header[at.NO_TEXT] = id(slice), id(Meta().one_of_many)
     for word, thing in (
         (at.TAKE_CLASS, itemgetter),
-        (at.META_CLASS, Meta),
         (at.VERSION_CLASS, VersionCounter),
         (at.REPLAY_CLASS, Replay),
         (at.LOOK_THROUGH, look_through),

@@ -24,10 +24,11 @@ from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops.elementwise import FORMS, REFLECTED, doc, use_compiled
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import POWERS, RULES
+from tapegrad.tape.locks import leaves
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.operator_dispatch import operand_type
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import LeafLink, Meta, Tensor, make
 
 __all__ = ["descriptor", "install", "keep", "method_sum"]
 
@@ -73,10 +74,19 @@ def _prepare_header() -> None:
     header[at.TENSOR_TYPE], header[at.INT_TYPE] = operand_type(TAPE.inferring), id(int)
     for word, slot in ((at.DATA_AT, "_data"), (at.ROW_AT, "_row"), (at.META_AT, "_meta")):
         header[word] = offset_of(make(0.0, 0), slot)
-    header[at.NONE], header[at.TRUE], header[at.IS_RECORDING] = id(None), id(True), id(is_recording_on)
+    header[at.IS_RECORDING] = id(is_recording_on)
+    _refer({at.META_CLASS: Meta, at.LEAF_LINK: LeafLink, at.LOCK_LEAVES: leaves.acquire, at.UNLOCK_LEAVES: leaves.release})
+    for which, slot in ((at.META_LEAF, "leaf"), (at.META_HOOKS, "hooks")):
+        header[at.OFFSETS + which] = offset_of(Meta(), slot)
+    header[at.OFFSETS + at.LINK_DATA] = offset_of(LeafLink(make(0.0, 0)), "data")
     header[at.NEW_ARRAY] = numpy_api.c_function(numpy_api.NEW_ARRAY)
     header[at.FALLBACKS], header[at.LOOPS] = _fallbacks.ctypes.data, _loops.ctypes.data
     header[at.FINALIZE], header[at.GIVE_BACK] = kernels.finalize.get(), kernels.give_back.get()
+
+
+def _refer(things: dict[int, object]) -> None:
+    for word, thing in things.items():
+        TAPE.header[word] = keep(thing)
 
 
 def _operators(table: np.ndarray) -> Callable[..., Any]:

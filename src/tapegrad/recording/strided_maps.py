@@ -123,6 +123,8 @@ def _dense(x: Tensor) -> np.ndarray:
 
 def strided(flat: np.ndarray, dims: Any, strides: Any, offset: int) -> np.ndarray:
     """The view that a strided map reads or writes; NumPy checks that it stays inside."""
+    if len(dims) == 1 and strides[0] == 1 and 0 <= offset <= flat.size - dims[0]:
+        return flat[offset : offset + dims[0]]  # a third of the time
     size = flat.itemsize
     return np.ndarray(dims, flat.dtype, flat, offset * size, [s * size for s in strides])
 
@@ -174,9 +176,8 @@ def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float,
         values = values * values.dtype.type(scale)
     out = np.zeros(shape, values.dtype)
     flat = out.reshape(-1)
-    repeated = tuple(d for d, s in enumerate(strides) if s == 0)
-    if repeated:
-        values = values.sum(axis=repeated, keepdims=True)
+    if 0 in strides:
+        values = values.sum(axis=tuple([d for d, s in enumerate(strides) if s == 0]), keepdims=True)
     if values.size:
         if _is_injective(values.shape, strides):
             places = strided(flat, values.shape, strides, offset)
@@ -191,6 +192,8 @@ def scattered(x: np.ndarray, dims: Any, strides: Any, offset: int, scale: float,
 
 def _is_injective(dims: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether no two indices lead to the same place: each stride exceeds all that the smaller ones can reach."""
+    if len(dims) == 1:
+        return dims[0] <= 1 or strides[0] != 0
     reach = 0
     for stride, extent in sorted((abs(s), n) for s, n in zip(strides, dims, strict=True) if n > 1):
         if stride <= reach:

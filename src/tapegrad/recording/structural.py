@@ -90,9 +90,11 @@ class Structural:
     forward : callable or None
         ``forward(arrays, attrs, *extra)`` gives the value again for other values of the inputs, of the same shapes. Only of
         operations whose attributes do not depend on values.
+    payload_class : type or None
+        Of the payloads of its rows, if that is not `Payload`.
     """
 
-    __slots__ = ("_saved", "_uses", "forward", "joins", "linear", "name", "number", "uses", "uses_at", "vjp")
+    __slots__ = ("_saved", "_uses", "forward", "joins", "linear", "name", "number", "payload_class", "uses", "uses_at", "vjp")
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
     def __init__(
@@ -103,7 +105,9 @@ class Structural:
         joins: bool = False,
         linear: Sequence[InBlocks | None] = (),
         forward: Callable[..., Any] | None = None,
+        payload_class: type[Payload] | None = None,
     ) -> None:
+        self.payload_class = payload_class or Payload
         self.name, self.uses, self.vjp, self.joins, self.linear, self.forward = name, uses, vjp, joins, linear, forward
         self.number = TAPE.name_number(name)
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}

@@ -7,7 +7,6 @@ loaded when the first row is recorded.
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import weakref
 from functools import partial
@@ -93,7 +92,7 @@ class Tape(Columns):
     # slower.
     __slots__ = (
         "_name_numbers", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
-        "observers", "off_word", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers",
+        "observers", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers",
         "waiting",
         *ENTRIES, *OTHER_NAMES,
     )  # fmt: skip
@@ -101,9 +100,10 @@ class Tape(Columns):
     def __init__(self) -> None:
         self.header = np.zeros(at.HEADER_WORDS, np.int64)
         self.address = self.header.ctypes.data
+        for word, constant in ((at.NONE, None), (at.TRUE, True), (at.FALSE, False), (at.TAPE_OBJECT, self)):
+            self.header[word] = id(constant)
         self.row_limit = MAXIMUM_ROWS
-        self.recording_off = 0
-        self.off_word = ctypes.c_int64.from_address(self.address + 8 * at.RECORDING_OFF)  # the same number for compiled code
+        self.recording_off = 0  # compiled code has it as a word too, and changes both
         self.anomalies = 0  # 1 while they are looked for
         self.inferring = 0  # number of threads in inference mode now
         self.observers = 0  # how many are told of each row now, in all threads

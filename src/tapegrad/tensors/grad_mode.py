@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, TypeVar
 
+from tapegrad.arrays.slots import offset_of
 from tapegrad.engine import layout as at
 from tapegrad.interrupts import at_once
 from tapegrad.tape.tape import TAPE
@@ -17,6 +18,7 @@ from tapegrad.tensors.operator_dispatch import choosing, operand_type
 
 __all__ = [
     "enable_grad",
+    "in_gradient_mode",
     "inference_mode",
     "no_grad",
     "set_grad_enabled",
@@ -26,7 +28,9 @@ __all__ = [
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-_GRADIENT_MODE = ("recording_off", "value", "enabled")  # what changes with it: see `Tape`
+_ADDRESS = TAPE.address
+TAPE.header[at.OFFSETS + at.MODES_ENABLED] = offset_of(ThreadModes(), "enabled")
+TAPE.header[at.OFFSETS + at.TAPE_RECORDING_OFF] = offset_of(TAPE, "recording_off")
 GENERATOR = 0x20  # code flag; importing `inspect` for it would double the cost of this module
 
 
@@ -54,36 +58,41 @@ def _new_by_mode(kind: type[tensors.Tensor]) -> tensors.Tensor:
 def _counting_steps(off: int, inferring: int) -> tuple[partial[Any], ...]:
     """Calls that count further threads that do not record, and that are in inference mode."""
     # Operators look at the counter first: while no thread has recording off, they need not find their thread's mode.
-    now_off = TAPE.recording_off + off
-    steps = partial(setattr, TAPE, "recording_off", now_off), partial(setattr, TAPE.off_word, "value", now_off)
+    step = partial(TAPE.count_recording_off, _ADDRESS, off)
     if not inferring:
-        return steps
+        return (step,)
     count = TAPE.inferring + inferring
     return (
-        *steps,
+        step,
         partial(setattr, TAPE, "inferring", count),
         partial(TAPE.header.__setitem__, at.TENSOR_TYPE, operand_type(count)),
         partial(setattr, tensors, "_new", _new_by_mode if count else _new_tensor),
     )
 
 
-def _switch(enabled: bool, inference: bool | None = None) -> Modes:
-    """Set this thread's modes, by default only gradient mode; the modes before."""
+def _modes() -> ThreadModes:
+    """This thread's modes, which count from now on."""
     state = of_thread.modes
     if type(state) is ThreadModes:
+        for entry in ("switch_recording", "count_recording_off"):  # what loads them may be interrupted
+            TAPE.compiled(entry)
         state = of_thread.modes = _CountedModes()
+    return state
+
+
+def _switch(enabled: bool, inference: bool | None = None) -> Modes:
+    """Set this thread's modes, by default only gradient mode; the modes before."""
+    state = _modes()
     before = state.enabled, state.inference
-    same = inference is None or inference == before[1]
-    if same and enabled == before[0]:
-        return before
-    with choosing:
-        if same:
-            off = TAPE.recording_off + (0 if before[1] else -1 if enabled else 1)
-            # `interrupts.at_once` without calls to be made first, which took half of the time.
-            tuple(map(setattr, (TAPE, TAPE.off_word, state), _GRADIENT_MODE, (off, off, enabled)))
-        else:
+    if not before[1] and not inference:
+        if TAPE.switch_recording(_ADDRESS, id(state), enabled) < 0:
+            raise MemoryError
+    elif inference is None:  # and in inference mode, where gradient mode makes no difference to the count
+        state.enabled = enabled
+    elif (enabled, inference) != before:
+        with choosing:
             change = (inference or not enabled) - (before[1] or not before[0])
-            count = _counting_steps(change, 1 if inference else -1)
+            count = _counting_steps(change, int(inference) - int(before[1]))
             at_once(*count, partial(setattr, state, "enabled", enabled), partial(setattr, state, "inference", inference))
     return before
 
@@ -105,7 +114,30 @@ def _in_mode(wanted: tuple[bool, bool | None], function: Callable[..., T], *argu
 
 def without_recording(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording off in this thread."""
-    return _in_mode((False, None), function, *arguments)
+    state = _modes()
+    inferring: bool = state.inference
+    if inferring:
+        return _in_mode((False, None), function, *arguments)
+    # What `_in_mode` does takes four times as long. The way back is a single compiled call: an interrupt comes when it is made.
+    enabled, address, switch = state.enabled, id(state), TAPE.switch_recording
+    try:
+        if switch(_ADDRESS, address, False) < 0:
+            raise MemoryError
+        return function(*arguments)
+    finally:
+        if not state.inference:
+            switch(_ADDRESS, address, enabled)
+        else:  # the function left it on
+            try:
+                _switch(enabled, False)
+            except BaseException:
+                _switch(enabled, False)
+                raise
+
+
+def in_gradient_mode(enabled: bool, function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function with recording on or off in this thread, and in inference mode if it is."""
+    return _in_mode((enabled, None), function, *arguments)
 
 
 def with_recording(function: Callable[..., T], *arguments: Any) -> T:

@@ -10,7 +10,7 @@ from tapegrad.arrays.dtypes import DType, promote_types
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.tensors.tensor import Tensor, array_of
 
-__all__ = ["array_from_nested", "number_type"]
+__all__ = ["FLOATS_ONLY", "array_from_nested", "number_type"]
 
 MAX_DIMENSIONS = 64  # NumPy's limit
 PLAIN, FLOATS_ONLY = frozenset({float, int, bool}), frozenset({float})
