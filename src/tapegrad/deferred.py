@@ -116,7 +116,9 @@ class NamesOnDemand:
         elif name in self._own:
             found = self._make(name)
         else:
-            raise AttributeError(f"module {self._space['__name__']!r} has no attribute {name!r}")
+            own = self._space["__name__"]
+            instead = look_up("absent_names:advice")(own).get(name)
+            raise AttributeError(f"module {own!r} has no attribute {name!r}{'' if instead is None else f'; {instead}'}")
         return self._space.setdefault(name, found)  # another thread may have been first
 
     def listed(self) -> list[str]:

@@ -1,8 +1,10 @@
-"""Attributes of NumPy's arrays that tensors do not have, as in PyTorch: asking for one tells what to write instead."""
+"""Attributes of NumPy's arrays, and of PyTorch's tensors, that tensors do not have: asking for one tells what to write instead."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from tapegrad.absent_names import advice
 
 __all__ = ["ABSENT"]
 
@@ -13,18 +15,18 @@ class Absent:
     Unlike ``__getattr__`` it costs nothing where other attributes are missed, and what asks by `hasattr` is told the truth.
     """
 
-    def __init__(self, name: str, advice: str) -> None:
-        self.name, self.advice = name, advice
+    def __init__(self, name: str, instead: str) -> None:
+        self.name, self.instead = name, instead
 
     def __get__(self, t: Any, owner: type) -> Any:
         who = f"type object '{owner.__name__}'" if t is None else f"'{owner.__name__}' object"
-        raise AttributeError(f"{who} has no attribute '{self.name}'; {self.advice}", name=self.name, obj=owner if t is None else t)
+        raise AttributeError(f"{who} has no attribute '{self.name}'; {self.instead}", name=self.name, obj=owner if t is None else t)
 
 
 _VALUES = "of an untracked tensor, write x.numpy()."
 ABSENT: dict[str, Absent] = {
-    name: Absent(name, advice)
-    for name, advice in {
+    name: Absent(name, instead)
+    for name, instead in {
         "argpartition": "write np.argpartition(x, k), which also takes arrays",
         "astype": "write x.to(dtype)",
         "choose": "write np.select([x == 0, x == 1], choices), which also takes arrays",
@@ -42,4 +44,4 @@ ABSENT: dict[str, Absent] = {
         "tobytes": f"{_VALUES}tobytes()",
         "tofile": f"{_VALUES}tofile(file)",
     }.items()
-}
+} | {name: Absent(name, instead) for name, instead in advice("Tensor").items()}

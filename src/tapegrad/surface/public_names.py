@@ -7,8 +7,8 @@ what its ``__all__`` names. Functions that are not here are rows of the rule tab
 from __future__ import annotations
 
 __all__ = [
-    "ALIASES", "FAMILIES", "FILES", "FUNCTIONS_IN_PLACE", "FUNCTIONS_OF_LAYERS", "IN_PLACE_VIEWS", "MORE", "NOT_METHODS",
-    "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES",
+    "ALIASES", "FAMILIES", "FILES", "FUNCTIONS_IN_PLACE", "FUNCTIONS_OF_LAYERS", "IN_PLACE_VIEWS", "MORE", "NEVER_TRUE",
+    "NOT_METHODS", "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES",
 ]  # fmt: skip
 
 FILES: dict[str, str] = {
@@ -81,6 +81,7 @@ OTHERS: dict[str, str] = {
     "matrix_exp": "linalg.exponential:matrix_exp", "matrix_power": "linalg.chains:matrix_power",
     "norm": "linalg.legacy_norm:legacy_norm", "positive": "ops.cloning:positive",
     "bernoulli": "ops.sampling:bernoulli", "multinomial": "ops.sampling:multinomial",
+    "is_complex": "surface.questions:is_complex", "is_conj": "surface.questions:is_conj", "is_neg": "surface.questions:is_neg",
     "is_floating_point": "surface.questions:is_floating_point", "is_nonzero": "surface.questions:is_nonzero",
     "is_same_size": "surface.questions:is_same_size", "is_signed": "surface.questions:is_signed",
     "is_tensor": "surface.questions:is_tensor", "numel": "surface.attributes:numel", "real": "surface.attributes:conj",
@@ -157,6 +158,9 @@ FUNCTIONS_OF_LAYERS = (
 
 # Views that the tensor itself can become.
 IN_PLACE_VIEWS = ("squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_")
+
+# Questions about layouts and devices that tensors do not have.
+NEVER_TRUE = ("is_meta", "is_mkldnn", "is_mps", "is_nested", "is_quantized", "is_sparse", "is_sparse_csr", "is_xpu")
 
 # What else the package has, a dot being the file itself: what ``from tapegrad import *`` gives, and what it does not, as it stands
 # for whole families.

@@ -7,7 +7,10 @@ from typing import Any
 from tapegrad.surface.attributes import dtype, numel, shape
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["is_floating_point", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "type_as"]
+__all__ = [
+    "is_complex", "is_conj", "is_floating_point", "is_neg", "is_nonzero", "is_same_size", "is_signed", "is_tensor", "never",
+    "type_as",
+]  # fmt: skip
 
 
 def _given(name: str, argument: str, value: Any) -> Any:
@@ -31,6 +34,26 @@ def is_tensor(obj: Any) -> bool:
 def is_floating_point(input: Tensor) -> bool:
     """Whether the elements are floating point numbers."""
     return dtype(_given("is_floating_point", "input", input)).kind == "f"
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the elements are complex numbers: never."""
+    return never(_given("is_complex", "input", input))
+
+
+def is_conj(input: Tensor) -> bool:
+    """Whether the elements are to be conjugated when they are read: never."""
+    return never(_given("is_conj", "input", input))
+
+
+def is_neg(input: Tensor) -> bool:
+    """Whether the signs of the elements are to be changed when they are read: never."""
+    return never(_given("is_neg", "input", input))
+
+
+def never(t: Tensor) -> bool:
+    """False: tensors are dense arrays of real numbers in the memory of the CPU."""
+    return False
 
 
 def is_signed(input: Tensor) -> bool:

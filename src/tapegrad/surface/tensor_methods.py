@@ -23,6 +23,7 @@ from tapegrad.surface.public_names import (
     ALIASES,
     FUNCTIONS_IN_PLACE,
     IN_PLACE_VIEWS,
+    NEVER_TRUE,
     NOT_METHODS,
     PLACES,
     UNCHECKED,
@@ -94,6 +95,7 @@ PROPERTIES: dict[str, str] = {
     "_version": "surface.attributes:version",
     "_base": "surface.attributes:base",
     "data": "surface.attributes:get_data surface.attributes:set_data",
+    **dict.fromkeys(NEVER_TRUE, "surface.questions:never"),
     "H": "ops.transposing:H",
     "T": "ops.transposing:T",
     "mH": "ops.transposing:mT",
@@ -314,10 +316,9 @@ def _polygamma(self: Tensor, n: int) -> Any:
     return FUNCTIONS["polygamma"](n, self)
 
 
-def _polygamma_in_place(self: Tensor, n: int) -> Tensor:
+def _polygamma_in_place(self: Tensor, n: int) -> Any:
     """In-place form of `Tensor.polygamma`."""
-    result: Tensor = look_up("ops.in_place:written_by")(_polygamma, self, n)
-    return result
+    return look_up("ops.in_place:written_by")(_polygamma, self, n)
 
 
 def _like_new(name: str) -> Any:

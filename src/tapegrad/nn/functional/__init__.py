@@ -1,5 +1,8 @@
 """The modules' computations as functions."""
 
+from typing import Any as _Any
+
+from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.linalg.distances import pdist
 from tapegrad.nn.functional.adaptive_pooling import (
     adaptive_avg_pool1d,
@@ -187,3 +190,8 @@ __all__ = [
 ]
 
 globals().update({name: checked(globals()[name]) for name in __all__})
+_names = _NamesOnDemand(globals(), {})
+
+
+def __getattr__(name: str) -> _Any:
+    return _names.get(name)
