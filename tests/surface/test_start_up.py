@@ -19,6 +19,7 @@ from tapegrad.surface.tensor_methods import PUBLIC
 # What tensors, their operators and the plain backward pass are made of.
 IMPORTED = [
     "tapegrad",
+    "absent_names",
     "arrays",
     "arrays.dtypes",
     "arrays.floating_point_warnings",
