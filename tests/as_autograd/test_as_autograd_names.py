@@ -137,3 +137,11 @@ def test_parts_of_r_and_c_with_two_dimensions_are_joined_as_in_numpy() -> None:
         seen: list[Any] = []
         grad(lambda a, joined=joined, seen=seen: np.sum(seen.append(joined[a, x]) or seen[0] ** 2))(2.0 * x)
         onp.testing.assert_array_equal(onp.asarray(seen[0].detach()), theirs[2.0 * x, x])
+
+
+def test_types_of_integers_take_what_is_differentiated() -> None:
+    onp.testing.assert_array_equal(grad(lambda x: (x * np.int64(x)).sum())(onp.array([1.5, 2.5])), [1.0, 2.0])
+    assert np.zeros(2, np.int32).dtype == onp.int32
+    assert isinstance(onp.int64(3), np.int64) and isinstance(np.int64(3), onp.int64) and not isinstance(3, np.int64)
+    assert np.issubdtype(onp.arange(2).dtype, np.int64) and np.integer is onp.integer
+    assert np.int64 == onp.int64 and hash(onp.int64) == hash(np.int64) and np.int64 != onp.int32
