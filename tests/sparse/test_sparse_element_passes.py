@@ -138,3 +138,14 @@ def test_what_is_not_known_element_by_element_is_refused() -> None:
     for f in (lambda x: np.sin(matrix @ x).sum(), lambda x: (np.cumsum(x) ** 2).sum()):
         with pytest.raises(ValueError, match="mode='edges'"):
             tg.sparse.hessian(f, mode="edges")(np.ones(3))
+
+
+def test_elements_that_depend_on_nothing() -> None:
+    def f(x: Any) -> Any:
+        r = np.zeros_like(x)
+        r[1:] = x[1:]
+        return np.cos(np.concatenate([r, np.ones_like(x)])).sum()
+
+    x = np.linspace(0.5, 1.5, 20)
+    found = tg.sparse.hessian(f, mode="edges")(x)
+    np.testing.assert_allclose(found.toarray(), np.diag(-np.cos(x) * (np.arange(20) > 0)), rtol=1e-15)

@@ -244,10 +244,10 @@ class _Structure:
         places = _places(ends, items, rows, columns).reshape(rows.shape)
         places[len(own) :] = len(items)  # lanes that do what another does
         starts = np.stack([padded[:, at.BOUND_PAIRS], padded[:, at.BOUND_TRIPLETS], padded[:, at.BOUND_ROW] - max(bars - 1, 0)])
-        lanes = -1, LANES
+        lanes = len(padded) // LANES, LANES
         return _Group(
             steps,
             np.ascontiguousarray(starts.reshape(3, *lanes).transpose(1, 0, 2)),
             (len(words), len(curves), bars),
-            np.ascontiguousarray(places.reshape(*lanes, places.shape[1]).transpose(0, 2, 1)),
+            np.ascontiguousarray(places.reshape(*lanes, -1 if places.size else 0).transpose(0, 2, 1)),
         )
