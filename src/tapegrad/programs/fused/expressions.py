@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.kernels.opcodes import calls_in
+from tapegrad.kernels.opcodes import FUNCTIONS, calls_in
 from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LIBRARY, BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import RULES
 
@@ -57,6 +57,8 @@ TEXTS = {
     "exp2": "pow(2.0, x)",
     "logaddexp": "where(x == y, x + 0.6931471805599453, where(x > y, x, y) + log1p(exp(-abs(x - y))))",
 }
+# Partials on arrays that call these have them by NumPy's loops, as in the sweep.
+BY_LOOPS = frozenset([*FUNCTIONS, "sigmoid"])
 # Loops of NumPy's that call the C library's functions element by element, after branches.
 SLOW_LOOPS = frozenset(["logaddexp"])
 _parsed = functools.cache(lambda text: ast.parse(text, mode="eval").body)
@@ -219,7 +221,7 @@ class Expressions:
         """An adjoint times a partial as in the sweep: with absolute zeros, but for partials of one and minus one on arrays."""
         if not of_number and text in ("1.0", "-1.0"):
             return adjoint if text == "1.0" else self.node("neg", adjoint)
-        partial = self.text(text, names)
+        partial = self.text(text, names, by_loops=not of_number and bool(calls_in(text) & BY_LOOPS))
         for a, b in ((adjoint, partial), (partial, adjoint)):
             known = self.constants.get(a)
             if known == 0.0:
