@@ -89,8 +89,7 @@ class Tape(Columns):
         Number of threads in which gradient mode is off now; 0 lets operators skip the look at their thread's mode.
     """
 
-    # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
-    # slower.
+    # Slots, because operators look up entries for every row: with as many attributes a dict answers three times slower.
     __slots__ = (
         "_name_numbers", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
         "observers", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers",
@@ -174,10 +173,8 @@ class Tape(Columns):
 
     def _find_functions(self) -> None:
         """Note where NumPy's loops are that partials on arrays call; all of them, or none."""
-        if self.kernel_table[at.FUNCTIONS_READY] == 0:
-            found = np.array([inner_loop(getattr(np, name)) for name in FUNCTIONS], np.int64)
-            self.kernel_table[at.KERNEL_COUNT + len(LOOPS) :] = found.reshape(-1)
-            self.kernel_table[at.FUNCTIONS_READY] = int(found[:, 0].all())
+        words = [word for name in FUNCTIONS for word in inner_loop(getattr(np, name))]
+        self.kernel_table[-len(words) :], self.kernel_table[at.FUNCTIONS_READY] = words, int(all(words[::2]))
 
     def _compiled(self, name: str) -> Any:
         for kernel in KERNELS_OF.get(name, ()):
