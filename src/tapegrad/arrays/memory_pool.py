@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALL", "large_empty", "pooled_copy", "release_buffers", "warm_allocator"]
+__all__ = ["SMALL", "large_empty", "owns_memory", "pooled_copy", "release_buffers", "warm_allocator"]
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
@@ -92,6 +92,11 @@ def large_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
             release_buffers()
             return np.empty(shape, dtype)  # or its error
     return np.ndarray(shape, dtype, _Block((size,), np.uint8, memory))
+
+
+def owns_memory(base: object) -> bool:
+    """Whether what an array stands on is a block of the pool, which serves one result alone."""
+    return type(base) is _Block
 
 
 def pooled_copy(array: np.ndarray) -> np.ndarray:

@@ -161,7 +161,7 @@ def aim_leaves(state: Sweep, count: int) -> list[tuple[int, Tensor, np.ndarray]]
                     words[at_leaf + LEAF_MODE] = WRITE
                 else:
                     array = large_empty(data.shape, data.dtype)
-                    state.aim(k, array, WRITE)
+                    state.place(k, array)
                 fresh.append((k, t, array))
         at_leaf += LEAF_WORDS
     return fresh
@@ -195,4 +195,5 @@ def check_leaf(t: Tensor, record: Record, grad: Any) -> None:
 
 def written(state: Sweep, fresh: list[tuple[int, Tensor, np.ndarray]]) -> list[tuple[Tensor, np.ndarray]]:
     """Leaves and their gradients, those left out to which nothing was contributed."""
-    return [(t, array) for k, t, array in fresh if state.leaf_words[LEAF_WORDS * k + LEAF_MODE] != at.IGNORE]
+    taken = state.taken
+    return [(t, taken.get(k, array)) for k, t, array in fresh if state.leaf_words[LEAF_WORDS * k + LEAF_MODE] != at.IGNORE]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from _ctypes import PyObj_FromPtr
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays import dtypes
+from tapegrad.arrays.memory_pool import owns_memory
 from tapegrad.autograd.decoded_rows import arguments_of, as_float, reference_in, shape_of
 from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.pass_state import Finished
@@ -40,6 +43,11 @@ def through_vjps(state: Sweep, releases: int) -> int:
     while status == VJP_DUE:
         cotangents = context.op.vjp(context.g, context)
         following = new_context()
+        if state.placed:  # what the vjp gave may become a gradient
+            _add_all(state, context, cotangents, 0)
+            context = following
+            status = TAPE.run(_ADDRESS, address, releases, id(context), 0)
+            continue
         status = TAPE.run(_ADDRESS, address, releases, id(following), id(cotangents))
         if status == ODD_COTANGENT:
             return after_odd_cotangent(state, context, cotangents, releases)
@@ -49,10 +57,15 @@ def through_vjps(state: Sweep, releases: int) -> int:
 
 def after_odd_cotangent(state: Sweep, context: PlainContext, cotangents: Any, releases: int) -> int:
     """Add the cotangents that compiled code did not take, and go on; where the walk stopped."""
-    slot, first = state.words[at.CURRENT], state.words[at.FIRST_ODD]
+    _add_all(state, context, cotangents, state.words[at.FIRST_ODD])
+    return through_vjps(state, releases)
+
+
+def _add_all(state: Sweep, context: PlainContext, cotangents: Any, first: int) -> None:
+    """Add cotangents of the current row from the one with this number on, and let the walk go on below it."""
+    slot = state.words[at.CURRENT]
     _add(state, context, [argument.slot for argument in arguments_of(slot)], context.op, cotangents, first)
     state.words[at.CURRENT] = slot - 1
-    return through_vjps(state, releases)
 
 
 def resume(state: Sweep, status: int, releases: bool, captured: dict[int, np.ndarray]) -> list[Finished]:
@@ -125,10 +138,17 @@ def _add(
     state: Sweep, context: Context, slots: list[int], op: Structural, cotangents: Sequence[Tensor | None], first: int = 0
 ) -> None:
     """Add a vjp's cotangents, from the one with this number on, to the adjoints of its inputs' rows."""
-    for k, cotangent in enumerate(cotangents):
-        if k < first or cotangent is None or k >= len(slots) or not context.needs[k]:
+    if not isinstance(cotangents, (tuple, list)):
+        cotangents = list(cotangents)
+    for k in range(first, min(len(cotangents), len(slots))):
+        if cotangents[k] is None or not context.needs[k]:
             continue
-        data, expected = cotangent._data, context.shapes[k]
+        expected = context.shapes[k]
+        if slots[k] in state.placed:
+            own = _owned(cotangents, k)
+            if own is not None and own.shape == expected and state.take(slots[k], own):
+                continue
+        data: Any = cotangents[k]._data  # type: ignore[union-attr]
         if type(data) is float:
             fits = not expected
         else:
@@ -137,3 +157,26 @@ def _add(
             fits = data.shape == expected
         if not fits or TAPE.add_to_adjoint(_ADDRESS, state.address, slots[k], id(data)) < 0:
             raise wrong_shape(op.name, data, expected)
+
+
+def _references(cotangents: Sequence[Tensor | None], k: int) -> tuple[int, int]:
+    """How often the k-th cotangent and its data are referred to."""
+    cotangent = cotangents[k]
+    data = cotangent._data  # type: ignore[union-attr]
+    return getrefcount(cotangent), getrefcount(data)
+
+
+_ALONE = _references((make(np.empty(1), 0),), 0)
+
+
+def _owned(cotangents: Sequence[Tensor | None], k: int) -> np.ndarray | None:
+    """The data of a cotangent as an array that nobody else has, and that a gradient may stand in; None if it is no such array."""
+    cotangent = cotangents[k]
+    assert cotangent is not None
+    data = cotangent._data
+    if type(data) is not np.ndarray or data.dtype is not dtypes.float64 or not data.flags.c_contiguous or not data.flags.writeable:
+        return None
+    if data.base is not None and not owns_memory(data.base):
+        return None
+    del cotangent, data
+    return cotangents[k]._data if _references(cotangents, k) == _ALONE else None  # type: ignore[union-attr]

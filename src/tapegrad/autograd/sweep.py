@@ -172,7 +172,7 @@ def sweep_towards(handle: int, leaves: Sequence[Tensor], releases: int = 1) -> l
         found = [None] * len(leaves)
         for k, number, array in aimed:
             if state.leaf_words[at.LEAF_WORDS * k + at.LEAF_MODE] != at.IGNORE:  # else every contribution was undefined
-                found[number] = array
+                found[number] = state.taken.get(k, array)
     state.finish()
     if finished:
         call_finished(finished)
@@ -201,7 +201,7 @@ def _aim_own(state: Sweep, count: int, leaves: Sequence[Tensor], ignores: bool) 
             continue
         data = leaves[number]._data
         array = np.empty(()) if type(data) is float else large_empty(data.shape, data.dtype)
-        state.aim(k, array, at.WRITE)
+        state.place(k, array)
         aimed.append((k, number, array))
     return aimed
 

@@ -39,7 +39,7 @@ class Sweep:
         self.fixed = [
             np.empty(2 * at.FREE_CAPACITY, np.int64),
             np.empty(at.STACK_CAPACITY, np.int64),
-            np.empty(6 * at.BLOCK, np.float64),
+            np.empty((at.ROOM + at.ROOM_BLOCKS) * at.BLOCK, np.float64),
             np.zeros(2048, np.int64),
         ]
         for word, array in zip((at.FREE, at.STACK, at.SCRATCH, at.WORK), self.fixed, strict=True):
@@ -53,6 +53,8 @@ class Sweep:
         self.marks: np.ndarray | None = None
         self.marking, self.marking_at = np.empty(0, np.uint8), 0  # its memory, which a further pass uses again
         self.targets: list[np.ndarray] = []
+        self.placed: dict[int, int] = {}  # leaves whose adjoints stand in arrays of their own: row and number
+        self.taken: dict[int, np.ndarray] = {}  # by number: cotangents that became the adjoints of such leaves
         self.shown: list[tuple[Tensor, np.ndarray]] = []  # tensors that retain their gradients, and those
         self.accumulates = True  # whether leaves get what is contributed to them
         self.ends = False  # whether the pass ends at the requested rows, and another one goes on from there
@@ -177,6 +179,22 @@ class Sweep:
             words[at.LEAF_WORDS * k + at.LEAF_TARGET] = id(array)
             words[at.LEAF_WORDS * k + at.LEAF_MODE] = mode
 
+    def place(self, k: int, array: np.ndarray) -> None:
+        """The same for a new array, in the place of which a cotangent's may serve (`take`)."""
+        self.aim(k, array, at.WRITE)
+        if array.size > at.LARGEST_BLOCK and array.dtype.itemsize == 8:
+            self.placed[self.leaf_words[at.LEAF_WORDS * k + at.LEAF_SLOT]] = k
+
+    def take(self, slot: int, array: np.ndarray) -> bool:
+        """Let an array that nobody else has be the adjoint of a leaf; False if the leaf has no place, or contributions already."""
+        k = self.placed.get(slot)
+        if k is None or not self.offsets.item(slot) & at.UNWRITTEN:
+            return False
+        self.taken[k] = array
+        TAPE.place_leaf(self.address, k, id(array))
+        self.offsets[slot] -= at.UNWRITTEN
+        return True
+
     def leaves(self) -> list[list[int]]:
         """Words of the leaves that are reached."""
         found: list[list[int]] = self.reached[: int(self.header[at.REACHED_COUNT])].tolist()
@@ -233,6 +251,8 @@ class Sweep:
         """Give big buffers back; then the memory is ready for another pass."""
         words = self.words
         self.targets.clear()
+        self.placed.clear()
+        self.taken.clear()
         self.shown.clear()
         if self.marks is not None:  # the common passes take it as it is
             self.marks, self.ends = None, False

@@ -77,6 +77,8 @@ ARRAY_SOURCES = (
     "log_sums",
     "running_sums",
     "remainders",
+    "logistic_values",
+    "weighted_taps",
     "pair_distances",
     "factored_systems",
     "colouring_orders",

@@ -27,14 +27,14 @@ from tapegrad.engine.memory import (
     array_strides,
     array_type_number,
     call5,
-    call8,
     call9,
+    call10,
     f64,
     float_of,
 )
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.rule_loops import loops_of
+from tapegrad.engine.rule_loops import functions_for, loops_of
 from tapegrad.engine.strided import flat_copy, read
 
 # How a block of an operand is had: where it stands, filled once for all, as a copy of contiguous or of strided elements.
@@ -213,7 +213,7 @@ def is_constant(sweep, uses):
 
 
 @inline
-def settle(tape, sweep, slot, target, loops, partial, uses, adjoint):
+def settle(tape, sweep, slot, target, loops, functions, partial, uses, adjoint):
     """Finish a first contribution that needs no blocks: the same for every element, or the adjoint itself in its own place."""
     address = target.address
     if target.is_first == 0 or target.landing == SCATTERED:
@@ -222,7 +222,7 @@ def settle(tape, sweep, slot, target, loops, partial, uses, adjoint):
         x, y, w, z = scratch_block(sweep, 0), scratch_block(sweep, 1), scratch_block(sweep, 2), scratch_block(sweep, 3)
         g, out = scratch_block(sweep, 4), scratch_block(sweep, OPERANDS)
         if partial != UNIT:
-            call8(loops, partial, 1, x, y, w, z, g, out)
+            call10(loops, partial, 1, x, y, w, z, g, out, functions, scratch_block(sweep, ROOM))
         contribute_uniform(tape, sweep, slot, address, g if partial == UNIT else out)
         target.landing = SETTLED
     elif partial == UNIT and address == adjoint:
@@ -277,20 +277,20 @@ def elementwise_step(tape, sweep, opcode, record, word):
             describe_adjoint(sweep, q, adjoint, number, word, size)
         else:
             describe_operand(tape, sweep, record, q, size, rank, dimensions)
-    waiting, loops = 0, loops_of(sweep.kernels, opcode)
+    waiting, loops, functions = 0, loops_of(sweep.kernels, opcode), functions_for(sweep.kernels, rank)
     for k in range(arguments):
         slot, target = argument_row(record, k), targets[k]
         target.landing = SETTLED
         if wanted(sweep, slot):
             describe_target(tape, sweep, k, slot, size, rank, dimensions)
-            settle(tape, sweep, slot, target, loops, rule.partials[k], all_uses >> (4 * k), adjoint)
+            settle(tape, sweep, slot, target, loops, functions, rule.partials[k], all_uses >> (4 * k), adjoint)
         if target.landing != SETTLED:
             waiting += 1
             # What overwrites the adjoint must not be read again by the next argument, so blocks of it are copied first.
             own = operands[4]
             if target.address == adjoint and own.how == DIRECT:
                 own.how = FLAT
-    scratch = scratch_block(sweep, OPERANDS)
+    scratch, room = scratch_block(sweep, OPERANDS), scratch_block(sweep, ROOM)
     for start in range(0, size if waiting > 0 else 0, BLOCK):
         count = min(BLOCK, size - start)
         for q in range(5):
@@ -306,6 +306,6 @@ def elementwise_step(tape, sweep, opcode, record, word):
             out = g
             if partial != UNIT:
                 out = target.address + 8 * start if landing == STRAIGHT else scratch
-                call8(loops, partial, count, x, y, w, z, g, out)
+                call10(loops, partial, count, x, y, w, z, g, out, functions, room)
             if partial == UNIT or landing != STRAIGHT:
                 send_block(sweep, k, out, start, count, rank, dimensions)

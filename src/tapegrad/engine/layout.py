@@ -126,10 +126,14 @@ LEAF_WORDS = 7
 PARTIAL_BLOCK, SCALAR_PARTIALS, GATHER_BLOCK, SCATTER_BLOCK, DELIVER = 0, 1, 2, 3, 4
 ELEMENTWISE_STEP, MAP_STEP, FILL_BLOCK = 5, 6, 7
 SCALAR_RUN, OTHER_SCALARS, GIVE_OPERANDS, ADD_COTANGENTS, WALK = 8, 9, 10, 11, 12
-KERNEL_COUNT = 13  # after them come the loops of each rule that is not among the common ones
+VALUE_BLOCK = 13
+FUNCTIONS_READY = 14  # whether the addresses of NumPy's loops are there, which come last
+KERNEL_COUNT = 15  # after them come the loops of each rule that is not among the common ones
 FREE_CAPACITY, STACK_CAPACITY = 256, 1024
 LARGEST_KEPT = 1 << 23  # words: working memory beyond 64 MB is given back after the pass
 BLOCK = 512
+ROOM = 6  # scratch blocks before those in which partials keep what they pass to NumPy's loops and what these give
+ROOM_BLOCKS = 6
 # An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing
 # was contributed yet, or all elements are equal and only the first one is written down.
 UNWRITTEN, UNIFORM = 1, 2

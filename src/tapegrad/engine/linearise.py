@@ -12,10 +12,10 @@ from tapegrad.engine.layout import *
 from tapegrad.engine.linear_layout import *
 from tapegrad.engine.linear_size import is_active, pair_rows, second_number
 from tapegrad.engine.maps import is_dense, joined_width, map_elements, map_of, map_room
-from tapegrad.engine.memory import bits_of, call8, call_scalar, f64, float_of
+from tapegrad.engine.memory import bits_of, call10, call_scalar, f64, float_of
 from tapegrad.engine.owned import argument_count, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
-from tapegrad.engine.rule_loops import loops_of, own_loops
+from tapegrad.engine.rule_loops import functions_for, loops_of, own_loops
 
 
 @inline
@@ -124,19 +124,19 @@ def is_flat(tape, slot, size):
 
 
 @inline
-def evaluate(sweep, address, number, size, rank, dimensions, uses, out):
+def evaluate(sweep, address, functions, number, size, rank, dimensions, uses, out):
     """A partial by the kernel at an address, block by block (the values that it uses are described); how many were written.
 
     One if it is the same for every element.
     """
-    operands, ones = operands_of(sweep), scratch_block(sweep, 4)
+    operands, ones, room = operands_of(sweep), scratch_block(sweep, 4), scratch_block(sweep, ROOM)
     total = 1 if is_constant(sweep, uses) else size
     for start in range(0, total, BLOCK):
         count = min(BLOCK, total - start)
         for q in range(4):
             operands[q].at = block_of(sweep, q, start, count, rank, dimensions) if (uses >> q) & 1 else 0
         x, y, w, z = operands[0].at, operands[1].at, operands[2].at, operands[3].at
-        call8(address, number, count, x, y, w, z, ones, address_of(out, start))
+        call10(address, number, count, x, y, w, z, ones, address_of(out, start), functions, room)
     return total
 
 
@@ -176,8 +176,8 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
         kind, factor = NUMBER_FACTOR, bits_of(1.0)
         if number != UNIT:
             out = from_element(linear.factors, linear.factor_count)
-            loops = loops_of(sweep.kernels, opcode)
-            written = evaluate(sweep, loops, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
+            loops, functions = loops_of(sweep.kernels, opcode), functions_for(sweep.kernels, rank)
+            written = evaluate(sweep, loops, functions, number, size, rank, dimensions, (all_uses >> (4 * k)) & 15, out)
             kind, factor = factor_of(linear, written)
         x = places[slot]
         at = begin_map(linear, MAP, size, places_rank, kind, factor, x, place, place, clear).dimensions
@@ -200,7 +200,7 @@ def elementwise_maps(tape, sweep, linear, record, opcode, place, places):
         out = from_element(linear.factors, linear.factor_count)
         reads = linear.second_table[opcode].uses[pair]
         loops = linear.second_block if opcode < COMMON else own_loops(sweep.kernels, opcode)
-        written = evaluate(sweep, loops, number, size, rank, dimensions, reads, out)
+        written = evaluate(sweep, loops, 0, number, size, rank, dimensions, reads, out)
         # The adjoint will be multiplied into it, which differs from element to element.
         value = out[0]
         for e in range(written, size):
@@ -248,7 +248,7 @@ def own_second_partials(sweep, linear, opcode, x, y, z, out):
     y_at, z_at = address_of(scratch, 1), address_of(scratch, 2)
     for pair in range(3):
         if second_number(linear, opcode, pair) >= 0:
-            call8(loops, SECOND_LOOPS + pair, 1, scratch, y_at, y_at, z_at, z_at, address_of(out, pair))
+            call10(loops, SECOND_LOOPS + pair, 1, scratch, y_at, y_at, z_at, z_at, address_of(out, pair), 0, 0)
 
 
 @inline

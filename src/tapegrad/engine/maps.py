@@ -8,12 +8,14 @@ recorded sweep (by `maps_of_row`) and linear tapes turn the same map round.
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.compilation.memory_types import from_element
 from tapegrad.engine.adjoints import (
+    adjoint_address,
     claim,
     contribute_uniform,
     counter_of,
     fill,
     read_first,
     scratch_block,
+    spread,
     target_size,
     target_type,
 )
@@ -159,14 +161,45 @@ def gather_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions,
             call5(kernels[DELIVER], address + item * start, own, 1 if first else 0, values, count)
 
 
+@inline
+def reads_all_once(rank, dimensions, strides, size):
+    """Whether a map reads each of so many elements once, in whichever order: its strides are a number system's, up to sign."""
+    step = 1 if map_elements(rank, dimensions) == size else 0
+    while step != 0 and step < size:
+        extent = 0
+        for d in range(rank):
+            if dimensions[d] != 1 and abs(strides[d]) == step:
+                extent = dimensions[d]
+        step *= extent
+    return step == size
+
+
+@inline
+def pass_one_number_on(tape, sweep, slot, kind, rank, dimensions, strides, value):
+    """A first contribution that is the same for every element of the argument; False if this is none."""
+    if sweep.offset[slot] & UNWRITTEN == 0:
+        return False
+    if kind == GATHER and not reads_all_once(rank, dimensions, strides, target_size(tape, slot)):
+        return False
+    address, _ = claim(tape, sweep, slot)
+    sweep.scratch[0] = value
+    contribute_uniform(tape, sweep, slot, address, scratch_block(sweep, 0))
+    return True
+
+
 @kernel("void(Tape,Sweep,Record,int64,int64)")
-def map_step(tape, sweep, record, kind, adjoint):
+def map_step(tape, sweep, record, kind, word):
     """The transposes of a row's maps: what was read in strides is written in strides, and the other way round."""
     number, scale, room = record.dtype & 255, float_of(record.scale), map_room(sweep)
-    inner, before = joined_width(record, kind), 0
+    adjoint, inner, before = adjoint_address(sweep, word), joined_width(record, kind), 0
+    value = read_first(adjoint, number) * scale if word & UNIFORM else 0.0
     for k in range(argument_count(record)):
         rank, offset, dimensions, strides, before = map_of(record, kind, k, inner, before, room)
         slot = argument_row(record, k)
+        if word & UNIFORM and wanted(sweep, slot):
+            if pass_one_number_on(tape, sweep, slot, kind, rank, dimensions, strides, value):
+                continue
+            word = spread(tape, sweep, sweep.current)
         if kind == GATHER:
             scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale)
         elif wanted(sweep, slot):

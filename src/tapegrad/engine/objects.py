@@ -77,30 +77,6 @@ def _new_array(context, function, array_type, rank, dimensions, number):
     return word(word, word, word, word, word), generate
 
 
-@intrinsic
-def call_loop(context, function, data, count, x, x_stride, y, y_stride, out, out_stride, is_binary):
-    """Call an inner loop of a NumPy ufunc on float64 operands; without `is_binary`, y is left out."""
-
-    def generate(context, builder, signature, arguments):
-        word = ir.IntType(64)
-        pointer = word.as_pointer()
-        function, data, count, x, x_stride, y, y_stride, out, out_stride, is_binary = arguments
-        zero, one, two = (ir.Constant(word, k) for k in range(3))
-        counts = cgutils.alloca_once_value(builder, count)
-        operands, strides = cgutils.alloca_once(builder, word, 3), cgutils.alloca_once(builder, word, 3)
-        binary = builder.icmp_signed("!=", is_binary, zero)
-        second, second_stride = builder.select(binary, y, out), builder.select(binary, y_stride, out_stride)
-        for place, operand, stride in ((zero, x, x_stride), (one, second, second_stride), (two, out, out_stride)):
-            builder.store(operand, builder.gep(operands, [place]))
-            builder.store(stride, builder.gep(strides, [place]))
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, word])
-        builder.call(builder.inttoptr(function, kind.as_pointer()), [operands, counts, strides, data])
-        return context.get_dummy_value()
-
-    word = types.int64
-    return types.void(word, word, word, word, word, word, word, word, word, word), generate
-
-
 @inline
 def type_of(obj):
     """Address of an object's type."""

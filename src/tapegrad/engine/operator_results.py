@@ -18,6 +18,7 @@ from tapegrad.engine.memory import (
     array_type_number,
     call2,
     call11_word,
+    call_loop,
     call_primal,
     float_value,
     is_float,
@@ -25,7 +26,7 @@ from tapegrad.engine.memory import (
     release,
     store_i64,
 )
-from tapegrad.engine.objects import call_loop, call_object0, clear_error, new_array, new_array_like, new_float, set_handle
+from tapegrad.engine.objects import call_object0, clear_error, new_array, new_array_like, new_float, set_handle
 from tapegrad.engine.record_scalars import record_scalars
 from tapegrad.engine.rule_loops import has_loops, value_by_loop
 

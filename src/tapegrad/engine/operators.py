@@ -17,6 +17,7 @@ from tapegrad.engine.memory import (
     array_data,
     array_size,
     call2,
+    call_loop,
     float_of,
     float_value,
     is_float,
@@ -28,7 +29,6 @@ from tapegrad.engine.memory import (
 from tapegrad.engine.new_leaves import register_new
 from tapegrad.engine.objects import (
     as_operand,
-    call_loop,
     call_object,
     call_python_form,
     clear_error,

@@ -11,6 +11,7 @@ from tapegrad.engine.memory import (
     array_data,
     array_dimensions,
     array_rank,
+    call_loop,
     call_primal,
     float_of,
     float_value,
@@ -18,7 +19,7 @@ from tapegrad.engine.memory import (
     load_i32,
     load_i64,
 )
-from tapegrad.engine.objects import call_loop, item_of_tuple, length_of_tuple
+from tapegrad.engine.objects import item_of_tuple, length_of_tuple
 from tapegrad.engine.rule_loops import value_by_loop
 from tapegrad.engine.structs import bytes_at, doubles_at, program_steps_at, words_at
 

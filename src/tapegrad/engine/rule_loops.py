@@ -3,7 +3,7 @@
 from tapegrad.compilation.jit import entry, inline, kernel
 from tapegrad.compilation.memory_types import address_of
 from tapegrad.engine.layout import *
-from tapegrad.engine.memory import call8
+from tapegrad.engine.memory import call10
 
 
 @inline
@@ -19,6 +19,12 @@ def loops_of(kernels, opcode):
 
 
 @inline
+def functions_for(kernels, rank):
+    """Address of those of NumPy's loops that partials of an array call; 0 for a number, which has the C library's functions."""
+    return address_of(kernels, FUNCTIONS_AT) if rank > 0 and kernels[FUNCTIONS_READY] != 0 else 0
+
+
+@inline
 def has_loops(tape, opcode):
     """Whether the loops of a rule are loaded: without them no row of it is recorded."""
     return opcode < COMMON or own_loops(tape.kernel_table, opcode) != 0
@@ -30,7 +36,7 @@ def value_by_loop(tape, opcode, x, y):
     x_at, y_at, z_at = address_of(tape, OPERAND_X), address_of(tape, OPERAND_Y), address_of(tape, VALUE_OF_LOOP)
     tape.operand_x = x
     tape.operand_y = y
-    call8(own_loops(tape.kernel_table, opcode), PRIMAL_LOOP, 1, x_at, y_at, y_at, y_at, y_at, z_at)
+    call10(own_loops(tape.kernel_table, opcode), PRIMAL_LOOP, 1, x_at, y_at, y_at, y_at, y_at, z_at, 0, 0)
     return tape.value_of_loop
 
 
@@ -42,14 +48,14 @@ def other_scalars(kernels, opcode, has_x, has_y, x, y, z, out):
     out[0], out[1] = 1.0, 1.0
     x_at, y_at, z_at, one = address_of(out, 2), address_of(out, 3), address_of(out, 4), address_of(out, 5)
     if has_x:
-        call8(loops, 0, 1, x_at, y_at, y_at, z_at, one, out)
+        call10(loops, 0, 1, x_at, y_at, y_at, z_at, one, out, 0, 0)
     if has_y:
-        call8(loops, 1, 1, x_at, y_at, y_at, z_at, one, address_of(out, 1))
+        call10(loops, 1, 1, x_at, y_at, y_at, z_at, one, address_of(out, 1), 0, 0)
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)")
 def call_loop_of_rule(loops, number, n, x_at, y_at, w_at, out_at, numbers):
-    """A loop by the address of a rule's own loops, for one that needs no result and no adjoint.
+    """A loop by the address of a kernel of rules' loops, for one that needs no result and no adjoint.
 
     Bit k of `numbers` says that operand k is one number: a block of it is used again and again.
     """
@@ -57,5 +63,5 @@ def call_loop_of_rule(loops, number, n, x_at, y_at, w_at, out_at, numbers):
     for start in range(0, n, BLOCK):
         out = out_at + 8 * start
         x, y, w = x_at + x_step * start, y_at + y_step * start, w_at + w_step * start
-        call8(loops, number, min(BLOCK, n - start), x, y, w, out, out, out)
+        call10(loops, number, min(BLOCK, n - start), x, y, w, out, out, out, 0, 0)
     return 0

@@ -264,14 +264,14 @@ def walk(tape, sweep, releases, given, cotangents):
             sweep.current = slot
             if flag & FREED:  # by another pass, while this one was in Python
                 return FREED_ROW
-            if word & UNIFORM and kind >= STRUCTURAL:
-                word = spread(tape, sweep, slot)
             if kind == HOST:
+                if word & UNIFORM:
+                    spread(tape, sweep, slot)
                 ready = given != 0 and call4_word(sweep.kernels[GIVE_OPERANDS], tape, sweep, slot, given) != 0
                 return VJP_DUE if ready else HOST_ROW
             record, kernels = record_of(tape, slot), sweep.kernels
             if kind >= STRUCTURAL:
-                call5(kernels[MAP_STEP], tape, sweep, record, kind, adjoint_address(sweep, word))
+                call5(kernels[MAP_STEP], tape, sweep, record, kind, word)
             else:
                 call5(kernels[ELEMENTWISE_STEP], tape, sweep, kind, record, word)
             if early:

@@ -74,6 +74,7 @@ KERNEL_WORDS = {
     "give_operands": at.GIVE_OPERANDS,
     "add_cotangents": at.ADD_COTANGENTS,
     "walk": at.WALK,
+    "value_block": at.VALUE_BLOCK,
 } | LOOPS
 
 # Entries under another name, where they need more kernels.

@@ -12,16 +12,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
+from tapegrad.engine.layout import BLOCK, KERNEL_COUNT, ROOM_BLOCKS
 from tapegrad.kernels.opcodes import (
     BY_NUMPY,
+    FUNCTIONS,
     HAS_EXACT,
     HAS_SCALAR,
+    LOOPS,
     MATH,
     OPCODES,
     PRIMAL_LOOP,
     SECOND_LOOPS,
     calls_in,
     compiled_forms,
+    has_value_loop,
     is_compilable,
     is_quick,
     names_in,
@@ -105,6 +109,9 @@ def _scalar_partials() -> str:
     )
 
 
+_SIGNATURE = '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")'
+
+
 class _Shared(ast.NodeTransformer):
     """Calls that an expression has more than once are made once: the compiler cannot know that the C library's give the same."""
 
@@ -125,7 +132,8 @@ class _Shared(ast.NodeTransformer):
 
 
 def _loop(names: set[str], value: str) -> list[str]:
-    reads = [f"{name} = {name}s[j]" for name in ("x", "y", "w", "z") if name in names]
+    kept = [f"value{k}" for k in range(ROOM_BLOCKS)]
+    reads = [f"{name} = {name}s[j]" for name in ("x", "y", "w", "z", *kept) if name in names]
     whole = ast.parse(value, mode="eval").body
     shared = _Shared(whole)
     value = ast.unparse(shared.visit(whole))
@@ -133,7 +141,59 @@ def _loop(names: set[str], value: str) -> list[str]:
 
 
 def _partial_loop(text: str) -> list[str]:
-    return _loop(names_in(text), "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})")
+    by_library = _loop(names_in(text), "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})")
+    staged = _Staged()
+    rest = ast.unparse(staged.visit(ast.parse(text, mode="eval").body))
+    if not staged.calls:
+        return by_library
+    lines = ["if functions == 0:", *(f"    {line}" for line in by_library), "else:", *(f"    {line}" for line in staged.lines())]
+    return lines + [f"    {line}" for line in _loop(names_in(rest), f"mul0(gs[j], {rest})")]
+
+
+class _Staged(ast.NodeTransformer):
+    """Calls of functions that NumPy has loops of become names of blocks of their values."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[str]]] = []
+        self._names: dict[str, str] = {}
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        assert isinstance(node.func, ast.Name)
+        if node.func.id == "sigmoid":
+            (x,) = map(ast.unparse, node.args)
+            e = ast.unparse(self._value("exp", [f"-abs({x})"]))
+            return ast.parse(f"where({x} >= 0.0, 1.0, {e}) / (1.0 + {e})", mode="eval").body
+        return self._value(node.func.id, [ast.unparse(a) for a in node.args]) if node.func.id in FUNCTIONS else node
+
+    def _value(self, name: str, arguments: list[str]) -> ast.Name:
+        key = f"{name}({', '.join(arguments)})"
+        if key not in self._names:
+            self._names[key] = f"value{len(self.calls)}"
+            self.calls.append((name, arguments))
+        return ast.Name(self._names[key])
+
+    def lines(self) -> list[str]:
+        """The calls, one after the other; what they are given is computed to the first two blocks of the room."""
+        if len(self.calls) > ROOM_BLOCKS - 2:
+            raise ValueError("a partial calls more functions than there are blocks for their values")
+        lines = ["table = words_at(functions)"]
+        for k, (name, arguments) in enumerate(self.calls):
+            places = []
+            for number, argument in enumerate(arguments):
+                if argument in ("x", "y", "w", "z"):
+                    places.append(f"{argument}_at")
+                    continue
+                lines += [f"given{number}_at = room_at + {8 * BLOCK * number}", f"given{number} = f64(given{number}_at, n)"]
+                loop = _loop(names_in(argument), argument)
+                lines += [*loop[:-1], f"    given{number}[j] = {argument}"]
+                places.append(f"given{number}_at")
+            word, is_binary = 2 * FUNCTIONS.index(name), len(arguments) - 1
+            lines += [f"value{k}_at = room_at + {8 * BLOCK * (2 + k)}", f"value{k}s = f64(value{k}_at, n)"]
+            lines.append(
+                f"call_loop(table[{word}], table[{word + 1}], n, {places[0]}, 8, {places[-1]}, 8, value{k}_at, 8, {is_binary})"
+            )
+        return lines
 
 
 def _partial_block() -> str:
@@ -141,9 +201,23 @@ def _partial_block() -> str:
     cases = [(number, _partial_loop(text)) for number, text in enumerate(partial_texts())]
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
-            "def partial_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            _SIGNATURE,
+            "def partial_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at, functions, room_at):",
             "    xs, ys, ws, zs, gs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(g_at, n), f64(out_at, n)",
+            *_branches(cases, "number"),
+            "",
+        ]
+    )
+
+
+def _value_block() -> str:
+    """Values of those common rules by loops of which NumPy makes several passes over an array."""
+    cases = [(OPCODES[rule.name], _loop(names_in(rule.primal), rule.primal)) for rule in RULES[:COMMON] if has_value_loop(rule)]
+    return "\n".join(
+        [
+            _SIGNATURE,
+            "def value_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at, functions, room_at):",
+            "    xs, ys, ws, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(out_at, n)",
             *_branches(cases, "number"),
             "",
         ]
@@ -160,6 +234,7 @@ def _operators() -> str:
             f"RULE_COUNT, COMMON, POWER = {len(RULES)}, {COMMON}, {OPCODES['pow']}",
             f"HAS_SCALAR, HAS_EXACT, BY_NUMPY = {HAS_SCALAR}, {HAS_EXACT}, {BY_NUMPY}",
             f"SECOND_LOOPS, PRIMAL_LOOP = {SECOND_LOOPS}, {PRIMAL_LOOP}",
+            f"FUNCTIONS_AT = {KERNEL_COUNT + len(LOOPS)}",
             "",
             '@kernel("float64(int64,float64,float64)")',
             "def primal(opcode, x, y):",
@@ -187,8 +262,8 @@ def _own_loops(rule: Rule) -> str:
         cases.append((PRIMAL_LOOP, _loop(names_in(rule.primal), rule.primal)))
     return "\n".join(
         [
-            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
-            f"def loops_of_{rule.name}(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            _SIGNATURE,
+            f"def loops_of_{rule.name}(number, n, x_at, y_at, w_at, z_at, g_at, out_at, functions, room_at):",
             "    xs, ys, ws, zs, gs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(g_at, n), f64(out_at, n)",
             *_branches(cases, "number"),
             "",
@@ -218,7 +293,7 @@ def source() -> str:
             node.decorator_list.append(ast.Name("inline"))
     parts = [HEADER.format(math=", ".join(MATH)), ast.unparse(ast.fix_missing_locations(special)), REMAINDER]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[:3]]
-    parts += [_operators(), _scalar_partials(), _partial_block(), *map(_own_loops, RULES[COMMON:])]
+    parts += [_operators(), _scalar_partials(), _partial_block(), _value_block(), *map(_own_loops, RULES[COMMON:])]
     parts += [_body(folder / "engine" / f"{name}.py") for name in SOURCES[3:]]
     return "\n\n".join(parts) + "\n"
 
@@ -239,8 +314,8 @@ def _second_partials() -> str:
             *_branches(scalars, "opcode"),
             "    out[0], out[1], out[2] = xx, xy, yy",
             "",
-            '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64)")',
-            "def second_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at):",
+            _SIGNATURE,
+            "def second_block(number, n, x_at, y_at, w_at, z_at, g_at, out_at, functions, room_at):",
             "    xs, ys, ws, zs, out = f64(x_at, n), f64(y_at, n), f64(w_at, n), f64(z_at, n), f64(out_at, n)",
             *_branches(blocks, "number"),
             "",

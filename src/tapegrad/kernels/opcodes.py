@@ -10,8 +10,9 @@ from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
-    "BY_NUMPY", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES", "call_of", "calls_in",
-    "compiled_forms", "is_compilable", "is_numpys", "is_quick", "names_in", "partial_texts", "rule_table",
+    "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES",
+    "call_of", "calls_in", "compiled_forms", "has_value_loop", "is_compilable", "is_numpys", "is_quick", "names_in",
+    "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
@@ -54,6 +55,9 @@ MATH = [
     "tan",
     "tanh",
 ]
+
+# Functions of which NumPy has loops: partials on arrays call those, as values do. Exact ones are left to the compiler.
+FUNCTIONS = [name for name in MATH if name not in {"copysign", "erf", "erfc", "fmod", "hypot", "lgamma", "sqrt"}]
 
 # Compiling regular expressions would take longer than all else here.
 _SPACES = str.maketrans(dict.fromkeys("()+-*/<>=!.,", " "))
@@ -113,6 +117,11 @@ def call_of(rule: Rule) -> str:
     call = f"({', '.join(rule.args)})"
     name = rule.primal.removesuffix(call)
     return name if name != rule.primal and name.isidentifier() else ""
+
+
+def has_value_loop(rule: Rule) -> bool:
+    """Whether a common rule's value on large arrays is one loop of ours, with the bits of NumPy's functions, instead of several."""
+    return rule.name in ("_mul0", "sign", "_cube", "relu", "_leaky_relu")
 
 
 def is_numpys(rule: Rule) -> bool:

@@ -41,7 +41,7 @@ Form = Callable[..., Tensor]
 
 def _unary(opcode: int) -> Form:
     scalar, array = scalar_forward[opcode], forward[opcode]
-    is_ufunc = isinstance(array, np.ufunc)
+    is_ufunc, large = isinstance(array, np.ufunc), LARGE.get(array, array)
 
     def form(x: Tensor) -> Tensor:
         try:
@@ -56,7 +56,7 @@ def _unary(opcode: int) -> Form:
             return make(_value(scalar, opcode, a), 0)
         token = enter(IGNORING)
         try:
-            z = array(a, out=large_empty(a.shape, F64)) if is_ufunc and a.size > SMALL and a.dtype is F64 else array(a)
+            z = large(a, out=large_empty(a.shape, F64)) if is_ufunc and a.size > SMALL and a.dtype is F64 else array(a)
         finally:
             leave(token)
         if type(z) is not ndarray or z.dtype is not a.dtype:
@@ -116,6 +116,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         shared = is_ufunc and shaped.size > SMALL and shaped.dtype is F64
         if shared and (type(a) is float or type(b) is float or a.shape == b.shape):
             return large(a, b, out=large_empty(shaped.shape, F64))
+        if shared and large is not array and a.dtype is b.dtype:
+            return large(a, b, out=large_empty(np.broadcast_shapes(a.shape, b.shape), F64))
         # NumPy takes twice as long over a Python float as over a 0-d array.
         if type(b) is float and a.dtype is F64:
             return array(a, _array(b))

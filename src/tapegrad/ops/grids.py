@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -182,9 +181,19 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
         raise ShapeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return wrap(np.empty(0, array_of(x).dtype))
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    flat = np.fromiter(itertools.chain.from_iterable(choose(range(array_of(x).size), r)), np.int64)
-    return getitem(x, wrap(flat.reshape(-1, r)))
+    return getitem(x, wrap(_choices(array_of(x).size, r, with_replacement)))
+
+
+def _choices(count: int, r: int, with_replacement: bool) -> np.ndarray:
+    """All choices of `r` of the first numbers, each ascending, in the order of their first, second, ... number."""
+    chosen = np.arange(count)[:, None]
+    for _ in range(1, r):
+        first = chosen[:, -1] + (not with_replacement)  # that may follow
+        follow = np.maximum(count - first, 0)
+        starts = np.cumsum(follow) - follow
+        last = np.arange(follow.sum()) + np.repeat(first - starts, follow)
+        chosen = np.concatenate([np.repeat(chosen, follow, 0), last[:, None]], 1)
+    return chosen
 
 
 def _check_vector(x: Tensor) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
+from tapegrad.arrays.memory_pool import SMALL, pooled_copy
 from tapegrad.arrays.sizes import expanded
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
@@ -20,7 +21,7 @@ from tapegrad.ops.shaping import reshape
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
-from tapegrad.recording.primal_values import forward
+from tapegrad.recording.primal_values import LARGE, forward
 from tapegrad.recording.strided_maps import sum_to
 from tapegrad.recording.structural import Context, Structural, apply, check_recordable
 from tapegrad.rules.table import RULES
@@ -49,6 +50,8 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         operands = (t, *[other if type(other) is Tensor else as_operand(other) for other in others])
         if TAPE.tracers and current_tracer() is not None:
             return written_by(partial(apply_rule, opcode), *operands)
+        if _is_written_at_once(opcode, operands):
+            return _written_at_once(opcode, operands)
         z = _common_value(opcode, operands)
         if z is None:
             check_broadcast(*(o._data for o in operands))
@@ -74,6 +77,47 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
         return overwrite(t, z, lambda: record(opcode, operands, (copied, *(plain(o) for o in operands[1:])), t._data, 1))
 
     return function
+
+
+def _is_written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> bool:
+    """Whether one function of NumPy's can put the value into the target: a large array, beside numbers and arrays of its shape.
+
+    Others that lie across the target's memory are left out: NumPy's loops have other bits there.
+    """
+    target = operands[0]._data
+    if type(target) is float or target.size <= SMALL or target.dtype is not dtypes.float64:
+        return False
+    if TAPE.packers and current_packer() is not None:
+        return False
+    for o in operands[1:]:
+        a = o._data
+        if type(a) is float:
+            continue
+        if a.dtype is not dtypes.float64 or a.shape != target.shape or np.may_share_memory(a, target):
+            return False
+    return isinstance(forward[opcode], np.ufunc)
+
+
+def _written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> Tensor:
+    """Such a value, without a copy of it; what the derivative needs of the target is kept apart before."""
+    t, *others = operands
+    tracked = is_recording() and any(o._row for o in operands)
+    check_writable(t, tracked)
+    data, function = [o._data for o in operands], forward[opcode]
+    large = LARGE.get(function, function)
+    # Our loops are not made for writing over what they read.
+    if (tracked and _reads_first(opcode, operands)) or large is not function:
+        data[0] = pooled_copy(data[0])
+
+    def write(target: Array) -> None:
+        token = enter(IGNORING)
+        try:
+            large(*data, out=target)
+        finally:
+            leave(token)
+
+    row_of = (lambda: record(opcode, operands, (data[0], *(plain(o) for o in others)), t._data, 1)) if tracked else None
+    return overwrite(t, write, row_of)
 
 
 def _common_value(opcode: int, operands: tuple[Tensor, ...]) -> Any:
@@ -171,6 +215,8 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
+    if not TAPE.tracers and type(t._data) is not float and t._data.size > SMALL and _fits(values.shape, shape):
+        return _assigned(t, op, sources, values, repeats)
     try:
         with quiet():
             if values.ndim > len(shape):
@@ -189,6 +235,26 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         return overwrite(t, z, None)
     check_recordable(op.name, own)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
+
+
+def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether values of a shape can be assigned to a target without another dimension."""
+    behind = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))
+
+
+def _assigned(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: Array, repeats: bool) -> Tensor:
+    """The same for a large target, at once into its memory."""
+    tracked = is_recording() and any(o._row for o in (t, *sources))
+    check_writable(t, tracked, repeats and not tracked)
+    if tracked:
+        check_recordable(op.name, t._data.dtype)
+
+    def write(target: Array) -> None:
+        with quiet():
+            target[...] = values
+
+    return overwrite(t, write, (lambda: take_row(apply(op, (t, *sources), t._data))) if tracked else None)
 
 
 @writes_operands

@@ -182,8 +182,8 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
 
     Parameters
     ----------
-    z : ndarray or float
-        New value, of the target's shape and dtype.
+    z : ndarray, float or callable
+        New value, of the target's shape and dtype; or what writes it into the target's array when everything is noted.
     row_of : callable or None
         Records the row of the new value and gives its handle; None leaves the graph alone.
     """
@@ -204,7 +204,9 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         row = row_of() if row_of is not None else None
         if tracer is not None:
             tracer.overwriting(t, z, row or 0)
-        if type(z) is np.ndarray and z.dtype is t._data.dtype:
+        if callable(z):
+            z(t._data)
+        elif type(z) is np.ndarray and z.dtype is t._data.dtype:
             np.copyto(t._data, z)
         else:
             with quiet():

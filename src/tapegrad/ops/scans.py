@@ -122,7 +122,7 @@ def _accumulated(ufunc: Any, data: Array, position: int, backwards: bool = False
     result = np.empty_like(data, order="C")
     if ufunc is np.add and data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
         inner = math.prod(data.shape[position + 1 :])
-        if inner >= FEW:
+        if inner >= FEW or (inner == 1 and data.size >= 4 * data.shape[position]):
             ARRAY_KERNELS.running_sums(id(result), id(data), data.shape[position], inner, int(backwards))
             return result
     with quiet():

@@ -60,7 +60,7 @@ def floored_quotient(x: Any, y: Any) -> Any:
     if dtype.kind != "f" and not np.all(b):
         raise RuntimeError("ZeroDivisionError: integer division by zero")
     with quiet():
-        return np.asarray(LARGE[np.floor_divide](a, b) if a.size > SMALL and a.shape == b.shape else np.floor_divide(a, b))
+        return np.asarray(LARGE[np.floor_divide](a, b) if max(a.size, b.size) > SMALL else np.floor_divide(a, b))
 
 
 def heaviside(x: Tensor, values: Tensor) -> Tensor:

@@ -14,7 +14,8 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.deferred import MadeOnDemand
 from tapegrad.engine.layout import BLOCK
-from tapegrad.kernels.opcodes import EXACT, LOOPS, MATH, OPCODES, PRIMAL_LOOP, call_of, calls_in, is_numpys
+from tapegrad.kernels.entries import KERNEL_WORDS
+from tapegrad.kernels.opcodes import EXACT, MATH, OPCODES, PRIMAL_LOOP, call_of, calls_in, has_value_loop, is_numpys
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -47,12 +48,30 @@ def _number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
     return a if not a.ndim or (a.shape == shape and a.flags.c_contiguous) else None
 
 
+def _number_or_spread(a: Any, shape: tuple[int, ...]) -> Any:
+    """The same, with arrays that are stretched written out."""
+    if a.__class__ is np.ndarray and a.dtype is dtypes.float64 and a.ndim and not (a.shape == shape and a.flags.c_contiguous):
+        whole = large_empty(shape, dtypes.float64)
+        whole[...] = a
+        return whole
+    return _number_or_whole(a, shape)
+
+
 def _np_sigmoid(x: Any) -> Any:
+    if x.__class__ is np.ndarray and x.size > SMALL and _number_or_whole(x, x.shape) is not None:
+        e, z = large_empty(x.shape, dtypes.float64), large_empty(x.shape, dtypes.float64)
+        ARRAY_KERNELS.minus_magnitudes(id(z), id(x))
+        np.exp(z, out=e)
+        ARRAY_KERNELS.logistic_values(id(z), id(x), id(e))
+        return z
     e = np.exp(0.0 - np.abs(x))  # bools have no negative
     return choose(x >= 0.0, 1.0, e) / (1.0 + e)
 
 
 def _np_mul0(x: Any, y: Any) -> Any:
+    large = x.__class__ is np.ndarray and x.size > SMALL
+    if large and _number_or_whole(x, x.shape) is not None and _number_or_whole(y, x.shape) is not None:
+        return _by_loop(OPCODES["_mul0"], RULES[OPCODES["_mul0"]])(x, y)
     # 0 * inf and 0 * nan are the only products that differ, and they are nan.
     z = x * y
     return np.where((x == 0.0) | (y == 0.0), 0.0, z) if np.isnan(np.add.reduce(z, None)) else z
@@ -100,7 +119,7 @@ OPERATORS: dict[str, Any] = {
 
 
 def _logaddexp(x: Any, y: Any, out: Any) -> Any:
-    a, b = _number_or_whole(x, out.shape), _number_or_whole(y, out.shape)
+    a, b = _number_or_spread(x, out.shape), _number_or_spread(y, out.shape)
     if a is None or b is None:
         return np.logaddexp(x, y, out=out)
     ARRAY_KERNELS.log_add_exponentials(id(out), id(a), id(b))
@@ -110,8 +129,8 @@ def _logaddexp(x: Any, y: Any, out: Any) -> Any:
 def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
     def values(x: Any, y: Any, out: Any = None) -> Any:
         if out is None:
-            out = np.empty(x.shape, x.dtype)
-        a, b = _number_or_whole(x, out.shape), _number_or_whole(y, out.shape)
+            out = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
+        a, b = _number_or_spread(x, out.shape), _number_or_spread(y, out.shape)
         if a is None or b is None:
             return function(x, y, out=out)
         ARRAY_KERNELS.remainders_of(id(out), id(a), id(b), wanted)
@@ -120,9 +139,14 @@ def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
     return values
 
 
-# Ufuncs whose values on large float64 arrays, of one shape or beside a number, are computed faster here, with the same bits.
+def _signs(x: Any, out: Any) -> Any:
+    loop = _by_loop(OPCODES["sign"], RULES[OPCODES["sign"]])
+    return loop(x, out=out) if _number_or_whole(x, out.shape) is not None and out.flags.c_contiguous else np.sign(x, out=out)
+
+
+# Ufuncs whose values on large float64 arrays are computed faster here, with the same bits.
 LARGE: dict[Any, Callable[..., Any]] = {
-    np.logaddexp: _logaddexp, np.fmod: _by_remainders(np.fmod, 0), np.remainder: _by_remainders(np.remainder, 1),
+    np.sign: _signs, np.logaddexp: _logaddexp, np.fmod: _by_remainders(np.fmod, 0), np.remainder: _by_remainders(np.remainder, 1),
     np.floor_divide: _by_remainders(np.floor_divide, 2),
 }  # fmt: skip
 
@@ -160,26 +184,26 @@ def _on_arrays(name: str) -> Callable[..., Any] | None:
 
 def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
     """Values by the rule's compiled loop, for functions that NumPy lacks."""
-    name = f"loops_of_{rule.name}"
-    word, alone = LOOPS[name], len(rule.args) == 1
+    name, number = (f"loops_of_{rule.name}", PRIMAL_LOOP) if opcode >= COMMON else ("value_block", opcode)
+    word, alone = KERNEL_WORDS[name], len(rule.args) == 1
 
-    def forward(*operands: Any) -> Any:
+    def forward(*operands: Any, out: Any = None) -> Any:
         loops = TAPE.kernel_table.item(word)
         if not loops:
             TAPE.need(name)
             loops = TAPE.kernel_table.item(word)
         x = operands[0]
         if alone and x.__class__ is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
-            out = large_empty(x.shape, dtypes.float64)
+            out = large_empty(x.shape, dtypes.float64) if out is None else out
             at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
-            TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, x.size, at, at, at, to, 0)
+            TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0)
             return out
         dtype = np.result_type(*operands)
         out = large_empty(np.broadcast(*operands).shape, dtypes.float64)
         arrays = [_stretched(a, out.shape) for a in operands]
-        numbers = sum((a.__class__ is float) << k for k, a in enumerate(operands))
+        numbers = sum((a.__class__ is float or not a.ndim) << k for k, a in enumerate(operands))
         x_at, y_at, w_at, *_ = [a.__array_interface__["data"][0] for a in (*arrays, out, out)]
-        TAPE.call_loop_of_rule(loops, PRIMAL_LOOP, out.size, x_at, y_at, w_at, out.__array_interface__["data"][0], numbers)
+        TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, out.__array_interface__["data"][0], numbers)
         return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
 
     return forward
@@ -187,8 +211,8 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
 
 def _stretched(operand: Any, shape: tuple[int, ...]) -> Any:
     """A contiguous float64 array of a shape that the operand broadcasts to; of a number, a block that serves for all."""
-    if operand.__class__ is float:
-        return np.full(min(BLOCK, math.prod(shape)), operand)
+    if operand.__class__ is float or not operand.ndim:
+        return np.full(min(BLOCK, math.prod(shape)), operand, np.float64)
     if operand.__class__ is np.ndarray and operand.shape == shape:
         return np.ascontiguousarray(operand, np.float64)
     whole = np.empty(shape)
@@ -215,7 +239,7 @@ def _forward(opcode: int) -> Callable[..., Any]:
 
 def _by_loop_if_large(opcode: int, rule: Rule, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
     """One pass over large arrays in the place of one for each function, where the loop has the very bits."""
-    if opcode < COMMON or not calls_in(rule.primal) <= EXACT:
+    if not (has_value_loop(rule) if opcode < COMMON else calls_in(rule.primal) <= EXACT):
         return by_numpy
     by_loop = _by_loop(opcode, rule)
 

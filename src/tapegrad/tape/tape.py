@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.memory_pool import warm_allocator
+from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
 from tapegrad.interrupts import at_once, undone
 from tapegrad.kernels import library
 from tapegrad.kernels.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF, OTHER_NAMES
-from tapegrad.kernels.opcodes import LOOPS
+from tapegrad.kernels.opcodes import FUNCTIONS, LOOPS
 from tapegrad.tape.column_memory import MAXIMUM_ROWS, Columns
 from tapegrad.tape.locks import changing as _changing
 from tapegrad.tape.locks import loading as _loading_lock
@@ -88,8 +89,7 @@ class Tape(Columns):
         Number of threads in which gradient mode is off now; 0 lets operators skip the look at their thread's mode.
     """
 
-    # Slots, because operators look up entries for every row: an instance with this many attributes in a dict answers three times
-    # slower.
+    # Slots, because operators look up entries for every row: with as many attributes a dict answers three times slower.
     __slots__ = (
         "_name_numbers", "_releases", "anomalies", "claims", "inferring", "kernel_table", "kernels", "names",
         "observers", "on_load", "packers", "passes", "ready", "recording_off", "reshaped", "rules", "tables", "tracers",
@@ -112,7 +112,7 @@ class Tape(Columns):
         self._name_numbers: dict[str, int] = {"": 0}
         self.kernels: Any = None
         self.ready = False
-        self.kernel_table = np.zeros(at.KERNEL_COUNT + len(LOOPS), np.int64)
+        self.kernel_table = np.zeros(at.KERNEL_COUNT + len(LOOPS) + 2 * len(FUNCTIONS), np.int64)
         self.claims: set[Any] = set()  # weak references to claims
         self.passes: set[Any] = set()  # weak references to the working memory of passes
         self.waiting: list[partial[Any]] = []  # called when no pass can be looking at the objects that they release
@@ -171,10 +171,16 @@ class Tape(Columns):
     def _need(self, kernel: str) -> None:
         self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
 
+    def _find_functions(self) -> None:
+        """Note where NumPy's loops are that partials on arrays call; all of them, or none."""
+        words = [word for name in FUNCTIONS for word in inner_loop(getattr(np, name))]
+        self.kernel_table[-len(words) :], self.kernel_table[at.FUNCTIONS_READY] = words, int(all(words[::2]))
+
     def _compiled(self, name: str) -> Any:
         for kernel in KERNELS_OF.get(name, ()):
             self._need(kernel)
         if "elementwise_step" in KERNELS_OF.get(name, ()):
+            self._find_functions()
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
         if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1

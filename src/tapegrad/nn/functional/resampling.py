@@ -7,6 +7,7 @@ derivative is the transposed one, and that has the resampling for its derivative
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops.flat_places import blocks, sums_at
 from tapegrad.recording.structural import Context, Structural, apply, in_front
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["Taps", "cubic_taps", "linear_taps", "nearest_taps", "resample"]
@@ -147,6 +149,9 @@ def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
             if along.weights is None:
                 x = x.take(along.places[:, 0], axis)
                 continue
+            if x.dtype == np.float64:
+                x = _by_loop(x, along, axis, len(along.places), False)
+                continue
             behind = x.ndim - 1 - axis
             products = x.take(along.places, axis)
             products *= _weights(along, x.dtype, behind)
@@ -157,10 +162,25 @@ def _resampled(x: Array, taps: tuple[Taps, ...]) -> Array:
     return x
 
 
+def _by_loop(x: Array, along: Taps, axis: int, extent: int, transposed: bool) -> Array:
+    """The weighted sums along one dimension, or the transposed map, of the same bits as below."""
+    assert along.weights is not None
+    shape = (*x.shape[:axis], extent, *x.shape[axis + 1 :])
+    result = (np.zeros if transposed else np.empty)(shape)
+    if result.size:
+        lines = math.prod(shape[:axis]), -1, math.prod(shape[axis + 1 :])
+        z, x = result.reshape(lines), np.ascontiguousarray(x).reshape(lines)
+        ARRAY_KERNELS.apply_taps(id(z), id(x), id(along.places), id(along.weights), int(transposed))
+    return result
+
+
 def _transposed(g: Array, taps: tuple[Taps, ...], shape: tuple[int, ...]) -> Array:
     with quiet():
         for n in range(len(taps) - 1, -1, -1):
             along, axis = taps[n], g.ndim - len(taps) + n
+            if along.weights is not None and g.dtype == np.float64:
+                g = _by_loop(g, along, axis, shape[axis], True)
+                continue
             behind = g.ndim - 1 - axis
             g = g[(..., None, *(slice(None),) * behind)]
             if along.weights is not None:

@@ -81,7 +81,7 @@ class Curvature(PathExpressions):
         g = self._spread(g, shape)
         for x, text in zip(step.operands, RULES[step.opcode].partials, strict=True):
             if text is not None and x.tracked:
-                found.append((x, self._lanes.scaled(self.graph.text(text, names), g, own)))
+                found.append((x, self._lanes.scaled(self.graph.partial(text, not own, names), g, own)))
         return [(x, term) for x, term in found if term not in self.graph.constants]
 
     def _second_terms(self, step: Ruled, adjoint: int, own: Shape, shape: Shape, names: dict[str, int]) -> list[tuple[Value, int]]:

@@ -132,7 +132,7 @@ class Directions(PathValues):
             if text is None or self.is_zero(x):
                 continue
             names = names or self.path.names_of(step)
-            term = self.products.scaled(graph.text(text, names), self._spread(self.tangent(x), shape), own)
+            term = self.products.scaled(graph.partial(text, not own, names), self._spread(self.tangent(x), shape), own)
             found = term if found == self._zero else graph.node("add", found, term) if term != self._zero else found
         self._numbers += not own and found != self._zero
         self._set(step.result, found)

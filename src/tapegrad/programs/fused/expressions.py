@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapegrad.kernels.opcodes import calls_in
+from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.kernels.opcodes import FUNCTIONS, calls_in
 from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LIBRARY, BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import RULES
 
@@ -28,9 +29,7 @@ Shape = tuple[int, ...]
 NUMBERS = 0  # the buffer in which numbers stand
 CHEAP = 32  # operations up to which a part of an array is computed again instead of read
 ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
-COMPARED: dict[type, str] = {
-    ast.Eq: "oeq", ast.NotEq: "une", ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge",
-}  # fmt: skip
+COMPARED: dict[type, str] = {ast.Eq: "oeq", ast.NotEq: "une", ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge"}
 # What is done at once where all operands are known; floats are doubles here as there.
 FOLDED: dict[str, Callable[..., float]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
 DECIDED: dict[str, Callable[[float, float], bool]] = {
@@ -39,12 +38,7 @@ DECIDED: dict[str, Callable[[float, float], bool]] = {
 # Exact in every implementation, so that the processor's own instructions serve.
 EXACT = frozenset(["abs", "sqrt", "floor", "ceil", "trunc", "round", "copysign"])
 # Functions of the C library. Not hypot: numbers have that of the math module, whose last digit is another.
-LIBRARY = frozenset(
-    [
-        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "exp", "expm1", "log", "log10", "log1p",
-        "log2", "pow", "sin", "sinh", "tan", "tanh",
-    ]
-)  # fmt: skip
+LIBRARY = frozenset(FUNCTIONS)
 # What rule text calls and is text itself, with the bits of `tapegrad.rules.special`.
 TEXTS = {
     "mul0": "where(x == 0.0, 0.0, where(y == 0.0, 0.0, x * y))",
@@ -57,6 +51,7 @@ TEXTS = {
     "exp2": "pow(2.0, x)",
     "logaddexp": "where(x == y, x + 0.6931471805599453, where(x > y, x, y) + log1p(exp(-abs(x - y))))",
 }
+BY_LOOPS = LIBRARY | {"sigmoid"}  # what partials on arrays call by NumPy's loops, as in the sweep
 # Loops of NumPy's that call the C library's functions element by element, after branches.
 SLOW_LOOPS = frozenset(["logaddexp"])
 _parsed = functools.cache(lambda text: ast.parse(text, mode="eval").body)
@@ -155,19 +150,17 @@ class Expressions:
         if space is None:
             space = next((self.spaces[k] for k in operands if self.spaces[k]), ())
         key = ((operation, *operands), space)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self.nodes)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.nodes)
             self.nodes.append(key[0])
             self.spaces.append(space)
-        return number
+        return self._numbers[key]
 
     def _decided(self, comparison: int) -> bool | None:
         """The outcome of a comparison of two constants; None for others."""
         operation, *operands = self.nodes[comparison]
-        if not all(k in self.constants for k in operands):
-            return None
-        return bool(DECIDED[operation](*(self.constants[k] for k in operands)))
+        known = [self.constants[k] for k in operands if k in self.constants]
+        return bool(DECIDED[operation](*known)) if len(known) == len(operands) else None
 
     def constant(self, value: float) -> int:
         """A number that is the same in every run."""
@@ -219,7 +212,7 @@ class Expressions:
         """An adjoint times a partial as in the sweep: with absolute zeros, but for partials of one and minus one on arrays."""
         if not of_number and text in ("1.0", "-1.0"):
             return adjoint if text == "1.0" else self.node("neg", adjoint)
-        partial = self.text(text, names)
+        partial = self.partial(text, of_number, names)
         for a, b in ((adjoint, partial), (partial, adjoint)):
             known = self.constants.get(a)
             if known == 0.0:
@@ -232,6 +225,14 @@ class Expressions:
                     return self.node("add", self.product(a, b), zero)
                 return self.node("where", self.node("oeq", b, zero), zero, self.product(a, b))
         return self.text("mul0(x, y)", {"x": adjoint, "y": partial})
+
+    def partial(self, text: str, of_number: bool, names: dict[str, int]) -> int:
+        """A partial of a rule: on numbers by the C library's functions, on arrays by NumPy's loops."""
+        calls = calls_in(text)
+        if "pow" in calls and not of_number:  # NumPy's loop squares where all elements have one exponent, and the sweep has many
+            each = next(self.node("oeq", k, k) for k in names.values() if self.spaces[k])
+            names = {name: self.node("where", each, k, k) if k in self.constants else k for name, k in names.items()}
+        return self.text(text, names, by_loops=not of_number and not BY_LOOPS.isdisjoint(calls))
 
     def text(self, text: str, names: dict[str, int], by_loops: bool = False) -> int:
         """Rule text; its functions are the C library's, or NumPy's loops over blocks of elements.
@@ -268,6 +269,9 @@ class Expressions:
             return self.node(name, *operands)
         if name in SLOW_LOOPS:
             by_loops = False
+        if by_loops and name in LIBRARY and all(k in self.constants for k in operands):
+            with quiet():
+                return self.constant(float(ARRAY_NAMES[name](*(np.array([self.constants[k]]) for k in operands))[0]))
         if by_loops and isinstance(ARRAY_NAMES.get(name), np.ufunc) and any(self.spaces[k] for k in operands):
             return self.node("loop", ARRAY_NAMES[name].__name__, *self.level(operands), space=self._space(operands))
         if name in TEXTS:
