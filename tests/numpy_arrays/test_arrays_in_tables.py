@@ -50,5 +50,7 @@ def test_functions_give_the_same_for_arrays(case: Case) -> None:
     expected: Any = evaluated(case, tg.Tensor)
     found = evaluated(case, Array)
     assert len(found) == len(expected)
+    # Third powers of arrays have NumPy's last digit, those of tensors are products.
+    digits = 1e-13 if str(case).startswith("lp_pool") else 0.0
     for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a, b)
+        np.testing.assert_allclose(a, b, rtol=digits, atol=digits)

@@ -314,7 +314,6 @@ def test_what_is_not_covered_says_how_to_go_on(text: str, requires_grad: bool) -
 
 @cases(
     "np.logaddexp.reduce(a, initial=1.0)",
-    "np.histogram(a, weights=V)",
     "np.sin(a, signature='d->d')",
     "np.intersect1d(a, a, return_indices=True)",
 )

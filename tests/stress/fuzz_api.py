@@ -29,6 +29,7 @@ BY_CONVENTION = (
     "lstsq",
     "rank",
     "isclose",
+    "nextafter",
     "copysign",
     "svd",
 )
