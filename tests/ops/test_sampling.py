@@ -131,3 +131,11 @@ def test_gradient_of_bernoulli_by_its_probabilities_is_zero() -> None:
 def test_bad_distributions_are_refused(call, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["normal_", "uniform_", "exponential_", "cauchy_", "log_normal_", "geometric_"])
+def test_parameters_are_numbers_and_no_tracked_tensors(name: str) -> None:
+    t = tg.empty(3)
+    assert getattr(t, name)(tg.tensor(0.5)) is t
+    with pytest.raises(TypeError, match="must be a number, not Tensor"):
+        getattr(t, name)(tg.tensor(0.5, requires_grad=True))

@@ -241,8 +241,8 @@ class Boundary:
 # Entries that run inside destructors, where Python swallows what is raised, the steps that hand gradients over in one go, and the
 # way back of a mode, which nothing can come before.
 UNTOUCHED = {"drop", "release_all", "conclude", "give_up", "drop_trash", "pin", "correct_pins", "switch_recording"}
-# Programs that compiled operators and sweeps alone run, without a call of the engine that Python makes.
-WITHOUT_BOUNDARIES = {"scalars"}
+# Programs that compiled operators and sweeps alone run, without a call of the engine that Python makes unless memory has to grow.
+PERHAPS_WITHOUT_BOUNDARIES = {"scalars"}
 
 
 @pytest.fixture(params=[False, True], ids=["before", "after"])
@@ -270,7 +270,7 @@ def test_exceptions_at_every_boundary(name: str, with_grad: bool, boundary: Boun
             boundary.stop_at = 0
         return True
 
-    assert (attempts(PROGRAMS[name], with_grad, run, 1) > 1) == (name not in WITHOUT_BOUNDARIES)
+    assert attempts(PROGRAMS[name], with_grad, run, 1) > 1 or name in PERHAPS_WITHOUT_BOUNDARIES
 
 
 @pytest.mark.parametrize("with_grad", [False, True], ids=["no gradients", "gradients"])

@@ -12,6 +12,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
+from tapegrad.ops.arithmetic import plain_number
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.in_place import copy_
 from tapegrad.tensors.random import source
@@ -135,6 +136,7 @@ def normal_(t: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     RuntimeError
         If `std` is negative.
     """
+    mean, std = plain_number("normal_", "mean", mean), plain_number("normal_", "std", std)
     if not std >= 0.0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std={std}")
     return _drawn_into(t, "normal_", source().standard_normal(_floats(t, "normal_")) * std + mean)
@@ -149,6 +151,7 @@ def uniform_(t: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     RuntimeError
         If `a` is larger than `b`, or they or their difference are beyond the dtype.
     """
+    a, b = plain_number("uniform_", "from", a), plain_number("uniform_", "to", b)
     if not a <= b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     shape, dtype = _floats(t, "uniform_"), array_of(t).dtype
@@ -170,6 +173,7 @@ def exponential_(t: Tensor, lambd: float = 1.0) -> Tensor:
     RuntimeError
         If the rate is not positive.
     """
+    lambd = plain_number("exponential_", "lambd", lambd)
     if not lambd > 0.0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     return _drawn_into(t, "exponential_", source().standard_exponential(_floats(t, "exponential_")) / lambd)
@@ -184,6 +188,7 @@ def cauchy_(t: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
     RuntimeError
         If `sigma` is not positive.
     """
+    median, sigma = plain_number("cauchy_", "median", median), plain_number("cauchy_", "sigma", sigma)
     if not sigma > 0.0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
     return _drawn_into(t, "cauchy_", source().standard_cauchy(_floats(t, "cauchy_")) * sigma + median)
@@ -198,6 +203,7 @@ def log_normal_(t: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
     RuntimeError
         If `std` is not positive.
     """
+    mean, std = plain_number("log_normal_", "mean", mean), plain_number("log_normal_", "std", std)
     if not std > 0.0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     with quiet():
@@ -213,6 +219,7 @@ def geometric_(t: Tensor, p: float) -> Tensor:
     RuntimeError
         If `p` is not between 0 and 1.
     """
+    p = plain_number("geometric_", "p", p)
     if not 0.0 < p < 1.0:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
     return _drawn_into(t, "geometric_", source().geometric(p, array_of(t).shape))

@@ -64,7 +64,8 @@ def _np_sigmoid(x: Any) -> Any:
         np.exp(z, out=e)
         ARRAY_KERNELS.logistic_values(id(z), id(x), id(e))
         return z
-    e = np.exp(0.0 - np.abs(x))  # bools have no negative
+    size = np.abs(x)
+    e = np.exp(-size if size.dtype.kind != "b" else -1.0 * size)
     return choose(x >= 0.0, 1.0, e) / (1.0 + e)
 
 
