@@ -19,7 +19,8 @@ import tapegrad as tg  # noqa: E402
 pytestmark = pytest.mark.oracle
 
 RANDOM = {
-    "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
+    "bernoulli", "cauchy", "exponential", "geometric", "log_normal",
+    "multinomial", "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like",
     "uniform", "nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
     "nn.functional.feature_alpha_dropout", "nn.functional.rrelu", "nn.functional.scaled_dot_product_attention",
     "empty", "empty_like", "new_empty",
