@@ -168,6 +168,15 @@ def test_a_complex_cotangent_of_a_real_argument_counts_with_its_real_part() -> N
     onp.testing.assert_allclose(grad(f)(onp.array([2.0, -1.0])), [4 * 8.0, -4.0])
 
 
+def test_a_primitive_that_gives_complex_numbers_is_called_once_for_each_call() -> None:
+    seen = []
+    turn = primitive(lambda x: seen.append(x) or x * 1j)
+    defvjp(turn, lambda ans, x: lambda g: g * 1j)
+    for count in (1, 2, 3):
+        assert grad(lambda x: np.imag(turn(x)) ** 2)(3.0) == 6.0
+        assert len(seen) == count + 1  # the first is called a second time, as it is then known
+
+
 def test_constants_of_a_primitive_stay_complex_arrays_of_numpys() -> None:
     seen = []
     kept = primitive(lambda a, x: seen.append(type(a)) or a @ x)

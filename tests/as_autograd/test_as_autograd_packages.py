@@ -38,3 +38,27 @@ def test_fits_are_those_of_autograd() -> None:
     assert own.keys() == theirs.keys()
     for name, numbers in own.items():
         assert numbers == pytest.approx(theirs[name], rel=1e-6, abs=1e-6), name
+
+
+RESONATOR = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import tapegrad.as_autograd
+import autograd, autograd.numpy as npa, numpy as np, ceviche
+source, block = np.zeros((30, 25)), np.zeros((30, 25))
+source[5, 12], block[12:17, 10:15] = 1.0, 1.0
+for fields in (ceviche.fdfd_ez, ceviche.fdfd_hz):
+    simulation = fields(2 * np.pi * 200e12, 50e-9, np.ones((30, 25)), [8, 8])
+
+    def power(density):
+        simulation.eps_r = 1.0 + density * block
+        return npa.sum(npa.abs(simulation.solve(source)[2][22:24]) ** 2)
+
+    slope, by_differences = autograd.grad(power)(0.3), (power(0.3 + 1e-5) - power(0.3 - 1e-5)) / 2e-5
+    assert slope != 0.0 and abs(slope - by_differences) < 1e-6 * abs(by_differences), (slope, by_differences)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ceviche") is None, reason="ceviche is not installed")
+def test_sparse_complex_systems_of_ceviche_have_the_slope_of_differences() -> None:
+    subprocess.run([sys.executable, "-c", RESONATOR], env=environment(), check=True)

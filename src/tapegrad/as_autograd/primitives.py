@@ -200,6 +200,8 @@ def _count(structure: Structure) -> int:
 
 def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A call of which an argument may be tracked."""
+    if primitive.of_parts is not None:  # it gave complex numbers before, and is not called only to see that
+        return _by_parts(primitive, f_raw, args, kwargs)
     kwargs = _constants(f_raw, kwargs) if kwargs else kwargs
     recording = is_recording()
     call = _Call(primitive, f_raw, list(args), kwargs)
