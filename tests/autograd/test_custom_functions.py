@@ -829,3 +829,36 @@ def test_hooks_of_a_node_with_several_outputs(x: Tensor, recorded: bool) -> None
     (g,) = tg.autograd.grad(z.sum(), x, create_graph=recorded)
     assert seen == [("z", [1.0] * 3), ("y", None), [True, False]]
     assert g.tolist() == [0.0] * 3
+
+
+def test_hooks_of_one_of_several_outputs_see_what_comes_by_its_saved_value(x: Tensor) -> None:
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        first = tg.exp(x)
+        ctx.save_for_backward(first)
+        return first, x * 2.0
+
+    def backward(ctx: Any, g: Tensor, h: Tensor) -> Tensor:
+        (first,) = ctx.saved_tensors
+        return g * first + h * 2.0
+
+    first, _ = function(forward, backward).apply(x)
+    first.register_hook(lambda g: 2.0 * g)
+    (slope,) = tg.autograd.grad(first.sum(), x, create_graph=True)
+    (curvature,) = tg.autograd.grad(slope.sum(), x)
+    np.testing.assert_allclose(curvature.numpy(), 4.0 * np.exp(x.detach().numpy()))
+
+
+def test_outputs_that_are_saved_by_a_function_with_several(x: Tensor) -> None:
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = tg.exp(x), tg.sin(x)
+        ctx.save_for_backward(second, first, x)
+        return first, second
+
+    def backward(ctx: Any, g: Tensor, h: Tensor) -> Tensor:
+        second, first, x = ctx.saved_tensors
+        return g * first + h * tg.sqrt(1.0 - second * second) * tg.sign(tg.cos(x))
+
+    first, second = function(forward, backward).apply(x)
+    (first.sum() + 3.0 * second.sum()).backward()
+    values = x.detach().numpy()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp(values) + 3.0 * np.cos(values))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tapegrad.autograd.custom_state import State, fit
-from tapegrad.autograd.decoded_rows import Argument, arguments_of, as_float, object_at, opcode_of, reference_in
+from tapegrad.autograd.decoded_rows import Argument, arguments_of, as_float, object_at, opcode_of, payload_at, reference_in
 from tapegrad.autograd.messages import explain, saved_words_of
 from tapegrad.autograd.nodes import leaf_at
 from tapegrad.autograd.sweep_memory import Sweep, sweep_at
@@ -34,9 +34,8 @@ __all__ = [
     "FunctionNodeRow",
     "FunctionRow",
     "definition",
-    "node_definition",
     "record_function",
-    "record_one",
+    "record_new",
     "record_output",
     "saved_tensors",
 ]
@@ -136,7 +135,10 @@ class OutputRow(Payload):
 def _note(state: Sweep, node: int, which: tuple[int, int], g: Tensor | None) -> None:
     """Note the gradient of an output, of which there are so many, for its node."""
     number, count = which
-    noted = state.visits().outputs.setdefault(node, [None] * count)
+    outputs = state.visits().outputs
+    noted = outputs.get(node)
+    if noted is None:
+        noted = outputs[node] = [None] * count
     before = noted[number]
     # An output that was saved and unpacked again has another row.
     noted[number] = g if before is None else before if g is None else before + g
@@ -175,28 +177,33 @@ def bind(ctx: FunctionCtx, slot: int) -> None:
     ctx._state.link = weakref.ref(ctx)
 
 
-def node_definition(name: str) -> Structural:
-    """The operation that a custom function with several outputs is on the tape."""
-    return Structural(name, ((),), _node_step, payload_class=FunctionNodeRow)
+def definition(name: str, saved: int, several: bool = False) -> Structural:
+    """The operation that a custom function is on the tape if it saves those of its inputs whose bits are set.
 
-
-def definition(name: str, saved: int) -> Structural:
-    """The operation that a custom function is on the tape if it saves those of its inputs whose bits are set."""
+    Parameters
+    ----------
+    several : bool
+        Whether it has several outputs.
+    """
     uses = tuple([k for k in range(saved.bit_length()) if saved >> k & 1])
+    if several:
+        return Structural(name, (uses,), _node_step, payload_class=FunctionNodeRow)
     return Structural(name, (uses,), plain_step, payload_class=FunctionRow)
 
 
-def record_one(definitions: dict[int, Structural], name: str, state: State, inputs: tuple[Tensor, ...], output: Tensor) -> int:
-    """Write the row of a function with one new output in one call; 0 or less, with nothing done, if `record_function` is needed.
+def record_new(
+    definitions: dict[int, Structural], name: str, state: State, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+) -> int:
+    """Write the row of a function whose outputs are new in one call; 0 or less, with nothing done, if `record_function` is needed.
 
     Parameters
     ----------
     definitions : dict
-        The function's operations, for each set of inputs that it ever saved.
+        The function's operations with as many outputs, one or several, for each set of inputs that it ever saved.
     """
     saved: list[tuple[int, int, int] | None] = []
     extra: tuple[Tensor, ...] = ()
-    mask, count = 0, len(inputs)
+    mask, count, several = 0, len(inputs), len(outputs) > 1
     if count > MOST_INPUTS:
         return 0
     for t in state.to_save:
@@ -208,13 +215,15 @@ def record_one(definitions: dict[int, Structural], name: str, state: State, inpu
                 mask |= 1 << k
                 break
         else:
-            saved.append((OUTPUT if t is output else OTHER, 0, count + len(extra)))
+            number = _place(t, outputs)
+            saved.append((OTHER, 0, count + len(extra)) if number < 0 else (OUTPUT, number, count + len(extra)))
             extra += (t,)
     op = definitions.get(mask)
     if op is None:
-        op = definitions[mask] = definition(name, mask)
+        op = definitions[mask] = definition(name, mask, several)
     state.saved = saved
-    return int(TAPE.operation_row(_ADDRESS, id(op), id(inputs), id(extra), id(state), id(output._data)))
+    value = 0.0 if several else outputs[0]._data
+    return int(TAPE.operation_row(_ADDRESS, id(op), id(inputs), id(extra), id(state), id(value)))
 
 
 def record_function(op: Structural, state: State, inputs: list[Tensor], outputs: Sequence[Any], value: Any) -> int:
@@ -325,11 +334,25 @@ def _saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
             elif kind == OUTPUT and len(state.outputs) == 1:
                 found.append(make(data, TAPE.new_handle(slot)))
             elif kind == OUTPUT and is_recording():
+                row = _output_at(slot, number, len(state.outputs))
+                if row >= 0:  # whose hooks see what comes by this way, too
+                    found.append(make(data, TAPE.new_handle(row)))
+                    continue
                 node = make(0.0, TAPE.new_handle(slot))
                 found.append(make(data, record_output(node, number, len(state.outputs), data)))
             else:
                 found.append(make(data, 0))
         return tuple(found)
+
+
+def _output_at(node: int, number: int, count: int) -> int:
+    """The row of an output where it was recorded, right behind its node; -1 if it is gone."""
+    for row in range(node + 1, min(node + 1 + count, TAPE.rows)):
+        if TAPE.has_row(row) and opcode_of(row) == (at.HOST, True):
+            payload = payload_at(row)
+            if type(payload) is OutputRow and payload.attrs[0] == number and arguments_of(row)[0].slot == node:
+                return row
+    return -1
 
 
 def _last(words: list[int]) -> int:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import sys
-import threading
 import weakref
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,28 +12,23 @@ from tapegrad.autograd.custom_rows import (
     bind,
     definition,
     new_ctx,
-    node_definition,
     record_function,
-    record_one,
+    record_new,
     record_output,
     saved_tensors,
 )
 from tapegrad.autograd.custom_state import State
-from tapegrad.autograd.decoded_rows import arguments_of
 from tapegrad.autograd.nodes import Node
-from tapegrad.autograd.subgraph import tensors_at
+from tapegrad.autograd.once_differentiable import once_differentiable
 from tapegrad.engine.layout import CLOCK
 from tapegrad.ops.overwriting import replace
 from tapegrad.ops.views import alias, version_of, view
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.structural import Structural
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import without_recording
-from tapegrad.tensors.modes import is_recording_on
 from tapegrad.tensors.tensor import FLOATS, Tensor, is_leaf, is_recording, make, meta_of
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable", "strictly"]
-
-T = TypeVar("T")
+__all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -143,15 +135,15 @@ class Function:
     """
 
     _ctx: ClassVar[type[FunctionCtx]]
-    _definitions: ClassVar[dict[int, Structural]]
-    _node: ClassVar[Structural]
+    _definitions: ClassVar[dict[int, Structural]]  # by what is saved
+    _nodes: ClassVar[dict[int, Structural]]  # the same of several outputs
     _binds: ClassVar[Any] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         name = f"{cls.__name__}Backward"
         cls._ctx = type(name, (FunctionCtx,), {"__slots__": (), "_forward_cls": cls, "__doc__": f"The ctx of `{cls.__name__}`."})
-        cls._definitions, cls._node = {0: definition(name, 0)}, node_definition(name)
+        cls._definitions, cls._nodes = {0: definition(name, 0)}, {0: definition(name, 0, several=True)}
         cls._binds = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -206,18 +198,22 @@ class Function:
         else:
             output = without_recording(cls.forward, ctx, *args)
         try:
-            if _is_new(output, state, args):
-                row = record_one(cls._definitions, cls._ctx.__name__, state, _inputs(state, args), output)
+            outputs = output if isinstance(output, tuple) else (output,)
+            definitions = cls._definitions if len(outputs) == 1 else cls._nodes
+            if _are_new(outputs, state, args):
+                row = record_new(definitions, cls._ctx.__name__, state, _inputs(state, args), outputs)
                 if row > 0:
-                    output._row = row
-                    state.outputs = [_kind(output)]
+                    state.outputs = [_kind(o) for o in outputs]
                     if sys.getrefcount(ctx) > HELD_HERE:
                         _bind(ctx, row)
+                    if len(outputs) == 1:
+                        outputs[0]._row = row
+                    else:
+                        _attach(outputs, make(0.0, row))
                     return output
-            outputs = output if isinstance(output, tuple) else (output,)
             held = weakref.ref(ctx)
             del ctx  # few keep it; the row makes another one when it is asked for
-            made = _record(cls._definitions[0] if len(outputs) == 1 else cls._node, state, held, args, outputs)
+            made = _record(definitions[0], state, held, args, outputs)
         finally:
             state.to_save = state.dirty = state.untracked = ()
         return made if isinstance(output, tuple) else made[0]
@@ -237,17 +233,24 @@ class Function:
         return tuple(bound.args if separate else bound.args[1:])
 
 
-def _is_new(o: Any, state: State, args: tuple[Any, ...]) -> bool:
-    """Whether a function gave a single tensor that nobody else has a part in, and said nothing about it."""
-    return (
-        type(o) is Tensor
-        and not o._row
-        and o._meta is None
-        and not state.dirty
-        and not state.untracked
-        and True in state.needs
-        and not _is_in(o, args)
-    )
+def _are_new(outputs: tuple[Any, ...], state: State, args: tuple[Any, ...]) -> bool:
+    """Whether a function gave tensors of floats that nobody else has a part in, each once, and said nothing about them."""
+    if state.dirty or state.untracked or True not in state.needs or not outputs:
+        return False
+    for o in outputs:
+        if type(o) is not Tensor or o._row or o._meta is not None or _is_in(o, args):
+            return False
+        if type(o._data) is not float and o._data.dtype not in FLOATS:
+            return False
+    return len(outputs) == 1 or len(set(map(id, outputs))) == len(outputs)
+
+
+def _attach(outputs: tuple[Tensor, ...], node: Tensor) -> None:
+    """Give new outputs their rows behind that of the function's node."""
+    for number, o in enumerate(outputs):
+        o._row = record_output(node, number, len(outputs), o._data)
+        if number:
+            meta_of(o).output_nr = number
 
 
 def _inputs(state: State, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -344,56 +347,3 @@ def _tracked(o: Tensor, row: int, number: int, name: str, inputs: list[Any], sta
     if number:
         meta_of(o).output_nr = number
     return o
-
-
-def _refuse(g: Tensor, ctx: Context) -> tuple[Tensor, ...]:
-    raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
-
-
-class _Strict(threading.local):
-    """How many passes there are whose results count as depending on what custom functions were given."""
-
-    depth = 0
-
-
-strict = _Strict()
-
-
-def strictly(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """The result of a pass in which a ``backward`` that cannot be differentiated is never taken for a constant.
-
-    PyTorch's passes do take it for one where the incoming gradient is untracked, and fail where the result is differentiated;
-    drivers would give zeros.
-    """
-    strict.depth += 1
-    try:
-        return function(*args, **kwargs)
-    finally:
-        strict.depth -= 1
-
-
-_ERROR = Structural("Error", ((),), _refuse)
-
-
-def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator for a ``backward`` that cannot be differentiated itself.
-
-    It runs with recording off; whoever differentiates its results gets an error and not a wrong derivative.
-    """
-
-    @functools.wraps(function)
-    def call(ctx: Any, *gradients: Any) -> Any:
-        results = without_recording(function, ctx, *gradients)
-        tracked = [g for g in gradients if isinstance(g, Tensor) and g._row]
-        if not tracked and strict.depth and ctx._row > 0:
-            with TAPE.claim():
-                tracked = tensors_at([argument.slot for argument in arguments_of(TAPE.slot(ctx._row)) if argument.slot >= 0])
-        if not tracked or not is_recording_on():
-            return results
-        marked = tuple(
-            apply(_ERROR, tracked, r._data if type(r._data) is float else r._data.copy()) if isinstance(r, Tensor) else r
-            for r in (results if isinstance(results, tuple) else (results,))
-        )
-        return marked if isinstance(results, tuple) else marked[0]
-
-    return call

@@ -165,7 +165,7 @@ def gradients_of(
     if not tracked:
         return [wrap(np.zeros_like(array_of(t))) for t in inputs]
     from tapegrad.autograd.entry_points import grad as tensor_grad
-    from tapegrad.autograd.function import strictly
+    from tapegrad.autograd.once_differentiable import strictly
 
     found = strictly(
         tensor_grad,

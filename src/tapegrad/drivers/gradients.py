@@ -284,7 +284,7 @@ def gradients(made: Call, output: Tensor) -> list[Any]:
         return [wrap(_zeros(leaf)) if made.inside else _zeros(leaf) for leaf in leaves]
     if made.inside:
         from tapegrad.autograd.entry_points import grad as tensor_grad
-        from tapegrad.autograd.function import strictly
+        from tapegrad.autograd.once_differentiable import strictly
 
         return list(strictly(tensor_grad, output, leaves, create_graph=True, materialize_grads=True))
     found = None
