@@ -1,10 +1,10 @@
 """Every operation beside PyTorch's: forward and backward, microseconds, ratio, from the worst to the best.
 
-``python asv_bench/breadth.py [--size 8 | 1000 | 100000] [--rounds N] [--only text] [--markdown]`` measures all operations that the
-tests have a case of, and idioms that scripts are made of. The libraries are processes of their own, with one thread each, that take
-turns in every round; a figure is the median of processor times. Where PyTorch is not installed, its columns are empty. An operation
-whose values differ is marked. A case that cannot be made larger is measured at its own point, listed behind the others, and not
-counted.
+``python asv_bench/breadth.py [--size 8 | 1000 | 100000] [--second] [--rounds N] [--only text] [--markdown]`` measures all
+operations that the tests have a case of, and idioms; with ``--second`` the second derivatives of those that are not
+linear. The libraries are processes of their own, with one thread each, that take turns in every round; a figure is the median of
+processor times. Where PyTorch is not installed, its columns are empty. An operation whose values differ is marked. A case that
+cannot be made larger is measured at its own point, listed behind the others, and not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from benchmarks import breadth_operations
+from benchmarks import breadth_operations, second_order_operations
 from benchmarks.breadth_operations import POINTS, SCRIPT
 from benchmarks.worker_process import Worker
 
@@ -44,6 +44,7 @@ def main() -> None:
     """Measure, and print the table and its summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=8)
+    parser.add_argument("--second", action="store_true", help="forward, a recorded gradient, and backward through that")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", metavar="text", help="part of the names to measure, or of their groups")
     parser.add_argument("--markdown", action="store_true", help="print the groups as docs/speed.md has them")
@@ -51,7 +52,8 @@ def main() -> None:
     peers = ["torch"] if importlib.util.find_spec("torch") is not None else []
     if not peers:
         print("PyTorch is not installed here (make breadth installs it): no ratios")
-    workers = {library: Worker(library, breadth_operations.__name__, options.size) for library in ("tapegrad", *peers)}
+    module = second_order_operations if options.second else breadth_operations
+    workers = {library: Worker(library, module.__name__, options.size) for library in ("tapegrad", *peers)}
     lines = []
     for number, (group, name) in enumerate(workers["tapegrad"].names):
         if options.only in f"{group}: {name}":

@@ -92,17 +92,9 @@ def build(library: str, operation: Operation, size: int, point: int) -> tuple[St
     if operation.arrays is None:
         step, found = operation.call(module, size)
         step()
-        return step, [_total(t) for t in found()]
+        return step, [total(t) for t in found()]
     call = operation.call
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        size = _of_results(module, operation, size, point)
-        leaves = [module.tensor(array.copy()) for array in enlarged(operation.arrays, size, point)]
-        tracked = [leaf.requires_grad_() for leaf in leaves if leaf.dtype in (module.float64, module.float32)]
-        results = _as_tuple(call(*leaves))
-    wanted = [k for k, t in enumerate(results) if t is not None and getattr(t, "requires_grad", False)]
-    if not wanted:
-        raise ValueError(f"{operation.name} gives nothing that is tracked")
+    leaves, tracked, results, wanted = placed(module, operation, size, point)
     single = not isinstance(call(*leaves), (tuple, list))
     scalar = single and not results[0].shape
 
@@ -115,15 +107,35 @@ def build(library: str, operation: Operation, size: int, point: int) -> tuple[St
         elif single:
             result.sum().backward()
         else:
-            total = result[wanted[0]].sum()
+            summed = result[wanted[0]].sum()
             for k in wanted[1:]:
-                total = total + result[k].sum()
-            total.backward()
+                summed = summed + result[k].sum()
+            summed.backward()
         return result
 
     step()
     gradients = [leaf.grad for leaf in tracked if leaf.grad is not None]
-    return step, [_total(t) for t in (*(results[k] for k in wanted), *gradients)]
+    return step, [total(t) for t in (*(results[k] for k in wanted), *gradients)]
+
+
+def placed(module: Any, operation: Operation, size: int, point: int) -> tuple[list[Any], list[Any], tuple[Any, ...], list[int]]:
+    """All operands, those that are tracked, the results, and the numbers of those that are tracked.
+
+    Raises
+    ------
+    ValueError
+        If none is.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        size = _of_results(module, operation, size, point)
+        leaves = [module.tensor(array.copy()) for array in enlarged(operation.arrays or (), size, point)]
+        tracked = [leaf.requires_grad_() for leaf in leaves if leaf.dtype in (module.float64, module.float32)]
+        results = as_tuple(operation.call(*leaves))
+    wanted = [k for k, t in enumerate(results) if t is not None and getattr(t, "requires_grad", False)]
+    if not wanted:
+        raise ValueError(f"{operation.name} gives nothing that is tracked")
+    return leaves, tracked, results, wanted
 
 
 def _of_results(module: Any, operation: Operation, size: int, point: int) -> int:
@@ -133,7 +145,7 @@ def _of_results(module: Any, operation: Operation, size: int, point: int) -> int
     counts = []
     for small in (32, 64):
         made = enlarged(operation.arrays, small, point)
-        results = _as_tuple(operation.call(*(module.tensor(array) for array in made)))
+        results = as_tuple(operation.call(*(module.tensor(array) for array in made)))
         counts.append((max(map(np.size, made)), max(math.prod(t.shape) for t in results if t is not None)))
     (operands, results), (more_operands, more_results) = counts
     if more_operands == operands or results == 0:
@@ -142,11 +154,11 @@ def _of_results(module: Any, operation: Operation, size: int, point: int) -> int
     return size if growth < 1.5 else round(size ** (1.0 / growth))
 
 
-def _as_tuple(result: Any) -> tuple[Any, ...]:
+def as_tuple(result: Any) -> tuple[Any, ...]:
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
-def _total(t: Any) -> float:
+def total(t: Any) -> float:
     values = np.asarray(t.detach().numpy(), np.float64)
     weights = np.linspace(0.5, 1.5, values.size).reshape(values.shape)
     return float((weights * values).sum())

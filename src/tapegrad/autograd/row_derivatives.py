@@ -10,7 +10,6 @@ import numpy as np
 
 from tapegrad.autograd.decoded_rows import (
     Argument,
-    Record,
     arguments_in,
     as_float,
     dtype_of,
@@ -37,6 +36,9 @@ from tapegrad.tensors.tensor import Tensor, make
 __all__ = ["Contributions", "apply_partials", "contributions"]
 
 Contributions = list[tuple[Argument, Tensor]]
+MOST_OPERANDS, MOST_TAKEN = 3, 8
+_ROOM = bytes(16 * MOST_TAKEN)
+_new: Any = tuple.__new__  # a named tuple by its own class takes twice as long
 _partials: dict[str, Callable[..., Any]] = {}
 
 
@@ -104,23 +106,25 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     if opcode < at.STRUCTURAL:
         return _elementwise(slot, opcode, wide, g, wanted)
     if opcode == at.HOST:
-        return _host(slot, saved_words_of(slot), g, wanted)
-    return _structural(slot, opcode, saved_record_of(slot), g, wanted)
+        return _host(slot, payload, g, wanted)
+    return _structural(slot, opcode, saved_words_of(slot), g, wanted)
 
 
-def _structural(slot: int, opcode: int, record: Record, g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
+def _structural(slot: int, opcode: int, record: list[int], g: Tensor, wanted: Callable[[Argument], bool]) -> Contributions:
     """The transposes of a row's maps: what was read in strides is written in strides, and the other way round."""
-    room = array("q", bytes(8 * (len(record.extra) + 6 * len(record.arguments))))
+    count = record[at.NAME] >> 32
+    room = array("q", bytes(8 * (len(record) + 4 * count)))
     TAPE.maps_of_row(TAPE.address, slot, room.buffer_info()[0])
     words, at_word, found = room.tolist(), 0, []
     turned = strided_scatter if opcode == at.GATHER else strided_gather
-    name = "SliceBackward0" if opcode == at.JOIN else _transposed_name(record.name)
-    for argument in record.arguments:
+    name = "SliceBackward0" if opcode == at.JOIN else _transposed_name(TAPE.names[record[at.NAME] & 0xFFFFFFFF])
+    scale = as_float(record[at.SCALE])
+    for argument in arguments_in(record[at.ARGUMENTS : at.ARGUMENTS + 2 * count]):
         rank, offset = words[at_word], words[at_word + 1]
         between, end = at_word + 2 + rank, at_word + 2 + 2 * rank
         if wanted(argument):
             dims, strides = words[at_word + 2 : between], words[between:end]
-            found.append((argument, turned(g, dims, strides, offset, record.scale, shape_of(argument.slot), name)))
+            found.append((argument, turned(g, dims, strides, offset, scale, shape_of(argument.slot), name)))
         at_word = end
     return found
 
@@ -184,9 +188,27 @@ def _plain_operands(slot: int) -> list[tuple[Argument, Tensor | None]]:
     return found
 
 
+def _taken(slot: int) -> tuple[list[Argument], list[Tensor | None], Sequence[int]] | None:
+    """A row's operands, their values and then its result, and which have the shape of that: all in one call.
+
+    None where dtypes are mixed, or something else is left to `_operand`.
+    """
+    values: list[Tensor | None] = []
+    words = array("q", _ROOM)
+    count = TAPE.tensors_of_row(TAPE.address, slot, id(values), words.buffer_info()[0], MOST_TAKEN)
+    if count < 0:
+        return None
+    return [_new(Argument, (row, at.NOTHING, 0)) for row in words[: 2 * count : 2]], values, words[1 : 2 * count : 2]
+
+
 def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
     result: Tensor | None
     if wide:
+        taken = _taken(slot)
+        if taken is not None:
+            arguments, values, whole = taken
+            result = values.pop()
+            return apply_partials(opcode, list(zip(arguments, values, strict=True)), result, g, wanted, whole)
         record = saved_record_of(slot)
         operands = [(argument, _in_dtype(_operand(argument), record.dtype)) for argument in record.arguments]
         result = make(object_at(record.result), TAPE.new_handle(slot)) if record.result else None
@@ -198,12 +220,23 @@ def _elementwise(slot: int, opcode: int, wide: bool, g: Tensor, wanted: Any) -> 
 
 
 def apply_partials(
-    opcode: int, operands: Sequence[tuple[Argument, Tensor | None]], result: Tensor | None, g: Tensor, wanted: Any
+    opcode: int,
+    operands: Sequence[tuple[Argument, Tensor | None]],
+    result: Tensor | None,
+    g: Tensor,
+    wanted: Any,
+    whole: Sequence[int] = (0,) * MOST_OPERANDS,
 ) -> Contributions:
-    """Contributions of an elementwise operation, given the values that its wanted partials use."""
-    values = [t for _, t in operands] + [None] * (3 - len(operands))
+    """Contributions of an elementwise operation, given the values that its wanted partials use.
+
+    Parameters
+    ----------
+    whole : sequence of int
+        1 for operands that are known to have the shape of the result.
+    """
+    values = [t for _, t in operands] + [None] * (MOST_OPERANDS - len(operands))
     contributions = []
-    for (argument, _), text in zip(operands, RULES[opcode].partials, strict=True):
+    for (argument, _), text, has_shape in zip(operands, RULES[opcode].partials, whole, strict=False):
         if not wanted(argument):
             continue
         if text is None:
@@ -219,7 +252,7 @@ def apply_partials(
             c = FUNCTIONS["_mul0"](g, _stepped(step, (*values, result), g))
         else:
             c = FUNCTIONS["_mul0"](g, partial(text)(*values, result))
-        contributions.append((argument, sum_to(c, shape_of(argument.slot))))
+        contributions.append((argument, c if has_shape else sum_to(c, shape_of(argument.slot))))
     return contributions
 
 
@@ -230,19 +263,23 @@ def _stepped(step: Callable[..., Any], values: Sequence[Tensor | None], g: Tenso
     return make(float(found) if not found.ndim and dtype == np.float64 else found.astype(dtype, copy=False), 0)
 
 
-def _host(slot: int, words: list[int], g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
-    """The cotangents of a vjp. The record is read as words: to decode it all took a tenth of the time."""
-    payload: Payload = object_at(words[at.PAYLOAD])
-    arguments = arguments_in(words[at.ARGUMENTS : at.ARGUMENTS + 2 * (words[at.NAME] >> 32)])
+def _host(slot: int, payload: Payload, g: Tensor, wanted: Any) -> list[tuple[Argument, Tensor]]:
+    """The cotangents of a vjp."""
+    taken = _taken(slot)
+    if taken is None:
+        words = saved_words_of(slot)
+        arguments = list(arguments_in(words[at.ARGUMENTS : at.ARGUMENTS + 2 * (words[at.NAME] >> 32)]))
+        values, result = [_operand(argument) for argument in arguments], None
+        if words[at.RESULT]:
+            result = make(object_at(words[at.RESULT]), TAPE.new_handle(slot))
+        elif words[at.DTYPE] == at.FLOAT64:  # and without dimensions: it stands in the row
+            result = make(TAPE.columns["value"].item(slot), TAPE.new_handle(slot))
+    else:
+        arguments, values, _ = taken
+        result = values.pop()
     inputs = arguments[: payload.inputs]
     needs = tuple([wanted(argument) for argument in inputs])
-    result = None
-    if words[at.RESULT]:
-        result = make(object_at(words[at.RESULT]), TAPE.new_handle(slot))
-    elif words[at.DTYPE] == at.FLOAT64:  # and without dimensions: it stands in the row
-        result = make(TAPE.columns["value"].item(slot), TAPE.new_handle(slot))
-    context = payload.context([_operand(argument) for argument in arguments], result, needs, TENSORS)
-    cotangents = payload.op.vjp(g, context)
+    cotangents = payload.op.vjp(g, payload.context(values, result, needs, TENSORS))
     return [(a, c) for a, wants, c in zip(inputs, needs, cotangents, strict=True) if wants and c is not None]
 
 

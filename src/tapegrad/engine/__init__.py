@@ -33,6 +33,7 @@ SOURCES = (
     "places",
     "plan",
     "unpacking",
+    "recorded_rows",
     "adjoints",
     "elementwise",
     "maps",

@@ -20,6 +20,7 @@ ENTRIES = [
     "host_row",
     "operation_row",
     "unpack_saved",
+    "tensors_of_row",
     "switch_recording",
     "count_recording_off",
     "leaf_row",

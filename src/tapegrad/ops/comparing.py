@@ -62,7 +62,8 @@ def _comparison(name: str, symbol: str, ufunc: Any, compare: Callable[[float, fl
             untracked_values.compared(x, other)
         if type(a) is float and type(b) is float:
             return make(np.array(compare(a, b)), 0)
-        check_broadcast(a, b)
+        if type(a) is not float and type(b) is not float and a.shape != b.shape:
+            check_broadcast(a, b)
         token = enter(IGNORING)
         try:
             return make(np.asarray(ufunc(a, b)), 0)

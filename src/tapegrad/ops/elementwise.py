@@ -205,9 +205,12 @@ def _ternary(opcode: int) -> Form:
             handle = 0
             if kind in KINDS and kind is not InferenceTensor:
                 data, handle = operand._data, operand._row
-                if data.__class__ is float or not data.ndim:
+                if data.__class__ is float:
+                    if handle:
+                        return apply_rule(opcode, x, y, w)
+                elif not data.ndim:
                     return apply_rule(opcode, x, y, w)
-                if data.dtype is F64:
+                elif data.dtype is F64:
                     doubles = True
                 else:
                     if partial is not None or data.dtype.kind != "b":
