@@ -148,4 +148,11 @@ CASES: list[Case] = [
         )
         for rank, name, shape in ((1, "lp_pool1d", (1, 4, 12)), (2, "lp_pool2d", (2, 2, 3, 4)), (3, "lp_pool3d", (1, 2, 2, 3, 4)))
     ),
+    Case(
+        "lp_pool1d",
+        lambda x: functional.lp_pool1d(x, 1.0, 2, 1),
+        (np.cos(np.arange(12.0)).reshape(1, 2, 6),),
+        lambda x: sliding_sums(x, 1),
+        "sums of either sign",
+    ),
 ]  # fmt: skip

@@ -645,6 +645,21 @@ def test_ctx_that_somebody_holds_is_the_node(x: Tensor, kept: str) -> None:
     assert held[0] is held[1] is y.grad_fn
 
 
+@pytest.mark.parametrize("kept", ["the tuple", "its tensors", "their arrays"])
+def test_gradients_share_no_memory_with_what_backward_keeps(kept: str) -> None:
+    seen: list[Any] = []
+
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, Tensor]:
+        found = g * tg.ones(5000), g * tg.ones(5000)
+        seen.append(found if kept == "the tuple" else list(found) if kept == "its tensors" else [part.numpy() for part in found])
+        return found
+
+    x, y = (tg.ones(5000, requires_grad=True) for _ in range(2))
+    function(lambda ctx, a, b: (a * b).sum(), backward).apply(x, y).backward()
+    for gradient, own in zip((x.grad, y.grad), seen[0], strict=True):
+        assert not np.shares_memory(gradient.numpy(), np.asarray(own))
+
+
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_backward_that_raises_leaves_everything_for_another_pass(x: Tensor, outputs: int) -> None:
     failing = [True]

@@ -100,3 +100,10 @@ def test_powers_need_a_second_column() -> None:
     with pytest.raises(RuntimeError, match=r"N must be greater than 1, but got 1 for a tensor of shape \[3\]"):
         L.vander(tg.ones(3), N=1)
     assert L.vander(tg.tensor(3), N=3).tolist() == [[1, 3, 9]]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0, 0), (3, 0), (0, 3)])
+def test_matrices_without_pivots_have_no_zero_among_them(shape: tuple[int, ...]) -> None:
+    info = L.lu_factor_ex(tg.zeros(*shape)).info
+    assert info.dtype == np.int32
+    assert info.tolist() == np.zeros(shape[:-2]).tolist()

@@ -96,6 +96,15 @@ def test_samples_have_the_chances_that_the_logits_give() -> None:
     np.testing.assert_allclose(drawn.mean(0), chances, atol=0.03)
 
 
+@pytest.mark.parametrize("dtype", [tg.float16, tg.float32])
+def test_noise_is_finite_where_the_random_number_is_zero(dtype: Any) -> None:
+    size = (200, 100) if dtype == tg.float16 else (20000, 100)
+    tg.manual_seed(13)
+    assert (tg.rand(*size, dtype=dtype) == 0).any()
+    tg.manual_seed(13)
+    assert np.isfinite(F.gumbel_softmax(tg.zeros(*size, dtype=dtype)).numpy()).all()
+
+
 @pytest.mark.parametrize("hard", [False, True])
 def test_samples_have_the_gradient_of_the_softmax(hard: bool) -> None:
     logits = tg.tensor([[0.3, -0.2], [1.0, 0.5]], requires_grad=True)

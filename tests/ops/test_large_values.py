@@ -89,6 +89,17 @@ def test_binary_writes_have_the_bits_of_numpy(name: str, other: str) -> None:
     same_bits(target, BINARY_IN_PLACE[name](X.ravel(), data))
 
 
+@pytest.mark.parametrize("function", [np.add, np.remainder, np.fmod, np.logaddexp])
+@pytest.mark.filterwarnings("ignore")
+def test_writes_into_every_other_column_leave_the_columns_between(function: np.ufunc) -> None:
+    memory, values = np.concatenate([X, Y]), np.concatenate([Y, X])[:, ::2].copy()
+    expected = memory.copy()
+    expected[:, ::2] = function(memory[:, ::2], values)
+    whole = tg.tensor(memory)
+    getattr(whole[:, ::2], f"{function.__name__}_")(tg.tensor(values))
+    same_bits(whole, expected)
+
+
 @pytest.mark.parametrize("name", ["exp_", "square_", "neg_", "sign_"])
 def test_writes_have_the_derivatives_of_the_function(name: str) -> None:
     point = RNG.normal(size=3000)

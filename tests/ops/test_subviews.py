@@ -204,3 +204,29 @@ ERRORS: list[tuple[Callable[[tg.Tensor], Any], type[Exception], str]] = [
 def test_errors_of_views_name_the_sizes(f: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         f(leaf(CUBE))
+
+
+PARTS = {
+    "whole": lambda t: t, "transpose": lambda t: t.T, "rows": lambda t: t[1:3], "columns": lambda t: t[:, ::2],
+    "rest": lambda t: t[1:, 1:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", list(PARTS))
+@pytest.mark.parametrize("offset", [0, 1, 9])
+def test_as_strided_scatter_replaces_what_as_strided_shows(part: str, offset: int) -> None:
+    memory, values = np.arange(24.0).reshape(4, 6), -np.arange(1.0, 5.0).reshape(2, 2)
+    expected = memory.copy()
+    np.ndarray((2, 2), np.float64, expected, 8 * offset, (24, 8))[...] = values
+    base = tg.tensor(memory)
+    found = tg.as_strided_scatter(PARTS[part](base), tg.tensor(values), (2, 2), (3, 1), offset)
+    np.testing.assert_array_equal(found.numpy(), PARTS[part](expected))
+    np.testing.assert_array_equal(base.numpy(), memory)
+
+
+def test_as_strided_scatter_of_columns_gives_nothing_to_what_falls_between() -> None:
+    x, src = tg.ones(2, 4, requires_grad=True), tg.tensor([10.0, 20.0, 30.0], requires_grad=True)
+    weights = tg.tensor([[1.0, 2.0], [3.0, 4.0]])
+    (tg.as_strided_scatter((x * 1.0)[:, ::2], src, (3,), (1,), 2) * weights).sum().backward()
+    assert x.grad.tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 4.0, 0.0]]
+    assert src.grad.tolist() == [2.0, 0.0, 3.0]

@@ -30,10 +30,29 @@ def test_copy_has_memory_of_its_own() -> None:
         assert copied.tolist() == [array[0] - 1.0, 0.0]
 
 
-def test_result_is_a_leaf_of_its_own() -> None:
+@pytest.mark.parametrize("options", [{}, {"requires_grad": True}, {"copy": True}, {"copy": False}, {"dtype": tg.float32}])
+def test_tensors_keep_their_graph(options: dict[str, Any]) -> None:
     x = tg.ones(2, requires_grad=True)
-    assert tg.asarray(x * 2.0).requires_grad is False
-    assert tg.asarray(x * 2.0, requires_grad=True).is_leaf
+    tg.asarray(x * 2.0, **options).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_graph_is_left_on_request() -> None:
+    x = tg.ones(2, requires_grad=True)
+    for source in (x, x * 2.0):
+        found = tg.asarray(source, requires_grad=False)
+        assert found.is_leaf
+        assert not found.requires_grad
+
+
+@pytest.mark.parametrize("data", [2.0, [1.0, 2.0]])
+def test_tensor_is_taken_as_it_is_or_copied(data: Any) -> None:
+    t = tg.tensor(data)
+    assert tg.asarray(t) is t
+    assert tg.asarray(t, copy=False) is t
+    assert tg.asarray(t, copy=True) is not t
+    assert tg.asarray(t, requires_grad=True) is t
+    assert t.requires_grad
 
 
 @pytest.mark.parametrize(

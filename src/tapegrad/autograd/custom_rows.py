@@ -91,7 +91,8 @@ def _gradients(own: State, given: Any, gradients: Sequence[Tensor | None]) -> Se
     """What ``backward`` makes of the gradients of the outputs, in the forms that compiled code takes."""
     shapes, dtypes = given.shapes, given.dtypes
     results = without_recording(call_nested, ctx_at(own, given.slot).apply, *gradients)
-    found = results if type(results) is tuple else (results,)
+    # A tuple of our own: the user may keep the other, and nobody may have a part in a cotangent that becomes a gradient.
+    found = (*results,) if type(results) is tuple else (results,)
     if len(found) != own.arguments or len(found) != len(shapes):
         found = own.for_inputs(given.op.name, results)
     for result, shape, dtype in zip(found, shapes, dtypes, strict=True):

@@ -239,6 +239,8 @@ def _zero_pivots(a: Array) -> Any:
 
 def _first_zero(pivots: Array) -> Any:
     """The number of the first element that is zero, counted from one, 0 if none is."""
+    if not pivots.shape[-1]:
+        return np.zeros(pivots.shape[:-1], np.int32)
     zero = pivots == 0
     return np.asarray(np.where(zero.any(-1), zero.argmax(-1) + 1, 0), np.int32)
 

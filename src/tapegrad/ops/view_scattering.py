@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.addresses import address_of
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.ops.diagonals import diagonal
 from tapegrad.ops.flat_places import Places, put_at, putting
 from tapegrad.ops.subviews import as_strided
-from tapegrad.ops.transposing import permute
 from tapegrad.tensors.tensor import Tensor, array_of, promote, wrap
 
 __all__ = ["as_strided_scatter", "diagonal_scatter"]
@@ -54,17 +54,18 @@ def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim
 def as_strided_scatter(
     x: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A copy of `x` with the elements replaced that `as_strided` would show of it, in the order of its memory.
+    """A copy of `x` with the elements replaced that `as_strided` would show of it.
 
     Parameters
     ----------
     x : Tensor
+        If its own elements share memory, a contiguous copy is taken for it.
     src : Tensor, of shape `size`
-        Where elements share memory, the last of them counts.
+        Where elements share memory, the last of them counts; those that are no elements of `x` have no effect.
     size, stride : sequence of int
-        Shape, and steps in elements.
+        Shape, and steps in elements of the memory.
     storage_offset : int, optional
-        Where the part begins, in elements from the beginning of `x`.
+        Where the part begins, in elements from the beginning of the tensor that `x` is a view of; by default where `x` begins.
 
     Raises
     ------
@@ -77,12 +78,23 @@ def as_strided_scatter(
     tensor([[1., 0.],
             [0., 1.]])
     """
-    data = promote(x)
-    order = sorted(range(data.ndim), key=lambda k: (-data.strides[k], k))
-    in_memory = permute(x, *order) if order != list(range(data.ndim)) else x
-    found = array_of(as_strided(_numbered(array_of(in_memory).shape), size, stride, storage_offset))
-    result = _replaced(_AS_STRIDED_SCATTER, in_memory, src, found)
-    return result if in_memory is x else permute(result, *np.argsort(order))
+    memory, begin = _numbers_in_memory(x)
+    start = begin if storage_offset is None else storage_offset
+    return _replaced(_AS_STRIDED_SCATTER, x, src, array_of(as_strided(wrap(memory), size, stride, start)))
+
+
+def _numbers_in_memory(x: Tensor) -> tuple[Array, int]:
+    """For each element of the memory behind `x` its number in `x`, or -1; and where `x` begins."""
+    data, own = promote(x), array_of(_numbered(array_of(x).shape))
+    whole = data if x._meta is None or x._meta.base is None else promote(x._meta.base)
+    reach = [(n - 1) * step // data.itemsize for n, step in zip(whole.shape, whole.strides, strict=True)]
+    if data.size and min(reach, default=0) >= 0:
+        memory, begin = np.full(1 + sum(reach), -1), (address_of(data) - address_of(whole)) // data.itemsize
+        there = np.ndarray(data.shape, np.int64, memory, 8 * begin, [step // data.itemsize * 8 for step in data.strides])
+        there[...] = own
+        if np.array_equal(there, own):
+            return memory, begin
+    return own.reshape(-1), 0
 
 
 def _numbered(shape: tuple[int, ...]) -> Tensor:

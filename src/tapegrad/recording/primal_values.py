@@ -121,7 +121,7 @@ OPERATORS: dict[str, Any] = {
 
 def _logaddexp(x: Any, y: Any, out: Any) -> Any:
     a, b = _number_or_spread(x, out.shape), _number_or_spread(y, out.shape)
-    if a is None or b is None:
+    if a is None or b is None or not out.flags.c_contiguous:
         return np.logaddexp(x, y, out=out)
     ARRAY_KERNELS.log_add_exponentials(id(out), id(a), id(b))
     return out
@@ -132,7 +132,7 @@ def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
         if out is None:
             out = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
         a, b = _number_or_spread(x, out.shape), _number_or_spread(y, out.shape)
-        if a is None or b is None:
+        if a is None or b is None or not out.flags.c_contiguous:
             return function(x, y, out=out)
         ARRAY_KERNELS.remainders_of(id(out), id(a), id(b), wanted)
         return out

@@ -14,7 +14,7 @@ __all__ = ["asarray", "scalar_tensor"]
 
 
 def asarray(
-    obj: Any, *, dtype: object = None, device: object = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any, *, dtype: object = None, device: object = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
     """Tensor of any data, which shares memory with it where it can.
 
@@ -27,8 +27,9 @@ def asarray(
         The CPU.
     copy : bool, optional
         Whether to copy; without it only where it must be.
-    requires_grad : bool
-        Whether operations on the result are recorded, from it on: it is a leaf. `as_tensor` keeps the graph of a tensor.
+    requires_grad : bool, optional
+        Whether operations on the result are recorded; if not given, whether those on `obj` are. A tensor keeps its graph, but with
+        False.
 
     Raises
     ------
@@ -45,14 +46,15 @@ def asarray(
     """
     if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
         raise ValueError(f"can't alias arbitrary sequence into a tensor: {type(obj).__name__} has no memory of elements to share")
-    given = obj.detach() if isinstance(obj, Tensor) else obj
+    given = obj.detach() if isinstance(obj, Tensor) and requires_grad is False else obj
     found = as_tensor(given, dtype, device=device)
-    apart = not (isinstance(given, (Tensor, np.ndarray)) and np.shares_memory(array_of(found), _memory(given)))
+    shared = isinstance(given, (Tensor, np.ndarray)) and np.shares_memory(array_of(found), _memory(given))
+    apart = found is not given and not shared
     if copy is False and apart and found.numel():
         raise ValueError(f"can't alias data of dtype {_memory(given).dtype} as {found.dtype} without a copy; leave copy=False away")
     if copy and not apart:
         found = found.clone()
-    return found.requires_grad_() if requires_grad else found
+    return found.requires_grad_() if requires_grad and not found.requires_grad else found
 
 
 def _memory(given: Any) -> Any:

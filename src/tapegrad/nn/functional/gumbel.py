@@ -44,7 +44,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     data = array_of(logits)
     with quiet():
         exponential = -np.log1p(-array_of(rand_like(logits.detach())))
-        noise = -np.log(exponential.astype(data.dtype))
+        # A zero among the random numbers would make the noise infinite, and the softmax nan.
+        noise = -np.log(np.maximum(exponential, np.finfo(data.dtype).eps / 2).astype(data.dtype))
     soft = softmax((logits + wrap(noise)) / tau, dim)
     if not hard:
         return soft

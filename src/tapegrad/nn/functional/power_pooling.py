@@ -23,7 +23,7 @@ def _lp_pool(
     stride: Numbers | None = None,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The root of the sum of powers over every window of {thing}; powers that sum to less than zero count as none.
+    """The root of the sum of powers over every window of {thing}; the derivative of a sum that is zero is 0.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def _lp_pool(
     elements = math.prod(per_dimension(kernel_size, rank, f"lp_pool{rank}d: kernel_size must be one int or {rank}"))
     pool = (avg_pool1d, avg_pool2d, avg_pool3d)[rank - 1]
     means = pool(elementwise.FUNCTIONS["pow"](input, norm_type), kernel_size, stride, 0, ceil_mode)
-    result: Tensor = (means.relu() * elements) ** (1.0 / norm_type)
+    result: Tensor = (means.sign() * means.abs().relu() * elements) ** (1.0 / norm_type)
     return result
 
 
