@@ -186,6 +186,7 @@ PRODUCTS = {
     "with itself": (lambda x, y: ((x @ x.T) ** 2).sum() + (y[:4] @ y[:4]).sum(), MATRIX, MATRIX),
     "backwards": (lambda x, y: np.tanh(x[::-1] @ y[:, ::-1]).sum(), MATRIX, MATRIX[:4]),
     "by a constant": (lambda x, y: (np.tanh(MATRIX @ x) @ MATRIX).sum() + y[0], MATRIX[0], MATRIX[1]),
+    "of one element": (lambda x, y: ((x[:, None] * x[None, :]) @ y).sum() + x.sum(), MATRIX[0, :1], MATRIX[1, :1]),
     "one after the other": (lambda x, y: np.tanh(np.tanh(x @ y) @ x).sum(), MATRIX[:4], MATRIX[:4].T),
 }
 

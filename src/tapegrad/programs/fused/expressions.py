@@ -381,7 +381,7 @@ class Expressions:
         if own and operation != "loop" and self.length(node) <= CHEAP:
             name = operands[:1] if operation == "call" else []
             made = [self.at(k, axes if self.spaces[k] else (), space) for k in operands[len(name) :]]
-            return self.node(operation, *name, *made, space=space)
+            return made[0] if operation == "fill" and not space else self.node(operation, *name, *made, space=space)
         buffer, offset = self.kept(node)
         return self.at(self.load(buffer, offset, contiguous(own), own), axes, space)
 
