@@ -325,6 +325,14 @@ def test_what_there_is_no_code_for_runs_as_before() -> None:
     assert "no machine code: no code for" in program.explain()
 
 
+def test_gradients_by_what_is_not_used_have_its_dtype() -> None:
+    program = tg.program(lambda x, y: (x * x).sum())
+    run, x, y = tg.value_and_grad(program, (0, 1)), np.ones(3), np.ones(2, np.float32)
+    run(x, y)
+    program.compile()
+    assert [[part.dtype.name for part in run(x, y)[1]] for _ in range(2)] == [["float64", "float32"]] * 2
+
+
 SCRIPT = """
 import numpy as np, tapegrad as tg
 programs = [tg.program(lambda x, k=k: (np.exp(-x * k) * x).sum()) for k in range(8)]
