@@ -325,6 +325,15 @@ def test_what_there_is_no_code_for_runs_as_before() -> None:
     assert "no machine code: no code for" in program.explain()
 
 
+def test_a_number_that_is_compared_for_all_elements_has_code() -> None:
+    def f(x: Any) -> Any:
+        return (np.trapezoid(x, x) * x).sum()
+
+    x = np.linspace(0.1, 1.0, 5)
+    _, run = compiled(f, x)
+    assert run(x * x)[1].tolist() == tg.grad(f)(x * x).tolist()
+
+
 def test_gradients_by_what_is_not_used_have_its_dtype() -> None:
     program = tg.program(lambda x, y: (x * x).sum())
     run, x, y = tg.value_and_grad(program, (0, 1)), np.ones(3), np.ones(2, np.float32)

@@ -378,7 +378,7 @@ class Expressions:
                     found[axis.source] += axis.step * stride
             return self.load(buffer, offset, tuple(found), space)
         own = self.spaces[node]
-        if own and operation != "loop" and self.length(node) <= CHEAP:
+        if operation in DECIDED or (own and operation != "loop" and self.length(node) <= CHEAP):  # a comparison is no number
             name = operands[:1] if operation == "call" else []
             made = [self.at(k, axes if self.spaces[k] else (), space) for k in operands[len(name) :]]
             return made[0] if operation == "fill" and not space else self.node(operation, *name, *made, space=space)
