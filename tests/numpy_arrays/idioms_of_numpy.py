@@ -207,7 +207,7 @@ a, b, *c = x; y = a * b + sum(c) | a, b = x[:2]; y = a / b | (a, b), (c, d), e =
 y = [*x][1] * 2 | y = tuple(x)[2] ** 2
 y = x.tolist.__name__ and x | y = x.__copy__() | y = x.view(); z = y * 2; y = z
 f = lambda a, *, b=2: a * b; y = f(x, b=x[0])
-y = x.copy(); y.real = x**2 | y = x.copy(); y.real[1:] = x[0] | y = x.copy(); y.flat = x[::-1]
+y = x.copy(); y.real = x**2 | y = x.copy(); y.real[1:] = x[0] | y = x.copy(); y.flat = x[::-1] | y = x.copy(); y.flat = x[::-1].flat
 y = x.copy(); y[:-1] -= y[1:] | y = x.copy(); z = y[1:4]; z[:] = 0; y = y + z.sum()
 y = x.copy().reshape(3, 2); y[:, None, :][0] = 7
 y = np.zeros((6, 6)) + x * 0; y[np.triu_indices(6, 2)[0], 0] = x[0] | y = x.copy(); np.negative(y, out=y, where=y < 0)

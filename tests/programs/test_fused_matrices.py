@@ -127,6 +127,17 @@ def test_a_value_has_the_type_that_the_function_returns() -> None:
         assert [np.shape(part) for part in parts(found)] == [np.shape(part) for part in parts(expected)]
 
 
+def test_data_that_a_function_writes_and_returns_have_code() -> None:
+    def f(x: Any, data: Any) -> Any:
+        own = data * 1.0
+        own[::2] = data[1]
+        return {"data": own, "values": x * own}
+
+    run, own = compiled(tg.value_and_jacobian, f, X, A[0]), tg.value_and_jacobian(f, mode="forward")
+    for x in shifted():
+        assert equal(run(x, x * A[0]), own(x, x * A[0]))
+
+
 def test_values_alone_are_compared_with_the_function() -> None:
     program = tg.program(lambda x: x * 2.0, check=1)
     program(X)

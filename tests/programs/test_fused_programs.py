@@ -186,6 +186,7 @@ PRODUCTS = {
     "with itself": (lambda x, y: ((x @ x.T) ** 2).sum() + (y[:4] @ y[:4]).sum(), MATRIX, MATRIX),
     "backwards": (lambda x, y: np.tanh(x[::-1] @ y[:, ::-1]).sum(), MATRIX, MATRIX[:4]),
     "by a constant": (lambda x, y: (np.tanh(MATRIX @ x) @ MATRIX).sum() + y[0], MATRIX[0], MATRIX[1]),
+    "of one element": (lambda x, y: ((x[:, None] * x[None, :]) @ y).sum() + x.sum(), MATRIX[0, :1], MATRIX[1, :1]),
     "one after the other": (lambda x, y: np.tanh(np.tanh(x @ y) @ x).sum(), MATRIX[:4], MATRIX[:4].T),
 }
 
@@ -322,6 +323,23 @@ def test_what_there_is_no_code_for_runs_as_before() -> None:
     program.compile()
     assert np.array_equal(run(x)[1], expected)
     assert "no machine code: no code for" in program.explain()
+
+
+def test_a_number_that_is_compared_for_all_elements_has_code() -> None:
+    def f(x: Any) -> Any:
+        return (np.trapezoid(x, x) * x).sum()
+
+    x = np.linspace(0.1, 1.0, 5)
+    _, run = compiled(f, x)
+    assert run(x * x)[1].tolist() == tg.grad(f)(x * x).tolist()
+
+
+def test_gradients_by_what_is_not_used_have_its_dtype() -> None:
+    program = tg.program(lambda x, y: (x * x).sum())
+    run, x, y = tg.value_and_grad(program, (0, 1)), np.ones(3), np.ones(2, np.float32)
+    run(x, y)
+    program.compile()
+    assert [[part.dtype.name for part in run(x, y)[1]] for _ in range(2)] == [["float64", "float32"]] * 2
 
 
 SCRIPT = """

@@ -76,8 +76,15 @@ def test_another_shape_is_another_path() -> None:
     assert sorted(trace["inputs"][1] for trace in f.traces) == [(800, 6), (1000, 6)]
 
 
+def with_a_number_of_them(w: Any) -> Any:
+    own = np.zeros(6)
+    own[2] = DATA[0, 2]
+    return (own * w * w).sum()
+
+
 @pytest.mark.parametrize(
-    "function", [lambda w: w @ (DATA.T @ DATA) @ w, lambda w: (np.exp(DATA) @ w).sum(), of_global_and_helper, again]
+    "function",
+    [with_a_number_of_them, lambda w: w @ (DATA.T @ DATA) @ w, lambda w: (np.exp(DATA) @ w).sum(), of_global_and_helper, again],
 )
 def test_what_numpy_computes_of_them_is_not_stale(function: Any) -> None:
     f = tg.program(function)

@@ -58,7 +58,7 @@ class FlatElements:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         elements = self.elements
-        elements[key] = value
+        elements[key] = _as_array(value)
         if self.base.size and not np.may_share_memory(array_of(elements), array_of(self.base)):
             self.base[...] = elements.reshape(self.base.shape)
 

@@ -152,7 +152,7 @@ class Trace:
     def matrix_of_steps(self, what: str, along: Sequence[Any]) -> tuple[float, list[Any]]:
         """The same by what the rows give after a run."""
         outputs = Outputs(self.made, what)
-        values = list(map(array_of, outputs.tensors))
+        values = [array_of(t).copy() for t in outputs.tensors]  # code on trial may write where the rows have theirs
         if what == "value":
             return 0.0, values
         derivative = derivative_of(self.made, outputs.tensors, second=what != "jacobian", once=what == "hvp")

@@ -19,7 +19,7 @@ from tapegrad.programs.fused.geometry import (
     sum_strides,
 )
 from tapegrad.programs.fused.replaced_parts import Replaced
-from tapegrad.programs.fused.values import PathValues, Place, is_reshaped
+from tapegrad.programs.fused.values import PathValues, Place, float64_of, is_reshaped
 from tapegrad.programs.fused.versions import without_writes
 from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed, Written
 from tapegrad.rules.table import RULES
@@ -279,6 +279,8 @@ class PathExpressions(PathValues):
             start += width
 
     def _gradient(self, leaf: Value) -> Place:
+        if leaf.number < 0:
+            float64_of(leaf)  # a gradient has the dtype of its leaf, also where nothing depends on that
         graph, shape = self.graph, self._shape(leaf)
         parts = self._parts.get(id(leaf))
         if not shape:

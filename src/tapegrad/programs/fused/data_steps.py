@@ -94,7 +94,8 @@ def _has_expression(step: Step) -> bool:
     if isinstance(step, Computed):
         return step.function in OF_SHAPES or step.function is in_dtype or (step.function in COMPARISONS and len(step.args) == 2)
     if isinstance(step, Guard):
-        return not step.value.array.ndim and step.value.array.dtype in (FLOAT64, np.dtype(np.bool_))
+        is_number = step.value.number >= 0  # which has no array yet while the path is recorded
+        return is_number or (not step.value.array.ndim and step.value.array.dtype in (FLOAT64, np.dtype(np.bool_)))
     if isinstance(step, Structured):
         known = step.operation.forward in (product_again, logsumexp_again, softmax_again, log_softmax_again)
         return known or (step.name == "IndexBackward0" and step.fixed)

@@ -378,10 +378,10 @@ class Expressions:
                     found[axis.source] += axis.step * stride
             return self.load(buffer, offset, tuple(found), space)
         own = self.spaces[node]
-        if own and operation != "loop" and self.length(node) <= CHEAP:
+        if operation in DECIDED or (own and operation != "loop" and self.length(node) <= CHEAP):  # a comparison is no number
             name = operands[:1] if operation == "call" else []
             made = [self.at(k, axes if self.spaces[k] else (), space) for k in operands[len(name) :]]
-            return self.node(operation, *name, *made, space=space)
+            return made[0] if operation == "fill" and not space else self.node(operation, *name, *made, space=space)
         buffer, offset = self.kept(node)
         return self.at(self.load(buffer, offset, contiguous(own), own), axes, space)
 

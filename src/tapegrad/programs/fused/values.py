@@ -39,7 +39,7 @@ from tapegrad.programs.steps import (
 )
 from tapegrad.recording.strided_maps import strided
 
-__all__ = ["PathValues", "Place", "is_reshaped"]
+__all__ = ["PathValues", "Place", "float64_of", "is_reshaped"]
 
 Place = tuple[int, int]  # a buffer, and the place in it of a number
 NOWHERE: Place = (-1, -1)
