@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.programs.fused.carried_values import carried_values, in_order
 from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
 from tapegrad.programs.fused.own_functions import own_function
@@ -51,6 +52,10 @@ class _Walk:
         self.spread: dict[int, dict[int, str]] = {}
         inner = [self.strides(s)[-1] for s in self._all_strides()]
         self.lanes = LANES if all(stride in (0, 1) for stride in inner) and self.dims[-1] >= LANES else 1
+        self._carried: dict[int, tuple[int, int]] = {}
+        if self.lanes > 1 and not self.called:
+            wanted = [e.node for e in self.effects]
+            self._carried = carried_values(group, self.nodes, wanted, lambda strides: self.strides(strides)[-1], self.lanes)
         made = sorted({k for node in self.called for k in group.operands_of(node)} - set(self.called))
         self.made = [k for k in made if group.node(k)[0] not in ("load", "constant")]
         for k in (*self.called, *self.made):
@@ -151,12 +156,22 @@ class _Walk:
             kind = "double" if lanes == 1 else f"<{lanes} x double>"
             body = functools.partial(self._body, start, lanes, wanted, effects, summed)
             states = [self.lines.constant(0.0, lanes)] * len(summed)
-            found = self.lines.loop(first, stop, lanes, states, kind, body)
+            if lanes > 1:
+                states += [self._before(k, start) for k in self._carried]
+            found = self.lines.loop(first, stop, lanes, states, kind, body)[: len(summed)]
             for effect, state in zip(summed, found, strict=True):
                 one = self.lines.whole(state, lanes)
                 totals[effect] = self.lines.new(f"fadd double {totals[effect]}, {one}") if effect in totals else one
         for effect, total in totals.items():
             self._add_up(effect, total)
+
+    def _before(self, node: int, start: Any) -> str:
+        """What is carried into the first elements, in the last lanes."""
+        names: dict[int, str] = {}
+        for k in in_order(self.group, [node], {}):
+            names[k] = self._value(k, self.lanes, start, start, names)
+        first = self.lanes - self._carried[node][1]
+        return self.lines.rearranged(names[node], names[node], [max(k - first, 0) for k in range(self.lanes)])
 
     def _body(
         self,
@@ -171,8 +186,14 @@ class _Walk:
         index = self.lines.integer("add", start, i)
         names: dict[int, str] = {}
         kind = "double" if lanes == 1 else f"<{lanes} x double>"
-        for k in self._computed([*wanted, *(e.node for e in effects)]):
-            names[k] = self._value(k, lanes, index, i, names)
+        carried = self._carried if lanes > 1 else {}
+        before_them = dict(zip(carried, states[len(summed) :], strict=True))
+        for k in in_order(self.group, [*wanted, *(e.node for e in effects)], carried, self._stored):
+            if k in carried:
+                other, by = carried[k]
+                names[k] = self.lines.rearranged(before_them[k], names[other], range(lanes - by, 2 * lanes - by))
+            else:
+                names[k] = self._value(k, lanes, index, i, names)
         for k in wanted:
             self.lines.do(f"store {kind} {names[k]}, ptr {self.lines.element(self._blocks[k], i)}, align 8")
         results: list[str] = []
@@ -186,17 +207,7 @@ class _Walk:
                 before = self.lines.new(f"load {kind}, ptr {place}, align 8")
                 value = self.lines.new(f"fadd {kind} {before}, {value}")
             self.lines.do(f"store {kind} {value}, ptr {place}, align 8")
-        return results
-
-    def _computed(self, wanted: Sequence[int]) -> list[int]:
-        pending, found = list(wanted), set(wanted)
-        while pending:
-            k = pending.pop()
-            for x in () if k in self._stored else self.group.operands_of(k):
-                if x not in found:
-                    found.add(x)
-                    pending.append(x)
-        return sorted(found)
+        return [*results, *(names[other] for other, _ in carried.values())]
 
     def _address(self, buffer: int, offset: int, strides: Shape, index: Any) -> str:
         row = self.rows[buffer, offset, strides]
