@@ -42,7 +42,7 @@ def assert_same(f: Any, function: Callable[[Any], Any], x: Any) -> None:
     np.testing.assert_array_equal(np.signbit(gradient[known]), np.signbit(expected[known]))
 
 
-@pytest.mark.parametrize("n", [5, 18, 4200])
+@pytest.mark.parametrize("n", [5, 18, 4101])
 @pytest.mark.parametrize("name", list(OF_NEIGHBOURS))
 def test_gradients_have_the_bits_of_eager_ones(name: str, n: int) -> None:
     function, rng = OF_NEIGHBOURS[name], np.random.default_rng(n)

@@ -162,6 +162,10 @@ class Lines:
             return 0 if operation == "mul" else y if x == 0 else x  # type: ignore[return-value]
         return self.new(f"{operation} i64 {x}, {y}")
 
+    def least(self, x: str, y: int) -> str:
+        """The smaller one of two integers."""
+        return self.new(f"select i1 {self.new(f'icmp slt i64 {x}, {y}')}, i64 {x}, i64 {y}")
+
     def loop(
         self, start: Any, stop: Any, step: int, states: Sequence[str], kind: str, body: Callable[[str, list[str]], list[str]]
     ) -> list[str]:
