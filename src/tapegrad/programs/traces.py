@@ -24,7 +24,7 @@ from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["Trace", "all_after"]
+__all__ = ["Trace", "all_after", "has_code"]
 
 
 class Trace:
@@ -210,6 +210,22 @@ def all_after(first: Trace) -> Iterator[Trace]:
         trace = pending.pop()
         yield trace
         pending += trace.following.values()
+
+
+def has_code(firsts: Sequence[Trace], what: str, fuses: bool) -> bool | None:
+    """Whether one of the paths has machine code of something, or has some on trial; None if none ever will.
+
+    Where there is none yet, it counts as a run, after enough of which the code is made.
+    """
+    codes = [trace.code_of(what) for first in firsts for trace in all_after(first)]
+    known = [code for code in codes if code is not None and not code.refused]
+    if any(code.code is not None or code.waits for code in known):
+        return True
+    if not known or not fuses:
+        return None
+    for code in known:
+        code.ran()
+    return False
 
 
 def _plain(value: Value, kind: type) -> Any:
