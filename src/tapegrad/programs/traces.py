@@ -124,7 +124,7 @@ class Trace:
         return False
 
     def code_of(self, what: str) -> FusedPath | None:
-        """Machine code of the gradient, or of the "value", "jacobian", "hessian" or "hvp"; None for what there is none of."""
+        """Machine code of the gradient, or of the "value", "jacobian", "jvp", "hessian" or "hvp"; None for what has none."""
         if not what or what == "rows":
             return None if what else self.fused
         if what not in self._matrices:
@@ -155,7 +155,9 @@ class Trace:
         values = list(map(array_of, outputs.tensors))
         if what == "value":
             return 0.0, values
-        derivative = derivative_of(self.made, outputs.tensors, second=what != "jacobian", once=what == "hvp")
+        derivative = derivative_of(self.made, outputs.tensors, second=what in ("hessian", "hvp"), once=what == "hvp")
+        if what == "jvp":
+            return 0.0, [*values, derivative.push(along[0].reshape(-1, 1))]
         if what != "jacobian":
             directions = along[0].reshape(-1, 1) if along else np.eye(derivative.inputs)
             return float(values[0]), [derivative.curve(directions)]
