@@ -156,7 +156,7 @@ class Program(RecordedPaths):
 
     def __has_code__(self, what: str) -> bool | None:
         """What optimisers ask who have another way: whether there is machine code of "hessian" or "hvp"; None if never."""
-        paths = [one for known in self._paths.values() for one in known]
+        paths = [one for known in list(self._paths.values()) for one in known]  # other threads may record
         return has_code([one.first for one in paths if one.first is not None], what, self.fuses)
 
     @property
