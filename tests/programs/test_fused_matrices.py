@@ -156,6 +156,32 @@ def test_jacobians_are_those_of_forward_mode(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_products_with_the_jacobian_are_those_of_the_function(name: str) -> None:
+    directions = iter(np.random.default_rng(4).normal(size=(7, 6)))
+    own = FUNCTIONS[name]
+    run = compiled(lambda f: lambda x: (v := next(directions), tg.jvp(f, (x,), (v,))), own, X)
+    for x in shifted():
+        v, found = run(x)
+        assert close(found, tg.jvp(own, (x,), (v,)), 1e-13)
+
+
+def test_products_with_the_jacobian_by_several_arguments() -> None:
+    def f(x: Any, a: Any) -> Any:
+        return {"scaled": a * np.sin(x), "sum": (x * x).sum() / a}
+
+    program = tg.program(f)
+    for k, x in enumerate(shifted()):
+        v = np.cos(X + k)
+        found, expected = (tg.jvp(g, (x, 1.5 + k), (v, -0.7)) for g in (program, f))
+        assert close(found, expected, 1e-14)
+        assert list(map(type, parts(found))) == list(map(type, parts(expected)))
+        program.compile()
+    assert "jvp: machine code" in program.traces[0]["machine code"]
+    with pytest.raises(ValueError, match="shape"):
+        tg.jvp(program, (X, 1.0), (X[1:], 1.0))
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_hessians_are_those_of_the_function(name: str) -> None:
     def loss(x: Any) -> Any:
         y = FUNCTIONS[name](x)

@@ -479,3 +479,40 @@ def test_profilers_that_it_starts_are_its_own() -> None:
     p = tg.program(f)
     assert [p(X), p(X), p(-X)] == [f(X)] * 3
     assert "profile" in p.explain()
+
+
+def test_what_code_names_of_modules_is_looked_at_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses: Any = types.ModuleType("losses_of_a_user")
+    settings: Any = types.ModuleType("settings_of_a_user")
+    for module in (losses, settings):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec("def loss(x):\n    return (DATA * x).sum() * factor()\ndef factor():\n    return 2.0", vars(losses))
+    losses.DATA, settings.shift = np.array([1.0, 2.0, 3.0]), 1.0
+    space: Any = {"losses": losses, "settings": settings}
+    exec("def f(x):\n    return losses.loss(x) + settings.shift * x[0]", space)
+    p = tg.program(space["f"])
+
+    def check() -> None:
+        for _ in range(3):
+            value, gradient = tg.value_and_grad(p)(X)
+            assert value == pytest.approx(space["f"](X), rel=1e-13)
+            np.testing.assert_allclose(gradient, tg.grad(space["f"])(X), rtol=1e-13)
+
+    check()
+    p.compile()
+    check()
+    assert p._surroundings.snapshot() is not None
+    losses.DATA[1] = 5.0
+    check()
+    exec("def factor():\n    return 3.0", vars(losses))
+    check()
+    settings.shift = -2.0
+    check()
+    losses.DATA = np.ones(3)
+    check()
+    space["settings"] = types.SimpleNamespace(shift=4.0)
+    check()
+    space["settings"] = settings
+    del settings.shift
+    with pytest.raises(AttributeError):
+        tg.grad(p)(X)

@@ -17,6 +17,8 @@ import pytest
 from interrupts import interrupt
 
 import tapegrad as tg
+from tapegrad.deferred import Deferred
+from tapegrad.numpy_arrays.array import Array
 
 X = np.array([0.5, -1.0, 2.0, 0.25])
 SCALE = 2.0
@@ -182,3 +184,11 @@ def test_functions_of_installed_modules(monkeypatch: pytest.MonkeyPatch) -> None
     tg.grad(p)(X), tg.grad(p)(X)
     monkeypatch.setattr(np, "sin", np.cos)
     np.testing.assert_array_equal(tg.grad(p)(X), expected)
+
+
+def test_shapes_are_told_by_attributes_that_are_made_in_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    tg.grad(lambda x: (x * x.size).sum())(X)  # the attribute is there after this at the latest
+    monkeypatch.setattr(Array, "size", Deferred(Array, "size", lambda own: own, vars(Array)["size"]))
+    p = tg.program(lambda x: (x * x.size).sum())
+    np.testing.assert_array_equal(tg.grad(p)(X), np.full(4, 4.0))
+    assert len(p.traces) == 1

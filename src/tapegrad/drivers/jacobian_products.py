@@ -17,6 +17,7 @@ from tapegrad.drivers.derivatives import (
     derivative_of,
     detached,
     gradients_of,
+    joined,
     sizes_of,
     vectors_like,
 )
@@ -67,13 +68,29 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
     def finish(made: Call) -> Any:
         outputs = Outputs(made, "jvp")
+        if made.matrix is not None:
+            return outputs.values(), outputs.arranged(split(made.matrix[:, 0], outputs.tensors))
         given = _tangents(made, primals, tangents, "jvp")
         if made.kept and _are_tracked(given):
             return NotImplemented  # rows that the result would be part of have other values soon
         pushed = _push(made, outputs, given)
         return (outputs.values(), pushed, made.aux) if has_aux else (outputs.values(), pushed)
 
-    return finished_call(f, _checked(primals, "jvp"), {}, range(len(primals)), has_aux, "jvp", finish)
+    primals = _checked(primals, "jvp")
+    needs = _needs(primals, tangents) if hasattr(type(f), "__replay__") and not has_aux else "rows"
+    return finished_call(f, primals, {}, range(len(primals)), has_aux, "jvp", finish, needs=needs)
+
+
+def _needs(primals: Sequence[Any], tangents: Any) -> Any:
+    """What is asked of a program: the product itself where arrays of floats are given for arrays of floats, else its rows."""
+    if type(tangents) not in (tuple, list) or len(tangents) != len(primals):
+        return "rows"
+    for x, t in zip(primals, tangents, strict=True):
+        if type(x) is not type(t) or type(x) not in (float, np.ndarray):
+            return "rows"
+        if type(x) is np.ndarray and (x.shape != t.shape or not x.dtype == t.dtype == np.float64 or not x.size):
+            return "rows"
+    return "jvp", joined(tangents)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -68,8 +68,8 @@ class Call:
     gradients : list or None
         Gradients of the output by the leaves, where they are known already.
     matrix : ndarray or None
-        The Jacobian of all elements of the output by all of the leaves, or the products of the Hessian with all unit vectors, where
-        a driver that asked for it is given it.
+        The Jacobian of all elements of the output by all of the leaves, or the products of the Hessian with all unit vectors, or of
+        either with one, where a driver that asked for it is given it.
     """
 
     __slots__ = (

@@ -12,11 +12,12 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.drivers.calling import call, finished_call
 from tapegrad.drivers.containers import flatten, restore
-from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, detached, hessian_matrix, joined, projected
+from tapegrad.drivers.derivatives import Derivative, Outputs, derivative_of, detached, hessian_matrix, joined, projected, symmetric
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.leaves import Call, is_compiled
 from tapegrad.optimize.histories import largest
 from tapegrad.optimize.packing import AnyVector, Packing, as_arguments
+from tapegrad.optimize.program_hessians import ProgramHessians
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["ScipyFunction", "VectorFunction", "scipy_fun"]
@@ -136,6 +137,7 @@ class ScipyFunction(Recordings[_Point]):
         super().__init__()
         self._f, self._packing, self._args, self._keeps = f, packing, as_arguments(args), keeps
         self._sparse: Any = None
+        self._code = ProgramHessians(f)
         self._strict = strict  # whether nan is refused at the first point
         self.first: tuple[float, float] | None = None  # value and largest element of the gradient at the first point
         self.x0 = packing.start
@@ -203,6 +205,13 @@ class ScipyFunction(Recordings[_Point]):
             point.derivative = derivative_of(point.made, [point.output], second=True, constant=True)
         return point.derivative
 
+    def _by_code(self, x: np.ndarray, *needs: Any) -> np.ndarray | None:
+        """What machine code gives of the second derivatives; nothing else has to be kept of points then."""
+        found = self._code.matrix((self._packing.point(np.asarray(x, np.float64)), *self._args), *needs)
+        if found is not None:
+            self._keeps = False
+        return found
+
     def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, of shape (n,), at a point of shape (n,)."""
         point = self._value_at(x)
@@ -218,11 +227,16 @@ class ScipyFunction(Recordings[_Point]):
 
     def hessp(self, x: np.ndarray, p: np.ndarray) -> np.ndarray:
         """Product of the Hessian at a point with a vector, all of shape (n,): a forward and a reverse sweep."""
-        product: np.ndarray = self._second(x).curve(np.asarray(p, np.float64).reshape(-1, 1))[:, 0]
+        p = np.asarray(p, np.float64)
+        if (found := self._by_code(x, "hvp", p)) is not None:
+            return found[:, 0]
+        product: np.ndarray = self._second(x).curve(p.reshape(-1, 1))[:, 0]
         return product
 
     def hess(self, x: np.ndarray) -> np.ndarray:
         """Hessian at a point, of shape (n, n)."""
+        if (found := self._by_code(x, "hessian")) is not None:
+            return symmetric(found)
         return hessian_matrix(self._second(x))
 
     def sparse_hess(self, x: np.ndarray) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype
 from tapegrad.drivers.containers import flatten
 from tapegrad.programs.quick_calls import QuickCall
-from tapegrad.programs.snapshots import Snapshot, same_bits
+from tapegrad.programs.snapshots import UNKNOWN, Snapshot, same_bits
 from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
@@ -92,22 +92,24 @@ class Usual:
     def prepare_direct(self, trace: Trace) -> None:
         """Make what gives value and gradient for arguments without anything in between, if that is possible.
 
-        It is where the only argument that is differentiated by is a small array, of whose function nothing else is asked.
+        It is where the only argument that is differentiated by is an array, of whose function nothing else is asked.
         """
         made, quick = trace.made, self.quick
         self.has_looked = True
         if quick is None or quick.only is None or self.many or made.structure is not None or made.kinds != [np.ndarray]:
             return
         take, place, run, same = TAPE.take_inputs, quick.place, quick.only, self.has_same_surroundings
-        dtype, holds, is_single = self.dtype, self.snapshot.holds, self.arrays <= 1
+        dtype, check, is_single = self.dtype, self.snapshot.check, self.arrays <= 1
 
         def direct(args: tuple[Any, ...]) -> tuple[float, Any] | None:
             if trace.is_running:
                 return None
             trace.is_running = True
             try:
-                if take(place, id(args)) and (get_default_dtype() is dtype and holds() if is_single else same(args)):
+                if take(place, id(args)) and (get_default_dtype() is dtype and check() if is_single else same(args)):
                     return run()
+                return None
+            except UNKNOWN:
                 return None
             finally:
                 trace.is_running = False

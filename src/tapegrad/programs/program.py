@@ -20,7 +20,7 @@ from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
 from tapegrad.programs.recorded_paths import AGAIN, Finish, RecordedPaths, as_asked
-from tapegrad.programs.traces import Trace, all_after
+from tapegrad.programs.traces import Trace, all_after, has_code
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tracing import settle
 
@@ -153,6 +153,11 @@ class Program(RecordedPaths):
             return direct(args)
 
         return None if self._is_called else run
+
+    def __has_code__(self, what: str) -> bool | None:
+        """What optimisers ask who have another way: whether there is machine code of "hessian" or "hvp"; None if never."""
+        paths = [one for known in list(self._paths.values()) for one in known]  # other threads may record
+        return has_code([one.first for one in paths if one.first is not None], what, self.fuses)
 
     @property
     def __called__(self) -> Callable[..., Any]:

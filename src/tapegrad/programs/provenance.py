@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.deferred import Deferred
 from tapegrad.frames import PACKAGE
 from tapegrad.numpy_arrays import attributes as attributes_of_arrays
 from tapegrad.programs.names_in_code import is_installed_file
@@ -31,12 +32,12 @@ __all__ = [
     "FACTORY_DATA",
     "HANDING_ON",
     "NUMBERS",
-    "STATIC_CODE",
     "THREADS",
     "given_in",
     "hands_on",
     "is_converted",
     "is_elementwise",
+    "is_static",
     "is_users",
     "maker_of",
     "named",
@@ -60,8 +61,14 @@ STATIC_CODE = frozenset(
     for name in STATIC.split()
     if hasattr(getattr(module, name, None), "__code__")
 )
+_MADE_FIRST = Deferred.__get__.__code__
 NUMBERS = (bool, int, float, complex, str, bytes)
 GIVEN = (tuple, list, int, float, np.ndarray, np.generic)
+
+
+def is_static(frame: FrameType) -> bool:
+    """Whether a function that returns tells shapes and the like, also if the attribute was made for that in this very call."""
+    return frame.f_code in STATIC_CODE or (frame.f_code is _MADE_FIRST and frame.f_locals["self"].name in STATIC.split())
 
 
 # Files that hand operands on as they are.

@@ -24,11 +24,11 @@ from tapegrad.programs.provenance import (
     FACTORY_DATA,
     HANDING_ON,
     NUMBERS,
-    STATIC_CODE,
     THREADS,
     given_in,
     is_converted,
     is_elementwise,
+    is_static,
     is_users,
     maker_of,
     named,
@@ -385,5 +385,5 @@ class Recorder(KnownValues, Tracer):
             if isinstance(part, Tensor):
                 if not self.knows(part):
                     self.refuse(f"{code.co_qualname} gives what programs do not follow")
-            elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and code not in STATIC_CODE and not self._explained:
+            elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and not is_static(frame) and not self._explained:
                 self.refuse(f"{code.co_qualname} gives {type(part).__name__}")

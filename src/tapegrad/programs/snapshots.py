@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["MISSING", "Snapshot", "parts_in", "same_bits"]
+__all__ = ["MISSING", "UNKNOWN", "Snapshot", "parts_in", "same_bits"]
 
 MISSING = object()  # what a name without a value stands for
+UNKNOWN = (KeyError, ValueError)  # what is raised where a name has no value any more
 WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # whose comparison knows no nan
 SMALL = 4096  # bytes up to which a copy costs less than two views
 
@@ -41,16 +42,22 @@ class Snapshot:
 
     def holds(self) -> bool:
         """Whether everything is the same still."""
+        try:
+            return bool(self.check())
+        except UNKNOWN:
+            return False
+
+    @property
+    def check(self) -> Callable[[], Any]:
+        """What says whether it is, or raises one of `UNKNOWN`."""
         if self._check is None:
             self._check = self._checking()
-        try:
-            return bool(self._check())
-        except ValueError:  # a name without a value
-            return False
+        check: Callable[[], Any] = self._check
+        return check
 
     def _checking(self) -> Any:
         """A function without loops that looks at all of it: it is called before each run."""
-        space: dict[str, Any] = {"missing": MISSING, "same_bits": same_bits, "has_parts": _has_parts}
+        space: dict[str, Any] = {"same_bits": same_bits, "has_parts": _has_parts}
         terms: list[str] = []
 
         def add(text: str, *values: Any) -> None:
@@ -61,7 +68,10 @@ class Snapshot:
         for one in self.functions:
             add("{0}.__code__ is {1} and {0}.__defaults__ is {2} and {0}.__kwdefaults__ is {3} and not {0}.__dict__", *one)
         for names, name, part in self.names:
-            add("{0}.get({1}, missing) is {2}", names, name, part)
+            if part is MISSING:
+                add("{1} not in {0}", names, name)
+            else:
+                add("{0}[{1}] is {2}", names, name, part)
         for cell in self.cells:
             add("{0}.cell_contents is {1}", *cell)
         for container in self.containers:

@@ -160,7 +160,10 @@ class Surroundings:
                 continue
             part = space.get(name, MISSING)
             found.names.append((space, name, part))
-            if part is not MISSING and not self._add(part, found, seen):
+            if type(part) is types.ModuleType and not is_installed_module(part.__name__):
+                if not self._add_module(part, names, found, seen):
+                    return False
+            elif part is not MISSING and not self._add(part, found, seen):
                 return False
         for within, name, part in names.of_installed([*map(space.get, names.names), *_held_in_cells(value), *defaults]):
             found.names.append((within, name, part))
@@ -177,6 +180,15 @@ class Surroundings:
             if not self._add(part, found, seen):
                 return False
         return True
+
+    def _add_module(self, module: types.ModuleType, names: NamesInCode, found: Snapshot, seen: set[int]) -> bool:
+        """What code names of a module of the user's; not what modules in it hold, nor what is found by text."""
+        for name in names.names:
+            part = vars(module).get(name, MISSING)
+            found.names.append((vars(module), name, part))
+            if part is not MISSING and not self._add(part, found, seen):
+                return False
+        return not names.reads_attributes
 
     def _follow(self, value: Any, path: str, depth: int, view: _View, names: NamesInCode | None = None) -> None:
         kind = type(value)

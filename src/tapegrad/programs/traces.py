@@ -24,7 +24,7 @@ from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
-__all__ = ["Trace", "all_after"]
+__all__ = ["Trace", "all_after", "has_code"]
 
 
 class Trace:
@@ -124,7 +124,7 @@ class Trace:
         return False
 
     def code_of(self, what: str) -> FusedPath | None:
-        """Machine code of the gradient, or of the "value", "jacobian", "hessian" or "hvp"; None for what there is none of."""
+        """Machine code of the gradient, or of the "value", "jacobian", "jvp", "hessian" or "hvp"; None for what has none."""
         if not what or what == "rows":
             return None if what else self.fused
         if what not in self._matrices:
@@ -155,7 +155,9 @@ class Trace:
         values = [array_of(t).copy() for t in outputs.tensors]  # code on trial may write where the rows have theirs
         if what == "value":
             return 0.0, values
-        derivative = derivative_of(self.made, outputs.tensors, second=what != "jacobian", once=what == "hvp")
+        derivative = derivative_of(self.made, outputs.tensors, second=what in ("hessian", "hvp"), once=what == "hvp")
+        if what == "jvp":
+            return 0.0, [*values, derivative.push(along[0].reshape(-1, 1))]
         if what != "jacobian":
             directions = along[0].reshape(-1, 1) if along else np.eye(derivative.inputs)
             return float(values[0]), [derivative.curve(directions)]
@@ -210,6 +212,22 @@ def all_after(first: Trace) -> Iterator[Trace]:
         trace = pending.pop()
         yield trace
         pending += trace.following.values()
+
+
+def has_code(firsts: Sequence[Trace], what: str, fuses: bool) -> bool | None:
+    """Whether one of the paths has machine code of something, or has some on trial; None if none ever will.
+
+    Where there is none yet, it counts as a run, after enough of which the code is made.
+    """
+    codes = [trace.code_of(what) for first in firsts for trace in all_after(first)]
+    known = [code for code in codes if code is not None and not code.refused]
+    if any(code.code is not None or code.waits for code in known):
+        return True
+    if not known or not fuses:
+        return None
+    for code in known:
+        code.ran()
+    return False
 
 
 def _plain(value: Value, kind: type) -> Any:

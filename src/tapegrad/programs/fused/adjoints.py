@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -64,7 +65,9 @@ class PathExpressions(PathValues):
         self._contribute(output, self.graph.constant(1.0))
         for step in self.steps_backward():
             self._backward(step)
-        self.gradients = [self._gradient(leaf) for leaf in leaves]
+        self.gradients: list[Place] = []
+        for leaf in leaves:
+            self.gradients.append(self._gradient(leaf))
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
 
@@ -286,11 +289,24 @@ class PathExpressions(PathValues):
         if not shape:
             g = self._adjoint(leaf)
             return self._written(graph.constant(0.0) if g is None else g)
-        buffer = graph.buffer(int(np.prod(shape)))
         if parts is not None and not all(is_whole(axes, own, shape) for _, axes, own, _ in parts):
+            buffer = graph.buffer(int(np.prod(shape)))
             self._assembled(parts, shape, buffer)
             return buffer, -1
         g = self._adjoint(leaf)
         g = graph.constant(0.0) if g is None else g
+        if (place := self._whole_buffer(g)) is not None:
+            return place
+        buffer = graph.buffer(int(np.prod(shape)))
         graph.write(self._filled(g, shape) if g in graph.constants else g, buffer, 0, contiguous(shape))
         return buffer, -1
+
+    def _whole_buffer(self, node: int) -> Place | None:
+        """Where a node stands already if it is all of a buffer that the code writes, and no gradient stands there."""
+        operation, *own = self.graph.nodes[node]
+        if operation != "load" or own[1] or own[2] != contiguous(self.graph.spaces[node]):
+            return None
+        place: Place = (own[0], -1)
+        is_whole_one = math.prod(self.graph.spaces[node]) == self.graph.sizes[own[0]] and own[0] != NUMBERS
+        taken = {buffer for buffer, _ in (*self.inputs, *self.gradients, *self.arrays)}
+        return place if is_whole_one and own[0] not in taken else None

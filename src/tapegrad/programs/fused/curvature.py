@@ -36,10 +36,13 @@ class Curvature(PathExpressions):
         AskedValues.__init__(self, path.graph, directions.points)
         self.path, self.directions = path, directions
         self.steps, self.before, self.hosted, self.runs = path.steps, path.before, path.hosted, path.runs
+        self.inputs, self.arrays, self.gradients = path.inputs, path.arrays, []
         self._lanes = directions.products
         for step in self.steps_backward():
             self._backward(step)
-        self.products = [self._gradient(leaf) for leaf in leaves]
+        for leaf in leaves:
+            self.gradients.append(self._gradient(leaf))
+        self.products = self.gradients
 
     def _canonical(self, value: Value) -> Value:
         return self.path._canonical(value)

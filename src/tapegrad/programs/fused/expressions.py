@@ -28,6 +28,7 @@ Node = tuple[Any, ...]
 Shape = tuple[int, ...]
 NUMBERS = 0  # the buffer in which numbers stand
 CHEAP = 32  # operations up to which a part of an array is computed again instead of read
+LENGTHS = {"call": 20, "mul0": 5}  # as many operations as these are taken for
 ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 COMPARED: dict[type, str] = {ast.Eq: "oeq", ast.NotEq: "une", ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge"}
 # What is done at once where all operands are known; floats are doubles here as there.
@@ -52,8 +53,7 @@ TEXTS = {
     "logaddexp": "where(x == y, x + 0.6931471805599453, where(x > y, x, y) + log1p(exp(-abs(x - y))))",
 }
 BY_LOOPS = LIBRARY | {"sigmoid"}  # what partials on arrays call by NumPy's loops, as in the sweep
-# Loops of NumPy's that call the C library's functions element by element, after branches.
-SLOW_LOOPS = frozenset(["logaddexp"])
+SLOW_LOOPS = frozenset(["logaddexp"])  # that call the C library's functions element by element, after branches
 _parsed = functools.cache(lambda text: ast.parse(text, mode="eval").body)
 
 
@@ -392,7 +392,7 @@ class Expressions:
             while pending and weight <= CHEAP:
                 operation, *operands = self.nodes[pending.pop()]
                 if operation not in ("load", "constant", "loop"):
-                    weight += 20 if operation == "call" else 1
+                    weight += LENGTHS.get(operation, 1)
                     fresh = {k for k in operands if isinstance(k, int)} - seen
                     seen |= fresh
                     pending += fresh

@@ -73,9 +73,19 @@ class Lines:
             return self.new(text.replace(" ", " contract ", 1) if self._contracts and name in CONTRACTED else text)
         if name == "power":
             return self._power(operands[0], lanes)
+        if name == "mul0":
+            return self._zero_product(operands[0], operands[1], lanes)
         called = f"llvm.{INTRINSICS[name]}.{'f64' if lanes == 1 else f'v{lanes}f64'}"
         self.declared.add(f"declare {t} @{called}({', '.join([t] * len(operands))})")
         return self.new(f"call {t} @{called}({', '.join(f'{t} {x}' for x in operands)})")
+
+    def _zero_product(self, x: str, y: str, lanes: int) -> str:
+        """A product that is zero where a factor is."""
+        t, c = ("double", "i1") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x i1>")
+        zero = self.constant(0.0, lanes)
+        asked = [self.operation("une", [value, zero], lanes) for value in (x, y)]
+        both = self.new(f"and {c} {asked[0]}, {asked[1]}")
+        return self.new(f"select {c} {both}, {t} {self.operation('mul', [x, y], lanes)}, {t} {zero}")
 
     def _power(self, value: str, lanes: int) -> str:
         """Two to the power of an integer, which is the last digits of a number."""
@@ -123,6 +133,12 @@ class Lines:
         first = self.new(f"insertelement <{lanes} x double> undef, double {value}, i64 0")
         return self.new(f"shufflevector <{lanes} x double> {first}, <{lanes} x double> undef, <{lanes} x i32> zeroinitializer")
 
+    def rearranged(self, first: str, second: str, places: Sequence[int]) -> str:
+        """Lanes of two values, of which those of the second one are counted on."""
+        kind = f"<{len(places)} x double>"
+        mask = ", ".join(f"i32 {place}" for place in places)
+        return self.new(f"shufflevector {kind} {first}, {kind} {second}, <{len(places)} x i32> <{mask}>")
+
     def whole(self, value: str, lanes: int) -> str:
         """The sum of the lanes, pair by pair."""
         if lanes == 1:
@@ -145,6 +161,10 @@ class Lines:
         if (operation == "mul" and 0 in (x, y)) or (operation == "add" and 0 in (x, y)):
             return 0 if operation == "mul" else y if x == 0 else x  # type: ignore[return-value]
         return self.new(f"{operation} i64 {x}, {y}")
+
+    def least(self, x: str, y: int) -> str:
+        """The smaller one of two integers."""
+        return self.new(f"select i1 {self.new(f'icmp slt i64 {x}, {y}')}, i64 {x}, i64 {y}")
 
     def loop(
         self, start: Any, stop: Any, step: int, states: Sequence[str], kind: str, body: Callable[[str, list[str]], list[str]]

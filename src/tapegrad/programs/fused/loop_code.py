@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.programs.fused.carried_values import carried_values, in_order
 from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
 from tapegrad.programs.fused.own_functions import own_function
@@ -37,7 +38,7 @@ class _Walk:
         self.nodes = group.needed()
         self.dims, self._kept = _collapsed(self.nodes, group)
         self.stages = self._staged()
-        self.called = [k for k in self.nodes if group.node(k)[0] == "loop"]
+        self.called = dict.fromkeys(k for k in self.nodes if group.node(k)[0] == "loop")
         self._blocks: dict[int, str] = {}
         self._stored: set[int] = set()  # nodes that stand in their blocks
         self._constants: dict[int, str] = {}
@@ -51,7 +52,11 @@ class _Walk:
         self.spread: dict[int, dict[int, str]] = {}
         inner = [self.strides(s)[-1] for s in self._all_strides()]
         self.lanes = LANES if all(stride in (0, 1) for stride in inner) and self.dims[-1] >= LANES else 1
-        made = sorted({k for node in self.called for k in group.operands_of(node)} - set(self.called))
+        self._carried: dict[int, tuple[int, int]] = {}
+        if self.lanes > 1 and not self.called:
+            wanted = [e.node for e in self.effects]
+            self._carried = carried_values(group, self.nodes, wanted, lambda strides: self.strides(strides)[-1], self.lanes)
+        made = sorted({k for node in self.called for k in group.operands_of(node)} - self.called.keys())
         self.made = [k for k in made if group.node(k)[0] not in ("load", "constant")]
         for k in (*self.called, *self.made):
             self.head.do(f"%block{k} = alloca [{BLOCK} x double], align 64")
@@ -106,16 +111,14 @@ class _Walk:
         if n <= block:
             self.block(0, n)
         else:
-            whole = n - n % block
-            self.lines.loop(0, whole, block, [], "", functools.partial(self._whole_block, block))
-            if n % block:
-                self.block(whole, n % block)
+            self.lines.loop(0, n, block, [], "", functools.partial(self._one_block, n, block))
 
     def _inner(self, d: int, indices: list[Any], i: str, states: list[str]) -> list[str]:
         self.outer(d + 1, [*indices, i])
         return states
 
-    def _whole_block(self, size: int, start: str, states: list[str]) -> list[str]:
+    def _one_block(self, n: int, block: int, start: str, states: list[str]) -> list[str]:
+        size: Any = self.lines.least(self.lines.integer("sub", n, start), block) if n % block else block
         self.block(start, size)
         return states
 
@@ -129,7 +132,7 @@ class _Walk:
             self.rows[key] = self.lines.element(pointer, place)
         return self.rows[key]
 
-    def block(self, start: Any, size: int) -> None:
+    def block(self, start: Any, size: Any) -> None:
         """The elements of one block, stage by stage."""
         last = max(self.stages[e.node] + (self.group.node(e.node)[0] == "loop") for e in self.effects)
         for stage in range(last + 1):
@@ -141,22 +144,41 @@ class _Walk:
                 if self.stages[k] == stage:
                     self._call(k, start, size)
 
-    def _elements(self, start: Any, size: int, wanted: Sequence[int], effects: Sequence[Effect]) -> None:
-        whole = size - size % self.lanes if self.lanes > 1 else 0
+    def _parts(self, size: Any, lanes: int) -> list[tuple[int, Any, Any]]:
+        """Loops over the elements of a block: how many at once, from where and to where."""
+        if lanes == 1:
+            return [(1, 0, size)]
+        if isinstance(size, int):
+            whole: Any = size - size % lanes
+            return [part for part in ((lanes, 0, whole), (1, whole, size)) if part[1] != part[2]]
+        whole = self.lines.new(f"and i64 {size}, -{lanes}")
+        return [(lanes, 0, whole), (1, whole, size)] if self.dims[-1] % lanes else [(lanes, 0, whole)]
+
+    def _elements(self, start: Any, size: Any, wanted: Sequence[int], effects: Sequence[Effect]) -> None:
         summed = [e for e in effects if e.adds and not self.strides(e.strides)[-1]]
         totals: dict[Effect, str] = {}
-        for lanes, first, stop in ((self.lanes, 0, whole), (1, whole, size)):
-            if first == stop:
-                continue
+        for lanes, first, stop in self._parts(size, self.lanes):
             kind = "double" if lanes == 1 else f"<{lanes} x double>"
             body = functools.partial(self._body, start, lanes, wanted, effects, summed)
             states = [self.lines.constant(0.0, lanes)] * len(summed)
-            found = self.lines.loop(first, stop, lanes, states, kind, body)
+            if lanes > 1:
+                states += [self._before(k, start) for k in self._carried]
+            found = self.lines.loop(first, stop, lanes, states, kind, body)[: len(summed)]
             for effect, state in zip(summed, found, strict=True):
                 one = self.lines.whole(state, lanes)
                 totals[effect] = self.lines.new(f"fadd double {totals[effect]}, {one}") if effect in totals else one
         for effect, total in totals.items():
             self._add_up(effect, total)
+
+    def _before(self, node: int, start: Any) -> str:
+        """What is carried into the first elements, in the last lanes; where there are none, it is not read outside of arrays."""
+        if self.dims[-1] % self.lanes and not isinstance(start, int):
+            start = self.lines.least(start, self.dims[-1] - self.lanes)
+        names: dict[int, str] = {}
+        for k in in_order(self.group, [node], {}):
+            names[k] = self._value(k, self.lanes, start, start, names)
+        first = self.lanes - self._carried[node][1]
+        return self.lines.rearranged(names[node], names[node], [max(k - first, 0) for k in range(self.lanes)])
 
     def _body(
         self,
@@ -171,8 +193,14 @@ class _Walk:
         index = self.lines.integer("add", start, i)
         names: dict[int, str] = {}
         kind = "double" if lanes == 1 else f"<{lanes} x double>"
-        for k in self._computed([*wanted, *(e.node for e in effects)]):
-            names[k] = self._value(k, lanes, index, i, names)
+        carried = self._carried if lanes > 1 else {}
+        before_them = dict(zip(carried, states[len(summed) :], strict=True))
+        for k in in_order(self.group, [*wanted, *(e.node for e in effects)], carried, self._stored):
+            if k in carried:
+                other, by = carried[k]
+                names[k] = self.lines.rearranged(before_them[k], names[other], range(lanes - by, 2 * lanes - by))
+            else:
+                names[k] = self._value(k, lanes, index, i, names)
         for k in wanted:
             self.lines.do(f"store {kind} {names[k]}, ptr {self.lines.element(self._blocks[k], i)}, align 8")
         results: list[str] = []
@@ -186,17 +214,7 @@ class _Walk:
                 before = self.lines.new(f"load {kind}, ptr {place}, align 8")
                 value = self.lines.new(f"fadd {kind} {before}, {value}")
             self.lines.do(f"store {kind} {value}, ptr {place}, align 8")
-        return results
-
-    def _computed(self, wanted: Sequence[int]) -> list[int]:
-        pending, found = list(wanted), set(wanted)
-        while pending:
-            k = pending.pop()
-            for x in () if k in self._stored else self.group.operands_of(k):
-                if x not in found:
-                    found.add(x)
-                    pending.append(x)
-        return sorted(found)
+        return [*results, *(names[other] for other, _ in carried.values())]
 
     def _address(self, buffer: int, offset: int, strides: Shape, index: Any) -> str:
         row = self.rows[buffer, offset, strides]
@@ -219,7 +237,7 @@ class _Walk:
             return self.lines.call(operands[0], [names[k] for k in operands[1:]], lanes)
         return self.lines.operation(operation, [names[k] for k in operands], lanes)
 
-    def _call(self, node: int, start: Any, size: int) -> None:
+    def _call(self, node: int, start: Any, size: Any) -> None:
         """NumPy's loop over a block, or another one that takes less time where that may be."""
         _, name, *operands = self.group.node(node)
         function = own_function(name) if self.graph.fast else None
@@ -249,10 +267,9 @@ class _Walk:
         is_row = self._kept and self.strides(own[2])[-1] == 1
         return self._address(own[0], own[1], own[2], start) if is_row else ""
 
-    def _own_loop(self, function: Expressions, source: str, target: str, size: int) -> None:
-        for lanes, first, stop in ((LANES, 0, size - size % LANES), (1, size - size % LANES, size)):
-            if first < stop:
-                self.lines.loop(first, stop, lanes, [], "", functools.partial(self._own_body, function, source, target, lanes))
+    def _own_loop(self, function: Expressions, source: str, target: str, size: Any) -> None:
+        for lanes, first, stop in self._parts(size, LANES):
+            self.lines.loop(first, stop, lanes, [], "", functools.partial(self._own_body, function, source, target, lanes))
 
     def _own_body(self, function: Expressions, source: str, target: str, lanes: int, i: str, states: list[str]) -> list[str]:
         kind, names = "double" if lanes == 1 else f"<{lanes} x double>", list[str]()

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
-from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.engine import layout as at
 from tapegrad.programs.fused.expressions import NUMBERS, Expressions
 from tapegrad.programs.fused.kept_code import code_of, keep
 from tapegrad.programs.fused.listings import Listing
+from tapegrad.programs.fused.result_memory import ResultMemory
 from tapegrad.programs.fused.schedule import scheduled
 from tapegrad.programs.steps import Step, Value
 from tapegrad.tape.tape import TAPE
@@ -22,7 +22,6 @@ from tapegrad.tape.tape import TAPE
 __all__ = ["Compilable", "MachineCode", "compiled", "memory_of", "text_of"]
 
 SMALL = 4096  # elements up to which a copy costs less than to ask for an address
-FLOAT64 = np.dtype(np.float64)
 QUICK = 20_000  # lines from which on LLVM's quick way of making code is taken
 
 
@@ -112,11 +111,15 @@ class MachineCode:
         self._slots = [(k, slot) for k, (_, slot) in enumerate(path.inputs) if slot >= 0]
         self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in own]
         self._large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer > NUMBERS and buffer not in own]
-        self._gradients = [
-            (slot, own[buffer].reshape(shape) if buffer in own else None, buffer, shape)
+        self._gradients: list[tuple[int, Any, Any]] = [
+            (slot, own.get(buffer), None if slot >= 0 or buffer in own else ResultMemory(shape, self._table, buffer))
             for (buffer, slot), shape in zip(path.gradients, shapes, strict=True)
         ]
-        self._results = [result for _, result, _, _ in self._gradients if result is not None]
+        for k, shape in enumerate(shapes):
+            slot, result, room = self._gradients[k]
+            if result is not None:
+                self._gradients[k] = slot, result.reshape(shape), room
+        self._results = [result for _, result, _ in self._gradients if result is not None]
         self._has_others = len(self._results) < len(self._gradients)
         self.seconds = time.perf_counter() - started
 
@@ -148,7 +151,7 @@ class MachineCode:
             return None
         if found is None:
             return self._numbers.item(self._value), [result.copy() for result in self._results]
-        for k, (slot, own, _, _) in enumerate(self._gradients):
+        for k, (slot, own, _) in enumerate(self._gradients):
             if slot >= 0:
                 found[k] = self._numbers.item(slot)
             elif own is not None:
@@ -156,11 +159,22 @@ class MachineCode:
         return self._numbers.item(self._value), found
 
     def only(self) -> Callable[[], tuple[float, Any] | None] | None:
-        """What `run` does, with the gradient itself in the place of a list, if it is one small array and Python does nothing."""
-        if self._pieces or self._has_others or len(self._results) != 1:
+        """What `run` does, with the gradient itself in the place of a list, if it is one array and Python does nothing."""
+        if self._pieces or len(self._gradients) != 1 or self._gradients[0][0] >= 0:
             return None
         replay, address, step = TAPE.replay, TAPE.address, self._at
-        item, copied, value, guards = self._numbers.item, self._results[0].copy, self._value, self._guards
+        item, value, guards = self._numbers.item, self._value, self._guards
+        _, own, room = self._gradients[0]
+        if room is not None:
+            fresh = room.fresh
+
+            def run_large() -> tuple[float, Any] | None:
+                found = fresh()
+                replay(address, step, 0, 1)
+                return None if guards >= 0 and item(guards) else (item(value), found)
+
+            return run_large
+        copied = own.copy
 
         def run() -> tuple[float, Any] | None:
             replay(address, step, 0, 1)
@@ -186,12 +200,7 @@ class MachineCode:
 
     def _prepared(self) -> list[Any]:
         """New memory for large gradients, and room for the others."""
-        found: list[Any] = [None] * len(self._gradients)
-        for k, (slot, own, buffer, shape) in enumerate(self._gradients):
-            if own is None and slot < 0:
-                found[k] = large_empty(shape, FLOAT64)
-                self._table[buffer] = found[k].ctypes.data
-        return found
+        return [None if room is None else room.fresh() for _, _, room in self._gradients]
 
     def places(self) -> list[tuple[int, int]]:
         """Where each input goes, and how many numbers are copied there; -1 if it is the address of an array that goes there."""

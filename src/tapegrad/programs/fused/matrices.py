@@ -88,7 +88,7 @@ class ValueExpressions(PathValues):
 
 
 class JacobianExpressions(ValueExpressions):
-    """The same, and the derivatives of all their elements along all directions.
+    """The same, and the derivatives of all their elements along all directions, or along one that is given behind the inputs.
 
     Attributes
     ----------
@@ -97,10 +97,16 @@ class JacobianExpressions(ValueExpressions):
     """
 
     def __init__(
-        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        outputs: Sequence[Value],
+        fast: bool,
+        is_given: bool,
     ) -> None:
         super().__init__(steps, inputs, leaves, outputs, fast)
-        graph, made = self.graph, Matrices(self, leaves)
+        graph, made = self.graph, Matrices(self, leaves, is_given)
         self.count, rows = made.count, sum(map(_size, outputs))
         self.shapes.append((rows, made.lanes))
         matrix, place = graph.buffer(rows * made.lanes), 0
@@ -188,7 +194,7 @@ def _is_finite(matrix: np.ndarray) -> bool:
 def code_of(
     kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
 ) -> MatrixCode:
-    """Machine code of the outputs alone, with their Jacobian, or of the value and products of the Hessian.
+    """Machine code of the outputs alone, with their Jacobian or its product, or of the value and products of the Hessian.
 
     Raises
     ------
@@ -198,8 +204,9 @@ def code_of(
     if kind in ("hessian", "hvp"):
         (output,) = outputs
         return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast, kind == "hvp"), 0)
-    made = ValueExpressions if kind == "value" else JacobianExpressions
-    return MatrixCode(made(steps, inputs, leaves, outputs, fast), len(outputs))
+    if kind == "value":
+        return MatrixCode(ValueExpressions(steps, inputs, leaves, outputs, fast), len(outputs))
+    return MatrixCode(JacobianExpressions(steps, inputs, leaves, outputs, fast, kind == "jvp"), len(outputs))
 
 
 def _size(value: Value) -> int:

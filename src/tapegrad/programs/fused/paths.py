@@ -169,7 +169,7 @@ class FusedMatrix(FusedPath):
     ----------
     steps, inputs, leaves, outputs
         Of the path.
-    kind : {"value", "jacobian", "hessian", "hvp"}
+    kind : {"value", "jacobian", "jvp", "hessian", "hvp"}
     """
 
     __slots__ = ("_kind", "_outputs")

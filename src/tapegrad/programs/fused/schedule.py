@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tapegrad.programs.fused.expressions import COMPARED, NUMBERS, Effect, Expressions, Node, Shape, contiguous
+from tapegrad.programs.fused.simpler import simplified
+from tapegrad.programs.fused.split_sums import with_split_sums
 
 __all__ = ["COMPARISONS", "Group", "cleared", "host_of", "is_product", "scheduled"]
 
 COMPARISONS = frozenset(COMPARED.values())
+MANY = 20_000  # nodes from which on they are taken as they are
 QUICK = 4  # operations that are done again instead of being kept in memory
 
 
@@ -99,25 +102,42 @@ class _Schedule:
 
     def __init__(self, graph: Expressions, wanted: list[tuple[int, int]]) -> None:
         self.graph = graph
-        self._writers: dict[tuple[int, int], list[Effect]] = {}
-        for effect in graph.effects:
-            self._writers.setdefault(_place(effect.buffer, effect.offset), []).append(effect)
-        self.effects, self.nodes = self._needed(wanted)
+        self.effects, self.nodes = graph.effects, set[int]()
+        self._need(wanted)
+        if len(self.nodes) < MANY:
+            self.effects = with_split_sums(graph, self.nodes, self.effects)
+            self._need(wanted)
+            self.effects = simplified(graph, sorted(self.nodes), self.effects)
+            self._need(wanted)
         self.levels: dict[int, int] = {}
-        for node in sorted(self.nodes):  # operands come first, and so does what writes the memory that a node reads
-            place = self._read(node)
-            if place is not None:
-                self.levels[node] = max((1 + self.levels[e.node] for e in self._writers.get(place, ())), default=0)
-            else:
-                self.levels[node] = max((self.levels[k] for k in _operands_in(graph.nodes[node])), default=0)
+        for node in sorted(self.nodes):
+            self._find_level(node)
         self.kept: dict[int, tuple[int, int]] = {}
         self._keep()
+
+    def _find_level(self, node: int) -> None:
+        """Number a node, after its operands and what writes the memory that it reads."""
+        pending = [node]
+        while pending:
+            k = pending[-1]
+            place = self._read(k)
+            before = _operands_in(self.graph.nodes[k]) if place is None else [e.node for e in self._writers.get(place, ())]
+            missing = [x for x in before if x not in self.levels]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            self.levels[k] = max((self.levels[x] + (place is not None) for x in before), default=0)
 
     def _read(self, node: int) -> tuple[int, int] | None:
         operation, *operands = self.graph.nodes[node]
         return _place(operands[0], operands[1]) if operation == "load" else None
 
-    def _needed(self, wanted: list[tuple[int, int]]) -> tuple[list[Effect], set[int]]:
+    def _need(self, wanted: list[tuple[int, int]]) -> None:
+        """Leave out what nobody needs."""
+        self._writers: dict[tuple[int, int], list[Effect]] = {}
+        for effect in self.effects:
+            self._writers.setdefault(_place(effect.buffer, effect.offset), []).append(effect)
         pending = [effect for place in wanted for effect in self._writers.get(place, ())]
         live, seen = list(pending), set(wanted)
         nodes: set[int] = set()
@@ -134,7 +154,7 @@ class _Schedule:
                     seen.add(place)
                     pending += self._writers.get(place, ())
                     live += self._writers.get(place, ())
-        return live, nodes
+        self.effects, self.nodes = live, nodes
 
     def _keep(self) -> None:
         """Find what is computed at one level and needed at a later one, and let it be written."""
