@@ -62,7 +62,7 @@ def _comparison(name: str, symbol: str, ufunc: Any, compare: Callable[[float, fl
             untracked_values.compared(x, other)
         if type(a) is float and type(b) is float:
             return make(np.array(compare(a, b)), 0)
-        if type(a) is not float and type(b) is not float and a.shape != b.shape:
+        if not isinstance(a, float) and not isinstance(b, float) and a.shape != b.shape:
             check_broadcast(a, b)
         token = enter(IGNORING)
         try:
