@@ -80,6 +80,8 @@ def tensors_of_row(tape, slot, found, words, room):
         words[2 * k] = row
         words[2 * k + 1] = 1 if row >= 0 and is_whole(tape, row, record_of(tape, slot)) else 0
     for k in range(count + 1):
+        if tape.flags[slot] & FREED != 0:  # by a destructor that the collector ran
+            return UNSUPPORTED
         row = slot if k == count else argument_row(record_of(tape, slot), k)
         if k < count:
             data = saved_operand(tape, slot, k)
