@@ -16,7 +16,7 @@ PARTS = """
 y[0, 1] | y[-1, 2] | y.T[1, 0] | y[::-1][0, 1] | y[0][1] | y[1][::-1][1] | list(y[:, 1])[0] | y[np.array(0), np.array(1)] | y[0, ..., 1]
 y[..., 1] | y[0, 1, ...] | y[0, 1:2].reshape(()) | y[:, 1] | y[0] | y[()] | y[...] | y[None, 0] | y[True] | y[0, True] | y[0, None, 1]
 y[::-1] | y[:, ::-1] | y[::-1, ::-2] | y[0, ::-1] | y[::-1][::-1] | y.T[::-1] | y[::-1].T | y[::-1].reshape(-1) | y[::-1].ravel()
-y[[0, 1]] | y[range(1)] | y[:, range(2)] | y[:, [0]] | y[y > 1.0] | y[::-1, [0, 1]] | y[0, [1, 2]] | y.ravel() | y.flatten() | y.reshape(3, 2) | y.T.reshape(3, 2)
+y[[0, 1]] | y[range(1)] | y[:, range(2)] | y[:, [0]] | y[:, (-1,)] | y[[1]] | y.T[:, [1]] | y[0, [2]] | y[np.array([1]), 1:] | y[y > 1.0] | y[::-1, [0, 1]] | y[0, [1, 2]] | y.ravel() | y.flatten() | y.reshape(3, 2) | y.T.reshape(3, 2)
 y.reshape(-1, order="F") | y.T.reshape(-1, order="F") | y.ravel("F") | y.T.ravel("F") | y.T.ravel("K") | y.copy() | y.view() | y.squeeze()
 y.swapaxes(0, 1) | y.transpose(1, 0) | y.T | y.mT | y.real | y.conj() | +y | y.astype(float) | y.astype(float, copy=False)
 y.astype(np.float32) | y.astype(int) | y.astype(np.float32)[0, 1] | y.astype(int)[0, 1] | (y > 0.0)[0, 1]
@@ -28,6 +28,7 @@ np.lib.stride_tricks.sliding_window_view(y, 2, 1) | np.lib.stride_tricks.sliding
 np.reshape(y, -1, copy=True) | np.reshape(y, -1, copy=False) | np.reshape(y.T, -1, copy=None) | np.squeeze(y[None]) | np.atleast_3d(y) | np.concatenate([y])
 np.trim_zeros(y[0]) | np.add.reduce(y[None]) | np.sum(y, axis=()) | np.positive(y) | np.compress([True, False], y, 0) | np.tile(y, 1) | np.resize(y, (2, 3))
 y[:, 0].ravel() | y[0, ::-1].ravel() | y[0, ::2].ravel() | y[:, 0].flatten() | y[:, 0].reshape(-1) | y[:, 1:].ravel() | np.ravel(y[::-1])
+np.hstack([y]) | np.vstack((y, y.copy()))[:2] | np.diff(y, axis=0) | np.diff(y.T) | np.trace(y[:, :2]) | np.tensordot(y, y.copy())
 np.copy(y.T).ravel("K") | y.T.astype(float).ravel("K") | y.T.copy().ravel("K") | y.T.copy("K").ravel("K") | np.copy(y.T, order="C").ravel("K")
 """  # noqa: E501
 CASES = [text.strip() for text in PARTS.strip().replace("\n", " | ").split(" | ")]
@@ -228,3 +229,9 @@ def test_elements_are_what_numpy_takes_them_for(use: str) -> None:
 
 def test_a_number_is_flipped_to_itself() -> None:
     np.testing.assert_array_equal(tg.grad(lambda x: np.flip(x[0]) * x[1])(X), [X[1], X[0], 0.0, 0.0, 0.0, 0.0])
+
+
+@each("join", [np.concatenate, np.hstack])
+def test_an_empty_vector_is_no_part_of_a_matrix(join: Any) -> None:
+    with pytest.raises(ValueError, match="same number of dimensions"):
+        tg.grad(lambda x: join([x[:0], np.ones((2, 3)) * x[0]]).sum())(X)

@@ -186,6 +186,8 @@ def scalar_of(made: Call, name: str) -> Tensor:
         If it is something else.
     """
     output = made.output
+    if isinstance(output, Tensor) and output._data.__class__ is float and output._row:
+        return output
     if isinstance(output, (float, np.floating)):
         output = make(float(output), 0)
     if isinstance(output, np.ndarray):

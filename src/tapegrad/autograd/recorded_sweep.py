@@ -18,7 +18,7 @@ from tapegrad.engine import layout as at
 from tapegrad.interrupts import at_once
 from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import reshape_copy
-from tapegrad.tape.tape import TAPE, words_of
+from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import enable_grad, in_gradient_mode
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_of
@@ -101,7 +101,7 @@ def _walk(
     shown: list[tuple[Tensor, Tensor]],
 ) -> None:
     """From the roots through all rows that are reached, the highest first."""
-    wanted, marks = _wanted(state), None if state.marks is None else words_of(state.marks)
+    wanted, marks = _wanted(state), None if state.marks is None else state.marking_words
     for slot, seed in roots:
         _add(adjoints, slot, seed)
     for slot in reached:
@@ -142,7 +142,7 @@ def _wanted(state: Sweep) -> Callable[[Argument], bool]:
     """Whether a pass needs the adjoint of an argument."""
     if state.marks is None:
         return lambda argument: argument.slot >= 0
-    marks = words_of(state.marks)
+    marks = state.marking_words
 
     def wanted(argument: Argument) -> bool:
         return argument.slot >= 0 and marks[argument.slot] != 0

@@ -52,6 +52,7 @@ class Sweep:
         self.trash = np.empty(0, np.int64)
         self.marks: np.ndarray | None = None
         self.marking, self.marking_at = np.empty(0, np.uint8), 0  # its memory, which a further pass uses again
+        self.marking_words = words_of(self.marking)
         self.targets: list[np.ndarray] = []
         self.placed: dict[int, int] = {}  # leaves whose adjoints stand in arrays of their own: row and number
         self.taken: dict[int, np.ndarray] = {}  # by number: cotangents that became the adjoints of such leaves
@@ -110,6 +111,7 @@ class Sweep:
         if len(self.marking) < count:
             self.marking = np.empty(2 * count, np.uint8)
             self.marking_at = self.marking.ctypes.data
+            self.marking_words = words_of(self.marking)
         self.marks = marks = self.marking[:count]
         marks.fill(0)
         for slot in slots:

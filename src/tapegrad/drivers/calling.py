@@ -17,11 +17,12 @@ from tapegrad.tensors import untracked_values
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, is_recording, meta_of, register_new_leaf
 
-__all__ = ["NEEDING_COPIES", "call", "finished_call", "refuse_written", "take_apart", "written_as"]
+__all__ = ["call", "finished_call", "note_needing_copies", "refuse_written", "take_apart"]
 
 ndarray = np.ndarray
 # Functions that overwrite what their derivative needs (`overwritten_values.py`).
 NEEDING_COPIES: weakref.WeakSet[Any] = weakref.WeakSet()
+_any_needing = False  # whether there ever was one: to ask the set takes a microsecond
 
 
 def call(
@@ -86,7 +87,7 @@ def call(
         if leaf._row < 0:  # here for all, since most operations that meet a new leaf have to be begun twice
             register_new_leaf(leaf, leaf._meta or meta_of(leaf)).of_call = True
     writes = untracked_values.writes
-    if NEEDING_COPIES and callee.kind is Array and _is_in(callee.function, NEEDING_COPIES):
+    if _any_needing and callee.kind is Array and _is_in(callee.function, NEEDING_COPIES):
         output, places = look_up("drivers.overwritten_values:called_with_copies")(record, arguments, kwargs)
     else:
         output, places = untracked_values.watched(record, arguments, kwargs, False, made.leaves)
@@ -135,6 +136,13 @@ def finished_call(
         if done is not None and done[1] is not NotImplemented:
             return done[1]
     return finish(call(callee, args, kwargs, argnums, has_aux, name, second, along=along))
+
+
+def note_needing_copies(function: Any) -> None:
+    """Let calls of a function have copies of what it overwrites from now on."""
+    global _any_needing
+    NEEDING_COPIES.add(written_as(function))
+    _any_needing = True
 
 
 def written_as(function: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tapegrad.autograd.copied_rows import COPYING
 from tapegrad.autograd.sweep import check_saved
-from tapegrad.drivers.calling import NEEDING_COPIES, written_as
+from tapegrad.drivers.calling import note_needing_copies
 from tapegrad.drivers.containers import flatten
 from tapegrad.errors import OverwrittenError
 from tapegrad.tape.tape import TAPE
@@ -64,7 +64,7 @@ def kept_apart(function: Any, record: Callable[..., Any], arguments: Sequence[An
     if len(first) != len(second) or any(_bits(a) != _bits(b) for a, b in zip(first, second, strict=True)):
         return made
     with contextlib.suppress(TypeError):  # without weak references, or a hash
-        NEEDING_COPIES.add(written_as(function))
+        note_needing_copies(function)
     return again
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at
 from tapegrad.autograd.host_rows import saved_result
 from tapegrad.engine import layout as at
 from tapegrad.ops.namespaces import PLAIN, TENSORS
-from tapegrad.recording.structural import Context, Payload
+from tapegrad.recording.structural import Context, InBlocks, Payload, Structural
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
@@ -50,6 +51,10 @@ class HostedRow:
         The same of its inputs; place -1 for one that depends on nothing.
     parts : list of (int, int)
         First place and number of elements of each input to which `transposed` leads.
+    linear : list of (int, callable or None)
+        Inputs that vary, and what the row gives for many tangents of them.
+    is_linear : bool
+        Whether all of them have that.
     is_flat : bool
         Whether it is linear in all inputs that vary together.
     """
@@ -60,15 +65,12 @@ class HostedRow:
         self.place, self.size = place_of(slot), math.prod(record.shape)
         own = record.arguments[: payload.inputs]
         self.inputs = [place_of(a.slot) if a.slot >= 0 else -1 for a in own]
-        needs = [place >= 0 for place in self.inputs]
+        needs = tuple([place >= 0 for place in self.inputs])
         values, result = list(map(_value, record.arguments)), saved_result(slot, record, _copied)
-        self.context = payload.context(values, result, needs, TENSORS)
         self._plain = payload.context(values, result, needs, PLAIN)
+        self._context: Context | None = None
         self.sizes = list(map(math.prod, payload.shapes))
-        named = len(self.op.linear)
-        self.linear = [(k, self.op.linear[k] if k < named else None) for k, place in enumerate(self.inputs) if place >= 0]
-        varying = {k for k, _ in self.linear}
-        self.is_flat = all(varying.isdisjoint(self._needs_of(k)) for k in varying)
+        self.linear, self.is_linear, self.is_flat = _linear_forms(self.op, needs)
         self._adjoint: Tensor | None = None
         self._crossed: Any = None
         self._is_crossed: bool | None = None  # not known yet
@@ -79,18 +81,16 @@ class HostedRow:
         self.parts: list[tuple[int, int]] = []  # first place and number of elements of each argument that it leads to
 
     @property
-    def is_linear(self) -> bool:
-        """Whether it says itself what it gives for many tangents."""
-        return all(form is not None for _, form in self.linear)
+    def context(self) -> Context:
+        """What the vjp is given where it is recorded."""
+        if self._context is None:
+            self._context = self._plain.with_operations(TENSORS)
+        return self._context
 
     @property
     def has_curvature(self) -> bool:
         """Whether `curve` is at hand: for what is linear in all of its inputs together, or in each of two."""
         return self.is_linear and (self.is_flat or self.op.uses == ((1,), (0,)))
-
-    def _needs_of(self, k: int) -> Sequence[int | str]:
-        uses = self.op.uses
-        return uses[k] if len(uses) > 1 else uses[0]
 
     @property
     def takes_blocks(self) -> bool:
@@ -117,13 +117,17 @@ class HostedRow:
             return
         for lane in range(count):
             g = bars[self.place : self.place + self.size, lane].astype(self.dtype).reshape(self.shape)
-            self._add(bars, lane, self.op.vjp(_tensor(g), self._plain))
+            self._add(bars[:, lane], self.op.vjp(_tensor(g), self._plain))
 
-    def _add(self, bars: Matrix, lane: int, cotangents: Sequence[Tensor | None]) -> None:
+    def _add(self, bars: Matrix, cotangents: Sequence[Tensor | None]) -> None:
         for place, cotangent in zip(self.inputs, cotangents, strict=False):
             if place >= 0 and cotangent is not None:
-                values = array_of(cotangent).reshape(-1)
-                bars[place : place + values.size, lane] += values
+                values = cotangent._data
+                if values.__class__ is float:
+                    bars[place] += values
+                else:
+                    own = bars[place : place + values.size]
+                    np.add(own, values.reshape(-1), own)
 
     def push(self, dots: Matrix, count: int) -> None:
         """Write the tangents of the row, for the first `count` lanes."""
@@ -157,7 +161,7 @@ class HostedRow:
                 bars[place : place + size, :count] += part
             return
         for lane in range(count):
-            self._add(bars, lane, self._crossed_by([self._tangent(dots, k, lane) for k in (0, 1)], self._plain))
+            self._add(bars[:, lane], self._crossed_by([self._tangent(dots, k, lane) for k in (0, 1)], self._plain))
 
     def _crossed_by(self, tangents: Sequence[Tensor], known: Context) -> Sequence[Tensor | None]:
         assert self._adjoint is not None  # it was weighed
@@ -177,13 +181,13 @@ class HostedRow:
         return self._tape_of(leaves, self._crossed_by(leaves, self.context))
 
     def _of_tangents(self, dots: Matrix) -> Matrix:
-        total: Any = 0.0
+        total, context = 0.0, self._plain  # type: Any, Context
         with quiet():
             for k, form in self.linear:
                 assert form is not None  # it is linear
                 place = self.inputs[k]
-                x_dot = dots[place : place + self.sizes[k]].reshape(*self.context.shapes[k], dots.shape[1])
-                total = total + form(x_dot, self.context, self.shape).reshape(self.size, dots.shape[1])
+                x_dot = dots[place : place + self.sizes[k]].reshape(*context.shapes[k], dots.shape[1])
+                total = total + form(x_dot, context, self.shape).reshape(self.size, dots.shape[1])
         return total
 
     def _in_blocks(self) -> Any:
@@ -215,8 +219,8 @@ class HostedRow:
 
     def _tangent(self, dots: Matrix, k: int, lane: int) -> Tensor:
         place = self.inputs[k]
-        values = dots[place : place + self.sizes[k], lane].astype(self.context.dtypes[k])
-        return _tensor(values.reshape(self.context.shapes[k]))
+        values = dots[place : place + self.sizes[k], lane].astype(self._plain.dtypes[k])
+        return _tensor(values.reshape(self._plain.shapes[k]))
 
     def _recorded_vjp(self) -> tuple[Tensor, list[tuple[int, Tensor]]]:
         """A cotangent, and what the vjp makes of it for each argument that varies."""
@@ -229,6 +233,16 @@ class HostedRow:
     def _recorded(self) -> tuple[Tensor, Sequence[Tensor | None]]:
         seed: Tensor = wrap(np.zeros(self.shape, self.dtype)).requires_grad_()
         return seed, self.op.vjp(seed, self.context)
+
+
+@functools.cache
+def _linear_forms(op: Structural, needs: tuple[bool, ...]) -> tuple[list[tuple[int, InBlocks | None]], bool, bool]:
+    """Inputs that vary with what the operation gives for many tangents of them, whether all have that, and whether it is linear."""
+    named, uses = len(op.linear), op.uses
+    linear = [(k, op.linear[k] if k < named else None) for k, varies in enumerate(needs) if varies]
+    varying = {k for k, _ in linear}
+    is_flat = all(varying.isdisjoint(uses[k] if len(uses) > 1 else uses[0]) for k in varying)
+    return linear, all(form is not None for _, form in linear), is_flat
 
 
 def _tensor(array: np.ndarray) -> Tensor:

@@ -171,7 +171,8 @@ class LinearTape:
         if entry_of("measure_linear")(_ADDRESS, state.address, self.address) or self.inputs + header[lin.PLACES] > MOST_PLACES:
             return False
         self._low, top, entries = planned[at.LOW], planned[at.TOP], header[lin.ENTRIES]
-        self._row_places = np.full(top + 1 - self._low, -1, np.int64)
+        self._row_places = np.empty(top + 1 - self._low, np.int64)
+        self._row_places.fill(-1)
         place = 0
         for slot, size in zip(slots, sizes, strict=True):
             if slot >= self._low and state.offsets[slot] != at.UNSEEN:
@@ -195,13 +196,17 @@ class LinearTape:
     def _add_hosts(self) -> bool:
         """Keep what the rows need whose derivative is Python; False if one runs itself or lacks what is wanted."""
         entries = self.entries
-        for number in np.flatnonzero(entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).tolist():
-            slot = int(entries[number, 1])
+        hosted = (entries[:, 0] & 0xFFFFFFFF == lin.HOSTED).nonzero()[0].tolist()
+        # Their values are differentiated in `push`, which those of inference mode cannot be.
+        return not hosted or with_recording(self._host, hosted, entries)
+
+    def _host(self, hosted: list[int], entries: Matrix) -> bool:
+        for number in hosted:
+            slot = entries.item(number, 1)
             record = saved_record_of(slot)
             if object_at(record.payload).runs_itself:
                 return False
-            # Its values are differentiated in `push`, which those of inference mode cannot be.
-            made = with_recording(HostedRow, slot, record, self.place, linear_tape)
+            made = HostedRow(slot, record, self.place, linear_tape)
             if self.second and not made.has_curvature:
                 return False
             self.hosts[number] = made
@@ -318,8 +323,10 @@ class LinearTape:
 
     def _directions(self, lanes: int, columns: Matrix) -> Matrix:
         dots = self._fresh(lanes)
-        dots[: self.inputs, : columns.shape[1]] = columns
-        dots[: self.inputs, columns.shape[1] :] = 0.0
+        count = columns.shape[1]
+        dots[: self.inputs, :count] = columns
+        if count < lanes:
+            dots[: self.inputs, count:] = 0.0
         return dots
 
     def _zeros(self, lanes: int) -> Matrix:
@@ -343,6 +350,10 @@ class LinearTape:
     def _in_blocks(self, columns: Matrix, rows: int, sweep: Callable[[int, Matrix, Matrix], None]) -> Matrix:
         """Sweep over all columns, several lanes at once."""
         count = columns.shape[1]
+        if count == ONE:
+            results = np.empty((rows, ONE))
+            sweep(ONE, columns, results)
+            return results
         many = MANY if 8 * MANY * self.places <= CACHED else SOME
         few = MORE if 8 * SOME * self.places > LARGE else FEW
         single = few if self.places - self.inputs > LONG_ROWS * self._words[lin.ENTRIES] else 1

@@ -22,7 +22,7 @@ from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_
 from tapegrad.ops.in_place import setitem as set_item_of_tensor
 from tapegrad.ops.indexing import getitem as item_of_tensor
-from tapegrad.ops.views import view
+from tapegrad.ops.views import part, view
 from tapegrad.surface.conversions import to as converted
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.number_entries import NumberEntries, entry
@@ -65,29 +65,47 @@ def getitem(x: Array, key: Any) -> Any:
 
 
 def _general_item(x: Array, key: Any) -> Any:
+    column = _column(x, key if key.__class__ is tuple else (key,))
+    if column is not None:
+        return as_arrays(column)
     key = _plain(key)
     parts = key if isinstance(key, tuple) else (key,)
     if _is_common(key):
-        if len(parts) == x.ndim and all(part.__class__ is int for part in parts):
+        if len(parts) == x.ndim and all(given.__class__ is int for given in parts):
             return _number(x, parts)
-        column = _column(x, parts)
-        return as_arrays(item_of_tensor(x, key) if column is None else column)
-    if all(part.__class__ in _BASIC for part in parts):
+        return as_arrays(item_of_tensor(x, key))
+    if all(given.__class__ in _BASIC for given in parts):
         return as_arrays(view(x, "SliceBackward0", lambda array: array[key]))
     return as_arrays(item_of_tensor(x, _places(x, key)))  # whatever else NumPy takes (a range, a sequence) gives copies
 
 
 def _column(x: Array, parts: tuple[Any, ...]) -> Tensor | None:
     """The copy that an index array of one place makes, as that of a slice, which no row in Python is needed for; else None."""
-    for k, (part, extent) in enumerate(zip(parts, x.shape, strict=False)):
-        if part.__class__ is np.ndarray:
-            if part.shape != (1,) or part.dtype.kind not in "iu" or not -extent <= part[0] < extent:
+    data, place = x._data, None
+    if data.__class__ is float or len(parts) > data.ndim:
+        return None
+    for k, given in enumerate(parts):
+        if given.__class__ is slice:
+            if given.step is not None:
                 return None
-            place = int(part[0]) % extent
-            return clone(item_of_tensor(x, (*parts[:k], slice(place, place + 1), *parts[k + 1 :])))
-        if part.__class__ is not slice:
+        elif place is None and (place := _only_place(given, data.shape[k])) is not None:
+            parts = (*parts[:k], slice(place, place + 1), *parts[k + 1 :])
+        else:
             return None
-    return None
+    return None if place is None else part(x, "SliceBackward0", itemgetter((*parts, Ellipsis)), copies=True)
+
+
+def _only_place(given: Any, extent: int) -> int | None:
+    """The place that an index array or list of one integer within bounds names; else None."""
+    if given.__class__ is np.ndarray:
+        if given.shape != (1,) or given.dtype.kind not in "iu":
+            return None
+        place = given.item()
+    elif given.__class__ in (list, tuple) and len(given) == 1 and given[0].__class__ is int:
+        place = given[0]
+    else:
+        return None
+    return place % extent if -extent <= place < extent else None
 
 
 def _number(x: Array, places: tuple[int, ...]) -> Array:
@@ -162,17 +180,17 @@ def _is_common(key: Any) -> bool:
     """Whether NumPy and PyTorch read a key alike: no steps backwards, and one index array only, without numbers beside it."""
     parts = key if isinstance(key, tuple) else (key,)
     arrays = numbers = 0
-    for part in parts:
-        if isinstance(part, bool):
+    for given in parts:
+        if isinstance(given, bool):
             return False
-        if isinstance(part, slice):
-            if part.step is not None and not (isinstance(part.step, int) and part.step > 0):
+        if isinstance(given, slice):
+            if given.step is not None and not (isinstance(given.step, int) and given.step > 0):
                 return False
-        elif isinstance(part, np.ndarray):
+        elif isinstance(given, np.ndarray):
             arrays += 1
-        elif isinstance(part, int):
+        elif isinstance(given, int):
             numbers += 1
-        elif part is not None and part is not Ellipsis:
+        elif given is not None and given is not Ellipsis:
             return False
     return arrays == 0 or (arrays == 1 and not numbers)
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.deferred import look_up
+from tapegrad.deferred import MadeOnDemand, look_up
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.promotion import PAIRS, are_doubles, may_be_complex, promoted
 from tapegrad.numpy_arrays.untracked import computed, is_tracked, values_of, with_digits
 from tapegrad.numpy_protocol import protocols
-from tapegrad.numpy_protocol.operands import holds_tensors, stacked
-from tapegrad.ops.joining import cat_of_lists
+from tapegrad.numpy_protocol.operands import as_tensors, holds_tensors, stacked
+from tapegrad.ops.joining import cat_of_lists, hstack_of_lists, vstack_of_lists
 from tapegrad.recording.apply_rule import apply_rule, record
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import BY_LOOP, BY_TEXT
@@ -47,7 +47,8 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
         if ufunc is np.power and not any(map(np.ndim, inputs)):
             return _power(*inputs)
         if ufunc.__name__ not in OF_SCIPY:
-            return as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs))
+            direct = protocols.DIRECT[ufunc]
+            return as_arrays(direct(*as_tensors(*inputs)) if direct else protocols.array_ufunc(x, ufunc, method, *inputs))
         if np.ndim(x._data) and not TAPE.packers and (name := protocols.of_scipy(ufunc)) and is_recording():
             return _by_scipy(name, ufunc, x)
         return _in_digits(ufunc, as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs)), inputs, kwargs)
@@ -84,7 +85,7 @@ OF_NUMPY = frozenset(getattr(np, name) for name in ("i0", "sinc"))
 LIKE = frozenset([np.zeros_like, np.ones_like, np.empty_like, np.full_like])
 OTHERWISE = frozenset([np.float_power, np.nextafter])
 # What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
-OF_LISTS: dict[Any, Callable[[Any], Any]] = {np.concatenate: cat_of_lists}
+OF_LISTS: dict[Any, Callable[..., Any]] = {np.concatenate: cat_of_lists, np.hstack: hstack_of_lists, np.vstack: vstack_of_lists}
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -204,12 +205,25 @@ def _apart_from_output(function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     return out, args, {name: value for name, value in kwargs.items() if name not in left_out} if kwargs else kwargs
 
 
+def _usual(function: Any) -> int | None:
+    """How many arguments a function may be given by position that has only tensors' meaning; None for others."""
+    others = function in OF_ARRAYS or function in LIKE or function in OF_NUMPY or function.__module__ == "numpy.fft"
+    return None if others or function in (np.dot, np.linalg.eig, np.linalg.eigvals, np.nan_to_num) else _written_names(function)[0]
+
+
+USUAL: dict[Any, int | None] = MadeOnDemand(_usual)
+
+
 def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Functions that are no ufuncs."""
     if not kwargs and len(args) == 1 and function in OF_LISTS and x._row and args[0].__class__ in (list, tuple):
         found = OF_LISTS[function](args[0])
         if found is not None:
             return as_arrays(found)
+    places = USUAL[function]
+    is_usual = places is not None and len(args) <= places and x._row and not _is_single(x) and is_recording()
+    if is_usual and WRITTEN.isdisjoint(kwargs) and Tensor not in types and not _holds_complex(args):
+        return as_arrays(protocols.array_function(x, function, types, args, kwargs))  # what follows would find nothing to do
     if function is np.dot and not kwargs and len(args) == 2 and is_recording():
         found = look_up("numpy_arrays.operators:dot")(*args) if is_tracked(args, kwargs) else None
         if found is not None:

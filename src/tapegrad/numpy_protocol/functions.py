@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ import numpy as np
 from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, named, one
 from tapegrad.ops.joining import cat
 from tapegrad.ops.reductions import count
-from tapegrad.ops.subviews import between
-from tapegrad.ops.views import view
+from tapegrad.ops.views import part, view
 from tapegrad.recording.axes import axes as axes_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
@@ -309,13 +309,19 @@ def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any =
         before, after = (None if end is None else end if end.ndim else _broadcast_to(end, one_long) for end in ends)
         x = _concatenate([part for part in (before, x, after) if part is not None], k)
     for _ in range(n):
-        length = max(x.shape[k] - 1, 0)
-        x = between(x, k, x.shape[k] - length, x.shape[k]) - between(x, k, 0, length)
+        x = _without_end(x, k, 0) - _without_end(x, k, -1)
     return x
+
+
+def _without_end(x: Tensor, position: int, end: int) -> Tensor:
+    """All but the first (0) or the last (-1) along a dimension, for an operation that saves no values."""
+    kept = slice(1, None) if end == 0 else slice(0, -1)
+    return part(x, "SliceBackward0", itemgetter((*[slice(None)] * position, kept, Ellipsis)), copies=False)
 
 
 def _concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Any:
     parts = [one(x).reshape(-1) for x in arrays] if axis is None else [one(x) for x in arrays]
+    _check_ranks(parts)
     joined = cat(parts, axis or 0)
     return joined if dtype is None else joined.to(dtype)
 
@@ -325,8 +331,23 @@ def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
     return joined if dtype is None else joined.to(dtype)
 
 
+def _check_ranks(parts: Sequence[Tensor]) -> None:
+    """Raise where PyTorch lets an empty list be joined to anything.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of dimensions differ.
+    """
+    ranks = [x.ndim for x in parts]
+    if len(set(ranks)) > 1:
+        raise ValueError(f"all the input arrays must have same number of dimensions, but they have {ranks}")
+
+
 def _hstack(tup: Any) -> Any:
-    return tg.hstack([one(x) for x in tup])
+    parts = [one(x) for x in tup]
+    _check_ranks([x for x in parts if x.ndim] if all(x.ndim < 2 for x in parts) else parts)
+    return tg.hstack(parts)
 
 
 def _vstack(tup: Any) -> Any:

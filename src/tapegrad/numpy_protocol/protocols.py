@@ -71,6 +71,15 @@ OWN: dict[Any, str] = {
     if hasattr(np, name)
 }
 
+
+def _direct(ufunc: Any) -> Callable[..., Any] | None:
+    """What computes a ufunc of tensors and numbers with nothing more to be done; None if there is no such thing."""
+    made_of_others = ufunc in OPERATORS or ufunc in UNARY or ufunc in OWN or ufunc is np.divmod
+    return None if made_of_others or ufunc not in UFUNCS else named(UFUNCS[ufunc])
+
+
+DIRECT: dict[Any, Callable[..., Any] | None] = MadeOnDemand(_direct)
+
 # What depends on values only by steps, or not at all: NumPy computes it, and arrays in the result become untracked tensors.
 _NAMES_OF_VALUES = (
     "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast common_type count_nonzero "

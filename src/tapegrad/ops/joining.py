@@ -97,9 +97,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return join("CatBackward0", tuple(inputs), tuple(arrays), position, np.concatenate(joined, position))
 
 
-def cat_of_lists(values: Sequence[Any]) -> Tensor | None:
-    """`cat` of lists of float64, tensors or arrays, which fit together whatever their lengths; None if there is anything else."""
-    inputs, parts, size = [], [], 0
+def cat_of_lists(values: Sequence[Any], dim: int = 0) -> Tensor | None:
+    """`cat` of float64 tensors or arrays that fit together whatever their lengths along `dim`; None if there is anything else."""
+    inputs, parts, size, fitting = [], [], 0, None
     for x in values:
         if isinstance(x, Tensor):
             part = x._data
@@ -108,7 +108,13 @@ def cat_of_lists(values: Sequence[Any]) -> Tensor | None:
             part = x._data
         else:  # neither copied nor kept: the derivative needs no values
             part, x = x, _CONSTANT
-        if part.__class__ is not ndarray or part.dtype is not _FLOAT64 or part.ndim != 1:
+        if part.__class__ is not ndarray or part.dtype is not _FLOAT64 or part.ndim <= dim:
+            return None
+        shape = part.shape
+        others = shape[:dim], shape[dim + 1 :]
+        if fitting is None:
+            fitting = others
+        elif others != fitting:
             return None
         inputs.append(x)
         parts.append(part)
@@ -116,7 +122,18 @@ def cat_of_lists(values: Sequence[Any]) -> Tensor | None:
     if not parts or size >= MOST:
         return None
     data = tuple(parts)
-    return join("CatBackward0", tuple(inputs), data, 0, np.concatenate(data))
+    return join("CatBackward0", tuple(inputs), data, dim, np.concatenate(data, dim))
+
+
+def hstack_of_lists(values: Sequence[Any]) -> Tensor | None:
+    """`hstack` in the same way."""
+    first = values[0]._data if values and isinstance(values[0], Tensor) else values[0] if values else None
+    return cat_of_lists(values, int(first.ndim > 1)) if first.__class__ is ndarray else None
+
+
+def vstack_of_lists(values: Sequence[Any]) -> Tensor | None:
+    """`vstack` in the same way, of what has rows already."""
+    return None if any(np.ndim(x._data if isinstance(x, Tensor) else x) < 2 for x in values) else cat_of_lists(values)
 
 
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:

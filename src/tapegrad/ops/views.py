@@ -13,6 +13,7 @@ from weakref import ref
 
 import numpy as np
 
+from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.inference_tensors import InferenceTensor, make_like
 from tapegrad.tensors.modes import is_inference_mode_enabled, is_recording_on
@@ -26,6 +27,7 @@ __all__ = [
     "check_memory",
     "is_strided",
     "look_through",
+    "part",
     "record_view",
     "separate",
     "split_views",
@@ -107,8 +109,12 @@ def version_of(t: Tensor) -> VersionCounter:
 
 def record_view(x: Tensor, name: str, take: Take, z: np.ndarray) -> int:
     """Row of the view `z` of `x`, whose data are an array."""
+    return _record_taken(x, name, take, z, z)
+
+
+def _record_taken(x: Tensor, name: str, take: Take, taken: np.ndarray, z: np.ndarray) -> int:
+    """Row of `z`, whose elements are those of the view `taken`."""
     base = a = x._data
-    taken = z
     # The map is in terms of x's elements in C order; where x is strided, a stand-in of its shape is viewed instead.
     if not a.flags.c_contiguous:
         base = _stand_in(a.shape, a.size)
@@ -159,6 +165,25 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         if x._meta is not None and x._meta.one_of_many:
             own.one_of_many = name.removesuffix("Backward0")
     return computed(_taken, (x, take), {}, t) if TAPE.tracers and not t._row else t
+
+
+def part(x: Tensor, name: str, take: Take, copies: bool) -> Tensor:
+    """The elements of a view of `x`, as a result of one operation that is no view.
+
+    Parameters
+    ----------
+    name, take
+        As for `view`.
+    copies : bool
+        Whether they get memory of their own; else the result is for an operation that saves nothing of it, and for nobody else.
+    """
+    data = x._data
+    if data.__class__ is float or TAPE.tracers or not (x._row and is_recording()):
+        seen = view(x, name, take)
+        return reshape_copy(seen, "CloneBackward0", promote(seen).copy()) if copies else seen
+    found = take(data)
+    z = found.copy() if copies else found
+    return make(z, _record_taken(x, name, take, found, z))
 
 
 def _of_number(x: Tensor, name: str, take: Take) -> Tensor:

@@ -20,6 +20,7 @@ from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_recording, make
 
 __all__ = [
     "Context",
+    "InBlocks",
     "Payload",
     "Structural",
     "apply",
@@ -67,6 +68,10 @@ class Context:
     def with_inputs(self, inputs: Sequence[Tensor]) -> Context:
         """The same of other inputs, whose result is not known."""
         return Context(tuple(inputs), None, self.extra, self.attrs, self.needs, self.shapes, self.dtypes, self.on)
+
+    def with_operations(self, on: Any) -> Context:
+        """The same with other operations to write a vjp with."""
+        return Context(self.inputs, self.result, self.extra, self.attrs, self.needs, self.shapes, self.dtypes, on)
 
 
 class Structural:

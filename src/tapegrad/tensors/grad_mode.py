@@ -137,11 +137,17 @@ def without_recording(function: Callable[..., T], *arguments: Any) -> T:
 
 def in_gradient_mode(enabled: bool, function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording on or off in this thread, and in inference mode if it is."""
+    state = of_thread.modes
+    if state.enabled == enabled:
+        return function(*arguments)
     return _in_mode((enabled, None), function, *arguments)
 
 
 def with_recording(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording on, and out of inference mode, in this thread."""
+    state = of_thread.modes
+    if state.enabled and not state.inference:
+        return function(*arguments)
     return _in_mode((True, False), function, *arguments)
 
 
