@@ -36,7 +36,8 @@ def assert_same(f: Any, function: Callable[[Any], Any], x: Any) -> None:
     with np.errstate(all="ignore"):
         value, gradient = tg.value_and_grad(f)(x)
         other, expected = tg.value_and_grad(function)(x)
-    np.testing.assert_allclose(value, other, rtol=1e-12)
+    if np.isfinite(other):  # what is too large on the way depends on the order of the sum
+        np.testing.assert_allclose(value, other, rtol=1e-12)
     np.testing.assert_array_equal(gradient, expected)
     known = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(gradient[known]), np.signbit(expected[known]))
