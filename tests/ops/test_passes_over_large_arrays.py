@@ -177,3 +177,18 @@ def test_one_number_is_added_to_parts_of_an_adjoint() -> None:
     expected[10:, ::7] += 3.0
     expected[:, 5:] += 0.5
     np.testing.assert_array_equal(a.grad.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "function", [tg.nn.functional.elu, tg.selu, lambda x, **o: tg.celu(x, 0.7, **o), tg.nn.functional.hardtanh]
+)
+def test_nonlinearities_in_place_are_those_of_a_copy(function: Callable[..., tg.Tensor]) -> None:
+    for a in (sample((50, 60)), sample((2, 3))):
+        x = tg.tensor(a, requires_grad=True)
+        y = tg.tensor(a, requires_grad=True)
+        written = function(x.clone(), inplace=True)
+        plain = function(y)
+        (written * written).sum().backward()
+        (plain * plain).sum().backward()
+        np.testing.assert_array_equal(written.detach().numpy(), plain.detach().numpy())
+        np.testing.assert_array_equal(x.grad.numpy(), y.grad.numpy())

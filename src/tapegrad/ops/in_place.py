@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ __all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
 Array = np.ndarray[Any, Any]
 
 
+@cache
 def in_place(opcode: int) -> Callable[..., Tensor]:
     """In-place form of an elementwise rule."""
     name, wanted = RULES[opcode].name, len(RULES[opcode].args) - 1
