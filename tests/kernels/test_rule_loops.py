@@ -61,7 +61,7 @@ def test_compiled_value_is_that_of_the_function(rule: Rule) -> None:
     TAPE.need(f"loops_of_{rule.name}")
     out = np.empty(50)
     addresses = [p.ctypes.data for p in (*points, *[out] * (3 - len(points)), out)]
-    TAPE.call_loop_of_rule(int(TAPE.kernel_table[LOOPS[f"loops_of_{rule.name}"]]), PRIMAL_LOOP, 50, *addresses, 0)
+    TAPE.call_loop_of_rule(int(TAPE.kernel_table[LOOPS[f"loops_of_{rule.name}"]]), PRIMAL_LOOP, 50, *addresses, 0, 0, 0)
     np.testing.assert_allclose(out, forward[OPCODES[rule.name]](*points), rtol=1e-13, atol=1e-15)
 
 

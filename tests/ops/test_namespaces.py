@@ -21,6 +21,14 @@ SQUARE, SQUARES = t(3, 3), t(2, 4, 4)
 STACK, OTHER, ONES, EMPTY = t(2, 3, 4), t(2, 4, 3), t(1, 4), tg.zeros(0, 4)
 INFINITE = tg.tensor([[np.inf, -np.inf, np.nan, 1.0]])
 PAIRS, ROWS, ZERO_PAIRS, OTHER_ROWS = t(5, 3), t(5, 4), tg.tensor([[0.0], [1.0], [2.0], [0.5], [3.0]]), t(3, 4)
+# Large ones, as compiled loops take them, with numbers that are not finite; and one number, stretched as a cotangent may be.
+BIG, OF_BIG = (
+    t(40, 60),
+    tg.tensor(np.where(RNG.random((40, 60)) < 0.01, [[np.nan], [np.inf], [-np.inf], [0.0]] * 10, RNG.normal(size=(40, 60)))),
+)
+STRETCHED = tg.tensor(1.5).expand(40, 60)
+AT = tg.tensor(RNG.integers(0, 40, (40, 60)))
+BOTH = (True, True)
 Call = Callable[[Any], tg.Tensor]
 
 VIEWS: list[Callable[[Any], Any]] = [
@@ -37,6 +45,23 @@ CALLS: dict[str, list[Call]] = {
     "diagonal_matrix": [lambda on: on.diagonal_matrix(V), lambda on: on.diagonal_matrix(M)],
     "getitem": [lambda on: on.getitem(M, (..., slice(None, 2))), lambda on: on.getitem(STACK, (slice(None), slice(1, None)))],
     "identity_beside": [lambda on: on.identity_beside(V), lambda on: on.identity_beside(EMPTY)],
+    "limited_differences": [
+        lambda on, k=k, g=g, y=y, bound=bound: on.limited_differences(g, BIG, y, 0.7, bound, 0.25, BOTH)[k]
+        for k in range(2) for g in (NUMBER, OF_BIG, STRETCHED) for y in (OF_BIG, tg.zeros(60)) for bound in (np.inf, 0.5)
+    ],
+    "put_along": [
+        lambda on: on.put_along(BIG, 0, AT, (40, 60)),
+        lambda on: on.put_along(STRETCHED, 1, AT, (40, 60)),
+        lambda on: on.put_along(M, 0, tg.tensor([[0, 1, 2, 0]] * 3), (3, 4)),
+    ],
+    "shares_back": [
+        *(
+            lambda on, k=k, g=g, log=log: on.shares_back(g, BIG, (k,), log)
+            for k in range(2) for g in (OF_BIG, STRETCHED) for log in (False, True)
+        ),
+        lambda on: on.shares_back(BIG, OF_BIG, (0,), False),
+        lambda on: on.shares_back(M, M, (1,), True),
+    ],
     "mT": [lambda on: on.mT(M), lambda on: on.mT(STACK), lambda on: on.mT(EMPTY)],
     "matmul": [
         lambda on: on.matmul(V, V),

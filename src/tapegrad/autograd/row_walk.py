@@ -96,17 +96,22 @@ def _host(state: Sweep, slot: int) -> None:
     payload: Payload = PyObj_FromPtr(words[at.PAYLOAD])
     form, size = words[at.DTYPE], words[at.SIZE]
     dimensions = ARGUMENTS + 2 * (words[at.NAME] >> 32)
-    place, bar, result = state.offsets.item(slot) >> 2, state.bar, None
+    offset, bar, result = state.offsets.item(slot), state.bar, None
+    place, is_one_number = offset >> 2, offset & at.UNIFORM
     # Nothing here is tracked, so whether the thread records makes no difference.
     if form == SCALAR:
         g = make(bar.item(place), 0)
         result = make(TAPE.columns["value"].item(slot), 0)
-    elif form & 255 == at.FLOAT64:
-        flat = bar[place : place + size]
-        g = make(flat if form == VECTOR else flat.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
+    elif is_one_number and form & 255 == at.FLOAT64 and not payload.runs_itself and payload.op.takes_stretched:
+        g = make(np.broadcast_to(bar[place : place + 1], words[dimensions : dimensions + (form >> 8)]), 0)
     else:
-        singles = bar[place : place + (size + 1) // 2].view(np.float32)[:size]
-        g = make(singles.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
+        flat: np.ndarray = bar[place : place + size]
+        if form & 255 != at.FLOAT64:
+            flat = bar[place : place + (size + 1) // 2].view(np.float32)[:size]
+        if is_one_number:
+            flat.fill(flat[0])
+            state.offsets[slot] = offset - at.UNIFORM
+        g = make(flat if form == VECTOR else flat.reshape(words[dimensions : dimensions + (form >> 8)]), 0)
     if payload.runs_itself:  # custom functions, packed values
         own = g._data
         g = g if type(own) is float else make(own.copy(), 0)  # it may be kept

@@ -14,6 +14,7 @@ from tapegrad.engine.adjoints import (
     fill,
     read_first,
     scratch_block,
+    sums_exactly,
     target_size,
     target_type,
 )
@@ -31,6 +32,7 @@ from tapegrad.engine.memory import (
     call10,
     f64,
     float_of,
+    load_f64,
 )
 from tapegrad.engine.owned import argument_count, argument_kind, argument_row, record_dimensions
 from tapegrad.engine.plan import record_of, wanted
@@ -213,18 +215,28 @@ def is_constant(sweep, uses):
 
 
 @inline
-def settle(tape, sweep, slot, target, loops, functions, partial, uses, adjoint):
+def settle(tape, sweep, slot, target, loops, functions, partial, uses, adjoint, size):
     """Finish a first contribution that needs no blocks: the same for every element, or the adjoint itself in its own place."""
     address = target.address
-    if target.is_first == 0 or target.landing == SCATTERED:
+    if target.is_first == 0:
         return
     if is_constant(sweep, (uses & 15) | ADJOINT):
         x, y, w, z = scratch_block(sweep, 0), scratch_block(sweep, 1), scratch_block(sweep, 2), scratch_block(sweep, 3)
         g, out = scratch_block(sweep, 4), scratch_block(sweep, OPERANDS)
         if partial != UNIT:
             call10(loops, partial, 1, x, y, w, z, g, out, functions, scratch_block(sweep, ROOM))
-        contribute_uniform(tape, sweep, slot, address, g if partial == UNIT else out)
+        found = g if partial == UNIT else out
+        if target.landing == SCATTERED:  # all elements get as many
+            own, value = target_size(tape, slot), load_f64(found)
+            times = size // max(own, 1)
+            if target.type != FLOAT64 or not sums_exactly(value, times):
+                return
+            found = scratch_block(sweep, OPERANDS)
+            f64(found, 1)[0] = 0.0 + times * value
+        contribute_uniform(tape, sweep, slot, address, found)
         target.landing = SETTLED
+    elif target.landing == SCATTERED:
+        return
     elif partial == UNIT and address == adjoint:
         target.landing = SETTLED
 
@@ -283,7 +295,7 @@ def elementwise_step(tape, sweep, opcode, record, word):
         target.landing = SETTLED
         if wanted(sweep, slot):
             describe_target(tape, sweep, k, slot, size, rank, dimensions)
-            settle(tape, sweep, slot, target, loops, functions, rule.partials[k], all_uses >> (4 * k), adjoint)
+            settle(tape, sweep, slot, target, loops, functions, rule.partials[k], all_uses >> (4 * k), adjoint, size)
         if target.landing != SETTLED:
             waiting += 1
             # What overwrites the adjoint must not be read again by the next argument, so blocks of it are copied first.

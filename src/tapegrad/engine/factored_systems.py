@@ -5,8 +5,10 @@ Fortran reads arrays in C order as their transposes, so equations are laid out c
 where the unknown matrix stands on the left.
 """
 
+from math import exp, inf, log
+
 from tapegrad.compilation.jit import entry, inline
-from tapegrad.engine.memory import array_data, array_dimensions, call8, call10, call15, f64, i64
+from tapegrad.engine.memory import array_data, array_dimensions, call6, call7, call8, call10, call15, f64, i64
 
 ORDER, COLUMNS, FAILURE, LETTER = range(4)  # places of numbers that LAPACK is given the addresses of
 AS_IT_IS, TRANSPOSED = 78, 84  # N and T
@@ -95,6 +97,60 @@ def solve_again(getrs, px, pcolumns, plu, ppivots, pb, pwords, transposed, right
         lu, pivots = array_data(plu) + s * n * n * 8, array_data(ppivots) + s * n * 8
         solve_with(getrs, pwords, lu, pivots, array_data(pcolumns) + s * n * at_once * 8, at_once, letter)
     lay_back(px, pcolumns, n, k)
+    return 1
+
+
+@inline
+def pivot(pivots, j, wide):
+    """With which row a row was exchanged, counted from one; integers of 64 bits or of 32."""
+    word = pivots[j if wide else j // 2]
+    return word if wide else (word >> 32 if j % 2 else word & 0xFFFFFFFF)
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64,int64,int64)", nogil=True)
+def factored_determinants(getrf, psigns, plogarithms, plu, ppivots, pa, pwords, wide):
+    """Signs and logarithms of determinants as `numpy.linalg.slogdet` has them, or determinants if there is no array for signs.
+
+    The answer is whether all matrices are regular; their factors stay.
+    """
+    n, count, regular = array_dimensions(pa)[2], array_dimensions(pa)[0], 1
+    words, at, size = i64(array_data(pwords), 4), array_data(pwords), n * n
+    words[ORDER] = n
+    signs, logarithms = f64(array_data(psigns if psigns != 0 else plogarithms), count), f64(array_data(plogarithms), count)
+    for s in range(count):
+        lu, pivots = array_data(plu) + s * size * 8, array_data(ppivots) + s * n * 8
+        words[FAILURE] = 0
+        turn(f64(lu, size), f64(array_data(pa) + s * size * 8, size), n, n)
+        call6(getrf, at, at, lu, at, pivots, at + 8 * FAILURE)
+        sign, total, factors, exchanged = 1.0, 0.0, f64(lu, size), i64(pivots, n)
+        for j in range(n):
+            if pivot(exchanged, j, wide) != j + 1:
+                sign = -sign
+        for j in range(n):
+            element = factors[j * n + j]
+            if element < 0.0:
+                sign, element = -sign, -element
+            total += log(element)
+        if words[FAILURE] > 0:
+            sign, total, regular = 0.0, -inf, 0
+        if psigns != 0:
+            signs[s], logarithms[s] = sign, total
+        else:
+            logarithms[s] = sign * exp(total)
+    return regular
+
+
+@entry("int64(int64,int64,int64,int64,int64,int64)", nogil=True)
+def invert_factored(getri, plu, ppivots, proom, length, pwords):
+    """Inverses in the place of factors, each as Fortran has it."""
+    n, count, at = array_dimensions(plu)[2], array_dimensions(plu)[0], array_data(pwords)
+    words = i64(at, 4)
+    words[ORDER], words[COLUMNS], words[FAILURE] = n, length, 0
+    for s in range(count):
+        lu, pivots = array_data(plu) + s * n * n * 8, array_data(ppivots) + s * n * 8
+        call7(getri, at, lu, at, pivots, array_data(proom), at + 8 * COLUMNS, at + 8 * FAILURE)
+        if words[FAILURE] != 0:
+            return 0
     return 1
 
 

@@ -14,14 +14,14 @@ BLOCK_OF_SUMS = 512  # elements that stay near while three loops go over them
 
 
 @inline
-def add_exponentials(out, x, y, count, x_step, y_step):
-    """One block; a step of 0 stretches a number."""
+def add_exponentials(out, x, y, count):
+    """One block."""
     for j in range(count):
-        out[j] = exp(-abs(x[j * x_step] - y[j * y_step]))
+        out[j] = exp(-abs(x[j] - y[j]))
     for j in range(count):
         out[j] = log1p(out[j])
     for j in range(count):
-        a, b = x[j * x_step], y[j * y_step]
+        a, b = x[j], y[j]
         larger = max(b, a)
         # Also of equal infinities, whose distance is nan.
         out[j] = a + 0.6931471805599453 if a == b else larger + out[j]
@@ -29,10 +29,11 @@ def add_exponentials(out, x, y, count, x_step, y_step):
 
 @entry("int64(int64,int64,int64)")
 def log_add_exponentials(pz, px, py):
-    """``log(exp(x) + exp(y))`` of contiguous float64 arrays, of which one may be a single number."""
-    count, x_step, y_step = array_size(pz), min(array_size(px) - 1, 1), min(array_size(py) - 1, 1)
+    """``log(exp(x) + exp(y))`` of contiguous float64 arrays, of which one may be a block of one number."""
+    count = array_size(pz)
+    x_step, y_step = 8 if array_size(px) == count else 0, 8 if array_size(py) == count else 0
     for start in range(0, count, BLOCK_OF_SUMS):
         part = min(count - start, BLOCK_OF_SUMS)
-        x, y = f64(array_data(px) + 8 * start * x_step, part), f64(array_data(py) + 8 * start * y_step, part)
-        add_exponentials(f64(array_data(pz) + 8 * start, part), x, y, part, x_step, y_step)
+        x, y = f64(array_data(px) + start * x_step, part), f64(array_data(py) + start * y_step, part)
+        add_exponentials(f64(array_data(pz) + 8 * start, part), x, y, part)
     return 0

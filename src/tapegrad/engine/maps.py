@@ -15,7 +15,7 @@ from tapegrad.engine.adjoints import (
     fill,
     read_first,
     scratch_block,
-    spread,
+    sums_exactly,
     target_size,
     target_type,
 )
@@ -162,16 +162,24 @@ def gather_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions,
 
 
 @inline
-def reads_all_once(rank, dimensions, strides, size):
-    """Whether a map reads each of so many elements once, in whichever order: its strides are a number system's, up to sign."""
-    step = 1 if map_elements(rank, dimensions) == size else 0
+def times_read(rank, dimensions, strides, size):
+    """How often a map reads each of so many elements, in whichever order, if it reads all of them equally often; else 0.
+
+    Its strides are those of a number system, up to sign, besides those that stretch it.
+    """
+    times, step = 1, 1
+    for d in range(rank):
+        if strides[d] == 0:
+            times *= dimensions[d]
+    if map_elements(rank, dimensions) != size * times:
+        return 0
     while step != 0 and step < size:
         extent = 0
         for d in range(rank):
             if dimensions[d] != 1 and abs(strides[d]) == step:
                 extent = dimensions[d]
         step *= extent
-    return step == size
+    return times if step == size else 0
 
 
 @inline
@@ -179,12 +187,43 @@ def pass_one_number_on(tape, sweep, slot, kind, rank, dimensions, strides, value
     """A first contribution that is the same for every element of the argument; False if this is none."""
     if sweep.offset[slot] & UNWRITTEN == 0:
         return False
-    if kind == GATHER and not reads_all_once(rank, dimensions, strides, target_size(tape, slot)):
-        return False
+    if kind == GATHER:
+        times = times_read(rank, dimensions, strides, target_size(tape, slot))
+        if times == 0:
+            return False
+        if times > 1:
+            if target_type(tape, slot) != FLOAT64 or not sums_exactly(value, times):
+                return False
+            value = 0.0 + times * value
     address, _ = claim(tape, sweep, slot)
     sweep.scratch[0] = value
     contribute_uniform(tape, sweep, slot, address, scratch_block(sweep, 0))
     return True
+
+
+@inline
+def contribute_one_number(tape, sweep, slot, kind, rank, offset, dimensions, strides, value):
+    """One number to each element that a map reads, or that it writes from, without an array of them."""
+    address, first = claim(tape, sweep, slot)
+    size, own, elements = target_size(tape, slot), target_type(tape, slot), map_elements(rank, dimensions)
+    item = 8 if own == FLOAT64 else 4
+    dense = kind != GATHER or (elements > 0 and is_dense(rank, dimensions, strides))
+    target = address + (item * offset if kind == GATHER else 0)
+    if first and dense:
+        fill(sweep, address, own, 0.0, (target - address) // item)
+        fill(sweep, target + item * elements, own, 0.0, size - (target - address) // item - elements)
+    elif first:
+        fill(sweep, address, own, 0.0, size)
+    block, at = scratch_block(sweep, 0), sweep.scratch
+    for j in range(min(BLOCK, elements)):
+        at[j] = value
+    byte_strides(sweep.work, strides, rank, item)
+    for start in range(0, elements, BLOCK):
+        count = min(BLOCK, elements - start)
+        if dense:
+            call5(sweep.kernels[DELIVER], target + item * start, own, 1 if first else 0, block, count)
+        else:
+            call9(sweep.kernels[SCATTER_BLOCK], target, own, block, rank, dimensions, sweep.work, counter_of(sweep), start, count)
 
 
 @kernel("void(Tape,Sweep,Record,int64,int64)")
@@ -196,11 +235,10 @@ def map_step(tape, sweep, record, kind, word):
     for k in range(argument_count(record)):
         rank, offset, dimensions, strides, before = map_of(record, kind, k, inner, before, room)
         slot = argument_row(record, k)
-        if word & UNIFORM and wanted(sweep, slot):
-            if pass_one_number_on(tape, sweep, slot, kind, rank, dimensions, strides, value):
-                continue
-            word = spread(tape, sweep, sweep.current)
-        if kind == GATHER:
+        if word & UNIFORM:
+            if wanted(sweep, slot) and not pass_one_number_on(tape, sweep, slot, kind, rank, dimensions, strides, value):
+                contribute_one_number(tape, sweep, slot, kind, rank, offset, dimensions, strides, value)
+        elif kind == GATHER:
             scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale)
         elif wanted(sweep, slot):
             gather_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions, strides, scale)

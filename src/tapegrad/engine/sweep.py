@@ -265,7 +265,7 @@ def walk(tape, sweep, releases, given, cotangents):
             if flag & FREED:  # by another pass, while this one was in Python
                 return FREED_ROW
             if kind == HOST:
-                if word & UNIFORM:
+                if word & UNIFORM and target_size(tape, slot) <= LARGEST_BLOCK:  # of larger ones Python sees to it
                     spread(tape, sweep, slot)
                 ready = given != 0 and call4_word(sweep.kernels[GIVE_OPERANDS], tape, sweep, slot, given) != 0
                 return VJP_DUE if ready else HOST_ROW

@@ -7,15 +7,14 @@ the package or where it is used, was compiled from exactly what the text says.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
-from tapegrad.engine.layout import BLOCK, KERNEL_COUNT, ROOM_BLOCKS
+from tapegrad.engine.layout import KERNEL_COUNT
+from tapegrad.kernels.loop_text import loop_text, two_ways
 from tapegrad.kernels.opcodes import (
     BY_NUMPY,
-    FUNCTIONS,
     HAS_EXACT,
     HAS_SCALAR,
     LOOPS,
@@ -25,6 +24,7 @@ from tapegrad.kernels.opcodes import (
     SECOND_LOOPS,
     calls_in,
     compiled_forms,
+    has_staged_value,
     has_value_loop,
     is_compilable,
     is_quick,
@@ -60,6 +60,22 @@ def remainder(x, y):
         rest = rest + y if (rest < 0) != (y < 0) and rest != 0 else rest
         return rest if rest != 0 else math.copysign(0.0, y)
     return x % y
+
+
+@inline
+def remainder_block(n, xs, ys, out):
+    quick = True
+    for j in range(n):
+        quick &= (abs(xs[j] / ys[j]) < 4503599627370496.0) & (abs(ys[j]) <= 1.7976931348623157e308)
+    if quick:
+        for j in range(n):
+            x, y = xs[j], ys[j]
+            rest = fused(-floor(x / y), y, x)
+            rest = rest + y if (rest < 0) != (y < 0) and rest != 0 else rest
+            out[j] = rest if rest != 0 else math.copysign(0.0, y)
+    else:
+        for j in range(n):
+            out[j] = remainder(xs[j], ys[j])
 """
 
 
@@ -112,88 +128,15 @@ def _scalar_partials() -> str:
 _SIGNATURE = '@kernel("void(int64,int64,int64,int64,int64,int64,int64,int64,int64,int64)")'
 
 
-class _Shared(ast.NodeTransformer):
-    """Calls that an expression has more than once are made once: the compiler cannot know that the C library's give the same."""
-
-    def __init__(self, whole: ast.expr) -> None:
-        self._counts = Counter(ast.unparse(node) for node in ast.walk(whole) if isinstance(node, ast.Call))
-        self._names: dict[str, str] = {}
-        self.lines: list[str] = []
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        text = ast.unparse(node)
-        self.generic_visit(node)
-        if self._counts[text] == 1:
-            return node
-        if text not in self._names:
-            self._names[text] = f"shared{len(self._names)}"
-            self.lines.append(f"{self._names[text]} = {ast.unparse(node)}")
-        return ast.Name(self._names[text])
-
-
-def _loop(names: set[str], value: str) -> list[str]:
-    kept = [f"value{k}" for k in range(ROOM_BLOCKS)]
-    reads = [f"{name} = {name}s[j]" for name in ("x", "y", "w", "z", *kept) if name in names]
-    whole = ast.parse(value, mode="eval").body
-    shared = _Shared(whole)
-    value = ast.unparse(shared.visit(whole))
-    return ["for j in range(n):", *(f"    {line}" for line in (*reads, *shared.lines)), f"    out[j] = {value}"]
-
-
 def _partial_loop(text: str) -> list[str]:
-    by_library = _loop(names_in(text), "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})")
-    staged = _Staged()
-    rest = ast.unparse(staged.visit(ast.parse(text, mode="eval").body))
-    if not staged.calls:
-        return by_library
-    lines = ["if functions == 0:", *(f"    {line}" for line in by_library), "else:", *(f"    {line}" for line in staged.lines())]
-    return lines + [f"    {line}" for line in _loop(names_in(rest), f"mul0(gs[j], {rest})")]
+    return two_ways(text, lambda text: loop_text(names_in(text), "-gs[j]" if text == "-1.0" else f"mul0(gs[j], {text})"))
 
 
-class _Staged(ast.NodeTransformer):
-    """Calls of functions that NumPy has loops of become names of blocks of their values."""
+def _value_loop(rule: Rule) -> list[str]:
+    def loop(text: str) -> list[str]:
+        return loop_text(names_in(text), text)
 
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, list[str]]] = []
-        self._names: dict[str, str] = {}
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
-        assert isinstance(node.func, ast.Name)
-        if node.func.id == "sigmoid":
-            (x,) = map(ast.unparse, node.args)
-            e = ast.unparse(self._value("exp", [f"-abs({x})"]))
-            return ast.parse(f"where({x} >= 0.0, 1.0, {e}) / (1.0 + {e})", mode="eval").body
-        return self._value(node.func.id, [ast.unparse(a) for a in node.args]) if node.func.id in FUNCTIONS else node
-
-    def _value(self, name: str, arguments: list[str]) -> ast.Name:
-        key = f"{name}({', '.join(arguments)})"
-        if key not in self._names:
-            self._names[key] = f"value{len(self.calls)}"
-            self.calls.append((name, arguments))
-        return ast.Name(self._names[key])
-
-    def lines(self) -> list[str]:
-        """The calls, one after the other; what they are given is computed to the first two blocks of the room."""
-        if len(self.calls) > ROOM_BLOCKS - 2:
-            raise ValueError("a partial calls more functions than there are blocks for their values")
-        lines = ["table = words_at(functions)"]
-        for k, (name, arguments) in enumerate(self.calls):
-            places = []
-            for number, argument in enumerate(arguments):
-                if argument in ("x", "y", "w", "z"):
-                    places.append(f"{argument}_at")
-                    continue
-                lines += [f"given{number}_at = room_at + {8 * BLOCK * number}", f"given{number} = f64(given{number}_at, n)"]
-                loop = _loop(names_in(argument), argument)
-                lines += [*loop[:-1], f"    given{number}[j] = {argument}"]
-                places.append(f"given{number}_at")
-            word, is_binary = 2 * FUNCTIONS.index(name), len(arguments) - 1
-            lines += [f"value{k}_at = room_at + {8 * BLOCK * (2 + k)}", f"value{k}s = f64(value{k}_at, n)"]
-            lines.append(
-                f"call_loop(table[{word}], table[{word + 1}], n, {places[0]}, 8, {places[-1]}, 8, value{k}_at, 8, {is_binary})"
-            )
-        return lines
+    return two_ways(rule.primal, loop) if has_staged_value(rule) else loop(rule.primal)
 
 
 def _partial_block() -> str:
@@ -212,7 +155,7 @@ def _partial_block() -> str:
 
 def _value_block() -> str:
     """Values of those common rules by loops of which NumPy makes several passes over an array."""
-    cases = [(OPCODES[rule.name], _loop(names_in(rule.primal), rule.primal)) for rule in RULES[:COMMON] if has_value_loop(rule)]
+    cases = [(OPCODES[rule.name], _value_loop(rule)) for rule in RULES[:COMMON] if has_value_loop(rule) or has_staged_value(rule)]
     return "\n".join(
         [
             _SIGNATURE,
@@ -257,9 +200,9 @@ def _own_loops(rule: Rule) -> str:
     for number, (i, j) in enumerate(PAIRS):
         text = second_partial(rule, i, j) if j < len(rule.args) else ZERO
         if text != ZERO:
-            cases.append((SECOND_LOOPS + number, _loop(names_in(text), text)))
+            cases.append((SECOND_LOOPS + number, loop_text(names_in(text), text)))
     if is_compilable(rule):
-        cases.append((PRIMAL_LOOP, _loop(names_in(rule.primal), rule.primal)))
+        cases.append((PRIMAL_LOOP, _value_loop(rule)))
     return "\n".join(
         [
             _SIGNATURE,
@@ -305,7 +248,7 @@ def _second_partials() -> str:
         texts = [second_partials().get((opcode, pair), "0.0") for pair in range(3)]
         if len(rule.args) < 3 and set(texts) != {"0.0"}:
             scalars.append((opcode, [f"{name} = {text}" for name, text in zip(("xx", "xy", "yy"), texts, strict=True)]))
-    blocks = [(number, _loop(names_in(text), text)) for number, text in enumerate(second_texts())]
+    blocks = [(number, loop_text(names_in(text), text)) for number, text in enumerate(second_texts())]
     return "\n".join(
         [
             '@kernel("void(Words,int64,int64,int64,float64,float64,float64,Doubles)")',

@@ -11,8 +11,8 @@ from tapegrad.rules.table import COMMON, RULES, Rule
 
 __all__ = [
     "BY_NUMPY", "FUNCTIONS", "HAS_EXACT", "HAS_SCALAR", "LOOPS", "MATH", "OPCODES", "PRIMAL_LOOP", "SECOND_LOOPS", "USES",
-    "call_of", "calls_in", "compiled_forms", "has_value_loop", "is_compilable", "is_numpys", "is_quick", "names_in",
-    "partial_texts", "rule_table",
+    "call_of", "calls_in", "compiled_forms", "has_staged_value", "has_value_loop", "is_compilable", "is_numpys", "is_quick",
+    "names_in", "partial_texts", "rule_table",
 ]  # fmt: skip
 
 OPCODES: dict[str, int] = {rule.name: number for number, rule in enumerate(RULES)}
@@ -122,6 +122,16 @@ def call_of(rule: Rule) -> str:
 def has_value_loop(rule: Rule) -> bool:
     """Whether a common rule's value on large arrays is one loop of ours, with the bits of NumPy's functions, instead of several."""
     return rule.name in ("_mul0", "sign", "_cube", "relu", "_leaky_relu")
+
+
+def has_staged_value(rule: Rule) -> bool:
+    """Whether a rule's value on large arrays is computed in blocks: functions by NumPy's loops, and the rest by one of ours.
+
+    Not powers: NumPy's loop squares where the exponent has no stride, which it has in a block.
+    """
+    called = calls_in(rule.primal)
+    composed = not call_of(rule) or rule.name == "sigmoid"
+    return composed and not called <= EXACT and called <= EXACT.union(FUNCTIONS, ["sigmoid"]) - {"pow"}
 
 
 def is_numpys(rule: Rule) -> bool:

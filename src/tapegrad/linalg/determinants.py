@@ -13,6 +13,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.linalg import lapack
+from tapegrad.linalg.kept_factors import Factors, determinants, inverses
 from tapegrad.linalg.matrices import Array, decompose, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import inv, inverse_row
@@ -23,7 +24,8 @@ from tapegrad.ops.products import matmul
 from tapegrad.ops.shaping import reshape, unsqueeze
 from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 
 __all__ = ["LARGEST_CONDITION", "SlogDet", "det", "logdet", "slogdet", "unit_scales"]
 
@@ -65,27 +67,47 @@ def det(A: Tensor) -> Tensor:
            [-2.,  1.]])
     """
     data = square(A, "linalg.det")
-    return apply(_DET, (A,), _determinant((data,)))
+    found = _factored(A, data, False)
+    if found is None:
+        return apply(_DET, (A,), _determinant((data,)))
+    return apply(_DET, (A,), found[1], None, _kept(found[2]))
 
 
-def _determinant(arrays: Sequence[Array], attrs: Any = None) -> Any:
+def _factored(A: Tensor, data: Array, with_signs: bool) -> Any:
+    """Determinants with factors for the derivative, where that is wanted; a program, which computes them again, has none."""
+    return determinants(data, with_signs) if A._row and is_recording() and not TAPE.tracers else None
+
+
+def _kept(factors: Factors | None) -> tuple[Tensor, ...]:
+    return () if factors is None else tuple([make(part, 0) for part in factors])
+
+
+def _inverse_by(extra: Sequence[Tensor], data: Array) -> Array | None:
+    """The inverses by the factors that were kept, or by such as a program did not keep; None if a matrix is singular."""
+    if extra:
+        return inverses((array_of(extra[0]), array_of(extra[1])), data.shape)
+    found = determinants(data, False)
+    return None if found is None or found[2] is None else inverses(found[2], data.shape)
+
+
+def _determinant(arrays: Sequence[Array], attrs: Any = None, *extra: Array) -> Any:
     with quiet():
         return lapack.call(np.linalg.det, (arrays[0],), {})
 
 
 def _det_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (elementwise._mul0(ctx.on.unsqueeze(ctx.on.unsqueeze(g, -1), -1), cofactors(ctx.inputs[0], ctx.result)),)
+    return (elementwise._mul0(ctx.on.unsqueeze(ctx.on.unsqueeze(g, -1), -1), cofactors(ctx.inputs[0], ctx.result, ctx.extra)),)
 
 
 _DET = Structural("LinalgDetBackward0", ((0, "z"),), _det_vjp, forward=_determinant)
 
 
-def cofactors(A: Tensor, value: Tensor) -> Tensor:
+def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = ()) -> Tensor:
     """The gradient of the determinant, whose value is given: ``det(A) * inv(A).T`` where that exists."""
     data = array_of(A)
     if not np.isfinite(data).all():
         return A * np.nan
-    regular, inverse = _are_well_conditioned(data)
+    regular, inverse = _are_well_conditioned(data, _inverse_by(factors, data))
     if regular.all():
         assert inverse is not None
         return _column(value) * mT(inverse_row(A, inverse))
@@ -127,12 +149,11 @@ def _one_by_one(A: Tensor, value: Tensor, regular: Array) -> Tensor:
     return reshape(cat(parts)[wrap(order)], shape)
 
 
-def _are_well_conditioned(data: Array) -> tuple[Array, Array | None]:
+def _are_well_conditioned(data: Array, inverse: Array | None = None) -> tuple[Array, Array | None]:
     """Which of them are, and the inverses if all have one."""
-    inverse = None
     try:
         with quiet():
-            inverse = lapack.call(np.linalg.inv, (data,), {})
+            inverse = lapack.call(np.linalg.inv, (data,), {}) if inverse is None else inverse
             condition = np.abs(data).sum(-2).max(-1, initial=0.0) * np.abs(inverse).sum(-2).max(-1, initial=0.0)
     except np.linalg.LinAlgError:
         values = _singular_values(data)
@@ -255,7 +276,11 @@ def slogdet(A: Tensor) -> SlogDet:
     tensor(-1.)
     """
     data = square(A, "linalg.slogdet")
-    return SlogDet(*joint_outputs(_SLOGDET, A, _sign_and_logarithm(data)))
+    found = _factored(A, data, True)
+    if found is None:
+        return SlogDet(*joint_outputs(_SLOGDET, A, _sign_and_logarithm(data)))
+    signs, logarithms, factors = found
+    return SlogDet(*joint_outputs(_SLOGDET, A, (signs, logarithms), extra=_kept(factors)))
 
 
 def _sign_and_logarithm(data: Array, options: Any = None, shapes: Any = None) -> tuple[Array, Array]:
@@ -268,7 +293,8 @@ def _slogdet_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) 
     singular = array_of(outputs[1]) == -np.inf
     on = ctx.on
     column = on.unsqueeze(on.unsqueeze(cotangents[1], -1), -1)
-    return column * on.mT(_inverse_or_infinite(ctx.inputs[0], singular))
+    inverse = _inverse_by(ctx.extra, array_of(ctx.inputs[0]))
+    return column * on.mT(_inverse_or_infinite(ctx.inputs[0], singular) if inverse is None else inverse_row(ctx.inputs[0], inverse))
 
 
 def _inverse_or_infinite(A: Tensor, singular: Array) -> Tensor:

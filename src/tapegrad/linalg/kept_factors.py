@@ -11,9 +11,10 @@ import numpy as np
 from tapegrad.linalg.blas import address_of
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
-__all__ = ["Factors", "factored_solution", "integers", "solved_again", "substituted_as_factors"]
+__all__ = ["Factors", "determinants", "factored_solution", "integers", "inverses", "solved_again", "substituted_as_factors"]
 
 Array = np.ndarray[Any, Any]
+BLOCK_OF_COLUMNS = 64  # of an inverse, which LAPACK makes at once
 WORTH_A_CALL = 40  # rows of a triangle from which leaving the elimination out saves more than its checks take
 Factors = tuple[Array, Array]  # both triangles in one matrix as Fortran has it, and with which row each row was exchanged
 
@@ -21,14 +22,17 @@ Factors = tuple[Array, Array]  # both triangles in one matrix as Fortran has it,
 def factored_solution(a: Array, b: Array, vector: bool, left: bool) -> tuple[Array, Factors] | None:
     """What `numpy.linalg.solve` gives, to the bit, and the factors of the matrices, or for ``left=False`` of their transposes.
 
-    None where a matrix is singular, where this NumPy has no LAPACK under a known name, and for what is not float64 or has batches
-    that must be stretched along each other.
+    None where a matrix is singular, where this NumPy has no LAPACK under a known name, and for what is not float64 or has a batch
+    of matrices that must be stretched.
     """
     gesv, getrs = address_of("dgesv"), address_of("dgetrs")
     if not (gesv and getrs) or a.dtype != np.float64 or not (a.size and b.size):
         return None
-    if a.ndim > 2 and a.shape[:-2] != (b.shape[:-1] if vector else b.shape[:-2]):
-        return None
+    if a.ndim > 2:
+        stretched = _along(b, a.shape[:-2], 1 if vector else 2)
+        if stretched is None:
+            return None
+        b = stretched
     matrices = np.ascontiguousarray(a)
     matrices = matrices[None] if a.ndim == 2 else matrices.reshape(-1, *a.shape[-2:])
     sides = _sides(b, vector)
@@ -61,12 +65,47 @@ def substituted_as_factors(a: Array, b: Array) -> Array | None:
     n = a.shape[-1]
     if n < WORTH_A_CALL or not address_of("dgetrs") or not (a.dtype == b.dtype == np.float64) or not b.size:
         return None
-    if a.shape[:-2] != b.shape[:-2] or not a.diagonal(0, -2, -1).all() or not math.isfinite(np.add.reduce(a, None)):
+    sides = _along(b, a.shape[:-2], 2)
+    if sides is None or not a.diagonal(0, -2, -1).all() or not math.isfinite(np.add.reduce(a, None)):
         return None
     factors = np.ascontiguousarray(a.swapaxes(-1, -2)).reshape(-1, n, n)
     pivots = np.zeros(factors.shape[:-1], np.int64)
     pivots.view(integers())[:, :n] = np.arange(1, n + 1)
-    return solved_again((factors, pivots), b, False, True, False)
+    return solved_again((factors, pivots), sides, False, True, False)
+
+
+def _along(b: Array, batch: tuple[int, ...], own: int) -> Array | None:
+    """Right sides of `own` dimensions each, stretched along a batch of matrices; None if they have a longer batch."""
+    whole = batch + b.shape[b.ndim - own :]
+    if b.shape == whole:
+        return b
+    return np.broadcast_to(b, whole) if np.broadcast_shapes(b.shape, whole) == whole else None
+
+
+def determinants(a: Array, with_signs: bool) -> tuple[Array | None, Array, Factors | None] | None:
+    """Signs and logarithms of determinants, or no signs and the determinants, with NumPy's bits; and factors if all are regular.
+
+    None where this NumPy has no LAPACK under a known name, and for what is not float64.
+    """
+    getrf = address_of("dgetrf")
+    if not (getrf and address_of("dgetri")) or a.dtype != np.float64 or not a.size:
+        return None
+    matrices = np.ascontiguousarray(a).reshape(-1, *a.shape[-2:])
+    signs, values = (np.empty(a.shape[:-2]) if wanted else None for wanted in (with_signs, True))
+    assert values is not None
+    lu, pivots, words = np.empty(matrices.shape), np.empty(matrices.shape[:-1], np.int64), np.empty(4, np.int64)
+    signs_at, wide = 0 if signs is None else id(signs), int(integers() == np.int64)
+    given = getrf, signs_at, id(values), id(lu), id(pivots), id(matrices), id(words), wide
+    regular = ARRAY_KERNELS.factored_determinants(*given)
+    return signs, values, (lu, pivots) if regular else None
+
+
+def inverses(factors: Factors, shape: tuple[int, ...]) -> Array:
+    """The inverses of matrices of a shape that were factored."""
+    lu, pivots = factors
+    found, room, words = lu.copy(), np.empty(BLOCK_OF_COLUMNS * lu.shape[-1]), np.empty(4, np.int64)
+    ARRAY_KERNELS.invert_factored(address_of("dgetri"), id(found), id(pivots), id(room), room.size, id(words))
+    return found.reshape(shape).swapaxes(-1, -2)
 
 
 @functools.cache

@@ -52,7 +52,7 @@ class ManyOutputs(Structural):
             outputs = ctx.on.pieces(ctx.result, shapes) if ctx.result is not None else []
             return (vjp(ctx.on.pieces(g, shapes), outputs, ctx),)
 
-        def packed(arrays: Sequence[Array], attrs: Any) -> Array:
+        def packed(arrays: Sequence[Array], attrs: Any, *extra: Array) -> Array:
             assert again is not None
             shapes, options = attrs
             return np.concatenate([value.reshape(-1) for value in again(arrays[0], options, shapes)])
@@ -61,7 +61,12 @@ class ManyOutputs(Structural):
 
 
 def joint_outputs(
-    op: ManyOutputs, x: Tensor, values: Sequence[Array], options: Any = None, numbers: Sequence[int | None] | None = None
+    op: ManyOutputs,
+    x: Tensor,
+    values: Sequence[Array],
+    options: Any = None,
+    numbers: Sequence[int | None] | None = None,
+    extra: Sequence[Tensor] = (),
 ) -> tuple[Tensor, ...]:
     """Record an operation and hand out its outputs.
 
@@ -73,13 +78,15 @@ def joint_outputs(
         Given to the vjp as the second of ``context.attrs``.
     numbers : sequence of int or None, optional
         Which output of the node each of them is, if not in this order; those with None are not handed out.
+    extra : sequence of Tensor
+        Untracked tensors for the vjp.
     """
     wanted = range(len(values)) if numbers is None else numbers
     if not (x._row and is_recording()):
         return tuple(make(as_result(value), 0) for value, number in zip(values, wanted, strict=True) if number is not None)
     shapes = tuple(value.shape for value in values)
     flat = [value.reshape(-1) for value in values]
-    packed = apply(op, (x,), np.concatenate(flat), (shapes, options))
+    packed = apply(op, (x,), np.concatenate(flat), (shapes, options), extra)
     outputs, start = [], 0
     for value, row, number in zip(values, flat, wanted, strict=True):
         if number is not None:

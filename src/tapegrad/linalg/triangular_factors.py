@@ -139,8 +139,8 @@ def _checked(a: Tensor, name: str, pivot: bool) -> Array:
 def _of_rectangle(a: Tensor, data: Array) -> tuple[Tensor, Array, Array]:
     """Both triangles of a matrix that is not square, the pivots, and which row of the matrix comes to each place.
 
-    In that order of the rows, the square in front has its own factors, and the rest follows by substitution. All of it is
-    made of operations, which have the derivatives.
+    In that order of the rows, the square in front has its own factors, and the rest follows by substitution. Of a wide matrix all
+    of it is made of operations, which have the derivatives.
     """
     m, n = data.shape[-2:]
     count = min(m, n)
@@ -148,18 +148,42 @@ def _of_rectangle(a: Tensor, data: Array) -> tuple[Tensor, Array, Array]:
     padded = np.zeros((*data.shape[:-2], m, m), data.dtype)
     padded[..., :count] = data[..., :count]
     eliminated, pivots = _decomposed(padded)
-    order, _ = _orders(pivots)
-    rows = _taken(a, order, -2)
-    head = rows[..., :count, :count]
-    stays = np.arange(math.prod(head.shape[:-1]))
-    first = apply(_LU_FACTOR, (head,), _decomposed(array_of(head))[0], stays)
+    order, back = _orders(pivots)
     if m < n:
+        rows = _taken(a, order, -2)
+        head = rows[..., :count]
+        first = apply(_LU_FACTOR, (head,), _decomposed(array_of(head))[0], _in_order(array_of(head).shape))
         rest = solve_triangular(first, rows[..., count:], upper=False, unitriangular=True)
         return cat([first, rest], -1), pivots, order
     if not (a._row and is_recording()) and not np.diagonal(eliminated, 0, -2, -1)[..., :count].all():
         return wrap(np.ascontiguousarray(eliminated[..., :count])), pivots[..., :count], order  # nothing to divide by
-    rest = solve_triangular(first, rows[..., count:, :], upper=True, left=False)
-    return cat([first, rest], -2), np.ascontiguousarray(pivots[..., :count]), order
+    constants = array_of(_taken(wrap(data), order, -2))
+    square_part = _decomposed(constants[..., :count, :])[0]
+    below = array_of(triangular_solution(wrap(square_part), wrap(constants[..., count:, :]), True, False))
+    value = np.concatenate([square_part, below], -2)
+    return apply(_LU_FACTOR_TALL, (a,), value, back), np.ascontiguousarray(pivots[..., :count]), order
+
+
+def _in_order(shape: tuple[int, ...]) -> Array:
+    """Places of the rows of matrices that are not exchanged."""
+    return np.arange(math.prod(shape[:-1]))
+
+
+def _tall_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
+    """The rows below are those of the matrix by the inverse of the upper triangle, which both parts share."""
+    on, found, back = ctx.on, ctx.result, ctx.attrs
+    assert found is not None
+    shape = found._data.shape
+    n = shape[-1]
+    above, below = (..., slice(None, n), slice(None)), (..., slice(n, None), slice(None))
+    first = on.getitem(found, above)
+    rest = triangular_cotangent(on.mT(on.triangle(first, True)), on.getitem(g, below), False, left=False)
+    shared = on.triangle(on.matmul(on.mT(on.getitem(found, below)), rest), True)
+    head = _matrix_cotangent(on, on.getitem(g, above) - shared, first, _in_order(first._data.shape))
+    return (take_at(on.cat([head, rest], -2), Places(back, n, shape)),)
+
+
+_LU_FACTOR_TALL = Structural("LinalgLuFactorExBackward0", (("z",),), _tall_vjp)
 
 
 def lu(a: Tensor, *, pivot: bool = True) -> LU:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
-from tapegrad.ops.in_place import written_by
+from tapegrad.ops.in_place import in_place, written_by
 from tapegrad.ops.piecewise import floating, number_of
 from tapegrad.tensors.tensor import Tensor
 
@@ -24,10 +25,9 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> tg.nn.functional.elu(tg.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
     """
-    if inplace:
-        return written_by(elu, input, alpha)
     data = floating(input, "elu_cpu")
-    return elementwise._elu(input, number_of(data, alpha), 1.0)
+    function = in_place(OPCODES["_elu"]) if inplace else elementwise._elu
+    return function(input, number_of(data, alpha), 1.0)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -42,10 +42,9 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> tg.selu(tg.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
-    if inplace:
-        return written_by(selu, input)
     data, scale = floating(input, "elu_cpu"), 1.0507009873554804934193349852946
-    return elementwise._elu(input, number_of(data, 1.6732632423543772848170429916717 * scale), number_of(data, scale))
+    function = in_place(OPCODES["_elu"]) if inplace else elementwise._elu
+    return function(input, number_of(data, 1.6732632423543772848170429916717 * scale), number_of(data, scale))
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -64,10 +63,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     alpha = plain_number("celu", "alpha", alpha)
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    if inplace:
-        return written_by(celu, input, alpha)
     data = floating(input, "elu_cpu")
-    return elementwise._celu(input, number_of(data, alpha), number_of(data, 1.0 / alpha))
+    function = in_place(OPCODES["_celu"]) if inplace else elementwise._celu
+    return function(input, number_of(data, alpha), number_of(data, 1.0 / alpha))
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from tapegrad.ops.shaping import reshape
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
 from tapegrad.recording.parameter_names import bound, names_of
-from tapegrad.recording.primal_values import LARGE, forward
+from tapegrad.recording.primal_values import READS_AGAIN, forward, writers
 from tapegrad.recording.strided_maps import sum_to
 from tapegrad.recording.structural import Context, Structural, apply, check_recordable
 from tapegrad.rules.table import RULES
@@ -36,6 +36,7 @@ __all__ = ["copy_", "fill_", "in_place", "setitem", "written_by", "zero_"]
 Array = np.ndarray[Any, Any]
 
 
+@cache
 def in_place(opcode: int) -> Callable[..., Tensor]:
     """In-place form of an elementwise rule."""
     name, wanted = RULES[opcode].name, len(RULES[opcode].args) - 1
@@ -80,7 +81,7 @@ def in_place(opcode: int) -> Callable[..., Tensor]:
 
 
 def _is_written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> bool:
-    """Whether one function of NumPy's can put the value into the target: a large array, beside numbers and arrays of its shape.
+    """Whether one function can put the value into the target: a large array, beside numbers and arrays of its shape.
 
     Others that lie across the target's memory are left out: NumPy's loops have other bits there.
     """
@@ -95,7 +96,8 @@ def _is_written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> bool:
             continue
         if a.dtype is not dtypes.float64 or a.shape != target.shape or np.may_share_memory(a, target):
             return False
-    return isinstance(forward[opcode], np.ufunc)
+    writer = writers[opcode]
+    return writer is not None and (isinstance(writer, np.ufunc) or target.flags.c_contiguous)
 
 
 def _written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> Tensor:
@@ -103,16 +105,15 @@ def _written_at_once(opcode: int, operands: tuple[Tensor, ...]) -> Tensor:
     t, *others = operands
     tracked = is_recording() and any(o._row for o in operands)
     check_writable(t, tracked)
-    data, function = [o._data for o in operands], forward[opcode]
-    large = LARGE.get(function, function)
-    # Our loops are not made for writing over what they read.
-    if (tracked and _reads_first(opcode, operands)) or large is not function:
+    data, writer = [o._data for o in operands], writers[opcode]
+    assert writer is not None
+    if (tracked and _reads_first(opcode, operands)) or writer in READS_AGAIN:
         data[0] = pooled_copy(data[0])
 
     def write(target: Array) -> None:
         token = enter(IGNORING)
         try:
-            large(*data, out=target)
+            writer(*data, out=target)
         finally:
             leave(token)
 

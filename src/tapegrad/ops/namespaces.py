@@ -30,10 +30,11 @@ float64 = np.dtype(np.float64)
 
 PLACES = {
     "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
-    "mT": "ops.transposing", "matmul": "ops.products", "mean": "ops.reductions", "off_diagonal": "linalg.matrices",
-    "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "reshape": "ops.shaping",
-    "restore": "ops.reductions", "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps",
-    "tall": "ops.products", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping",
+    "limited_differences": "ops.residuals", "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing",
+    "off_diagonal": "linalg.matrices", "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps",
+    "put_along": "ops.selecting", "reshape": "ops.shaping", "restore": "ops.reductions", "shares_back": "ops.normalisation",
+    "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
+    "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping",
     "weighted_differences": "linalg.row_distances", "where": "ops.elementwise", "without_part": "ops.overwriting",
 }  # fmt: skip
 
@@ -129,6 +130,24 @@ class _Plain(_Tensors):
         if keepdim or len(axes) == len(shape):
             return x
         return make(x._data.reshape([1 if k in axes else extent for k, extent in enumerate(shape)]), 0)
+
+    @staticmethod
+    def put_along(g: Tensor, position: int, places: Tensor, shape: Shape) -> Tensor:
+        found = look_up("ops.running_extremes:large_put_along")(g, position, places, shape)
+        return TENSORS.put_along(g, position, places, shape) if found is None else found
+
+    @staticmethod
+    def shares_back(g: Tensor, result: Tensor, axes: Shape, logarithm: bool) -> Tensor:
+        found = look_up("ops.exponential_shares:cotangent")(g, result, axes, logarithm)
+        return look_up("ops.normalisation:shares_back")(g, result, axes, logarithm, PLAIN) if found is None else found
+
+    @staticmethod
+    def limited_differences(
+        g: Tensor, x: Tensor, y: Tensor, divisor: float, bound: float, factor: float, needs: Sequence[bool]
+    ) -> Sequence[Tensor | None]:
+        given = g, x, y, divisor, bound, factor, needs
+        found = look_up("ops.residuals:large_differences")(*given)
+        return look_up("ops.residuals:limited_differences")(*given, PLAIN) if found is None else found
 
     @staticmethod
     def sum(x: Tensor, axes: Shape, keepdim: bool = False) -> Tensor:

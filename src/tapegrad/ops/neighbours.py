@@ -8,8 +8,10 @@ import numpy as np
 
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops import elementwise
 from tapegrad.recording.apply_rule import check_broadcast
+from tapegrad.recording.primal_values import LARGE
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
 
@@ -44,13 +46,15 @@ def nextafter(x: Tensor, other: Tensor) -> Tensor:
     a, b = array_of(x), array_of(other)
     check_broadcast(a, b)
     with quiet():
-        found = np.nextafter(a.astype(dtype), b.astype(dtype))
-    return apply(_NEXTAFTER, (x, other), found, np.asarray(a != b).astype(dtype))
+        a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        found = LARGE[np.nextafter](a, b) if dtype.itemsize == 8 and max(a.size, b.size) > SMALL else np.nextafter(a, b)
+    moved = np.asarray(a != b)
+    return apply(_NEXTAFTER, (x, other), found, None if moved.all() else moved.astype(dtype))
 
 
 def _nextafter_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    slopes = ctx.attrs, np.zeros(())
-    return tuple(ctx.on.sum_to(elementwise._mul0(g, wrap(slope)), shape) for slope, shape in zip(slopes, ctx.shapes, strict=True))
+    x_bar = g if ctx.attrs is None else elementwise._mul0(g, wrap(ctx.attrs))
+    return ctx.on.sum_to(x_bar, ctx.shapes[0]), wrap(np.zeros(ctx.shapes[1], ctx.dtypes[1]))
 
 
 _NEXTAFTER = Structural("NextafterBackward0", ((), ()), _nextafter_vjp)

@@ -10,6 +10,8 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.ops import elementwise
+from tapegrad.ops.exponential_shares import values as large_values
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import add_reduce, reduced
 from tapegrad.recording.axes import axis
 from tapegrad.recording.casting import cast
@@ -126,16 +128,15 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def softmax_again(arrays: Sequence[Any], removed: Any) -> Any:
     (data,) = arrays
-    result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
-    result /= add_reduce(result, removed, None, None, True)
+    result = large_values(data, removed, False)
+    if result is None:
+        result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
+        result /= add_reduce(result, removed, None, None, True)
     return result
 
 
 def _softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    on = ctx.on
-    z = ctx.result
-    weighted = elementwise._mul0(g, z)
-    return (weighted - elementwise._mul0(z, on.sum(weighted, ctx.attrs, True)),)
+    return (ctx.on.shares_back(g, ctx.result, ctx.attrs, False),)
 
 
 def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
@@ -157,13 +158,23 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def log_softmax_again(arrays: Sequence[Any], removed: Any) -> Any:
     (data,) = arrays
+    result = large_values(data, removed, True)
+    if result is not None:
+        return result
     shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)
     return shifted - np.log(add_reduce(np.exp(shifted), removed, None, None, True))
 
 
 def _log_softmax_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    on = ctx.on
-    return (g - elementwise._mul0(elementwise.exp(ctx.result), on.sum(g, ctx.attrs, True)),)
+    return (ctx.on.shares_back(g, ctx.result, ctx.attrs, True),)
+
+
+def shares_back(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool, on: Any = TENSORS) -> Tensor:
+    """The cotangent of the operand of `softmax`, or of `log_softmax`."""
+    if logarithm:
+        return g - elementwise._mul0(elementwise.exp(result), on.sum(g, axes, True))
+    weighted = elementwise._mul0(g, result)
+    return weighted - elementwise._mul0(result, on.sum(weighted, axes, True))
 
 
 def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[Tensor, Array, tuple[int, ...]]:
@@ -181,5 +192,5 @@ def _prepared(x: Tensor, dim: int, dtype: DTypeLike | None, name: str) -> tuple[
 
 
 _LOGSUMEXP = Structural("LogsumexpBackward0", ((0, "z"),), _logsumexp_vjp, forward=logsumexp_again)
-_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp, forward=softmax_again)
-_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp, forward=log_softmax_again)
+_SOFTMAX = Structural("SoftmaxBackward0", (("z",),), _softmax_vjp, forward=softmax_again, takes_stretched=True)
+_LOG_SOFTMAX = Structural("LogSoftmaxBackward0", (("z",),), _log_softmax_vjp, forward=log_softmax_again, takes_stretched=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.memory_pool import SMALL
 from tapegrad.ops import elementwise
 from tapegrad.ops.extremes import ValuesIndices, choosing, pick_along, pick_only, require_elements, share_evenly
 from tapegrad.ops.reductions import reduced
@@ -26,6 +27,11 @@ from tapegrad.tensors.tensor import Tensor, array_of, wrap
 __all__ = ["median", "mode", "nanmedian", "nanquantile", "quantile"]
 
 Array = np.ndarray[Any, Any]
+
+# Vectors of which a sample is taken, how many elements that has, and how far around the place that is looked for: four times as
+# far as the place of a random sample deviates.
+LARGE, SAMPLE, MARGIN = 1 << 14, 1 << 11, 96
+FEW_RANKS = 2  # that are found without sorting
 
 
 def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | ValuesIndices:
@@ -94,12 +100,12 @@ def _middle(op: Structural, x: Tensor, leaves_nan_out: bool) -> Tensor:
     if not data.size:
         nothing = np.nan if data.dtype.kind == "f" else np.iinfo(data.dtype).min
         return apply(op, (x,), np.asarray(nothing, data.dtype), (reduced(None, data.ndim), False))
-    ordered = data.flatten()
-    size = ordered.size
-    present = size - int(np.count_nonzero(ordered != ordered))
+    flat = data.reshape(-1)
+    size = flat.size
+    present = size - int(np.count_nonzero(flat != flat))
     rank = max(present - 1, 0) // 2 if leaves_nan_out or present == size else present
-    ordered.partition(rank)  # nan stands last
-    return apply(op, (x,), ordered[rank], (reduced(None, data.ndim), False))
+    found = element_of_rank(flat, rank) if present == size else np.partition(flat, rank)[rank]  # nan stands last
+    return apply(op, (x,), found, (reduced(None, data.ndim), False))
 
 
 def _middle_along(op: Structural, name: str, x: Tensor, dim: int, keepdim: bool, leaves_nan_out: bool) -> ValuesIndices:
@@ -120,9 +126,34 @@ def _place_of_middle(data: Array, position: int, leaves_nan_out: bool) -> Array:
     return np.take_along_axis(order, rank, position)
 
 
+def element_of_rank(flat: Array, rank: int) -> Any:
+    """The element that a sorted vector without nan has at a place.
+
+    Between two elements of a sample that enclose it are a few in a hundred, and only those are partitioned: a fifth of the time.
+    """
+    size = flat.size
+    if size > LARGE:
+        sample = np.sort(flat[:: size // SAMPLE])
+        near, count = rank * len(sample) // size, len(sample)
+        low, high = sample[max(near - MARGIN, 0)], sample[min(near + MARGIN, count - 1)]
+        reached = flat <= high if near + MARGIN < count else np.ones(size, bool)
+        if near - MARGIN >= 0:
+            passed = flat < low
+            reached, rank_there = reached & ~passed, rank - int(np.count_nonzero(passed))
+        else:
+            rank_there = rank
+        some = flat[reached]
+        if 0 <= rank_there < some.size:
+            some.partition(rank_there)
+            return some[rank_there]
+    return np.partition(flat, rank)[rank]
+
+
 def _place_of_rank(data: Array, position: int, rank: int) -> Array:
     """Where the element of a rank stands in a stable order."""
-    value = np.partition(data, rank, position).take([rank], position)
+    value = (
+        np.atleast_1d(element_of_rank(data, rank)) if data.ndim == 1 else np.partition(data, rank, position).take([rank], position)
+    )
     if (np.count_nonzero(data < value, position) == rank).all():  # it is the first of its size
         return np.asarray((data == value).argmax(position, keepdims=True))
     return data.argsort(position, kind="stable").take([rank], position)
@@ -172,13 +203,18 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
 
 def _place_of_mode(data: Array, position: int) -> Array:
     rows = data.swapaxes(position, -1)
-    order = rows.argsort(-1, kind="stable")
-    ordered = np.take_along_axis(rows, order, -1)
+    order = rows.argsort(-1, kind="stable") if _has_nan(data) else None
+    ordered = np.sort(rows, -1) if order is None else np.take_along_axis(rows, order, -1)
     places = np.arange(ordered.shape[-1])
     begins = np.ones(ordered.shape, bool)
     begins[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
     run = places - np.maximum.accumulate(np.where(begins, places, 0), -1)
-    last = np.take_along_axis(order, np.argmax(run, -1, keepdims=True), -1)
+    longest = np.argmax(run, -1, keepdims=True)
+    if order is not None:
+        last = np.take_along_axis(order, longest, -1)
+    else:  # sorting values takes a fifth of the time of finding their order
+        found = rows == np.take_along_axis(ordered, longest, -1)
+        last = rows.shape[-1] - 1 - found[..., ::-1].argmax(-1, keepdims=True)
     return np.ascontiguousarray(last.swapaxes(position, -1))
 
 
@@ -287,17 +323,23 @@ def _by_row(order: Array) -> Callable[[Array], Array]:
     return lambda ranks: np.take_along_axis(order, ranks, -1)
 
 
-def _by_column(order: Array) -> Callable[[Array], Array]:
-    """The same where all rows have the same ranks."""
-    return lambda ranks: order.take(ranks, -1)
+def _by_column(data: Array) -> Callable[[Array], Array]:
+    """The same where all rows have the same ranks: a few are found one by one, without the order of all elements."""
+
+    def places(ranks: Array) -> Array:
+        if len(ranks) <= FEW_RANKS and data.size > SMALL:
+            return np.concatenate([_place_of_rank(data, -1, int(rank)) for rank in ranks], -1)
+        return data.argsort(-1, kind="stable").take(ranks, -1)
+
+    return places
 
 
 def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_out: bool) -> Tensor:
     """Quantiles of every row, in its place: ``(..., n)`` and ``(k,)`` give ``(..., k)``."""
     data = array_of(rows)
     size = data.shape[-1]
-    order = data.argsort(-1, kind="stable")
     if _has_nan(data):
+        order = data.argsort(-1, kind="stable")
         missing = np.count_nonzero(np.isnan(data), -1, keepdims=True)
         last = np.maximum(size - missing - 1, 0) if leaves_nan_out else np.full_like(missing, size - 1)
         ranks = wanted * wrap(last.astype(data.dtype))
@@ -308,7 +350,7 @@ def _interpolated(rows: Tensor, wanted: Tensor, interpolation: str, leaves_nan_o
     else:  # every row has the same ranks
         ranks = wanted * wrap(np.array([size - 1], data.dtype))
         exact = array_of(ranks)
-        index_of = _by_column(order)
+        index_of = _by_column(data)
     if interpolation == "lower":
         exact = np.floor(exact)
     elif interpolation == "higher":

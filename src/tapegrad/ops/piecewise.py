@@ -6,16 +6,16 @@ taken from.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import elementwise
 from tapegrad.ops.arithmetic import plain_number
-from tapegrad.ops.in_place import written_by
+from tapegrad.ops.in_place import in_place, written_by
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import choose
@@ -53,7 +53,7 @@ def angle(input: Tensor) -> Tensor:
     tensor([3.1416, 0.0000, 0.0000])
     """
     floats = input if array_of(input).dtype.kind == "f" else cast(input, get_default_dtype())
-    return math.pi * elementwise.FUNCTIONS["relu"](-elementwise.FUNCTIONS["sign"](floats))
+    return elementwise._angle(floats)
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
@@ -79,10 +79,9 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     """
     if min_val > max_val:
         raise ValueError(f"min_val cannot be greater than max_val, got {min_val} and {max_val}")
-    if inplace:
-        return written_by(hardtanh, input, min_val, max_val)
     data = array_of(input)
-    return elementwise._hardtanh(input, number_of(data, min_val), number_of(data, max_val))
+    function = in_place(OPCODES["_hardtanh"]) if inplace else elementwise._hardtanh
+    return function(input, number_of(data, min_val), number_of(data, max_val))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -104,15 +103,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> tg.threshold(tg.tensor([0.5, 2.0]), 1.0, -1.0)
     tensor([-1.,  2.])
     """
-    if inplace:
-        return written_by(_threshold, input, threshold, value)
-    return _threshold(input, threshold, value)
-
-
-def _threshold(x: Tensor, limit: float, value: float) -> Tensor:
-    limit, value = plain_number("threshold", "threshold", limit), plain_number("threshold", "value", value)
-    data = array_of(x)
-    return elementwise._threshold(x, number_of(data, limit), number_of(data, value))
+    limit, value = plain_number("threshold", "threshold", threshold), plain_number("threshold", "value", value)
+    data = array_of(input)
+    function = in_place(OPCODES["_threshold"]) if inplace else elementwise._threshold
+    return function(input, number_of(data, limit), number_of(data, value))
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.ops.extremes import ValuesIndices
-from tapegrad.ops.selecting import put_along
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = ["cummax", "cummin"]
+
+Array = np.ndarray[Any, Any]
 
 
 def cummax(x: Tensor, dim: int) -> ValuesIndices:
@@ -58,21 +62,48 @@ def _running(op: Structural, choose: Any, x: Tensor, dim: int) -> ValuesIndices:
     position = axis(dim, data.ndim)
     if not data.ndim:
         return ValuesIndices(apply(op, (x,), data.copy(), None), wrap(np.zeros((), np.int64)))
-    values = choose.accumulate(data, position)
-    reached = (data == values) | (data != data)
-    shape = (1,) * position + (-1,) + (1,) * (data.ndim - position - 1)
-    where = np.maximum.accumulate(np.where(reached, np.arange(data.shape[position]).reshape(shape), 0), position)
+    values, where = _found(choose, data, position)
     # The caller may write into the indices; the saved ones must not change.
     saved = wrap(where.copy() if x.requires_grad else where)
     return ValuesIndices(apply(op, (x,), values, position, (saved,)), wrap(where))
+
+
+def _around(shape: tuple[int, ...], position: int) -> tuple[int, int, int]:
+    """Elements before, along and behind an axis."""
+    return math.prod(shape[:position]), shape[position], math.prod(shape[position + 1 :])
+
+
+def _found(choose: Any, data: Array, position: int) -> tuple[Array, Array]:
+    """The running extremes, and where they were reached."""
+    if data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
+        values, where = large_empty(data.shape, data.dtype), large_empty(data.shape, np.dtype(np.int64))
+        ARRAY_KERNELS.running_extremes(id(values), id(where), id(data), *_around(data.shape, position), int(choose is np.minimum))
+        return values, where
+    values = choose.accumulate(data, position)
+    reached = (data == values) | (data != data)
+    shape = (1,) * position + (-1,) + (1,) * (data.ndim - position - 1)
+    return values, np.maximum.accumulate(np.where(reached, np.arange(data.shape[position]).reshape(shape), 0), position)
 
 
 def _running_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     position = ctx.attrs
     if position is None:
         return (g,)
-    return (put_along(g, position, ctx.extra[0], ctx.shapes[0]),)
+    return (ctx.on.put_along(g, position, ctx.extra[0], ctx.shapes[0]),)
 
 
-_CUMMAX = Structural("CummaxBackward0", ((),), _running_vjp)
-_CUMMIN = Structural("CumminBackward0", ((),), _running_vjp)
+def large_put_along(g: Tensor, position: int, places: Tensor, shape: tuple[int, ...]) -> Tensor | None:
+    """`put_along` of a large array with a place for each element; None if that is to do it."""
+    adjoint, at = np.asarray(g._data), places._data
+    if adjoint.size <= SMALL or adjoint.shape != shape or at.shape != shape or adjoint.dtype != np.float64:
+        return None
+    is_number = not any(adjoint.strides)
+    if not at.flags.c_contiguous or not (is_number or adjoint.flags.c_contiguous):
+        return None
+    out = large_empty(shape, adjoint.dtype)
+    ARRAY_KERNELS.add_at_places(id(out), id(adjoint), id(at), *_around(shape, position), int(not is_number))
+    return make(out, 0)
+
+
+_CUMMAX = Structural("CummaxBackward0", ((),), _running_vjp, takes_stretched=True)
+_CUMMIN = Structural("CumminBackward0", ((),), _running_vjp, takes_stretched=True)

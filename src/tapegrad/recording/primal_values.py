@@ -13,17 +13,28 @@ from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.deferred import MadeOnDemand
-from tapegrad.engine.layout import BLOCK
+from tapegrad.engine.layout import BLOCK, ROOM_BLOCKS
 from tapegrad.kernels.entries import KERNEL_WORDS
-from tapegrad.kernels.opcodes import EXACT, MATH, OPCODES, PRIMAL_LOOP, call_of, calls_in, has_value_loop, is_numpys
+from tapegrad.kernels.opcodes import (
+    EXACT,
+    MATH,
+    OPCODES,
+    PRIMAL_LOOP,
+    call_of,
+    calls_in,
+    has_staged_value,
+    has_value_loop,
+    is_numpys,
+)
 from tapegrad.rules import special
 from tapegrad.rules.table import COMMON, POWERS, RULES, Rule
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tape.function_table import functions_in
 from tapegrad.tape.tape import TAPE
 
 __all__ = [
-    "BY_LIBRARY", "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "choose", "float_at_the_edge", "forward",
-    "number_forward", "scalar_forward", "way_of",
+    "BY_LIBRARY", "BY_LOOP", "BY_POWER", "BY_TEXT", "EXPONENTS", "LARGE", "OPERATORS", "READS_AGAIN", "choose",
+    "float_at_the_edge", "forward", "number_forward", "scalar_forward", "way_of", "writers",
 ]  # fmt: skip
 
 
@@ -48,22 +59,17 @@ def _number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
     return a if not a.ndim or (a.shape == shape and a.flags.c_contiguous) else None
 
 
-def _number_or_spread(a: Any, shape: tuple[int, ...]) -> Any:
-    """The same, with arrays that are stretched written out."""
+def _block_or_spread(a: Any, shape: tuple[int, ...]) -> Any:
+    """The same, with arrays that are stretched written out; of a number, a block of it."""
     if a.__class__ is np.ndarray and a.dtype is dtypes.float64 and a.ndim and not (a.shape == shape and a.flags.c_contiguous):
         whole = large_empty(shape, dtypes.float64)
         whole[...] = a
         return whole
-    return _number_or_whole(a, shape)
+    found = _number_or_whole(a, shape)
+    return found if found is None or found.ndim else np.full(min(BLOCK, math.prod(shape)), found)
 
 
 def _np_sigmoid(x: Any) -> Any:
-    if x.__class__ is np.ndarray and x.size > SMALL and _number_or_whole(x, x.shape) is not None:
-        e, z = large_empty(x.shape, dtypes.float64), large_empty(x.shape, dtypes.float64)
-        ARRAY_KERNELS.minus_magnitudes(id(z), id(x))
-        np.exp(z, out=e)
-        ARRAY_KERNELS.logistic_values(id(z), id(x), id(e))
-        return z
     size = np.abs(x)
     e = np.exp(-size if size.dtype.kind != "b" else -1.0 * size)
     return choose(x >= 0.0, 1.0, e) / (1.0 + e)
@@ -120,7 +126,7 @@ OPERATORS: dict[str, Any] = {
 
 
 def _logaddexp(x: Any, y: Any, out: Any) -> Any:
-    a, b = _number_or_spread(x, out.shape), _number_or_spread(y, out.shape)
+    a, b = _block_or_spread(x, out.shape), _block_or_spread(y, out.shape)
     if a is None or b is None or not out.flags.c_contiguous:
         return np.logaddexp(x, y, out=out)
     ARRAY_KERNELS.log_add_exponentials(id(out), id(a), id(b))
@@ -131,13 +137,23 @@ def _by_remainders(function: Any, wanted: int) -> Callable[..., Any]:
     def values(x: Any, y: Any, out: Any = None) -> Any:
         if out is None:
             out = np.empty(np.broadcast_shapes(x.shape, y.shape), x.dtype)
-        a, b = _number_or_spread(x, out.shape), _number_or_spread(y, out.shape)
+        a, b = _block_or_spread(x, out.shape), _block_or_spread(y, out.shape)
         if a is None or b is None or not out.flags.c_contiguous:
             return function(x, y, out=out)
         ARRAY_KERNELS.remainders_of(id(out), id(a), id(b), wanted)
         return out
 
     return values
+
+
+def _next_numbers(x: Any, y: Any, out: Any = None) -> Any:
+    """`np.nextafter`, which calls the C library for each element."""
+    out = large_empty(np.broadcast_shapes(x.shape, y.shape), dtypes.float64) if out is None else out
+    a, b = _block_or_spread(x, out.shape), _block_or_spread(y, out.shape)
+    if a is None or b is None or out.size <= SMALL or not out.flags.c_contiguous:
+        return np.nextafter(x, y, out=out)
+    ARRAY_KERNELS.next_numbers(id(out), id(a), id(b))
+    return out
 
 
 def _signs(x: Any, out: Any) -> Any:
@@ -148,8 +164,21 @@ def _signs(x: Any, out: Any) -> Any:
 # Ufuncs whose values on large float64 arrays are computed faster here, with the same bits.
 LARGE: dict[Any, Callable[..., Any]] = {
     np.sign: _signs, np.logaddexp: _logaddexp, np.fmod: _by_remainders(np.fmod, 0), np.remainder: _by_remainders(np.remainder, 1),
-    np.floor_divide: _by_remainders(np.floor_divide, 2),
+    np.floor_divide: _by_remainders(np.floor_divide, 2), np.nextafter: _next_numbers,
 }  # fmt: skip
+# Those that read operands again after the first element was written: the result must have memory of its own.
+READS_AGAIN = frozenset(LARGE.values()) - {_signs}
+
+
+def _writer(opcode: int) -> Callable[..., Any] | None:
+    """What puts a rule's value on large contiguous float64 arrays at once into ``out``; None if only several passes do."""
+    function, rule = forward[opcode], RULES[opcode]
+    if function is np.round:
+        return np.rint
+    if isinstance(function, np.ufunc):
+        return LARGE.get(function, function)
+    has_numpys = all(_on_arrays(name) for name in calls_in(rule.primal)) and rule.name not in BY_LIBRARY
+    return _by_loop(opcode, rule) if not has_numpys or _has_loop(opcode, rule) else None
 
 
 # Rules that SciPy computes with the C library's functions, also on arrays.
@@ -186,25 +215,29 @@ def _on_arrays(name: str) -> Callable[..., Any] | None:
 def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
     """Values by the rule's compiled loop, for functions that NumPy lacks."""
     name, number = (f"loops_of_{rule.name}", PRIMAL_LOOP) if opcode >= COMMON else ("value_block", opcode)
-    word, alone = KERNEL_WORDS[name], len(rule.args) == 1
+    word, alone, is_staged = KERNEL_WORDS[name], len(rule.args) == 1, has_staged_value(rule)
 
     def forward(*operands: Any, out: Any = None) -> Any:
         loops = TAPE.kernel_table.item(word)
         if not loops:
             TAPE.need(name)
             loops = TAPE.kernel_table.item(word)
-        x = operands[0]
+        x, functions, room = operands[0], 0, 0
+        if is_staged or x is out:
+            functions, kept = functions_in(TAPE.kernel_table) if is_staged else 0, np.empty(BLOCK * (ROOM_BLOCKS + 1))
+            room = kept.__array_interface__["data"][0]
         if alone and x.__class__ is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
             out = large_empty(x.shape, dtypes.float64) if out is None else out
             at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
-            TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0)
+            TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0, functions, room)
             return out
         dtype = np.result_type(*operands)
-        out = large_empty(np.broadcast(*operands).shape, dtypes.float64)
+        out = large_empty(np.broadcast(*operands).shape, dtypes.float64) if out is None else out
         arrays = [_stretched(a, out.shape) for a in operands]
         numbers = sum((a.__class__ is float or not a.ndim) << k for k, a in enumerate(operands))
         x_at, y_at, w_at, *_ = [a.__array_interface__["data"][0] for a in (*arrays, out, out)]
-        TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, out.__array_interface__["data"][0], numbers)
+        to = out.__array_interface__["data"][0]
+        TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, to, numbers, functions, room)
         return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
 
     return forward
@@ -235,12 +268,22 @@ def _forward(opcode: int) -> Callable[..., Any]:
     called = {name: _on_arrays(name) for name in calls_in(rule.primal)}
     if None in called.values():
         return _by_loop(opcode, rule)
-    return called.get(call_of(rule)) or _by_loop_if_large(opcode, rule, _evaluated(rule, ARRAY_NAMES))
+    function = called.get(call_of(rule))
+    if function is not None and not has_staged_value(rule):
+        return function
+    return _by_loop_if_large(opcode, rule, function or _evaluated(rule, ARRAY_NAMES))
+
+
+def _has_loop(opcode: int, rule: Rule) -> bool:
+    """Whether the rule's compiled loop has the very bits that NumPy's functions give one after the other."""
+    if has_staged_value(rule):
+        return functions_in(TAPE.kernel_table) != 0
+    return has_value_loop(rule) if opcode < COMMON else calls_in(rule.primal) <= EXACT
 
 
 def _by_loop_if_large(opcode: int, rule: Rule, by_numpy: Callable[..., Any]) -> Callable[..., Any]:
-    """One pass over large arrays in the place of one for each function, where the loop has the very bits."""
-    if not (has_value_loop(rule) if opcode < COMMON else calls_in(rule.primal) <= EXACT):
+    """One pass over large arrays in the place of one for each function."""
+    if not _has_loop(opcode, rule):
         return by_numpy
     by_loop = _by_loop(opcode, rule)
 
@@ -288,6 +331,7 @@ def _number_forward(key: tuple[int, int]) -> Callable[..., float]:
 # By opcode, each made when it is first asked for.
 forward: Mapping[int, Callable[..., Any]] = MadeOnDemand(_forward)
 scalar_forward: Mapping[int, Callable[..., float]] = MadeOnDemand(_scalar_forward)
+writers: Mapping[int, Callable[..., Any] | None] = MadeOnDemand(_writer)
 # By way and opcode.
 number_forward: Mapping[tuple[int, int], Callable[..., float]] = MadeOnDemand(_number_forward)
 

@@ -97,9 +97,14 @@ class Structural:
         operations whose attributes do not depend on values.
     payload_class : type or None
         Of the payloads of its rows, if that is not `Payload`.
+    takes_stretched : bool
+        Whether the vjp may be given a large cotangent of equal numbers as one number that is stretched.
     """
 
-    __slots__ = ("_saved", "_uses", "forward", "joins", "linear", "name", "number", "payload_class", "uses", "uses_at", "vjp")
+    __slots__ = (
+        "_saved", "_uses", "forward", "joins", "linear", "name", "number", "payload_class", "takes_stretched", "uses", "uses_at",
+        "vjp",
+    )  # fmt: skip
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
     def __init__(
@@ -111,8 +116,9 @@ class Structural:
         linear: Sequence[InBlocks | None] = (),
         forward: Callable[..., Any] | None = None,
         payload_class: type[Payload] | None = None,
+        takes_stretched: bool = False,
     ) -> None:
-        self.payload_class = payload_class or Payload
+        self.payload_class, self.takes_stretched = payload_class or Payload, takes_stretched
         self.name, self.uses, self.vjp, self.joins, self.linear, self.forward = name, uses, vjp, joins, linear, forward
         self.number = TAPE.name_number(name)
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}

@@ -167,6 +167,7 @@ _OTHERS: tuple[Rule, ...] = (
     Rule("_celu", XYW, "where(x <= 0.0, expm1(minimum(x, 0.0) * w) * y, x)", ("where(x <= 0.0, exp(where(x <= 0.0, x, 0.0) * w) * (y * w), 1.0)", None, None), (ANY, (2.0, 2.0), (0.5, 0.5)), "CeluBackward0", "``x`` where positive, else ``y * (exp(w * x) - 1)``."),
     Rule("_mish", X, "x * tanh(logaddexp(x, 0.0))", ("tanh(logaddexp(x, 0.0)) + mul0(x * sigmoid(x), 1.0 - tanh(logaddexp(x, 0.0)) * tanh(logaddexp(x, 0.0)))",), (ANY,), "MishBackward0", "``x * tanh(softplus(x))``."),
     Rule("_gelu_tanh", X, "x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))) / 2.0", ("0.5 * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x))) + mul0(0.5 * x * (1.0 - tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x)) * tanh(0.7978845608028654 * (x + 0.044715 * (x * x) * x))), 0.7978845608028654 * (1.0 + 0.134145 * (x * x)))",), (ANY,), "GeluBackward0", "`gelu` with a hyperbolic tangent in the place of the error function."),
+    Rule("_angle", X, "where(x < 0.0, 3.141592653589793, where(x == x, 0.0, x))", ("0.0",), (ANY,), "AngleBackward0", "The angle of a number in the complex plane: pi where it is negative, else 0."),
 )
 # fmt: on
 

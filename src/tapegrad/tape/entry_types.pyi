@@ -120,7 +120,18 @@ class Entries:
     def start(self, tape: int, sweep: int, handle: int, value: float, /) -> int: ...
     # engine.rule_loops.call_loop_of_rule
     def call_loop_of_rule(
-        self, loops: int, number: int, n: int, x_at: int, y_at: int, w_at: int, out_at: int, numbers: int, /
+        self,
+        loops: int,
+        number: int,
+        n: int,
+        x_at: int,
+        y_at: int,
+        w_at: int,
+        out_at: int,
+        numbers: int,
+        functions: int,
+        room: int,
+        /,
     ) -> int: ...
     # engine.recurrence.solve_recurrence
     def solve_recurrence(self, a_at: int, b_at: int, r_at: int, outer: int, n: int, inner: int, backwards: int, /) -> int: ...

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.memory_pool import warm_allocator
-from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
 from tapegrad.errors import TapeFullError
 from tapegrad.interrupts import at_once, undone
 from tapegrad.kernels import library
 from tapegrad.kernels.entries import ENTRIES, KERNEL_WORDS, KERNELS_OF, OTHER_NAMES
-from tapegrad.kernels.opcodes import FUNCTIONS, LOOPS
+from tapegrad.kernels.opcodes import LOOPS
 from tapegrad.tape.column_memory import MAXIMUM_ROWS, Columns
+from tapegrad.tape.function_table import WORDS as FUNCTION_WORDS
+from tapegrad.tape.function_table import functions_in
 from tapegrad.tape.locks import changing as _changing
 from tapegrad.tape.locks import loading as _loading_lock
 
@@ -112,7 +113,7 @@ class Tape(Columns):
         self._name_numbers: dict[str, int] = {"": 0}
         self.kernels: Any = None
         self.ready = False
-        self.kernel_table = np.zeros(at.KERNEL_COUNT + len(LOOPS) + 2 * len(FUNCTIONS), np.int64)
+        self.kernel_table = np.zeros(at.KERNEL_COUNT + len(LOOPS) + FUNCTION_WORDS, np.int64)
         self.claims: set[Any] = set()  # weak references to claims
         self.passes: set[Any] = set()  # weak references to the working memory of passes
         self.waiting: list[partial[Any]] = []  # called when no pass can be looking at the objects that they release
@@ -171,16 +172,11 @@ class Tape(Columns):
     def _need(self, kernel: str) -> None:
         self.kernel_table[KERNEL_WORDS[kernel]] = getattr(self.kernels, kernel).get()
 
-    def _find_functions(self) -> None:
-        """Note where NumPy's loops are that partials on arrays call; all of them, or none."""
-        words = [word for name in FUNCTIONS for word in inner_loop(getattr(np, name))]
-        self.kernel_table[-len(words) :], self.kernel_table[at.FUNCTIONS_READY] = words, int(all(words[::2]))
-
     def _compiled(self, name: str) -> Any:
         for kernel in KERNELS_OF.get(name, ()):
             self._need(kernel)
         if "elementwise_step" in KERNELS_OF.get(name, ()):
-            self._find_functions()
+            functions_in(self.kernel_table)
             self.header[at.ELEMENTWISE_ROW] = self.kernels.elementwise_row.get()
         if name == "scalar_row":
             self.header[at.SCALARS_READY] = 1

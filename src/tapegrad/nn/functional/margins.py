@@ -204,12 +204,14 @@ def multi_margin_loss(
         if weight is not None:
             shares *= array_of(weight)[classes]
         losses = add_reduce(shares * (short if p == 1 else short * short), 1)
-        if p == 1:
-            shares.reshape(-1)[chosen.at] = -add_reduce(shares, 1)
+        slopes = shares if p == 1 else shares * (short + short)
+        if p == 2 and (losses != losses).any():
+            slopes = np.where(shares == 0.0, 0.0, slopes)  # zero times nan is zero
+        slopes.reshape(-1)[chosen.at] = -add_reduce(slopes, 1)
         result = add_reduce(losses) if reduction != "none" else losses if wanted else losses[0]
     finally:
         leave(token)
-    kept = (make(shares, 0),) if p == 1 else (make(shares, 0), make(chosen.at, 0), make(differences, 0))
+    kept = (make(slopes, 0),) if p == 1 else (make(slopes, 0), make(shares, 0), make(chosen.at, 0))
     return apply(_MULTI_MARGIN[p - 1], (input,), result, (margin, scores.shape), kept)
 
 
@@ -217,15 +219,13 @@ def _multi_margin_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """Every score above the margin is pulled down, and the target's up by as much."""
     on = ctx.on
     margin, shape = ctx.attrs
-    pulls = elementwise._mul0(on.reshape(g, (1, 1) if type(g._data) is float else (g._data.size, 1)), ctx.extra[0])
-    if ctx.inputs[0] is None:  # no squares: the target's share is known
-        return (on.reshape(pulls, ctx.shapes[0]),)
-    chosen = Places(ctx.extra[1]._data, 1, shape[:1])
-    differences = ctx.extra[2]
-    if ctx.inputs[0]._row and is_recording():
-        x = on.reshape(ctx.inputs[0], shape)
-        differences = x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))
-    pulls = elementwise._mul0(pulls, 2.0 * differences)
+    columns = on.reshape(g, (1, 1) if type(g._data) is float else (g._data.size, 1))
+    if ctx.inputs[0] is None or not (ctx.inputs[0]._row and is_recording()):  # slopes are constants
+        return (on.reshape(elementwise._mul0(columns, ctx.extra[0]), ctx.shapes[0]),)
+    chosen = Places(ctx.extra[2]._data, 1, shape[:1])
+    x = on.reshape(ctx.inputs[0], shape)
+    differences = x + (margin - on.reshape(take_at(x, chosen), (shape[0], 1)))
+    pulls = elementwise._mul0(elementwise._mul0(columns, ctx.extra[1]), 2.0 * differences)
     return (on.reshape(increased_at(pulls, chosen, -on.sum(pulls, (1,)), _PULLED_UP), ctx.shapes[0]),)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.nn.functional.reducing import check_reduction, reduced, reduced_values
+from tapegrad.ops.residuals import HUBER, SMOOTH, SQUARE, large_losses
 from tapegrad.recording.apply_rule import check_broadcast
 from tapegrad.recording.primal_values import choose
 from tapegrad.recording.structural import Context, Structural, apply
@@ -150,9 +152,13 @@ def _loss(
         losses = _loss(op, values, input, target, parameter, "none", None)
         # As in PyTorch, the weights of this one loss do not enter the mean's divisor.
         return reduced(losses * weight, reduction) if op is _HUBER else _weighted(losses, weight, reduction)
+    data, other = array_of(input), array_of(target)
     with quiet():
-        residuals = array_of(input) - array_of(target)
-        result, scale = reduced_values(np.asarray(values(residuals)).astype(residuals.dtype, copy=False), reduction)
+        found = large_losses(data, other, _KINDS[op.name], parameter)
+        if found is None:
+            residuals = data - other
+            found = np.asarray(values(residuals)).astype(residuals.dtype, copy=False)
+        result, scale = reduced_values(found, reduction)
     return apply(op, (input, target), result, (scale, parameter))
 
 
@@ -176,16 +182,18 @@ def _weighted(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return weighted.sum() / weight.sum() if reduction == "mean" else reduced(weighted, reduction)
 
 
-def _operation(name: str, slope: Callable[[Tensor, Any], Tensor], factor: float = 1.0) -> Structural:
+def _operation(name: str, slope: Callable[[Any], tuple[float, float]], factor: float = 1.0) -> Structural:
+    """A loss with the slope ``factor * (x - y) / divisor``, whose divisor and bound follow from the parameter."""
+
     def vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         scale, parameter = ctx.attrs
-        change = slope(ctx.inputs[0] - ctx.inputs[1], parameter) * (g * (factor * scale))  # numbers first: g mostly is one
-        x_bar = ctx.on.sum_to(change, ctx.shapes[0]) if ctx.needs[0] else None
-        return x_bar, ctx.on.sum_to(-change, ctx.shapes[1]) if ctx.needs[1] else None
+        found: Sequence[Tensor | None] = ctx.on.limited_differences(g, *ctx.inputs, *slope(parameter), factor * scale, ctx.needs)
+        return found
 
-    return Structural(name, ((0, 1), (0, 1)), vjp)
+    return Structural(name, ((0, 1), (0, 1)), vjp, takes_stretched=True)
 
 
-_MSE = _operation("MseLossBackward0", lambda r, _: r, 2.0)
-_SMOOTH_L1 = _operation("SmoothL1LossBackward0", lambda r, beta: (r / beta).clamp(-1.0, 1.0))
-_HUBER = _operation("HuberLossBackward0", lambda r, delta: r.clamp(-delta, delta))
+_MSE = _operation("MseLossBackward0", lambda _: (1.0, math.inf), 2.0)
+_SMOOTH_L1 = _operation("SmoothL1LossBackward0", lambda beta: (beta, 1.0))
+_HUBER = _operation("HuberLossBackward0", lambda delta: (1.0, delta))
+_KINDS = {_MSE.name: SQUARE, _SMOOTH_L1.name: SMOOTH, _HUBER.name: HUBER}

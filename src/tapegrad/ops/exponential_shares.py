@@ -1,0 +1,63 @@
+"""Softmax and its logarithm of large arrays, by compiled loops over runs along an axis, with the bits of NumPy's functions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.numpy_api import inner_loop
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["cotangent", "values"]
+
+Array = np.ndarray[Any, Any]
+FLOAT64 = np.dtype(np.float64)
+
+
+@functools.cache
+def _loops() -> Array:
+    """Addresses of NumPy's loops, of each that of its data behind it; nothing if one of them is not as it is known."""
+    words = [word for function in (np.exp, np.log, np.add, np.maximum) for word in inner_loop(function)]
+    return np.array(words if all(words[::2]) else [], np.int64)
+
+
+def _is_plain(data: Any) -> bool:
+    return (
+        type(data) is np.ndarray and data.dtype is FLOAT64 and data.size > SMALL and data.flags.c_contiguous and _loops().size > 0
+    )
+
+
+def _around(shape: tuple[int, ...], position: int) -> tuple[int, int, int]:
+    """Elements before, along and behind an axis."""
+    return math.prod(shape[:position]), shape[position], math.prod(shape[position + 1 :])
+
+
+def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
+    """Softmax along one axis, or its logarithm; None if NumPy is to do it, as for small arrays."""
+    if not _is_plain(data):
+        return None
+    outer, count, inner = _around(data.shape, *axes)
+    result, room = large_empty(data.shape, FLOAT64), np.empty(count + 1024)
+    ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, _loops().ctypes.data | logarithm)
+    return result
+
+
+def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool) -> Tensor | None:
+    """The cotangent of the operand; None if operations are to give it."""
+    adjoint, z = g._data, result._data
+    if not _is_plain(z) or type(adjoint) is not np.ndarray or adjoint.dtype is not FLOAT64 or adjoint.shape != z.shape:
+        return None
+    is_number = not any(adjoint.strides)
+    if not is_number and not adjoint.flags.c_contiguous:
+        return None
+    outer, count, inner = _around(z.shape, *axes)
+    out, room = large_empty(z.shape, FLOAT64), np.empty(count + 1024)
+    ARRAY_KERNELS.cotangents_of_shares(
+        id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), _loops().ctypes.data | logarithm
+    )
+    return make(out, 0)

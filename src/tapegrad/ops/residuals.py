@@ -1,0 +1,81 @@
+"""Losses of differences between two large arrays, and the slopes of such losses: one pass in the place of one for each function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.ops.namespaces import TENSORS
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, make
+
+__all__ = ["HUBER", "SMOOTH", "SQUARE", "large_differences", "large_losses", "limited_differences"]
+
+Array = np.ndarray[Any, Any]
+Cotangents = Sequence[Tensor | None]
+FLOAT64 = np.dtype(np.float64)
+SQUARE, SMOOTH, HUBER = range(3)  # as the kernel numbers them
+
+
+def _are_alike(*arrays: Any) -> bool:
+    """Whether these are large contiguous float64 arrays of one shape."""
+    return all(
+        type(a) is np.ndarray and a.size > SMALL and a.dtype is FLOAT64 and a.flags.c_contiguous and a.shape == arrays[0].shape
+        for a in arrays
+    )
+
+
+def large_losses(x: Any, y: Any, kind: int, parameter: float | None) -> Array | None:
+    """Losses of ``x - y``; None if NumPy is to compute them."""
+    if not _are_alike(x, y):
+        return None
+    z, number = large_empty(x.shape, FLOAT64), np.array(0.0 if parameter is None else parameter, np.float64)
+    ARRAY_KERNELS.residual_losses(id(z), id(x), id(y), id(number), kind)
+    return z
+
+
+def limited_differences(
+    g: Tensor, x: Tensor, y: Tensor, divisor: float, bound: float, factor: float, needs: Sequence[bool], on: Any = TENSORS
+) -> Cotangents:
+    """Cotangents of two operands of a loss of ``x - y`` whose slope is ``(x - y) / divisor`` between two bounds, times a factor.
+
+    Parameters
+    ----------
+    g : Tensor
+        Cotangent of the losses.
+    bound : float
+        Of the slope's size.
+    needs : sequence of bool
+        Which of the two are wanted.
+    """
+    slopes = x - y
+    if divisor != 1.0:
+        slopes = slopes / divisor
+    if bound != math.inf:
+        slopes = slopes.clamp(-bound, bound)
+    change = slopes * (g * factor)  # numbers first: g mostly is one
+    return (
+        on.sum_to(change, x.shape) if needs[0] else None,
+        on.sum_to(-change, y.shape) if needs[1] else None,
+    )
+
+
+def large_differences(
+    g: Tensor, x: Tensor, y: Tensor, divisor: float, bound: float, factor: float, needs: Sequence[bool]
+) -> Cotangents | None:
+    """The same in one pass over large arrays; None if operations are to compute it."""
+    a, b, adjoint = x._data, y._data, np.asarray(g._data)
+    if not _are_alike(a, b) or adjoint.dtype != FLOAT64:
+        return None
+    is_number = not any(adjoint.strides)
+    if not is_number and (adjoint.shape != a.shape or not adjoint.flags.c_contiguous):
+        return None
+    made = [large_empty(a.shape, FLOAT64) if needed else None for needed in needs]
+    numbers = np.array([divisor, -bound, bound, factor])
+    at = [0 if array is None else id(array) for array in made]
+    ARRAY_KERNELS.limited_differences(*at, id(a), id(b), id(adjoint), id(numbers), int(not is_number))
+    return [None if array is None else make(array, 0) for array in made]

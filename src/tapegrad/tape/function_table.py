@@ -1,0 +1,21 @@
+"""Where NumPy's compiled functions are that loops of rules call: the last words of the table of kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tapegrad.arrays.numpy_api import inner_loop
+from tapegrad.engine.layout import FUNCTIONS_READY
+from tapegrad.kernels.opcodes import FUNCTIONS
+
+__all__ = ["WORDS", "functions_in"]
+
+WORDS = 2 * len(FUNCTIONS)  # of each its address and its data's
+
+
+def functions_in(table: np.ndarray) -> int:
+    """Address of their words, which are written when it is first asked for; 0 if one of them is not as it is known."""
+    if not table[FUNCTIONS_READY]:
+        words = [word for name in FUNCTIONS for word in inner_loop(getattr(np, name))]
+        table[-WORDS:], table[FUNCTIONS_READY] = words, int(all(words[::2]))
+    return int(table.ctypes.data + 8 * (len(table) - WORDS)) if table[FUNCTIONS_READY] else 0

@@ -1,0 +1,194 @@
+"""Values of large arrays by compiled loops, which have the bits of NumPy's functions one after the other."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tapegrad as tg
+from tapegrad.arrays.memory_pool import SMALL
+from tapegrad.ops.order_statistics import element_of_rank
+
+RNG = np.random.default_rng(11)
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e308, -1e308]
+SHAPES = [(SMALL + 8,), (60, 50), (50, 60), (3, 700), (700, 3), (5, 40, 30), (40, 5, 30), (1, 3000), (3000, 1)]
+Array = np.ndarray[Any, Any]
+
+
+def sample(shape: tuple[int, ...], edges: bool = False) -> Array:
+    """Numbers of both signs, some of them equal; among them what is not finite."""
+    a = RNG.normal(size=shape).round(2)
+    if edges:
+        a.reshape(-1)[:: a.size // 40] = RNG.choice(EDGES, len(a.reshape(-1)[:: a.size // 40]))
+    return a
+
+
+def softmax(a: Array, axis: int) -> Array:
+    e = np.exp(a - np.maximum.reduce(a, axis, keepdims=True))
+    return e / np.add.reduce(e, axis, keepdims=True)
+
+
+def log_softmax(a: Array, axis: int) -> Array:
+    shifted = a - np.maximum.reduce(a, axis, keepdims=True)
+    return shifted - np.log(np.add.reduce(np.exp(shifted), axis, keepdims=True))
+
+
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("function", "expected"), [(tg.softmax, softmax), (tg.log_softmax, log_softmax)])
+def test_softmax_has_the_bits_of_numpys_functions(
+    function: Callable[..., tg.Tensor], expected: Callable[..., Array], shape: tuple[int, ...], edges: bool
+) -> None:
+    a = sample(shape, edges)
+    for axis in range(a.ndim):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(function(tg.tensor(a), axis).numpy(), expected(a, axis))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("function", "accumulate"), [(tg.cummax, np.maximum.accumulate), (tg.cummin, np.minimum.accumulate)])
+def test_running_extremes_are_numpys_and_stand_where_they_were_reached_last(
+    function: Callable[..., Any], accumulate: Callable[..., Array], shape: tuple[int, ...]
+) -> None:
+    a = sample(shape, edges=True)
+    for axis in range(a.ndim):
+        values, places = function(tg.tensor(a), axis)
+        expected = accumulate(a, axis)
+        np.testing.assert_array_equal(values.numpy(), expected)
+        numbers = np.arange(a.shape[axis]).reshape([-1 if k == axis else 1 for k in range(a.ndim)])
+        reached = np.where((a == expected) | np.isnan(a), numbers, 0)
+        np.testing.assert_array_equal(places.numpy(), np.maximum.accumulate(reached, axis))
+
+
+def test_gradients_of_running_extremes_go_to_the_places() -> None:
+    a, w = sample((50, 60)), sample((50, 60))
+    for axis in range(2):
+        x = tg.tensor(a, requires_grad=True)
+        values, places = tg.cummax(x, axis)
+        (values * tg.tensor(w)).sum().backward()
+        expected = np.zeros(a.shape)
+        for index in np.ndindex(a.shape):
+            to = list(index)
+            to[axis] = places[index].item()
+            expected[tuple(to)] += w[index]
+        np.testing.assert_allclose(x.grad.numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+LOSSES: list[tuple[Callable[..., tg.Tensor], Callable[[Array], Array]]] = [
+    (tg.nn.functional.mse_loss, lambda r: r * r),
+    (
+        lambda x, y, **o: tg.nn.functional.smooth_l1_loss(x, y, beta=0.7, **o),
+        lambda r: np.where(r < 0.7, 0.5 * r * r / 0.7, r - 0.35),
+    ),
+    (
+        lambda x, y, **o: tg.nn.functional.huber_loss(x, y, delta=0.7, **o),
+        lambda r: np.where(r <= 0.7, 0.5 * r * r, 0.7 * (r - 0.35)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("loss", "of_magnitudes"), LOSSES)
+def test_losses_of_residuals_have_the_bits_of_numpys_functions(loss: Callable[..., Any], of_magnitudes: Callable[..., Any]) -> None:
+    x, y = sample((50, 60), edges=True), sample((50, 60))
+    with np.errstate(all="ignore"):
+        expected = of_magnitudes(np.abs(x - y))
+    np.testing.assert_array_equal(loss(tg.tensor(x), tg.tensor(y), reduction="none").numpy(), expected)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("loss", "_"), LOSSES)
+def test_gradients_of_such_losses_are_those_of_their_halves(loss: Callable[..., Any], _: object, reduction: str) -> None:
+    a, b, w = sample((50, 60)), sample((50, 60)), sample((50, 60))
+
+    def gradients(rows: slice) -> list[Array]:
+        x, y = (tg.tensor(array[rows], requires_grad=True) for array in (a, b))
+        found = loss(x, y, reduction=reduction)
+        (
+            found * tg.tensor(w[rows]) if reduction == "none" else found * (x.numel() / 3000 if reduction == "mean" else 1)
+        ).sum().backward()
+        return [x.grad.numpy(), y.grad.numpy()]
+
+    parts = zip(*(gradients(slice(k, k + 10)) for k in range(0, 50, 10)), strict=True)
+    for whole, part in zip(gradients(slice(None)), parts, strict=True):
+        np.testing.assert_allclose(whole, np.concatenate(part), rtol=1e-14)
+
+
+def test_neighbouring_numbers_are_the_c_librarys() -> None:
+    x, y = (
+        array.reshape(-1) for array in np.meshgrid(np.r_[EDGES, 1.0, -1.0, sample((50,))], np.r_[EDGES, 1.0, -1.0, sample((50,))])
+    )
+    assert x.size > SMALL
+    for a, b in ((x, y), (x, np.array(0.5)), (np.array(-0.0), y)):
+        found = tg.nextafter(tg.tensor(a), tg.tensor(b)).numpy()
+        np.testing.assert_array_equal(found, np.nextafter(a, b))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(np.nextafter(a, b)) | np.isnan(found) & np.signbit(found))
+
+
+@pytest.mark.parametrize("name", ["remainder", "fmod", "logaddexp", "sign", "relu", "round", "frac", "silu", "sigmoid"])
+def test_what_is_written_in_place_is_what_a_copy_would_have(name: str) -> None:
+    """Of memory in another order, too."""
+    a = sample((60, 50), edges=True)
+    others = (2.0,) if name in ("remainder", "fmod") else (tg.tensor(sample((50, 60))),) if name == "logaddexp" else ()
+    if not hasattr(tg.Tensor, f"{name}_"):
+        others, name = (), "sigmoid"
+    for turned in (False, True):
+        x = tg.tensor(a.T.copy()) if not turned else tg.tensor(a.copy()).T
+        expected = getattr(x, name)(*others).numpy().copy()
+        getattr(x, f"{name}_")(*others)
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        RNG.normal(size=20_000), RNG.integers(0, 5, 20_000).astype(float), np.arange(20_000.0), np.repeat([np.inf, 0.0], 9_000),
+        np.sin(np.arange(20_000) * 2 * np.pi / 9),
+    ],
+    ids=["random", "few", "ascending", "two", "of the sample's period"],
+)  # fmt: skip
+def test_an_element_of_a_rank_is_that_of_the_sorted_vector(a: Array) -> None:
+    for rank in (0, 1, 100, a.size // 3, a.size // 2, a.size - 2, a.size - 1):
+        assert element_of_rank(a, rank) == np.sort(a)[rank]
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, -3.5, np.inf, np.nan, 1e308])
+def test_an_adjoint_of_one_number_is_summed_over_stretched_axes(value: float) -> None:
+    """Where sums of so many equal numbers do not round they are one product, and else they are what they were."""
+    for shape, whole in (((60,), (40, 60)), ((40, 1), (40, 60)), ((1, 50, 1), (3, 50, 20))):
+        x = tg.tensor(np.ones(shape), requires_grad=True)
+        (x.expand(*whole).sum() * value).backward()
+        y = tg.tensor(np.ones(shape), requires_grad=True)
+        ((y + tg.zeros(whole)).sum() * value).backward()
+        total = np.float64(0.0)
+        with np.errstate(all="ignore"):
+            for _ in range(int(np.prod(whole)) // x.numel()):
+                total += value
+        for found in (x.grad, y.grad):
+            np.testing.assert_allclose(found.numpy(), np.full(shape, total), rtol=0.0 if value in (1.0, -3.5) else 1e-12)
+
+
+def test_one_number_is_added_to_parts_of_an_adjoint() -> None:
+    a = tg.tensor(np.ones((50, 60)), requires_grad=True)
+    total = 2.0 * a[:20].sum() + 3.0 * a[10:, ::7].sum() + 0.5 * a.T[5:].sum() + a.sum()
+    total.backward()
+    expected = np.ones((50, 60))
+    expected[:20] += 2.0
+    expected[10:, ::7] += 3.0
+    expected[:, 5:] += 0.5
+    np.testing.assert_array_equal(a.grad.numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    "function", [tg.nn.functional.elu, tg.selu, lambda x, **o: tg.celu(x, 0.7, **o), tg.nn.functional.hardtanh]
+)
+def test_nonlinearities_in_place_are_those_of_a_copy(function: Callable[..., tg.Tensor]) -> None:
+    for a in (sample((50, 60)), sample((2, 3))):
+        x = tg.tensor(a, requires_grad=True)
+        y = tg.tensor(a, requires_grad=True)
+        written = function(x.clone(), inplace=True)
+        plain = function(y)
+        (written * written).sum().backward()
+        (plain * plain).sum().backward()
+        np.testing.assert_array_equal(written.detach().numpy(), plain.detach().numpy())
+        np.testing.assert_array_equal(x.grad.numpy(), y.grad.numpy())
