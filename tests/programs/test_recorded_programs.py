@@ -78,7 +78,12 @@ def linear(x: Any) -> Any:
     return (3.0 * x).sum() + 1.0
 
 
-FUNCTIONS = [rosenbrock, loop, pieces, products, masked, linear]
+def transformed(x: Any) -> Any:
+    z = np.fft.fft(x)
+    return (np.abs(z) ** 3).sum() + np.fft.irfft(np.fft.rfft(x), 4) @ x + (z.real * np.conj(z).imag) @ x
+
+
+FUNCTIONS = [rosenbrock, loop, pieces, products, masked, linear, transformed]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)

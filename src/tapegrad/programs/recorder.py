@@ -18,6 +18,7 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
+from tapegrad.numpy_arrays.untracked import PAIRS
 from tapegrad.programs.known_values import FLOAT64, KnownValues
 from tapegrad.programs.provenance import (
     FACTORIES,
@@ -196,6 +197,11 @@ class Recorder(KnownValues, Tracer):
             elif isinstance(part, np.ndarray):
                 self.refuse("an array of NumPy's was made of values")
                 return
+            elif part.__class__ in PAIRS:
+                pair: Any = part
+                if not (self.knows(pair.real) and self.knows(pair.imag)):
+                    self.refuse(f"{getattr(function, '__name__', function)} of complex numbers is not followed by programs")
+                    return
             elif part is not None:
                 wanted.append((place, part))
         if any(isinstance(part, Tensor) and part._row for _, part in parts) and not is_elementwise(function):
