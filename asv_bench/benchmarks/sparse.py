@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import statistics
 import time
@@ -57,6 +58,21 @@ def construction(name: str) -> Callable[[], Any]:
 
     x = point(name)
     return lambda: tg.sparse.plan(FUNCTIONS[name], x, second=name == "rosenbrock")
+
+
+def of_program(name: str) -> tuple[Any, float]:
+    """The derivative of the function as a program with machine code, and seconds of making both."""
+    import tapegrad as tg
+
+    x = point(name)
+    begun = time.process_time()
+    program = tg.program(FUNCTIONS[name])
+    made = tg.sparse.plan(program, x, second=name == "rosenbrock")
+    for _ in range(2):  # recorded, and run again: what machine code is made of
+        made(x)
+    program.compile()
+    made(x)
+    return made, time.process_time() - begun
 
 
 def casadi_construction(name: str) -> Callable[[], Any]:
@@ -206,6 +222,28 @@ def dense_hessian() -> tuple[Callable[[], Any], Callable[[], Any] | None]:
     return lambda: hessian(x), lambda: (evaluate(), kept)[0]
 
 
+def products() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """Product of the Hessian of Rosenbrock's function with a vector, and its gradient: by arrays, compiled, and of a program."""
+    import tapegrad as tg
+
+    from .nopython import rosenbrock as compiled
+
+    x = point("rosenbrock")
+    v = np.cos(x)
+    program = tg.program(rosenbrock)
+    forms = {"arrays": rosenbrock, "compiled": compiled, "program": program}
+    made = {}
+    for name, f in forms.items():
+        gradient = tg.grad(f)
+        made[name] = functools.partial(tg.hvp, f, x, v), functools.partial(gradient, x)
+    for call in range(3):
+        for steps in made.values():
+            steps[0](), steps[1]()
+        if call == 0:
+            program.compile()
+    return made
+
+
 def repeated(step: Callable[[], Any] | None, count: int = 200) -> Callable[[], Any] | None:
     """A short step so often that the processor's clock sees it."""
     return None if step is None else lambda: [step() for _ in range(count)]
@@ -224,6 +262,9 @@ def main() -> None:
         step = lambda case=case: case.derivative(case.x)  # type: ignore[misc] # noqa: E731
         values = beside(step, casadi_value(name) if has_peer else None)
         line(name, info, plans, values)
+        made, seconds = of_program(name)
+        step = lambda made=made, x=case.x: made(x)  # type: ignore[misc] # noqa: E731
+        line(f"{name}, program", made.info, (seconds, plans[1]), beside(step, casadi_value(name) if has_peer else None))
     from .sparse_bundles import DERIVATIVES, casadi_blocks, sparse_derivative
 
     for name in DERIVATIVES:
@@ -245,6 +286,10 @@ def main() -> None:
     print(
         f"\ndense Hessian, n = 100: {found[0] / 200 * 1e6:.0f} us, CasADi {found[1] / 200 * 1e6:.0f} us: {found[0] / found[1]:.2f}"
     )
+    print("\nHessian-vector product, n = 100,000")
+    for name, steps in products().items():
+        product, gradient = beside(*(repeated(step, 10) for step in steps))  # type: ignore[arg-type]
+        print(f"{name}: {product * 100:.3f} ms, gradient {gradient * 100:.3f} ms: {product / gradient:.2f}")
 
 
 def line(name: str, info: Any, plans: tuple[float, float], values: tuple[float, float]) -> None:

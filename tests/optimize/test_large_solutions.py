@@ -206,3 +206,11 @@ def test_second_derivatives_of_many_unknowns_are_refused() -> None:
 
     with pytest.raises(NotImplementedError, match="second derivatives of a solution"):
         tg.grad(tg.grad(loss))(1.0)
+
+
+def test_a_dense_matrix_that_does_not_fit_is_refused_before_anything_is_computed() -> None:
+    def never(x: Any, p: Any) -> Any:
+        raise AssertionError
+
+    with pytest.raises(MemoryError, match=r"root: a dense matrix of 9000000 unknowns takes .* GB.*'sparse', or 'gmres'"):
+        optimize.root(never, np.broadcast_to(1.0, 9_000_000), (1.0,), solver="dense")

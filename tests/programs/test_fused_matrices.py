@@ -218,6 +218,18 @@ def test_products_with_the_hessian_by_many_numbers() -> None:
     assert close(first, tg.hvp(loss, x, v))
 
 
+def test_products_with_the_hessian_are_checked_by_the_value_at_their_own_point() -> None:
+    def loss(x: Any) -> Any:
+        return (x[1:] * np.sin(x[:-1])).sum()
+
+    program = tg.program(loss, check=1)
+    for _ in range(2):
+        tg.hvp(program, X, X)
+    program.compile()
+    for scale in (1.0, 0.5, 0.25):
+        assert close(tg.hvp(program, scale * X, X), tg.hvp(loss, scale * X, X))
+
+
 @pytest.mark.parametrize("v", [[1.0] * 6, np.arange(6), np.ones(6, np.float32), np.ones(5), np.ones((2, 3)), "six"])
 def test_other_directions_are_taken_or_refused_as_by_the_function(v: Any) -> None:
     def loss(x: Any) -> Any:

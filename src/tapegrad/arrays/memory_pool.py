@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SMALL", "large_empty", "owns_memory", "pooled_copy", "release_buffers", "warm_allocator"]
+__all__ = ["SMALL", "large_empty", "memory_of_machine", "owns_memory", "pooled_copy", "release_buffers", "warm_allocator"]
 
 SMALL = 2048  # elements up to which NumPy's own memory is as good
 LARGE = 1 << 16  # bytes from which a block is kept
@@ -35,11 +35,18 @@ _idle: dict[int, list[Any]] = {}
 _idle_bytes = 0
 
 
+def memory_of_machine() -> int:
+    """Bytes of its memory; more than anybody has where the system does not tell."""
+    if not hasattr(os, "sysconf"):
+        return 1 << 62
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def _limit_of_idle_bytes() -> int:
     """Bytes of idle blocks at most: a quarter of the machine's memory where the system may take them back."""
     if _MAY_BE_TAKEN is None:
         return KEPT
-    return max(KEPT, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)
+    return max(KEPT, memory_of_machine() // 4)
 
 
 _limit = _limit_of_idle_bytes()

@@ -127,8 +127,8 @@ def finished_call(
     """What `finish` makes of a call, which is that of `call`; a program does what it recorded again where it can.
 
     Rows of a program have their values until it returns only (`Call.kept`). Where it gives `NotImplemented` for them, the function
-    is called. With `needs` "jacobian", "hessian", ``("hvp", vector)`` or ``("jvp", vector)`` it may be given that instead of rows
-    (`Call.matrix`).
+    is called. With `needs` "jacobian" or "hessian", or ``("jvp", *vectors)`` or ``("hvp", *vectors)`` for products with vectors
+    over all inputs, it may be given that instead of rows (`Call.matrix`), without values unless it is ``"value_jvp"``.
     """
     callee = f if isinstance(f, Callee) else Callee(f)
     if callee.replay is not None:

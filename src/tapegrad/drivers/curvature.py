@@ -84,7 +84,7 @@ def _product(made: Call, v: Any) -> Any:
     if made.recording is not None:
         return _arranged(made, made.recording.curve_along())
     if made.matrix is not None:
-        return _arranged(made, made.matrix[:, 0])
+        return _arranged(made, made.matrix[0])
     vectors = vectors_like(made.leaves, made.structure, v, "v")
     if made.inside or any(isinstance(t, Tensor) for t in vectors):
         if made.kept:

@@ -69,7 +69,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     def finish(made: Call) -> Any:
         outputs = Outputs(made, "jvp")
         if made.matrix is not None:
-            return outputs.values(), outputs.arranged(split(made.matrix[:, 0], outputs.tensors))
+            return outputs.values(), outputs.arranged(split(made.matrix[0], outputs.tensors))
         given = _tangents(made, primals, tangents, "jvp")
         if made.kept and _are_tracked(given):
             return NotImplemented  # rows that the result would be part of have other values soon
@@ -90,7 +90,7 @@ def _needs(primals: Sequence[Any], tangents: Any) -> Any:
             return "rows"
         if type(x) is np.ndarray and (x.shape != t.shape or not x.dtype == t.dtype == np.float64 or not x.size):
             return "rows"
-    return "jvp", joined(tangents)
+    return "value_jvp", joined(tangents)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

@@ -68,13 +68,15 @@ class Call:
     gradients : list or None
         Gradients of the output by the leaves, where they are known already.
     matrix : ndarray or None
-        The Jacobian of all elements of the output by all of the leaves, or the products of the Hessian with all unit vectors, or of
-        either with one, where a driver that asked for it is given it.
+        The Jacobian of all elements of the output by all of the leaves, or the products of the Hessian with all unit vectors, where
+        a driver that asked for it is given it; or products with the vectors that it gave, one a row.
+    structures : dict or None
+        Of a program's call whose derivatives have the same structure in each run: what is known of it, by order.
     """
 
     __slots__ = (
         "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "matrix", "output", "places", "recording",
-        "structure",
+        "structure", "structures",
     )  # fmt: skip
     kept: bool
     leaves: list[Tensor]
@@ -92,6 +94,7 @@ class Call:
         self.recording, self.kept = None, False
         self.gradients: list[Any] | None = None
         self.matrix: Any = None
+        self.structures: dict[bool, bytes] | None = None
 
     def arranged(self, results: Sequence[Any]) -> Any:
         """Results for the leaves in the structure of the differentiated arguments."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tapegrad.arrays.memory_pool import memory_of_machine
 from tapegrad.deferred import look_up
 from tapegrad.drivers.derivatives import Derivative
 from tapegrad.drivers.jacobians import jacobian_matrix
@@ -208,6 +209,8 @@ def systems_for(name: str, solver: Any, size: int) -> Systems:
     ------
     ValueError
         If it is no name that is known, and no callable.
+    MemoryError
+        If the machine has not the memory of a dense matrix that was asked for.
     """
     if callable(solver) or solver in ("gmres", "minres"):
         return ProductSystems(name, solver)
@@ -215,4 +218,11 @@ def systems_for(name: str, solver: Any, size: int) -> Systems:
         raise ValueError(
             f"{name}: solver is 'dense', 'sparse', 'gmres', 'minres' or a function of (operator, right), not {solver!r}"
         )
-    return SparseSystems() if solver == "sparse" or (solver is None and size > DENSE) else DenseSystems()
+    if solver == "sparse" or (solver is None and size > DENSE):
+        return SparseSystems()
+    if 8 * size**2 > memory_of_machine():  # which would be found out after all but the last columns
+        raise MemoryError(
+            f"{name}: a dense matrix of {size} unknowns takes {8e-9 * size**2:.3g} GB, which this machine has not; leave solver= "
+            "out, or give 'sparse', or 'gmres' or 'minres', which take products alone"
+        )
+    return DenseSystems()

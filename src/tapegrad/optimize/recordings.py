@@ -229,7 +229,7 @@ class ScipyFunction(Recordings[_Point]):
         """Product of the Hessian at a point with a vector, all of shape (n,): a forward and a reverse sweep."""
         p = np.asarray(p, np.float64)
         if (found := self._by_code(x, "hvp", p)) is not None:
-            return found[:, 0]
+            return found[0]
         product: np.ndarray = self._second(x).curve(p.reshape(-1, 1))[:, 0]
         return product
 

@@ -16,6 +16,7 @@ from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.programs.conditions import may_run
+from tapegrad.programs.fused.kinds import kind_of
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
@@ -66,6 +67,8 @@ class Program(RecordedPaths):
         if finish is None and errors_raise():
             return None
         needs = needs if needs or finish is not None else "value"
+        if self.check and needs.__class__ is tuple:
+            needs = "rows"  # products come without the value that is compared
         usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
@@ -103,7 +106,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
-        paths.needs.add(needs if needs.__class__ is str else needs[0])
+        paths.needs.add(kind_of(needs)[0])
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:

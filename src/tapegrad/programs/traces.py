@@ -10,16 +10,18 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.drivers.containers import restore
-from tapegrad.drivers.derivatives import Outputs, derivative_of
+from tapegrad.drivers.derivatives import Outputs, derivative_of, sizes_of
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.drivers.leaves import Call
 from tapegrad.engine.layout import MOVES
+from tapegrad.ops.products import product_again
+from tapegrad.programs.fused.kinds import kind_of, split_kind
 from tapegrad.programs.fused.paths import FusedMatrix, FusedPath
 from tapegrad.programs.instructions import Instructions
 from tapegrad.programs.recorded_calls import Results
 from tapegrad.programs.recorder import Recorder
-from tapegrad.programs.steps import Guard, Value
+from tapegrad.programs.steps import Guard, Step, Structured, Value
 from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, wrap
@@ -46,8 +48,8 @@ class Trace:
     """
 
     __slots__ = (
-        "_columns", "_fast", "_floats", "_instructions", "_known", "_matrices", "_moves", "_numbers", "_results", "_slots",
-        "_structure", "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
+        "_columns", "_elements", "_fast", "_floats", "_instructions", "_known", "_matrices", "_moves", "_numbers", "_results",
+        "_slots", "_structure", "following", "fused", "has_value", "inputs", "is_running", "made", "recorder", "steps",
     )  # fmt: skip
 
     def __init__(self, recorder: Recorder, inputs: list[Value], made: Call, results: Results, fast: bool = False) -> None:
@@ -72,9 +74,12 @@ class Trace:
         given = [value for t, value, _ in results.leaves if type(t._data) is float and value.number >= 0]
         whole = len(results.leaves) == len(given) == 1 and len(known) == len(leaves)
         self._known = known if len(known) == len(leaves) else None
+        self._elements = sum(sizes_of(made.leaves))
         self._matrices: dict[str, FusedMatrix] = {}
         self.fused = FusedPath(self.steps, inputs, known, given[0] if whole else None, fast)
         self._fast = fast
+        if all(map(_has_one_structure, self.steps)):
+            made.structures = {}
 
     def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
         """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
@@ -109,9 +114,9 @@ class Trace:
 
     def has_fused(self, values: Sequence[Any], needs: Any, fuses: bool) -> bool:
         """Whether machine code gave the gradient, or what else a driver `needs`; it is made by and by if the program `fuses`."""
-        what, *along = (needs,) if needs.__class__ is str else needs
+        what, along = kind_of(needs)
         fused = self.code_of(what)
-        if fused is None:
+        if fused is None or (along and {vector.size for vector in along} != {self._elements}):
             return False
         if fused.code is not None:
             return self.matrix(what, [*values, *along]) if what else self.gradient(values)
@@ -124,12 +129,12 @@ class Trace:
         return False
 
     def code_of(self, what: str) -> FusedPath | None:
-        """Machine code of the gradient, or of the "value", "jacobian", "jvp", "hessian" or "hvp"; None for what has none."""
+        """Machine code of the gradient, or of a kind of `FusedMatrix`; None for what there is none of."""
         if not what or what == "rows":
             return None if what else self.fused
         if what not in self._matrices:
             outputs = [value for _, value, _ in self._results]
-            if self._known is None or (what in ("hessian", "hvp") and (len(outputs) != 1 or outputs[0].number < 0)):
+            if self._known is None or (split_kind(what)[0] in ("hessian", "hvp") and (len(outputs) != 1 or outputs[0].number < 0)):
                 return None
             self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
         return self._matrices[what]
@@ -141,6 +146,8 @@ class Trace:
             return False
         value, parts = found
         self.made.matrix = None if what == "value" else parts.pop()
+        if split_kind(what)[0] in ("jvp", "hvp"):  # without values
+            return True
         for (t, place, _), own in zip(self._results, parts or [value], strict=True):
             place.array[...] = own
             if type(t._data) is float:
@@ -155,12 +162,14 @@ class Trace:
         values = [array_of(t).copy() for t in outputs.tensors]  # code on trial may write where the rows have theirs
         if what == "value":
             return 0.0, values
-        derivative = derivative_of(self.made, outputs.tensors, second=what in ("hessian", "hvp"), once=what == "hvp")
-        if what == "jvp":
-            return 0.0, [*values, derivative.push(along[0].reshape(-1, 1))]
-        if what != "jacobian":
-            directions = along[0].reshape(-1, 1) if along else np.eye(derivative.inputs)
-            return float(values[0]), [derivative.curve(directions)]
+        name = split_kind(what)[0]
+        derivative = derivative_of(self.made, outputs.tensors, second=name in ("hessian", "hvp"), once=what == "hvp")
+        if along:
+            given = np.stack([vector.reshape(-1) for vector in along], axis=1)
+            products = (derivative.curve if name == "hvp" else derivative.push)(given).T
+            return 0.0, [*(values if name == "value_jvp" else ()), products]
+        if what == "hessian":
+            return float(values[0]), [derivative.curve(np.eye(derivative.inputs))]
         return 0.0, [*values, jacobian_matrix(derivative)]
 
     def leaf_shapes(self) -> list[tuple[int, ...]]:
@@ -212,6 +221,12 @@ def all_after(first: Trace) -> Iterator[Trace]:
         trace = pending.pop()
         yield trace
         pending += trace.following.values()
+
+
+def _has_one_structure(step: Step) -> bool:
+    """Whether its derivative's structure is the same in each run, if it has machine code: zeros of a factor may come and go."""
+    is_product = isinstance(step, Structured) and step.operation.forward is product_again
+    return not is_product or all(value.tracked or value.constant for value in step.operands)  # type: ignore[attr-defined]
 
 
 def has_code(firsts: Sequence[Trace], what: str, fuses: bool) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -66,6 +67,12 @@ class Compression:
         self.colours, self._rows, self._columns = colours, rows, columns
         self._bands: list[tuple[Matrix, Matrix | slice, Matrix]] | None = None
         self._by_columns: Matrix | None = None
+        self._size = pattern.shape[0 if info.method == "forward" else 1] * info.colours
+
+    @functools.cached_property
+    def directions(self) -> list[Matrix]:
+        """The vectors of all products."""
+        return list((self.colours == np.arange(self.info.colours)[:, None]).astype(np.float64))
 
     def entries(self, product: Callable[[Matrix], Matrix]) -> Matrix:
         """Values of all entries from products with the columns of matrices."""
@@ -78,11 +85,20 @@ class Compression:
                 if seeds.flags.c_contiguous:  # vectors go in one by one, too
                     self._bands = [(np.asfortranarray(seeds), slice(None), places)]
                 products, places = products.T, self._transposed(places, *products.shape)
-            # The places are known to be in it; the test takes as long as a copy.
-            return products.reshape(-1).take(places, out=large_empty(places.shape, products.dtype), mode="wrap")
+            return self._picked(products, places)
         found = np.zeros(self.info.entries)
         for seeds, which, places in self._bands:
             found[which] = product(seeds).reshape(-1).take(places)
+        return found
+
+    def _picked(self, products: Matrix, places: Matrix) -> Matrix:
+        """What stands at places in contiguous products."""
+        if products.size != self._size:
+            raise RuntimeError("products of another shape than the pattern's; please report this")
+        if places.dtype != np.int32:
+            return products.reshape(-1).take(places)
+        found: Matrix = large_empty(places.shape, products.dtype)
+        ARRAY_KERNELS.pick_numbers(products.ctypes.data, places.ctypes.data, places.size, found.ctypes.data)
         return found
 
     def _transposed(self, places: Matrix, rows: int, count: int) -> Matrix:
@@ -98,7 +114,8 @@ class Compression:
         own = np.flatnonzero((self.colours >= start) & (self.colours < start + count))
         seeds[own, self.colours[own] - start] = 1.0
         if count == self.info.colours:
-            return seeds, slice(None), self._rows.astype(np.int64) * count + self._columns
+            places = self._rows.astype(np.int64) * count + self._columns
+            return seeds, slice(None), places.astype(np.int32) if self._size < 2**31 else places
         which = np.flatnonzero((self._columns >= start) & (self._columns < start + count))
         return seeds, which, self._rows[which].astype(np.int64) * count + (self._columns[which] - start)
 

@@ -6,12 +6,14 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tapegrad.drivers.derivatives import Outputs, sizes_of
 from tapegrad.drivers.leaves import Call
 from tapegrad.sparse.colouring import ORDERS
 from tapegrad.sparse.compression import Bidirectional, Info
 from tapegrad.sparse.dense_rows import described_row
-from tapegrad.sparse.evaluation import Evaluation
+from tapegrad.sparse.evaluation import Evaluation, matrix_of
 from tapegrad.sparse.recorded_calls import paths_of, recorded
 from tapegrad.tensors.tensor import Tensor, array_of
 
@@ -60,6 +62,7 @@ class SparseDerivative:
         self._format = format
         self._name = "sparse.hessian" if second else "sparse.jacobian"
         self._evaluation = Evaluation(second, **options)
+        self._may_have_code = hasattr(f, "__replay__") and not (has_aux or self._is_global)
         functools.update_wrapper(self, f, assigned=("__name__", "__qualname__", "__doc__"), updated=())
 
     @property
@@ -99,11 +102,29 @@ class SparseDerivative:
     def _locate(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Callable[[], str]:
         return lambda: described_row(lambda: self._recorded(args, kwargs)[2], self._second)
 
+    def _by_code(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Call, Outputs, Any]:
+        """As `_recorded`, or with a matrix in the place of the derivative, if machine code of a program gives its products."""
+        asked = self._evaluation.directions() if self._may_have_code else None
+        if asked is None:
+            return self._recorded(args, kwargs)
+        plan, vectors = asked
+        needs = "hvp" if self._second else "value_jvp" if self._with_value else "jvp", *vectors
+        is_known = lambda made: self._evaluation.is_whole(plan, made.structures)  # noqa: E731
+        given = args, kwargs, self._argnums, self._has_aux, self._name, self._second
+        made, outputs, found = recorded(self._f, *given, needs=needs, is_known=is_known)
+        if isinstance(found, np.ndarray):
+            found = matrix_of(plan, plan.entries(lambda _: found.T))
+        return made, outputs, found
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative at a point."""
-        made, outputs, derivative = self._recorded(args, kwargs)
-        self._learn_paths(args, made, outputs)
-        matrix = self._evaluation.matrix(derivative, locate=self._locate(args, kwargs))
+        made, outputs, derivative = self._by_code(args, kwargs)
+        if hasattr(derivative, "indptr"):
+            matrix = derivative
+        else:
+            self._learn_paths(args, made, outputs)
+            matrix = self._evaluation.matrix(derivative, locate=self._locate(args, kwargs))
+            self._evaluation.note(derivative, made.structures)
         found = self._arranged(matrix, made, outputs)
         if self._with_value:
             value = outputs.values()
@@ -229,9 +250,9 @@ def jacobian(
 
     Notes
     -----
-    Columns of which no row has two get one colour, and a product with a vector for each colour gives all entries [1]_. The
-    structure is looked at in each call: where it is another one than before (a branch, another index), the pattern gains what is
-    new, and the colours are made anew.
+    Columns of which no row has two get one colour, and a product with a vector for each colour gives all entries [1]_; of a
+    `tapegrad.program` by its machine code, up to 32 colours. The structure is looked at in each call: where it is another one
+    than before (a branch, another index), the pattern gains what is new, and the colours are made anew.
 
     References
     ----------

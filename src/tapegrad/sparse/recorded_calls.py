@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tapegrad.drivers.calling import finished_call
@@ -14,7 +15,16 @@ __all__ = ["paths_of", "recorded"]
 
 
 def recorded(
-    f: Any, args: Any, kwargs: Any, argnums: Any, has_aux: bool, name: str, second: bool, weighted: bool = False
+    f: Any,
+    args: Any,
+    kwargs: Any,
+    argnums: Any,
+    has_aux: bool,
+    name: str,
+    second: bool,
+    weighted: bool = False,
+    needs: Any = "rows",
+    is_known: Callable[[Call], bool] | None = None,
 ) -> tuple[Call, Outputs, Any]:
     """Call a function on leaves.
 
@@ -28,11 +38,16 @@ def recorded(
         Whether the Hessian is wanted, of an output that is a scalar.
     weighted : bool
         Whether it is that of a weighted sum of what a compiled function returns.
+    needs : object
+        The products that a program's machine code may give instead of rows (`finished_call`).
+    is_known : callable, optional
+        Tells whether these are of use for a call.
 
     Returns
     -------
     tuple
-        The call, what it returned, and its derivative.
+        The call, what it returned, and its derivative; or the products, with outputs whose values are others' unless they were
+        asked for.
 
     Raises
     ------
@@ -41,6 +56,11 @@ def recorded(
     """
 
     def finish(made: Call) -> Any:
+        if made.matrix is not None:
+            if is_known is None or not is_known(made):
+                return None
+            outputs = Outputs(made, name)
+            return outputs.detached_from(made) if needs[0] == "value_jvp" else copy.copy(made), outputs, made.matrix
         if made.inside:
             raise NotImplementedError(
                 f"{name}: sparse derivatives are numbers, which cannot be differentiated by another driver or by a tracked tensor; "
@@ -51,8 +71,8 @@ def recorded(
         found = detached(made, name, second)
         return NotImplemented if found is None else found
 
-    found: tuple[Call, Outputs, Any] = finished_call(f, args, kwargs, argnums, has_aux, name, finish, second)
-    return found
+    found: tuple[Call, Outputs, Any] | None = finished_call(f, args, kwargs, argnums, has_aux, name, finish, second, needs=needs)
+    return found or recorded(f, args, kwargs, argnums, has_aux, name, second, weighted)
 
 
 def paths_of(program: Any, args: Any, argnums: Any, name: str, second: bool, made: Call, outputs: Outputs) -> Iterator[Any]:

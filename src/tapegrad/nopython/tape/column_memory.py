@@ -108,7 +108,8 @@ class Columns:
         self._inputs = direction.size
         self._resize_along(int(self.header[LIMIT]))
         self.tangents[0] = 0.0
-        self.tangents[1 : direction.size + 1] = direction
+        # No copy: the C library's takes ten times as long where the target is 8 bytes further into its page than the source.
+        np.multiply(direction, 1.0, out=self.tangents[1 : direction.size + 1])
 
     def _resize_along(self, capacity: int) -> None:
         """Make room beside `capacity` pairs, of which each may be a row; what was written stays."""

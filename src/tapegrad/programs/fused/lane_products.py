@@ -86,9 +86,9 @@ class LaneProducts:
         return graph.at(node, axes, (*shape, self.lanes))
 
     def _read(self, node: int) -> int:
-        """A node that reads what a node is, so that it is computed once."""
+        """A node that reads what a node is, so that it is computed once; for one direction nothing is gained by that."""
         graph = self._graph
-        if graph.nodes[node][0] == "load":
+        if graph.nodes[node][0] == "load" or self.lanes == 1:
             return node
         buffer, offset = graph.kept(node)
         return graph.load(buffer, offset, contiguous(graph.spaces[node]), graph.spaces[node])

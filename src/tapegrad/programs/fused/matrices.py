@@ -14,6 +14,7 @@ from tapegrad.programs.fused.curvature import Curvature
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.directions import Directions, lanes_of
 from tapegrad.programs.fused.expressions import NUMBERS, Shape, Unfused, contiguous
+from tapegrad.programs.fused.kinds import split_kind
 from tapegrad.programs.fused.machine_code import MachineCode
 from tapegrad.programs.fused.values import PathValues, Place
 from tapegrad.programs.fused.versions import versions_of
@@ -22,19 +23,30 @@ from tapegrad.programs.steps import Step, Value
 __all__ = ["MatrixCode", "code_of"]
 
 
-class Matrices:
-    """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves, or the one that is given."""
+MOST_REPEATED = 5000  # steps times directions, each of which has expressions of its own: about a second
 
-    def __init__(self, path: PathValues, leaves: Sequence[Value], is_given: bool = False) -> None:
-        elements = sum(map(_size, leaves))
-        self.count = 1 if is_given else elements
+
+class Matrices:
+    """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves."""
+
+    def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
+        self.count = sum(map(_size, leaves))
         self.lanes = lanes_of(self.count)
-        seeds = path.graph.buffer(elements * self.lanes)
-        if is_given:
-            path.inputs.append((seeds, -1))
-        else:
-            path.arrays.append((seeds, np.eye(elements, self.lanes).reshape(-1)))
+        seeds = path.graph.buffer(self.count * self.lanes)
+        path.arrays.append((seeds, np.eye(self.count, self.lanes).reshape(-1)))
         self.directions = Directions(path, leaves, seeds, self.lanes)
+
+
+def _given_directions(path: PathValues, leaves: Sequence[Value], count: int) -> list[Directions]:
+    """Directions that are given behind the inputs, each by itself: a few of long arrays would leave lanes empty."""
+    if count > 1 and count * len(path.steps) > MOST_REPEATED:
+        raise Unfused("derivatives of so many steps along several directions")
+    found = []
+    for _ in range(count):
+        seeds = path.graph.buffer(sum(map(_size, leaves)))
+        path.inputs.append((seeds, -1))
+        found.append(Directions(path, leaves, seeds, 1))
+    return found
 
 
 class ValueExpressions(PathValues):
@@ -88,7 +100,7 @@ class ValueExpressions(PathValues):
 
 
 class JacobianExpressions(ValueExpressions):
-    """The same, and the derivatives of all their elements along all directions, or along one that is given behind the inputs.
+    """The same, and the derivatives of all their elements along all directions.
 
     Attributes
     ----------
@@ -97,16 +109,10 @@ class JacobianExpressions(ValueExpressions):
     """
 
     def __init__(
-        self,
-        steps: Sequence[Step],
-        inputs: Sequence[Value],
-        leaves: Sequence[Value],
-        outputs: Sequence[Value],
-        fast: bool,
-        is_given: bool,
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
     ) -> None:
         super().__init__(steps, inputs, leaves, outputs, fast)
-        graph, made = self.graph, Matrices(self, leaves, is_given)
+        graph, made = self.graph, Matrices(self, leaves)
         self.count, rows = made.count, sum(map(_size, outputs))
         self.shapes.append((rows, made.lanes))
         matrix, place = graph.buffer(rows * made.lanes), 0
@@ -118,13 +124,49 @@ class JacobianExpressions(ValueExpressions):
         self._limit()
 
 
-class HessianExpressions(PathExpressions):
-    """The value of a path, and products of its Hessian with all directions, or with one that is given behind the inputs.
+class TangentExpressions(ValueExpressions):
+    """Products of the Jacobian with directions that are given behind the inputs, with or without the values.
 
     Attributes
     ----------
     gradients : list of Place
-        Of the products, for each leaf.
+        Of the outputs, if they are wanted, and of the products: a row for each direction.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        inputs: Sequence[Value],
+        leaves: Sequence[Value],
+        outputs: Sequence[Value],
+        fast: bool,
+        count: int,
+        has_values: bool,
+    ) -> None:
+        super().__init__(steps, inputs, leaves, outputs, fast)
+        rows, place = sum(map(_size, outputs)), 0
+        matrix = self.graph.buffer(count * rows)
+        for directions in _given_directions(self, leaves, count):
+            for value in self.outputs:
+                shape = (*self._shape(value), 1)
+                self._write(directions.tangent(value), matrix, place, shape)
+                place += math.prod(shape)
+        if not has_values:
+            self.gradients, self.shapes = [], []
+        self.gradients.append((matrix, -1))
+        self.shapes.append((count, rows))
+        self._limit()
+
+
+class HessianExpressions(PathExpressions):
+    """The value of a path and products of its Hessian with all directions, or with some that are given behind the inputs.
+
+    Whoever gives directions does not ask for the value, which takes a fifth of a product.
+
+    Attributes
+    ----------
+    gradients : list of Place
+        Of the products, for each leaf; direction after direction, if they are given.
     shapes : list of Shape
         Of these.
     """
@@ -136,13 +178,18 @@ class HessianExpressions(PathExpressions):
         leaves: Sequence[Value],
         output: Value,
         fast: bool,
-        is_given: bool,
+        given: int = 0,
     ) -> None:
         super().__init__(steps, inputs, leaves, output, fast=fast)
-        made = Matrices(self, leaves, is_given)
-        self.count = made.count
-        self.gradients = Curvature(self, made.directions, leaves).products
-        self.shapes = [(*self._shape(leaf), made.lanes) for leaf in leaves]
+        self.count, lanes = 0, 1
+        if given:
+            self.value = self._written(self.graph.constant(0.0))
+            directions = _given_directions(self, leaves, given)
+        else:
+            made = Matrices(self, leaves)
+            self.count, lanes, directions = made.count, made.lanes, [made.directions]
+        self.gradients = [place for one in directions for place in Curvature(self, one, leaves).products]
+        self.shapes = [(*self._shape(leaf), lanes) for leaf in leaves] * len(directions)
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
 
@@ -158,25 +205,34 @@ class MatrixCode:
         Whether the latest matrix was, where it has to be.
     """
 
-    __slots__ = ("_code", "_count", "_has_products", "_outputs", "is_finite", "seconds")
+    __slots__ = ("_code", "_count", "_given", "_has_products", "_outputs", "is_finite", "seconds")
 
-    def __init__(self, path: ValueExpressions | HessianExpressions, outputs: int) -> None:
+    def __init__(self, path: ValueExpressions | HessianExpressions, outputs: int, given: int = 0) -> None:
         self._code = MachineCode(path, path.shapes)
-        self._outputs, self._count, self.seconds = outputs, path.count, self._code.seconds
+        self._outputs, self._count, self._given, self.seconds = outputs, path.count, given, self._code.seconds
         self.is_finite = True
         self._has_products = any(node[0] == "matmul" for node in path.graph.nodes)
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
-        """The value, if there is one, and the outputs and the matrix; None if the steps have to give them."""
+        """The value, if there is one, and the outputs and the matrix; None if the steps have to give them.
+
+        The matrix has a row for each direction that was given, or else a column for each input.
+        """
         found = self._code.gradient(values)
         if found is None:
             return None
         value, parts = found
-        if not self._count:
+        outputs, bands = parts[: self._outputs], parts[self._outputs :]
+        if self._given:
+            matrix = (bands[0] if len(bands) == 1 else np.concatenate([band.reshape(-1) for band in bands])).reshape(
+                self._given, -1
+            )
+        elif self._count:
+            bands = [part.reshape(-1, part.shape[-1]) for part in bands]
+            matrix = bands[0] if len(bands) == 1 else np.concatenate(bands)
+            matrix = np.ascontiguousarray(matrix[:, : self._count])
+        else:
             return found
-        outputs, bands = parts[: self._outputs], [part.reshape(-1, part.shape[-1]) for part in parts[self._outputs :]]
-        matrix = bands[0] if len(bands) == 1 else np.concatenate(bands)
-        matrix = np.ascontiguousarray(matrix[:, : self._count])
         self.is_finite = not self._has_products or _is_finite(matrix)
         if not self.is_finite:
             return None  # products of matrices know no absolute zeros
@@ -194,19 +250,25 @@ def _is_finite(matrix: np.ndarray) -> bool:
 def code_of(
     kind: str, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
 ) -> MatrixCode:
-    """Machine code of the outputs alone, with their Jacobian or its product, or of the value and products of the Hessian.
+    """Machine code of the outputs alone, with their Jacobian, of the value and the Hessian, or of products of either.
+
+    The kind is "value", "jacobian" or "hessian", or "jvp", "value_jvp" or "hvp" with the number of directions that are given.
 
     Raises
     ------
     Unfused
         If there is none.
     """
+    kind, given = split_kind(kind)
     if kind in ("hessian", "hvp"):
         (output,) = outputs
-        return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast, kind == "hvp"), 0)
-    if kind == "value":
-        return MatrixCode(ValueExpressions(steps, inputs, leaves, outputs, fast), len(outputs))
-    return MatrixCode(JacobianExpressions(steps, inputs, leaves, outputs, fast, kind == "jvp"), len(outputs))
+        return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast, given), 0, given)
+    if given:
+        has_values = kind == "value_jvp"
+        made_of = TangentExpressions(steps, inputs, leaves, outputs, fast, given, has_values)
+        return MatrixCode(made_of, len(outputs) if has_values else 0, given)
+    made = ValueExpressions if kind == "value" else JacobianExpressions
+    return MatrixCode(made(steps, inputs, leaves, outputs, fast), len(outputs))
 
 
 def _size(value: Value) -> int:

@@ -169,7 +169,8 @@ class FusedMatrix(FusedPath):
     ----------
     steps, inputs, leaves, outputs
         Of the path.
-    kind : {"value", "jacobian", "jvp", "hessian", "hvp"}
+    kind : str
+        "value", "jacobian", "hessian", or "jvp", "value_jvp" or "hvp" with the number of directions; see `kinds.kind_of`.
     """
 
     __slots__ = ("_kind", "_outputs")
