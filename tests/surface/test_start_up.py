@@ -64,6 +64,7 @@ IMPORTED = [
     "recording.casting",
     "recording.parameter_names",
     "recording.primal_values",
+    "recording.strided_maps",
     "recording.structural",
     "rules",
     "rules.special",
@@ -75,6 +76,7 @@ IMPORTED = [
     "tape",
     "tape.array_kernels",
     "tape.column_memory",
+    "tape.function_table",
     "tape.locks",
     "tape.row_objects",
     "tape.tape",
@@ -109,7 +111,6 @@ COMPILING = {
 # What `requires_grad=True`, `grad` and `item` are made of.
 ASKED = {
     "ops.cloning",
-    "recording.strided_maps",
     "surface.attributes",
     "surface.conversions",
     "tensors.constant_warnings",

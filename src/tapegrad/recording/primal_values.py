@@ -215,7 +215,8 @@ def _on_arrays(name: str) -> Callable[..., Any] | None:
 def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
     """Values by the rule's compiled loop, for functions that NumPy lacks."""
     name, number = (f"loops_of_{rule.name}", PRIMAL_LOOP) if opcode >= COMMON else ("value_block", opcode)
-    word, alone, is_staged = KERNEL_WORDS[name], len(rule.args) == 1, has_staged_value(rule)
+    word, alone = KERNEL_WORDS[name], len(rule.args) == 1
+    is_staged = has_staged_value(rule) and rule.name not in BY_LIBRARY
 
     def forward(*operands: Any, out: Any = None) -> Any:
         loops = TAPE.kernel_table.item(word)
