@@ -252,7 +252,7 @@ def test_processes_that_have_loaded_a_library_keep_it_when_another_is_written(tm
 def object_code() -> Iterator[Callable[[str], bytes]]:
     """Compiles a text, without the sweeps over recordings that are in every library: they take seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "_sweeps_over_recordings", dict)
+        patch.setattr(build, "_parts_of_recordings", dict)
         patch.setattr(jit, "takes_all_passes", False)  # and as it was, afterwards
         yield functools.cache(lambda text: build.object_code(text, ""))
 

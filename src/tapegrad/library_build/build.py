@@ -65,7 +65,7 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
     jit.takes_all_passes = True
     space: dict[str, Any] = {"__name__": "tapegrad_library"}
     exec(compile(text, "<tapegrad engine>", "exec"), space)
-    space |= _sweeps_over_recordings()
+    space |= _parts_of_recordings()
     functions, codes = [], []
     for name, lazy in space.items():
         if isinstance(lazy, Lazy):
@@ -75,11 +75,12 @@ def _compiled(text: str) -> tuple[list[Function], list[str]]:
     return functions, codes
 
 
-def _sweeps_over_recordings() -> dict[str, Lazy]:
+def _parts_of_recordings() -> dict[str, Lazy]:
     """What compiled functions need: text of its own modules, since it shares Numba's types with them."""
-    from tapegrad.nopython.tape import lane_sweeps, reverse_sweep, sweep_entries
+    from tapegrad.nopython.tape import lane_sweeps, matrix_programs, reverse_sweep, sweep_entries
 
-    found = [lazy for module in (lane_sweeps, reverse_sweep) for lazy in vars(module).values() if isinstance(lazy, Lazy)]
+    modules = lane_sweeps, reverse_sweep, matrix_programs
+    found = [lazy for module in modules for lazy in vars(module).values() if isinstance(lazy, Lazy)]
     return {sweep_entries.PREFIX + lazy.function.__name__: lazy for lazy in found}
 
 

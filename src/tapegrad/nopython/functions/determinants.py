@@ -20,7 +20,8 @@ from numba.np.arrayobj import make_array
 
 from tapegrad.linalg.determinants import LARGEST_CONDITION, unit_scales
 from tapegrad.nopython.numba_interface.linking import overload, part
-from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, with_rows
+from tapegrad.nopython.tape.array_rows import combined, with_rows
+from tapegrad.nopython.tape.matrix_rows import product_row, product_rows
 from tapegrad.nopython.tape.row_instructions import call_python
 from tapegrad.nopython.tape.row_writing import end_row, primals, put, put_second, row, start_row, with_row
 from tapegrad.nopython.twins.recording_twin import twin

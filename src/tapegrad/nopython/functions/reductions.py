@@ -27,7 +27,8 @@ from tapegrad.nopython.functions.ranks import RANKS
 from tapegrad.nopython.functions.running import cumprod, cumsum
 from tapegrad.nopython.numba_interface.linking import overload, part
 from tapegrad.nopython.numba_interface.optional_arguments import left_away
-from tapegrad.nopython.tape.array_rows import combined, product_row, product_rows, sum_rows
+from tapegrad.nopython.tape.array_rows import combined, sum_rows
+from tapegrad.nopython.tape.matrix_rows import product_row, product_rows
 from tapegrad.nopython.tape.row_writing import primals, row, with_row
 from tapegrad.nopython.twins.recording_twin import twin
 from tapegrad.nopython.types.variable import ComplexVariable, Variable, has_complex, has_variables

@@ -2,21 +2,16 @@
 
 A vjp is linear in the cotangents, and written with a few operations on matrices. It is run once on symbols, which remember what
 was done with them; read from its end to its beginning, that is the derivative forwards: the tangents of the results by that of the
-matrix. What comes out is the text of a function.
+matrix.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from tapegrad.nopython.functions import matrix_operations
-from tapegrad.nopython.functions.matrix_operations import CODES
-from tapegrad.nopython.numba_interface.linking import part
-from tapegrad.nopython.tape.array_rows import carried_rows, residual_rows
-
-__all__ = ["tangents"]
+__all__ = ["Symbol", "Tangents", "is_taken_away", "tangents"]
 
 
 class Symbol:
@@ -134,70 +129,37 @@ def _order(end: Symbol) -> list[Symbol]:
     return list(found.values())
 
 
-FORMS = {
-    "matmul": "product(tape, {0}, {1})", "mT": "transposed({0})", "identity": "identity({0}.shape[1])", "diagonal": "diagonal({0})",
-    "neg": "elementwise(tape, number(-1.0), {0}, 2)", "off_diagonal": "off_diagonal({0})",
-}  # fmt: skip
+class Tangents(NamedTuple):
+    """What is asked for, of symbols that are known and of tangents of the operands."""
+
+    wanted: list[Symbol]
+    known: list[Symbol]
+    moved: list[Symbol]
+
+    def moving(self) -> set[int]:
+        """Which symbols are tangents, so that their values are zero and need not be computed."""
+        found = {id(symbol) for symbol in self.moved}
+        for node in self.nodes():
+            if any(id(operand) in found for operand in node.symbols):
+                found.add(id(node))
+        return found
+
+    def nodes(self) -> list[Symbol]:
+        """All that is asked for is made of, each behind its operands."""
+        return _order(Symbol("result", *self.wanted))[:-1]
+
+    def shared(self) -> list[Symbol]:
+        """What is used more than once, and so computed before the rest."""
+        uses: dict[int, int] = {}
+        for node in [*self.nodes(), Symbol("result", *self.wanted)]:
+            for operand in node.symbols:
+                uses[id(operand)] = uses.get(id(operand), 0) + 1
+        return [node for node in self.nodes() if uses[id(node)] > 1]
 
 
-def _written(node: Symbol, text: Callable[[Any], str], moving: set[int]) -> str:
-    """A symbol as a call; what moves is a tangent, whose value is zero and need not be computed."""
-    op, options = node.op, node.options
-    if op == "+" and _is_taken_away(node.args[1], moving):
-        product = node.args[1]
-        return f"residual(tape, {text(product.args[0].args[0])}, {text(product.args[1])}, {text(node.args[0])})"
-    if _is_taken_away(node, moving):
-        return f"residual(tape, {text(node.args[0].args[0])}, {text(node.args[1])}, 0.0)"
-    args = [text(arg) for arg in node.args]
-    if op == "matmul" and id(node.args[1]) in moving:
-        return f"carried(tape, {args[0]}, {args[1]})"
-    if op in CODES:
-        return f"elementwise(tape, {args[0]}, {args[1]}, {CODES[op]})"
-    if op == "unsqueeze":  # a vector is a row
-        return args[0] if options == (-2,) else f"transposed({args[0]})"
-    if op == "triangle":
-        return f"triangle({args[0]}, {options[0]}, {options[1]})"
-    if op == "solve" and not options:
-        return f"solved(tape, {args[0]}, {args[1]})"
-    if op == "solve":
-        upper, left = options
-        if left:
-            return f"solved(tape, triangular({args[0]}, {upper}), {args[1]})"
-        return f"transposed(solved(tape, triangular(transposed({args[0]}), {not upper}), transposed({args[1]})))"
-    return FORMS[op].format(*args)
-
-
-def _is_taken_away(node: Any, moving: set[int]) -> bool:
+def is_taken_away(node: Any, moving: set[int]) -> bool:
     """Whether a symbol is the product of a tangent, negated, and what is known."""
     return isinstance(node, Symbol) and node.op == "matmul" and node.args[0].op == "neg" and id(node.args[0]) in moving
-
-
-def _text(wanted: Sequence[Symbol], moved: Sequence[Symbol], names: dict[int, str], arguments: str) -> str:
-    """A function that computes symbols; what is used once stands where it is used."""
-    moving = {id(symbol) for symbol in moved}
-    uses: dict[int, int] = {}
-    nodes: dict[int, Symbol] = {}
-    for end in wanted:
-        for node in _order(end):
-            nodes.setdefault(id(node), node)
-            if any(id(operand) in moving for operand in node.symbols):
-                moving.add(id(node))
-    for node in [*nodes.values(), Symbol("result", *wanted)]:
-        for operand in node.symbols:
-            uses[id(operand)] = uses.get(id(operand), 0) + 1
-    lines = [f"def tangents({arguments}):"]
-
-    def text(value: Any) -> str:
-        if not isinstance(value, Symbol):
-            return f"number({float(value)})"
-        return names[id(value)] if id(value) in names else _written(value, text, moving)
-
-    for key, node in nodes.items():
-        if key not in names and uses[key] > 1:
-            lines.append(f"    t{len(lines)} = {_written(node, text, moving)}")
-            names[key] = f"t{len(lines) - 1}"
-    lines.append(f"    return {', '.join(map(text, wanted))},")
-    return "\n".join(lines)
 
 
 @functools.cache
@@ -208,9 +170,8 @@ def tangents(
     others: int = 0,
     flags: tuple[Any, ...] = (),
     operands: int = 1,
-    in_place: bool = False,
-) -> Any:
-    """A function, to be recorded, of the tangents of some outputs of an operation by those of its operands.
+) -> Tangents:
+    """The tangents of some outputs of an operation by those of its operands.
 
     Parameters
     ----------
@@ -227,14 +188,11 @@ def tangents(
         Given to the text as they are.
     operands : int
         How many cotangents the text gives.
-    in_place : bool
-        Whether products are written where they are used: a longer text is sooner compiled if each is a function.
 
     Returns
     -------
-    Dispatcher
-        A function of the tape, what is known, the outputs, and the tangents of the operands; it returns a tuple. All are matrices
-        as in `matrix_operations`, or of numbers where they are constant. A matrix of equations is given with its inverse.
+    Tangents
+        Known are the operands, and then the outputs.
     """
     bars = [Symbol("bar") for _ in range(outputs)]
     known = [Symbol("known") for _ in range(others + outputs)]
@@ -253,11 +211,4 @@ def tangents(
                 if id(operand) in depends:
                     more = _transposed(node, found[id(node)], place)
                     found[id(operand)] = found[id(operand)] + more if id(operand) in found else more
-    names = {id(symbol): f"k{k}" for k, symbol in enumerate(known)} | {id(symbol): f"d{k}" for k, symbol in enumerate(moved)}
-    arguments = ", ".join(["tape", *(f"k{k}" for k in range(len(known))), *(f"d{k}" for k in range(operands))])
-    text = _text([found[id(bars[k])] for k in asked], moved, names, arguments)
-    space: dict[str, Any] = {made: getattr(matrix_operations, made) for made in matrix_operations.__all__} | {"__name__": __name__}
-    if in_place:
-        space |= {"carried": carried_rows, "residual": residual_rows}
-    exec(compile(text, f"<tapegrad {cotangents.__name__}>", "exec"), space)
-    return part(space["tangents"])
+    return Tangents([found[id(bars[k])] for k in asked], known, moved)

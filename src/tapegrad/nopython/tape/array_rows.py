@@ -16,25 +16,23 @@ from numba.np.arrayobj import load_item, make_array, store_item
 
 from tapegrad.nopython.tape.row_instructions import columns, header_of
 from tapegrad.nopython.tape.row_writing import begun, ended, second_written, write_pair
-from tapegrad.nopython.types.curved_tape import CurvedTape
-from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable, variable_of
+from tapegrad.nopython.types.variable import NO_ROW, Variable, make, primal_of, row_of, variable_of
 from tapegrad.nopython.types.variable_arrays import empty
 
 __all__ = [
     "Elements",
     "Row",
     "Tied",
-    "carried_rows",
     "combined",
     "extent_row",
     "extreme",
     "extreme_row",
     "is_row",
-    "product_row",
-    "product_rows",
-    "residual_rows",
+    "moved",
+    "of_variables",
     "row_over",
     "sum_rows",
+    "with_row_of_each",
     "with_rows",
 ]
 
@@ -201,17 +199,17 @@ def extent_row(typingctx: Any, tape: Any, a: Any) -> Any:
     return types.int32(tape, a), write
 
 
-def _of_variables(kind: types.Array) -> types.Array:
+def of_variables(kind: types.Array) -> types.Array:
     """The type of an array for variables, in the memory order of an array of numbers."""
     return types.Array(variable_of(kind.dtype), kind.ndim, "F" if kind.layout == "F" else "C")
 
 
-def _with_rows(
+def with_row_of_each(
     context: Any, builder: Any, kind: types.Array, values: Any, row_at: Callable[[Sequence[Any]], Any], primal: Any = None
 ) -> Any:
     """An array of variables with these primals, or one for all; the row of each is asked for with its place."""
     source = Elements(context, builder, kind, values)
-    made = _of_variables(kind)
+    made = of_variables(kind)
     out = empty(context, builder, made, source.shape)
     target = Elements(context, builder, made, out._getvalue())
     with source.loop() as place:
@@ -219,134 +217,11 @@ def _with_rows(
     return out._getvalue()
 
 
-def _zeros_with_rows(context: Any, builder: Any, shape: Sequence[Any], row_at: Callable[[Sequence[Any]], Any]) -> Any:
-    """An array of variables that are zero; the row of each is asked for with its place."""
-    made = types.Array(variable, len(shape), "C")
-    out = empty(context, builder, made, shape)
-    target = Elements(context, builder, made, out._getvalue())
-    with target.loop() as place:
-        target.store(place, ZERO, row_at(place))
-    return out._getvalue()
-
-
-def _moved(builder: Any, address: Any, strides: Sequence[Any], place: Sequence[Any]) -> Any:
+def moved(builder: Any, address: Any, strides: Sequence[Any], place: Sequence[Any]) -> Any:
     """An address, so many steps further."""
     for stride, index in zip(strides, place, strict=True):
         address = cgutils.pointer_add(builder, address, builder.mul(stride, index))
     return address
-
-
-class Vector:
-    """A row or a column of a matrix, or a vector."""
-
-    def __init__(self, elements: Elements, axis: int, place: Sequence[Any] = ()) -> None:
-        self.elements, self.step, self.count = elements, elements.strides[axis], elements.shape[axis]
-        others = [stride for k, stride in enumerate(elements.strides) if k != axis % len(elements.strides)]
-        self.first = _moved(elements.builder, elements.array.data, others, place)
-
-    def parts(self, number: Any) -> Pair:
-        """Primal and row of an element."""
-        builder = self.elements.builder
-        return self.elements.parts_at(cgutils.pointer_add(builder, self.first, builder.mul(self.step, number)))
-
-
-def _product_row(context: Any, builder: Any, kind: types.Type, tape: Any, a: Vector, b: Vector) -> Any:
-    row = Row(context, builder, kind, tape, builder.mul(I64(2), a.count), a.count)
-    with cgutils.for_range(builder, a.count) as loop:
-        (x, row_of_x), (y, row_of_y) = a.parts(loop.index), b.parts(loop.index)
-        for number, other in ((row_of_x, y), (row_of_y, x)):
-            if number is not NO_ROW:
-                with builder.if_then(is_row(builder, number)):
-                    row.pair(number, other)
-        if isinstance(kind, CurvedTape) and row_of_x is not NO_ROW and row_of_y is not NO_ROW:
-            with builder.if_then(builder.and_(is_row(builder, row_of_x), is_row(builder, row_of_y))):
-                row.second(row_of_x, row_of_y, ONE)
-    return row.end()
-
-
-@intrinsic
-def product_row(typingctx: Any, tape: Any, a: Any, b: Any) -> Any:
-    """The row of the inner product of two vectors."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        vectors = [Vector(Elements(context, builder, kind, arg), 0) for kind, arg in zip((a, b), args[1:], strict=True)]
-        return _product_row(context, builder, tape, args[0], *vectors)
-
-    return types.int32(tape, a, b), write
-
-
-@intrinsic
-def product_rows(typingctx: Any, tape: Any, a: Any, b: Any, values: Any) -> Any:
-    """A product of matrices, or of a matrix and a vector, with these primals."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        left, right = Elements(context, builder, a, args[1]), Elements(context, builder, b, args[2])
-
-        def row_at(place: Any) -> Any:
-            row, column = Vector(left, -1, place[: a.ndim - 1]), Vector(right, 0, place[a.ndim - 1 :])
-            return _product_row(context, builder, tape, args[0], row, column)
-
-        return _with_rows(context, builder, values, args[3], row_at)
-
-    return _of_variables(values)(tape, a, b, values), write
-
-
-@intrinsic
-def residual_rows(typingctx: Any, tape: Any, a: Any, x: Any, b: Any) -> Any:
-    """``b - a @ x`` where a and b are tangents, so that all of it is zero; b may be a number that stands for a constant array."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        left, right, given = (Elements(context, builder, kind, arg) for kind, arg in zip(sig.args[1:], args[1:], strict=True))
-
-        def row_at(place: Any) -> Any:
-            vector, column = Vector(left, -1, place[:1]), Vector(right, 0, place[1:])
-            row = Row(context, builder, tape, args[0], builder.add(vector.count, I64(1)), vector.count)
-            with cgutils.for_range(builder, vector.count) as loop:
-                _, number = vector.parts(loop.index)
-                if number is not NO_ROW:
-                    with builder.if_then(is_row(builder, number)):
-                        value, other = column.parts(loop.index)
-                        row.pair(number, builder.fneg(value))
-                        _second(builder, row, number, other, -1.0)
-            _, number = given.parts(place)
-            if number is not NO_ROW:
-                with builder.if_then(is_row(builder, number)):
-                    row.pair(number, ONE)
-            return row.end()
-
-        return _zeros_with_rows(context, builder, [left.shape[0], *right.shape[1:]], row_at)
-
-    return types.Array(variable, x.ndim, "C")(tape, a, x, b), write
-
-
-def _second(builder: Any, row: Row, a: Any, b: Any, second: float) -> None:
-    """A second partial of two rows, where such are recorded and there are both."""
-    if isinstance(row.kind, CurvedTape) and b is not NO_ROW:
-        with builder.if_then(is_row(builder, b)):
-            row.second(a, b, F64(second))
-
-
-@intrinsic
-def carried_rows(typingctx: Any, tape: Any, x: Any, a: Any) -> Any:
-    """``x @ a`` where a is a tangent, so that all of it is zero."""
-
-    def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        left, right = (Elements(context, builder, kind, arg) for kind, arg in zip((x, a), args[1:], strict=True))
-
-        def row_at(place: Any) -> Any:
-            vector, column = Vector(left, -1, place[:1]), Vector(right, 0, place[1:])
-            row = Row(context, builder, tape, args[0], vector.count, vector.count)
-            with cgutils.for_range(builder, vector.count) as loop:
-                _, number = column.parts(loop.index)
-                with builder.if_then(is_row(builder, number)):
-                    value, other = vector.parts(loop.index)
-                    row.pair(number, value)
-                    _second(builder, row, number, other, 1.0)
-            return row.end()
-
-        return _zeros_with_rows(context, builder, [left.shape[0], *right.shape[1:]], row_at)
-
-    return types.Array(variable, a.ndim, "C")(tape, x, a), write
 
 
 @intrinsic
@@ -366,7 +241,7 @@ def sum_rows(typingctx: Any, tape: Any, a: Any, axis: Any, values: Any) -> Any:
         others = [builder.select(builder.icmp_signed("<", I64(k), axis), *array.strides[k : k + 2]) for k in range(a.ndim - 1)]
 
         def row_at(place: Any) -> Any:
-            first = _moved(builder, array.array.data, others, place)
+            first = moved(builder, array.array.data, others, place)
             row = Row(context, builder, tape, args[0], count)
             with cgutils.for_range(builder, count) as loop:
                 _, number = array.parts_at(cgutils.pointer_add(builder, first, builder.mul(step, loop.index)))
@@ -374,9 +249,9 @@ def sum_rows(typingctx: Any, tape: Any, a: Any, axis: Any, values: Any) -> Any:
                     row.pair(number, ONE)
             return row.end()
 
-        return _with_rows(context, builder, values, args[3], row_at)
+        return with_row_of_each(context, builder, values, args[3], row_at)
 
-    return _of_variables(values)(tape, a, types.int64, values), write
+    return of_variables(values)(tape, a, types.int64, values), write
 
 
 @intrinsic
@@ -385,6 +260,6 @@ def with_rows(typingctx: Any, values: Any, found: Any) -> Any:
 
     def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         rows = Elements(context, builder, found, args[1])
-        return _with_rows(context, builder, values, args[0], lambda place: rows.parts(place)[1])
+        return with_row_of_each(context, builder, values, args[0], lambda place: rows.parts(place)[1])
 
-    return _of_variables(values)(values, found), write
+    return of_variables(values)(values, found), write

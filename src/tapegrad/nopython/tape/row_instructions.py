@@ -34,12 +34,18 @@ from tapegrad.nopython.tape.columns import (
 )
 
 __all__ = [
+    "OF_PAIRS",
+    "OF_TRIPLETS",
     "bend",
     "call_python",
     "close",
     "columns",
+    "excinfo_of",
+    "growth",
     "header_of",
+    "leave",
     "numbers",
+    "own_function",
     "push",
     "reserve",
     "set_tangent",
@@ -50,6 +56,7 @@ __all__ = [
 
 I8, I32, I64, F64 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.DoubleType()
 ZERO = F64(0.0)
+OF_PAIRS, OF_TRIPLETS = (PAIRS, LIMIT, GROW), (TRIPLETS, TRIPLET_LIMIT, GROW_TRIPLETS)  # what is used, had, and makes room
 FACTORS = {None: "x", 1: "plus", -1: "minus"}  # in names of functions
 
 
@@ -62,26 +69,38 @@ def header_of(builder: Any, tape: Any) -> Any:
     return builder.inttoptr(tape, I64.as_pointer())
 
 
-def reserve(context: Any, builder: Any, header: Any, count: Any, words: tuple[int, int, int] = (PAIRS, LIMIT, GROW)) -> Any:
-    """Where `count` more pairs may be written; raises MemoryError in the user's function if there is no room to be had."""
+def reserve(
+    context: Any,
+    builder: Any,
+    header: Any,
+    count: Any,
+    words: tuple[int, int, int] = OF_PAIRS,
+    has_room: bool = False,
+) -> Any:
+    """Where `count` more pairs may be written; raises MemoryError in the user's function if there is no room to be had.
+
+    Who calls a function that has room has made it before, by `growth`.
+    """
     used, limit, _ = words
     pairs = builder.load(word_at(builder, header, used))
     end = builder.add(pairs, count)
+    if has_room:
+        return pairs, end
 
     with cgutils.if_unlikely(builder, builder.icmp_signed(">", end, builder.load(word_at(builder, header, limit)))):
-        arguments = I8.as_pointer()(None), _excinfo(context, builder), header, count
-        status = builder.call(_growth(context, builder.module, words), arguments)
+        arguments = I8.as_pointer()(None), excinfo_of(context, builder), header, count
+        status = builder.call(growth(context, builder.module, words), arguments)
         with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, status)):
-            _leave(builder, status)
+            leave(builder, status)
     return pairs, end
 
 
-def _excinfo(context: Any, builder: Any) -> Any:
+def excinfo_of(context: Any, builder: Any) -> Any:
     """Where the function that is being written says what it raises."""
     return context.call_conv._get_excinfo_argument(builder.function)
 
 
-def _leave(builder: Any, status: Any) -> None:
+def leave(builder: Any, status: Any) -> None:
     """Hand on what a function that was called raised; a user's function catches what is Numba's, and not what is Python's."""
     around = getattr(builder, "_in_try_block", None)
     if around is not None:
@@ -92,17 +111,17 @@ def _leave(builder: Any, status: Any) -> None:
         builder.ret(status)
 
 
-def _growth(context: Any, module: Any, words: tuple[int, int, int]) -> Any:
+def growth(context: Any, module: Any, words: tuple[int, int, int]) -> Any:
     """A function that makes room: inside of the user's it was half of what a statement gives the optimiser."""
-    used, limit, growth = words
-    name = f"tapegrad_growth_{growth}"
+    used, limit, grower = words
+    name = f"tapegrad_growth_{grower}"
     known = module.globals.get(name)
     if known is not None:
         return known
-    builder = _function(context, module, name, [I8, I64.as_pointer(), I64])
+    builder = own_function(context, module, name, [I8, I64.as_pointer(), I64])
     builder.function.attributes.add("cold")
     _, _, header, count = builder.function.args
-    grow, owner = builder.load(word_at(builder, header, growth)), builder.load(word_at(builder, header, OWNER))
+    grow, owner = builder.load(word_at(builder, header, grower)), builder.load(word_at(builder, header, OWNER))
     with builder.if_else(cgutils.is_null(builder, owner)) as (native, python):
         with native:  # a tape that Python does not know
             function = ir.FunctionType(ir.VoidType(), [I64, I64]).as_pointer()
@@ -116,7 +135,7 @@ def _growth(context: Any, module: Any, words: tuple[int, int, int]) -> Any:
     return builder.function
 
 
-def _function(context: Any, module: Any, name: str, kinds: list[Any]) -> Any:
+def own_function(context: Any, module: Any, name: str, kinds: list[Any]) -> Any:
     """A builder for a function that stands once in a recording, and has the arguments and results of those that Numba compiles.
 
     The first type is that of the result.
@@ -171,10 +190,9 @@ def unflagged(builder: Any, row: Any) -> Any:
     return builder.and_(row, I32(~FLAG))
 
 
-def bend(context: Any, builder: Any, header: Any, owner: Any, triplets: list[tuple[Any, Any, Any]]) -> None:
+def bend(context: Any, builder: Any, header: Any, owner: Any, triplets: list[tuple[Any, Any, Any]], has_room: bool = False) -> None:
     """Write the triplets of a row, those that are zero or lead to constants left out."""
-    words = (TRIPLETS, TRIPLET_LIMIT, GROW_TRIPLETS)
-    place, _ = reserve(context, builder, header, I64(len(triplets)), words)
+    place, _ = reserve(context, builder, header, I64(len(triplets)), OF_TRIPLETS, has_room)
     rows = builder.inttoptr(builder.load(word_at(builder, header, TRIPLET_COLUMN)), I32.as_pointer())
     seconds = builder.inttoptr(builder.load(word_at(builder, header, SECOND_COLUMN)), F64.as_pointer())
     recorded: dict[int, Any] = {}  # by rows, whether they are those of variables
@@ -257,6 +275,7 @@ def push(
     triplets: list[tuple[Any, Any, Any]],
     directed: bool = False,
     called: bool = False,
+    has_room: bool = False,
 ) -> Any:
     """Write a row, unless all it depends on is constant; its number, or 0. A partial is 1 or -1 if it is that always."""
     if called:
@@ -271,7 +290,7 @@ def push(
     before = builder.block
     with cgutils.if_likely(builder, builder.icmp_signed("!=", some, I32(0))):
         header = header_of(builder, tape)
-        start, end = reserve(context, builder, header, I64(len(pairs)))
+        start, end = reserve(context, builder, header, I64(len(pairs)), has_room=has_room)
         rows, partials = columns(builder, header)
         for k, (row, partial) in enumerate(pairs):
             place = builder.add(start, I64(k))
@@ -281,7 +300,7 @@ def push(
             steer(builder, header, start, pairs, triplets)
         number = close(builder, header, end)
         if triplets and not directed:
-            bend(context, builder, header, number, triplets)
+            bend(context, builder, header, number, triplets, has_room)
         after = builder.block
     result = builder.phi(I32)
     result.add_incoming(I32(0), before)
@@ -300,9 +319,9 @@ def _by_call(
     numbers = [partial for _, partial in pairs if not isinstance(partial, int)] + [second for *_, second in triplets]
     function = _row_function(context, builder.module, of_pairs, of_triplets, len(rows), directed)
     result = cgutils.alloca_once(builder, I32)
-    status = builder.call(function, [result, _excinfo(context, builder), tape, *rows.values(), *numbers])
+    status = builder.call(function, [result, excinfo_of(context, builder), tape, *rows.values(), *numbers])
     with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, status)):
-        _leave(builder, status)
+        leave(builder, status)
     return builder.load(result)
 
 
@@ -321,7 +340,7 @@ def _row_function(
     if known is not None:
         return known
     doubles = sum(number is None for _, number in of_pairs) + len(of_triplets)
-    builder = _function(context, module, name, [I32, I64, *[I32] * count, *[F64] * doubles])
+    builder = own_function(context, module, name, [I32, I64, *[I32] * count, *[F64] * doubles])
     result, _, tape, *given = builder.function.args
     rows, numbers = given[:count], iter(given[count:])
     pairs = [(rows[row], next(numbers) if number is None else number) for row, number in of_pairs]

@@ -28,7 +28,7 @@ from tapegrad.nopython.tape.row_instructions import (
     unflagged,
     word_at,
 )
-from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape
+from tapegrad.nopython.types.curved_tape import CurvedTape, DirectedTape, has_room
 from tapegrad.nopython.types.variable import (
     NO_ROW,
     REAL,
@@ -113,7 +113,7 @@ def begun(context: Any, builder: Any, tape: types.Type, header: Any, count: Any,
     """Where the first of at most `count` pairs of a new row goes, which may have second partials."""
     if isinstance(tape, DirectedTape):
         count = builder.add(count, builder.mul(I64(2), seconds))
-    return reserve(context, builder, header, count)[0]
+    return reserve(context, builder, header, count, has_room=has_room(tape))[0]
 
 
 def ended(builder: Any, tape: types.Type, header: Any, start: Any, end: Any) -> Any:
@@ -143,7 +143,7 @@ def second_written(context: Any, builder: Any, tape: types.Type, header: Any, en
             end = builder.add(end, I64(1))
     elif isinstance(tape, CurvedTape):
         owner = builder.add(builder.load(word_at(builder, header, ROWS)), I64(1))
-        bend(context, builder, header, builder.trunc(owner, I32), [(a, b, second)])
+        bend(context, builder, header, builder.trunc(owner, I32), [(a, b, second)], has_room(tape))
     return end
 
 
