@@ -5,6 +5,7 @@ A line of the table is a name, the ufunc of `scipy.special` that it stands for, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -52,6 +53,7 @@ def _read() -> dict[str, tuple[str, str]]:
 DOCUMENTED = _read()
 
 
+@functools.cache
 def _of_scipy(name: str) -> Callable[..., Any]:
     try:
         import scipy.special
