@@ -54,10 +54,13 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         raise RuntimeError(f"multilabel_margin_loss: expected targets of type Long but found {type_name(wanted.dtype)}")
     count = scores.shape[-1]
     given: Any = np.logical_and.accumulate(wanted >= 0, -1)
-    if (wanted[given] >= count).any():
+    places = given.nonzero()
+    taken = wanted[places]
+    if taken.size and taken.max() >= count:
         raise RuntimeError(f"multilabel_margin_loss: target out of range: the classes are 0 to {count - 1}, got {wanted.tolist()}")
     classes = np.where(given, wanted, 0)
-    is_target = (np.equal(classes[..., None], np.arange(count)) & given[..., None]).any(-2)
+    is_target = np.zeros(scores.shape, bool)
+    is_target[(*places[:-1], taken)] = True
     pairs = (given[..., None] & ~is_target[..., None, :]).astype(scores.dtype)
     short = (1.0 - unsqueeze(gather(input, -1, wrap(classes)), -1) + unsqueeze(input, -2)).relu()
     return reduced(elementwise._mul0(short, wrap(pairs)).sum((-1, -2)) / count, reduction)
