@@ -98,18 +98,21 @@ def _switch(enabled: bool, inference: bool | None = None) -> Modes:
 
 
 def _in_mode(wanted: tuple[bool, bool | None], function: Callable[..., T], *arguments: Any) -> T:
-    """Call a function with this thread's modes set, whatever interrupt comes when."""
+    """Call a function with this thread's modes set, whatever interrupt comes when; what it sets itself ends with it."""
     state = of_thread.modes
     before = state.enabled, state.inference
     try:
-        _switch(*wanted)
+        if wanted[0] != before[0] or wanted[1] not in (None, before[1]):
+            _switch(*wanted)
         return function(*arguments)
     finally:
-        try:
-            _switch(*before)
-        except BaseException:  # an interrupt hit the way back
-            _switch(*before)
-            raise
+        state = of_thread.modes
+        if (state.enabled, state.inference) != before:
+            try:
+                _switch(*before)
+            except BaseException:  # an interrupt hit the way back
+                _switch(*before)
+                raise
 
 
 def without_recording(function: Callable[..., T], *arguments: Any) -> T:
@@ -137,17 +140,11 @@ def without_recording(function: Callable[..., T], *arguments: Any) -> T:
 
 def in_gradient_mode(enabled: bool, function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording on or off in this thread, and in inference mode if it is."""
-    state = of_thread.modes
-    if state.enabled == enabled:
-        return function(*arguments)
     return _in_mode((enabled, None), function, *arguments)
 
 
 def with_recording(function: Callable[..., T], *arguments: Any) -> T:
     """Call a function with recording on, and out of inference mode, in this thread."""
-    state = of_thread.modes
-    if state.enabled and not state.inference:
-        return function(*arguments)
     return _in_mode((True, False), function, *arguments)
 
 
