@@ -236,7 +236,7 @@ def apply_partials(
     """
     values = [t for _, t in operands] + [None] * (MOST_OPERANDS - len(operands))
     contributions = []
-    for (argument, _), text, has_shape in zip(operands, RULES[opcode].partials, whole, strict=False):
+    for k, ((argument, _), text) in enumerate(zip(operands, RULES[opcode].partials, strict=True)):
         if not wanted(argument):
             continue
         if text is None:
@@ -252,7 +252,7 @@ def apply_partials(
             c = FUNCTIONS["_mul0"](g, _stepped(step, (*values, result), g))
         else:
             c = FUNCTIONS["_mul0"](g, partial(text)(*values, result))
-        contributions.append((argument, c if has_shape else sum_to(c, shape_of(argument.slot))))
+        contributions.append((argument, c if whole[k] else sum_to(c, shape_of(argument.slot))))
     return contributions
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from tapegrad.autograd.decoded_rows import Argument, Record, as_float, object_at
 from tapegrad.autograd.host_rows import saved_result
 from tapegrad.engine import layout as at
 from tapegrad.ops.namespaces import PLAIN, TENSORS
-from tapegrad.recording.structural import Context, InBlocks, Payload, Structural
+from tapegrad.recording.structural import Context, Payload
 from tapegrad.tensors.grad_mode import with_recording
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
@@ -70,7 +69,7 @@ class HostedRow:
         self._plain = payload.context(values, result, needs, PLAIN)
         self._context: Context | None = None
         self.sizes = list(map(math.prod, payload.shapes))
-        self.linear, self.is_linear, self.is_flat = _linear_forms(self.op, needs)
+        self.linear, self.is_linear, self.is_flat = self.op.linear_forms(needs)
         self._adjoint: Tensor | None = None
         self._crossed: Any = None
         self._is_crossed: bool | None = None  # not known yet
@@ -233,16 +232,6 @@ class HostedRow:
     def _recorded(self) -> tuple[Tensor, Sequence[Tensor | None]]:
         seed: Tensor = wrap(np.zeros(self.shape, self.dtype)).requires_grad_()
         return seed, self.op.vjp(seed, self.context)
-
-
-@functools.cache
-def _linear_forms(op: Structural, needs: tuple[bool, ...]) -> tuple[list[tuple[int, InBlocks | None]], bool, bool]:
-    """Inputs that vary with what the operation gives for many tangents of them, whether all have that, and whether it is linear."""
-    named, uses = len(op.linear), op.uses
-    linear = [(k, op.linear[k] if k < named else None) for k, varies in enumerate(needs) if varies]
-    varying = {k for k, _ in linear}
-    is_flat = all(varying.isdisjoint(uses[k] if len(uses) > 1 else uses[0]) for k in varying)
-    return linear, all(form is not None for _, form in linear), is_flat
 
 
 def _tensor(array: np.ndarray) -> Tensor:

@@ -36,6 +36,7 @@ _ADDRESS = TAPE.address
 RESULT_BIT = 62
 Uses = tuple[tuple[int | str, ...], ...]
 InBlocks = Callable[[np.ndarray[Any, Any], Any, tuple[int, ...]], np.ndarray[Any, Any]]
+Forms = tuple[list[tuple[int, InBlocks | None]], bool, bool]
 
 
 class Context:
@@ -102,8 +103,8 @@ class Structural:
     """
 
     __slots__ = (
-        "_saved", "_uses", "forward", "joins", "linear", "name", "number", "payload_class", "takes_stretched", "uses", "uses_at",
-        "vjp",
+        "_forms", "_saved", "_uses", "forward", "joins", "linear", "name", "number", "payload_class", "takes_stretched", "uses",
+        "uses_at", "vjp",
     )  # fmt: skip
     packs: ClassVar[bool] = False  # whether pieces of its result that have its name are shown as outputs of its node
 
@@ -122,6 +123,7 @@ class Structural:
         self.name, self.uses, self.vjp, self.joins, self.linear, self.forward = name, uses, vjp, joins, linear, forward
         self.number = TAPE.name_number(name)
         self._saved: dict[int, tuple[frozenset[int], bool]] = {}
+        self._forms: dict[tuple[bool, ...], Forms] = {}
         # For compiled code: how many entries there are, and each as bits.
         bits = [sum(1 << (RESULT_BIT if use == "z" else int(use)) for use in set(entry)) for entry in uses]
         self._uses = array("q", [len(bits), *bits])
@@ -136,6 +138,16 @@ class Structural:
                 if tracked >> k & 1:
                     needed.update(self.uses[k] if len(self.uses) > 1 else self.uses[0])
             found = self._saved[tracked] = frozenset(k for k in needed if isinstance(k, int)), "z" in needed
+        return found
+
+    def linear_forms(self, varying: tuple[bool, ...]) -> Forms:
+        """Inputs that vary with what it gives for many tangents of them, whether all have that, and whether it is linear in them."""
+        found = self._forms.get(varying)
+        if found is None:
+            named, numbers = len(self.linear), [k for k, varies in enumerate(varying) if varies]
+            forms = [(k, self.linear[k] if k < named else None) for k in numbers]
+            is_flat = all(set(numbers).isdisjoint(self.uses[k] if len(self.uses) > 1 else self.uses[0]) for k in numbers)
+            found = self._forms[varying] = forms, all(form is not None for _, form in forms), is_flat
         return found
 
 
