@@ -141,7 +141,7 @@ class Structural:
         return found
 
     def linear_forms(self, varying: tuple[bool, ...]) -> Forms:
-        """Inputs that vary with what it gives for many tangents of them, whether all have that, and whether it is linear in them."""
+        """Inputs that vary with what it gives for tangents of them, whether all have that, and whether it is linear in them."""
         found = self._forms.get(varying)
         if found is None:
             named, numbers = len(self.linear), [k for k, varies in enumerate(varying) if varies]
