@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import numpy as np
 
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.arrays.numpy_api import inner_loop
+from tapegrad.recording.axes import around
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, make
 
@@ -32,16 +32,11 @@ def _is_plain(data: Any) -> bool:
     )
 
 
-def _around(shape: tuple[int, ...], position: int) -> tuple[int, int, int]:
-    """Elements before, along and behind an axis."""
-    return math.prod(shape[:position]), shape[position], math.prod(shape[position + 1 :])
-
-
 def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
     """Softmax along one axis, or its logarithm; None if NumPy is to do it, as for small arrays."""
     if not _is_plain(data):
         return None
-    outer, count, inner = _around(data.shape, *axes)
+    outer, count, inner = around(data.shape, *axes)
     result, room = large_empty(data.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, _loops().ctypes.data | logarithm)
     return result
@@ -55,7 +50,7 @@ def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool)
     is_number = not any(adjoint.strides)
     if not is_number and not adjoint.flags.c_contiguous:
         return None
-    outer, count, inner = _around(z.shape, *axes)
+    outer, count, inner = around(z.shape, *axes)
     out, room = large_empty(z.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.cotangents_of_shares(
         id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), _loops().ctypes.data | logarithm

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tapegrad.arrays.memory_pool import SMALL, large_empty
 from tapegrad.ops.extremes import ValuesIndices
-from tapegrad.recording.axes import axis
+from tapegrad.recording.axes import around, axis
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
@@ -68,16 +67,11 @@ def _running(op: Structural, choose: Any, x: Tensor, dim: int) -> ValuesIndices:
     return ValuesIndices(apply(op, (x,), values, position, (saved,)), wrap(where))
 
 
-def _around(shape: tuple[int, ...], position: int) -> tuple[int, int, int]:
-    """Elements before, along and behind an axis."""
-    return math.prod(shape[:position]), shape[position], math.prod(shape[position + 1 :])
-
-
 def _found(choose: Any, data: Array, position: int) -> tuple[Array, Array]:
     """The running extremes, and where they were reached."""
     if data.size > SMALL and data.dtype == np.float64 and data.flags.c_contiguous:
         values, where = large_empty(data.shape, data.dtype), large_empty(data.shape, np.dtype(np.int64))
-        ARRAY_KERNELS.running_extremes(id(values), id(where), id(data), *_around(data.shape, position), int(choose is np.minimum))
+        ARRAY_KERNELS.running_extremes(id(values), id(where), id(data), *around(data.shape, position), int(choose is np.minimum))
         return values, where
     values = choose.accumulate(data, position)
     reached = (data == values) | (data != data)
@@ -101,7 +95,7 @@ def large_put_along(g: Tensor, position: int, places: Tensor, shape: tuple[int, 
     if not at.flags.c_contiguous or not (is_number or adjoint.flags.c_contiguous):
         return None
     out = large_empty(shape, adjoint.dtype)
-    ARRAY_KERNELS.add_at_places(id(out), id(adjoint), id(at), *_around(shape, position), int(not is_number))
+    ARRAY_KERNELS.add_at_places(id(out), id(adjoint), id(at), *around(shape, position), int(not is_number))
     return make(out, 0)
 
 

@@ -1,10 +1,11 @@
-"""Dimensions as callers name them, as axes."""
+"""Dimensions as callers name them, as axes, and what lies around an axis."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-__all__ = ["axes", "axis"]
+__all__ = ["around", "axes", "axis"]
 
 
 def axis(dim: Any, ndim: int) -> int:
@@ -47,3 +48,8 @@ def axes(dim: Any, ndim: int) -> tuple[int, ...]:
                 raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
         return tuple(sorted(found)) if found else tuple(range(ndim))
     return (axis(dim, ndim),)
+
+
+def around(shape: tuple[int, ...], position: int) -> tuple[int, int, int]:
+    """Elements before, along and behind an axis."""
+    return math.prod(shape[:position]), shape[position], math.prod(shape[position + 1 :])
