@@ -6,7 +6,7 @@ import autograd.numpy as np
 import numpy as onp
 import pytest
 import scipy.special
-from autograd import grad, hessian, jacobian, make_jvp
+from autograd import elementwise_grad, grad, hessian, jacobian, make_jvp
 from autograd.core import primitive_vjps
 from autograd.extend import (
     SparseObject,
@@ -22,6 +22,7 @@ from autograd.extend import (
     register_notrace,
     vspace,
 )
+from autograd.scipy.linalg import expm
 from autograd.test_util import check_grads
 from autograd.tracer import getval, isbox
 
@@ -215,7 +216,6 @@ REFUSALS = {
     "no derivative": (lambda: grad(primitive(lambda x: x))(1.0), NotImplementedError, "VJP of .* not defined"),
     "none for an argument": (lambda: grad(_only_second(), 0)(1.0, 2.0), NotImplementedError, "wrt argnum 0 not defined"),
     "a keyword that is differentiated": (lambda: grad(lambda x: product(1.0, 2.0, power=x))(1.0), TypeError, "by position"),
-    "NumPy's own function": (lambda: defvjp(np.sin, lambda ans, x: None), TypeError, "has derivatives of its own"),
     "a derivative that is none": (lambda: defvjp(primitive(abs), 3.0), TypeError, "Bad VJP"),
     "a complex cotangent": (lambda: grad(_complex())(1.0), TypeError, "real part"),
 }
@@ -233,6 +233,23 @@ def _complex() -> Any:
     return f
 
 
+@pytest.mark.parametrize(
+    ("fun", "define", "given"),
+    [
+        (np.sin, defvjp, lambda ans, x: lambda g: g * 100.0),
+        (np.sin, defjvp, lambda g, ans, x: g * 100.0),
+        (np.sum, defvjp, lambda ans, x: lambda g: g * 100.0),
+        (expm, defvjp, lambda ans, x: lambda g: g * 100.0),
+    ],
+    ids=["ufunc", "forward mode", "function", "function of SciPy"],
+)
+def test_what_is_given_for_a_function_of_numpy_or_scipy_is_said_not_to_be_used(fun: Any, define: Any, given: Any) -> None:
+    with pytest.warns(UserWarning, match=f"given for {fun.__name__} is not used") as seen:
+        define(fun, given)
+    assert seen[0].filename == __file__
+    onp.testing.assert_array_equal(elementwise_grad(np.sin)(X), onp.cos(X))
+
+
 def test_what_is_given_for_a_plain_function_has_no_effect() -> None:
     def plain(x: Any) -> Any:
         return x**2
@@ -242,7 +259,8 @@ def test_what_is_given_for_a_plain_function_has_no_effect() -> None:
 
 
 def test_numpys_functions_keep_their_forward_derivative() -> None:
-    defjvp(np.linalg.inv, lambda g, ans, x: 100.0 * g)
+    with pytest.warns(UserWarning, match="given for inv is not used"):
+        defjvp(np.linalg.inv, lambda g, ans, x: 100.0 * g)
     assert make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1] == -0.25
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -81,19 +82,27 @@ def _of_tangent(push: Any, argnum: int, value: Any, args: Any, kwargs: Any, tang
 def _is_made(fun: Any) -> bool:
     """Whether `primitive` made a function. As in autograd, what is given for a plain function of Python's has no effect.
 
-    Raises
-    ------
-    TypeError
-        If it is one of NumPy's or SciPy's.
+    Nor has it for a function of NumPy or SciPy, which a warning tells: packages give derivatives where autograd has none, or
+    none for several matrices at once, and those are here.
     """
     if hasattr(fun, "without_derivative"):
         return True
-    if isinstance(fun, FunctionType) and fun.__module__.partition(".")[0] not in ("numpy", "scipy", "tapegrad", "autograd"):
-        return False
-    raise TypeError(
-        f"derivatives can be given for what primitive(...) made, and {get_name(fun)} is none: tapegrad has derivatives of its "
-        "own for NumPy's functions. Write f = primitive(function), and use f"
-    )
+    if not isinstance(fun, FunctionType) or fun.__module__.partition(".")[0] in ("numpy", "scipy", "tapegrad", "autograd"):
+        warnings.warn(
+            f"the derivative that is given for {get_name(fun)} is not used: tapegrad has derivatives of its own for functions of "
+            f"NumPy and SciPy. To have another one, write f = primitive({get_name(fun)}), give it for f, and call f",
+            UserWarning,
+            stacklevel=_outside(),
+        )
+    return False
+
+
+def _outside() -> int:
+    """Level, for a warning of the caller, of the first frame that is not of this module."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals is globals():
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
@@ -147,9 +156,9 @@ def _by_argnum(fun: Any, makers: Sequence[Any], argnums: Iterable[int] | None, w
 def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
     """Give the derivative in forward mode: ``jvpmaker(argnums, tangents, value, args, kwargs)`` is the result's tangent.
 
-    Functions of NumPy and SciPy have one here, also where autograd has none; what is given for them has no effect.
+    Functions of NumPy and SciPy have one here, also where autograd has none.
     """
-    if hasattr(fun, "without_derivative"):
+    if _is_made(fun):
         primitive_jvps[fun] = jvpmaker
 
 

@@ -41,8 +41,11 @@ MODULES: dict[str, dict[str, str]] = {
         f"{_ROOM}.tracing": _TRACING,
     },
     "autograd.differential_operators": {
-        f"{_ROOM}.differential_operators": f"{_OPERATORS} make_jvp_reversemode",
+        f"{_ROOM}.differential_operators": f"{_OPERATORS} make_jvp_reversemode _make_jvp _make_vjp",
         f"{_ROOM}.wrapping": "unary_to_nary",
+        f"{_ROOM}.primitives": "primitive",
+        f"{_ROOM}.given_derivatives": "defvjp_argnum",
+        f"{_ROOM}.vector_spaces": "vspace",
     },
     "autograd.extend": {
         f"{_ROOM}.primitives": "primitive",
