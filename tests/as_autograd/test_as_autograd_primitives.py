@@ -5,6 +5,7 @@ from typing import Any
 import autograd.numpy as np
 import numpy as onp
 import pytest
+import scipy.linalg
 import scipy.special
 from autograd import elementwise_grad, grad, hessian, jacobian, make_jvp
 from autograd.core import primitive_vjps
@@ -22,7 +23,8 @@ from autograd.extend import (
     register_notrace,
     vspace,
 )
-from autograd.scipy.linalg import expm
+from autograd.scipy.linalg import solveh_banded
+from autograd.scipy.special import radian
 from autograd.test_util import check_grads
 from autograd.tracer import getval, isbox
 
@@ -239,15 +241,40 @@ def _complex() -> Any:
         (np.sin, defvjp, lambda ans, x: lambda g: g * 100.0),
         (np.sin, defjvp, lambda g, ans, x: g * 100.0),
         (np.sum, defvjp, lambda ans, x: lambda g: g * 100.0),
-        (expm, defvjp, lambda ans, x: lambda g: g * 100.0),
     ],
-    ids=["ufunc", "forward mode", "function", "function of SciPy"],
+    ids=["ufunc", "forward mode", "function"],
 )
-def test_what_is_given_for_a_function_of_numpy_or_scipy_is_said_not_to_be_used(fun: Any, define: Any, given: Any) -> None:
+def test_what_is_given_for_a_function_of_numpy_is_said_not_to_be_used(fun: Any, define: Any, given: Any) -> None:
     with pytest.warns(UserWarning, match=f"given for {fun.__name__} is not used") as seen:
         define(fun, given)
     assert seen[0].filename == __file__
     onp.testing.assert_array_equal(elementwise_grad(np.sin)(X), onp.cos(X))
+
+
+def test_a_function_of_scipy_without_derivative_takes_one() -> None:
+    a = onp.array([[0.0, 1.0, 1.0], [4.0, 5.0, 6.0]])  # diagonals of a symmetric matrix, the upper one first
+    b = onp.array([1.0, 2.0, 3.0])
+    with pytest.raises(RuntimeError):
+        grad(lambda b: np.sum(solveh_banded(a, b)))(b)
+    defvjp(solveh_banded, None, lambda ans, a, b: lambda g: solveh_banded(a, g))
+    full = onp.diag(a[1]) + onp.diag(a[0, 1:], 1) + onp.diag(a[0, 1:], -1)
+    onp.testing.assert_allclose(
+        grad(lambda b: np.sum(solveh_banded(a, b) ** 2))(b), 2.0 * onp.linalg.inv(full) @ onp.linalg.inv(full) @ b
+    )
+    onp.testing.assert_array_equal(solveh_banded(a, b), scipy.linalg.solveh_banded(a, b))
+
+
+def test_a_ufunc_of_scipy_without_derivative_takes_one() -> None:
+    with pytest.raises(TypeError):
+        grad(radian)(30.0, 0.0, 0.0)
+    defvjp(radian, lambda ans, d, m, s: lambda g: g * np.pi / 180.0)
+    assert grad(lambda d: radian(d, 0.0, 0.0) ** 2)(30.0) == pytest.approx(2.0 * (np.pi / 180.0) ** 2 * 30.0)
+
+
+def test_what_is_given_for_a_function_of_linear_algebra_is_used() -> None:
+    plain = make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1]
+    defjvp(np.linalg.inv, lambda g, ans, x: 100.0 * g)
+    assert (plain, make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1]) == (-0.25, 100.0)
 
 
 def test_what_is_given_for_a_plain_function_has_no_effect() -> None:
@@ -256,12 +283,6 @@ def test_what_is_given_for_a_plain_function_has_no_effect() -> None:
 
     defvjp(plain, lambda ans, x: lambda g: g * 100.0)
     assert grad(plain)(3.0) == 6.0
-
-
-def test_numpys_functions_keep_their_forward_derivative() -> None:
-    with pytest.warns(UserWarning, match="given for inv is not used"):
-        defjvp(np.linalg.inv, lambda g, ans, x: 100.0 * g)
-    assert make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1] == -0.25
 
 
 @pytest.mark.parametrize("name", REFUSALS)

@@ -11,7 +11,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-from tapegrad.as_autograd.names import EAGER, FALLBACKS, MODULES
+from tapegrad.as_autograd.names import EAGER, FALLBACKS, MODULES, OPEN
 from tapegrad.deferred import NamesOnDemand, look_up, places
 
 __all__ = ["Finder", "install"]
@@ -54,7 +54,7 @@ def _is_package(name: str) -> bool:
 
 def _protocol(module: str, space: dict[str, Any]) -> dict[str, Callable[..., Any]]:
     """``__getattr__`` and ``__dir__`` of a module."""
-    names = NamesOnDemand(space, places(MODULES[module]))
+    names = NamesOnDemand({"__name__": module} if module in OPEN else space, places(MODULES[module]))
     below = {other.rpartition(".")[2] for other in MODULES if other.rpartition(".")[0] == module}
     fallback = FALLBACKS.get(module)
 
@@ -64,11 +64,14 @@ def _protocol(module: str, space: dict[str, Any]) -> dict[str, Callable[..., Any
         if name in below:
             return importlib.import_module(f"{module}.{name}")
         try:
-            return names.get(name)
+            found = names.get(name)
         except AttributeError:
             if fallback is None or (name.startswith("_") and name != "__version__"):
                 raise
-        return space.setdefault(name, look_up(fallback)(name, module))
+            found = look_up(fallback)(name, module)
+        if module in OPEN:
+            found = look_up("as_autograd.library_functions:open_to_derivatives")(found)
+        return space.setdefault(name, found)  # another thread may have been first
 
     def listed() -> list[str]:
         return sorted({*names.listed(), *below, *(look_up(fallback)("__all__", module) if fallback else ())})

@@ -79,22 +79,23 @@ def _of_tangent(push: Any, argnum: int, value: Any, args: Any, kwargs: Any, tang
     return push((argnum,), (tangent,), value, args, kwargs)
 
 
-def _is_made(fun: Any) -> bool:
-    """Whether `primitive` made a function. As in autograd, what is given for a plain function of Python's has no effect.
+def _primitive_of(fun: Any) -> Any:
+    """The primitive that a derivative is given for; None if it has no effect, as in autograd for a plain function of Python's.
 
-    Nor has it for a function of NumPy or SciPy, which a warning tells: packages give derivatives where autograd has none, or
-    none for several matrices at once, and those are here.
+    Nor has it for a function of ``autograd.numpy``, which a warning tells.
     """
+    if hasattr(fun, "as_primitive"):
+        return fun.as_primitive()
     if hasattr(fun, "without_derivative"):
-        return True
+        return fun
     if not isinstance(fun, FunctionType) or fun.__module__.partition(".")[0] in ("numpy", "scipy", "tapegrad", "autograd"):
         warnings.warn(
-            f"the derivative that is given for {get_name(fun)} is not used: tapegrad has derivatives of its own for functions of "
-            f"NumPy and SciPy. To have another one, write f = primitive({get_name(fun)}), give it for f, and call f",
+            f"the derivative that is given for {get_name(fun)} is not used: tapegrad has one of its own. To have another one, "
+            f"write f = primitive({get_name(fun)}), give it for f, and call f",
             UserWarning,
             stacklevel=_outside(),
         )
-    return False
+    return None
 
 
 def _outside() -> int:
@@ -107,8 +108,9 @@ def _outside() -> int:
 
 def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     """Give the derivative by several arguments at once: ``vjpmaker(argnums, value, args, kwargs)(g)`` gives one for each."""
-    if _is_made(fun):
-        primitive_vjps[fun] = vjpmaker
+    made = _primitive_of(fun)
+    if made is not None:
+        primitive_vjps[made] = vjpmaker
 
 
 def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
@@ -154,12 +156,10 @@ def _by_argnum(fun: Any, makers: Sequence[Any], argnums: Iterable[int] | None, w
 
 
 def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
-    """Give the derivative in forward mode: ``jvpmaker(argnums, tangents, value, args, kwargs)`` is the result's tangent.
-
-    Functions of NumPy and SciPy have one here, also where autograd has none.
-    """
-    if _is_made(fun):
-        primitive_jvps[fun] = jvpmaker
+    """Give the derivative in forward mode: ``jvpmaker(argnums, tangents, value, args, kwargs)`` is the result's tangent."""
+    made = _primitive_of(fun)
+    if made is not None:
+        primitive_jvps[made] = jvpmaker
 
 
 def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:

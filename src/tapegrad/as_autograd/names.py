@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EAGER", "FALLBACKS", "MODULES"]
+__all__ = ["EAGER", "FALLBACKS", "MODULES", "OPEN"]
 
 _OPERATORS = (
     "checkpoint deriv elementwise_grad grad grad_and_aux grad_named hessian hessian_tensor_product hessian_vector_product "
@@ -100,3 +100,6 @@ FALLBACKS: dict[str, str] = {
     "autograd.numpy.linalg": f"{_ROOM}.numpy_names:linalg_name",
     "autograd.numpy.random": f"{_ROOM}.numpy_names:random_name",
 } | {name: f"{_ROOM}.numpy_names:scipy_name" for name in MODULES if name.startswith("autograd.scipy.")}
+
+# Modules for whose functions anybody may give another derivative.
+OPEN = {"autograd.numpy.fft", "autograd.numpy.linalg"} | {name for name in MODULES if name.startswith("autograd.scipy.")}
