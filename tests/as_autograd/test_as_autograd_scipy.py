@@ -121,6 +121,40 @@ def test_matrix_function(name: str) -> None:
     check_grads(MATRICES[name])(onp.random.default_rng(0).normal(size=(3, 3)))
 
 
+def _several(a: Any) -> Any:
+    return np.stack([a, 2.0 * a, a.T]) + 3.0 * onp.eye(3)
+
+
+OF_SEVERAL = {
+    "sqrtm": lambda a: linalg.sqrtm(np.stack([a @ a.T, a.T @ a, a @ a.T + 1.0]) + 3.0 * onp.eye(3)),
+    "sqrtm that is complex": lambda a: linalg.sqrtm(np.stack([a + a.T, a @ a.T - 0.3, a + a.T + 0.5])),
+    "solve_sylvester": lambda a: linalg.solve_sylvester(_several(a), a @ a.T + onp.eye(3), _several(a.T)),
+    "solve_sylvester, other numbers of matrices": lambda a: linalg.solve_sylvester(_several(a)[:, None], a @ a.T, _several(a)[:2]),
+    "solve_triangular": lambda a: linalg.solve_triangular(_several(a), _several(a.T), trans="T"),
+    "solve_triangular, one right side": lambda a: linalg.solve_triangular(_several(a), a[0], lower=True),
+    "solve_triangular, one matrix": lambda a: linalg.solve_triangular(
+        a + 3.0 * onp.eye(3), _several(a), trans=1, unit_diagonal=True
+    ),
+    "solve_banded": lambda a: linalg.solve_banded(
+        (1, 1), _several(a)[:, [1, 0, 2]] + onp.array([[0.0], [5.0], [0.0]]), _several(a.T)
+    ),
+    "solve_banded, one right side": lambda a: linalg.solve_banded((1, 1), _several(a) + onp.array([[0.0], [5.0], [0.0]]), a[0]),
+}
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(scipy.__version__) < "1.15.0", reason="this SciPy takes one matrix")
+@pytest.mark.parametrize("name", OF_SEVERAL)
+def test_matrix_function_of_several_matrices(name: str) -> None:
+    check_grads(OF_SEVERAL[name])(onp.random.default_rng(0).normal(size=(3, 3)))
+
+
+def test_the_root_of_a_complex_matrix_that_is_not_differentiated_is_an_array_of_numpys() -> None:
+    matrix = onp.array([[2.0, 1.0j], [-1.0j, 3.0]])
+    root = linalg.sqrtm(matrix)
+    assert type(root) is onp.ndarray
+    onp.testing.assert_allclose(root @ root, matrix, atol=1e-14)
+
+
 CONVOLUTIONS = {
     "full": ((5,), (3,), {}),
     "valid": ((5, 4), (3, 2), {"mode": "valid"}),

@@ -24,7 +24,6 @@ POINTS: dict[str, list[Any]] = {
     "chdtri": [A, X],
 }
 ORDERS = np.array([0, 1, 3])
-WITH_ORDERS = "kn pdtr pdtrc yn"
 OPERANDS = [(name, k) for name, (_, _, texts) in PARTIALS.items() for k, text in enumerate(texts) if text != "-"]
 
 
@@ -34,9 +33,8 @@ def ufunc_of(name: str) -> Any:
 
 
 def operands_of(name: str) -> list[Any]:
-    if name in WITH_ORDERS.split():
-        return [ORDERS, *(A if operand in "abc" else X for operand in PARTIALS[name][1][1:])]
-    return POINTS.get(name) or [A if operand in "abc" else X for operand in PARTIALS[name][1]]
+    by_letter = [ORDERS if operand == "n" else A if operand in "abc" else X for operand in PARTIALS[name][1]]
+    return POINTS.get(name, by_letter)
 
 
 def slope(f: Any, x: np.ndarray) -> np.ndarray:
@@ -64,6 +62,14 @@ def test_functions_with_a_counterpart_agree_with_scipy(name: str) -> None:
     value, pull = tg.vjp(lambda x: ufunc(x), X)
     np.testing.assert_allclose(value, ufunc(X), rtol=1e-14)
     np.testing.assert_allclose(pull(np.ones(3))[0], slope(ufunc, X), rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, operands, _) in PARTIALS.items() if operands[0] == "n"])
+def test_an_order_that_is_a_number_gives_scipys_value(name: str) -> None:
+    ufunc, operands = ufunc_of(name), operands_of(name)[1:]
+    value, pull = tg.vjp(lambda x: ufunc(3, *operands[:-1], x), X)
+    np.testing.assert_array_equal(value, ufunc(3, *operands[:-1], X))
+    np.testing.assert_allclose(pull(np.ones(3))[0], slope(lambda x: ufunc(3, *operands[:-1], x), X), rtol=1e-8)
 
 
 def test_operands_broadcast_and_single_precision_stays() -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import scipy.linalg
 
 from tapegrad.as_autograd.given_derivatives import defvjp, defvjp_argnums
+from tapegrad.as_autograd.numpy_functions import metadata, unbroadcast
 from tapegrad.as_autograd.primitives import primitive
+from tapegrad.as_autograd.tracing import isbox
 from tapegrad.autograd.function import Function
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, made, parts
@@ -23,12 +25,19 @@ solve_sylvester = primitive(scipy.linalg.solve_sylvester)
 solve_triangular = primitive(scipy.linalg.solve_triangular)
 solve_banded = primitive(scipy.linalg.solve_banded)
 
+
+def _turned(matrices: Any) -> Any:
+    return np.swapaxes(matrices, -1, -2)
+
+
 # S dS + dS S = dA of the root S is a Sylvester equation, and so is its adjoint.
-defvjp(_real_root, lambda ans, A, *options, **named: lambda g: solve_sylvester(np.transpose(ans), np.transpose(ans), g))
+defvjp(_real_root, lambda ans, A, *options, **named: lambda g: solve_sylvester(_turned(ans), _turned(ans), g))
 
 
 def sqrtm(A: Any, *options: Any, **named: Any) -> Any:
     """`scipy.linalg.sqrtm`, whose root may be complex."""
+    if not isbox(A):
+        return scipy.linalg.sqrtm(A, *options, **named)
     values = complex_values(A)
     if not (values.imag.any() or np.iscomplexobj(scipy.linalg.sqrtm(values.real))):
         return _real_root(A, *options, **named)
@@ -36,7 +45,7 @@ def sqrtm(A: Any, *options: Any, **named: Any) -> Any:
 
 
 def _of_root(outputs: list[Any], cotangents: list[Any]) -> ComplexArray:
-    turned = np.conj(np.transpose(outputs[0]))
+    turned = np.conj(_turned(outputs[0]))
     return _complex_sylvester(turned, turned, cotangents[0])
 
 
@@ -56,8 +65,8 @@ class _ComplexSylvester(Function):
     def backward(ctx: Any, *cotangent: Any) -> Any:
         saved = as_arrays([*ctx.saved_tensors, *cotangent])
         a, b, x, g = (ComplexArray(*saved[k : k + 2]) for k in range(0, 8, 2))
-        pulled = _complex_sylvester(np.conj(a.T), np.conj(b.T), g)
-        turned = np.conj(x.T)
+        pulled = _complex_sylvester(np.conj(_turned(a)), np.conj(_turned(b)), g)
+        turned = np.conj(_turned(x))
         return *parts(-(pulled @ turned)), *parts(-(turned @ pulled)), *parts(pulled)
 
 
@@ -70,9 +79,9 @@ def _of_sylvester(argnums: Sequence[int], x: Any, args: Sequence[Any], kwargs: A
     a, b, _ = args
 
     def vjp(g: Any) -> list[Any]:
-        pulled = solve_sylvester(np.transpose(a), np.transpose(b), g)
-        parts = {0: lambda: -pulled @ np.transpose(x), 1: lambda: -np.transpose(x) @ pulled, 2: lambda: pulled}
-        return [parts[argnum]() for argnum in argnums]
+        pulled = solve_sylvester(_turned(a), _turned(b), g)
+        parts = {0: lambda: -pulled @ _turned(x), 1: lambda: -_turned(x) @ pulled, 2: lambda: pulled}
+        return [unbroadcast(parts[argnum](), metadata(args[argnum])) for argnum in argnums]
 
     return vjp
 
@@ -80,20 +89,28 @@ def _of_sylvester(argnums: Sequence[int], x: Any, args: Sequence[Any], kwargs: A
 defvjp_argnums(solve_sylvester, _of_sylvester)
 
 
+def _as_columns(solutions: Any, right_side: Any) -> Any:
+    """Solutions as matrices: those of one vector for all systems, which are vectors, as matrices of one column."""
+    return np.expand_dims(solutions, -1) if np.ndim(right_side) == 1 else solutions
+
+
 def _of_triangular(argnums: Sequence[int], x: Any, args: Sequence[Any], kwargs: Any) -> Callable[[Any], Any]:
-    a, _, *options = args
+    a, b, *options = args
     named = dict(zip(("trans", "lower", "unit_diagonal"), options, strict=False)) | kwargs
     trans, lower, unit = named.get("trans", 0), named.get("lower", False), named.get("unit_diagonal", False)
     transposed = trans in (1, 2, "T", "C")
 
     def vjp(g: Any) -> list[Any]:
-        pulled = solve_triangular(a, g, trans=0 if transposed else 1, lower=lower, unit_diagonal=unit)
-        if argnums == (1,):
-            return [pulled]
-        left, right = (np.reshape(part, (np.shape(a)[0], -1)) for part in ((x, pulled) if transposed else (pulled, x)))
-        whole = -left @ np.transpose(right)
-        matrix = np.tril(whole, -1 if unit else 0) if lower else np.triu(whole, 1 if unit else 0)
-        return [matrix if argnum == 0 else pulled for argnum in argnums]
+        columns = _as_columns(g, b)
+        pulled = solve_triangular(a, columns, trans=0 if transposed else 1, lower=lower, unit_diagonal=unit)
+        of_right_side = pulled[..., 0] if columns is not g else pulled
+
+        def matrix() -> Any:
+            left, right = (_as_columns(x, b), pulled) if transposed else (pulled, _as_columns(x, b))
+            whole = -left @ _turned(right)
+            return np.tril(whole, -1 if unit else 0) if lower else np.triu(whole, 1 if unit else 0)
+
+        return [unbroadcast(matrix() if argnum == 0 else of_right_side, metadata(args[argnum])) for argnum in argnums]
 
     return vjp
 
@@ -101,27 +118,34 @@ def _of_triangular(argnums: Sequence[int], x: Any, args: Sequence[Any], kwargs: 
 defvjp_argnums(solve_triangular, _of_triangular)
 
 
+def _places_of_bands(lowest: int, bands: Any) -> tuple[Any, Any, Any]:
+    """Of each number of the bands its column, the row that lies `lowest` below, 0 where there is none, and whether there is one."""
+    rows, columns = np.indices(np.shape(bands)[-2:])
+    places = columns + rows - lowest
+    inside = (places >= 0) & (places < np.shape(bands)[-1])
+    return columns, np.where(inside, places, 0), inside
+
+
 def _transposed_bands(below: int, above: int, bands: Any) -> Any:
     """The bands of the transposed matrix, of which `above` are below its diagonal."""
-    rows, columns = np.indices((below + above + 1, np.shape(bands)[1]))
-    places = columns + rows - below
-    inside = (places >= 0) & (places < np.shape(bands)[1])
-    return bands[below + above - rows, np.where(inside, places, 0)] * inside
+    _, places, inside = _places_of_bands(below, bands)
+    rows = np.arange(below + above, -1, -1)[:, None]
+    return bands[..., rows, places] * inside
 
 
 def _of_banded(argnums: Sequence[int], x: Any, args: Sequence[Any], kwargs: Any) -> Callable[[Any], Any]:
-    (below, above), bands = args[0], args[1]
+    (below, above), bands, b = args[:3]
 
     def vjp(g: Any) -> list[Any]:
-        pulled = solve_banded((above, below), _transposed_bands(below, above, bands), g)
-        if argnums == (2,):
-            return [pulled]
-        rows, columns = np.indices(np.shape(bands))
-        places = columns + rows - above
-        inside = (places >= 0) & (places < np.shape(bands)[1])
-        left, right = (np.reshape(part, (np.shape(bands)[1], -1)) for part in (pulled, x))
-        products = np.sum(left[np.where(inside, places, 0)] * right[columns], axis=-1) * inside
-        return [-products if argnum == 1 else pulled for argnum in argnums]
+        right = _as_columns(g, b)
+        pulled = solve_banded((above, below), _transposed_bands(below, above, bands), right)
+        of_right_side = pulled[..., 0] if right is not g else pulled
+
+        def products() -> Any:
+            columns, places, inside = _places_of_bands(above, bands)
+            return -np.sum(pulled[..., places, :] * _as_columns(x, b)[..., columns, :], axis=-1) * inside
+
+        return [unbroadcast(products() if argnum == 1 else of_right_side, metadata(args[argnum])) for argnum in argnums]
 
     return vjp
 

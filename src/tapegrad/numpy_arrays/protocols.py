@@ -66,7 +66,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
     given = inputs
     if any(type(value) in (list, tuple) for value in inputs):
         inputs = tuple(stacked(value) if holds_tensors(value) else value for value in inputs)
-    if method == "__call__" and len(inputs) == 2 and ufunc.nout == 1:
+    if method == "__call__" and len(inputs) == 2 and ufunc.nout == 1 and not _takes_orders(ufunc):
         inputs = promoted(*(np.asarray(value) if type(value) in (list, tuple) else value for value in inputs))
     result = as_arrays(protocols.array_ufunc(x, ufunc, method, *inputs, **kwargs))
     if _is_single(x):
@@ -86,6 +86,13 @@ LIKE = frozenset([np.zeros_like, np.ones_like, np.empty_like, np.full_like])
 OTHERWISE = frozenset([np.float_power, np.nextafter])
 # What does a function for lists of float64 arrays, and gives None for anything else: loops call it at each step.
 OF_LISTS: dict[Any, Callable[..., Any]] = {np.concatenate: cat_of_lists, np.hstack: hstack_of_lists, np.vstack: vstack_of_lists}
+
+
+@functools.cache
+def _takes_orders(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc of SciPy has loops of its own for integers beside float64, as polynomials have for their orders."""
+    operands = [set(types.partition("->")[0]) for types in ufunc.types]
+    return getattr(np, ufunc.__name__, None) is not ufunc and {"l", "d"} in operands
 
 
 def _power(x: Any, y: Any) -> Any:

@@ -31,10 +31,15 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording
 __all__ = ["PARTIALS", "special"]
 
 TABLE = """
+bei x | beip(x)
+beip x | where(x == 0.0, 0.5, ber(x) - z / where(x == 0.0, 1.0, x))
+ber x | berp(x)
+berp x | where(x == 0.0, 0.0, -bei(x) - z / where(x == 0.0, 1.0, x))
+beta a b | z * (digamma(a) - digamma(a + b)) | z * (digamma(b) - digamma(a + b))
 betainc a b x | - | - | exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
 betaincc a b x | - | - | -exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
+betainccinv a b x | - | - | -exp(betaln(a, b) - xlogy(a - 1.0, z) - xlog1py(b - 1.0, -z))
 betaincinv a b x | - | - | exp(betaln(a, b) - xlogy(a - 1.0, z) - xlog1py(b - 1.0, -z))
-beta a b | z * (digamma(a) - digamma(a + b)) | z * (digamma(b) - digamma(a + b))
 betaln a b | digamma(a) - digamma(a + b) | digamma(b) - digamma(a + b)
 binom a b | z * (digamma(a + 1.0) - digamma(a - b + 1.0)) | z * (digamma(a - b + 1.0) - digamma(b + 1.0))
 boxcox x a | x ** (a - 1.0) | where(a == 0.0, log(x) ** 2 / 2.0, (x**a * log(x) - z) / where(a == 0.0, 1.0, a))
@@ -45,6 +50,7 @@ chdtrc a x | - | -exp(xlogy(a / 2.0 - 1.0, x) - x / 2.0 - a / 2.0 * log(2.0) - g
 chdtri a x | - | -exp(z / 2.0 + a / 2.0 * log(2.0) + gammaln(a / 2.0) - xlogy(a / 2.0 - 1.0, z))
 cosdg x | -sindg(x) * pi / 180.0
 cosm1 x | -sin(x)
+cotdg x | -(1.0 + z * z) * pi / 180.0
 dawsn x | 1.0 - 2.0 * x * z
 ellipe x | -pi / 8.0 * hyp2f1(0.5, 1.5, 2.0, x)
 ellipeinc x m | sqrt(1.0 - m * sin(x) ** 2) | (z - ellipkinc(x, m)) / (2.0 * m)
@@ -55,6 +61,21 @@ entr x | -log(x) - 1.0
 erfcinv x | -sqrt(pi) / 2.0 * exp(z * z)
 erfcx x | 2.0 * x * z - 2.0 / sqrt(pi)
 erfi x | 2.0 / sqrt(pi) * exp(x * x)
+eval_chebyc n x | - | n * eval_chebyu(where(n == 0, 0, n - 1), x / 2.0)
+eval_chebys n x | - | where(n == 0, 0.0, 1.0) * eval_gegenbauer(where(n == 0, 0, n - 1), 2.0, x / 2.0)
+eval_chebyt n x | - | n * eval_chebyu(where(n == 0, 0, n - 1), x)
+eval_chebyu n x | - | where(n == 0, 0.0, 2.0) * eval_gegenbauer(where(n == 0, 0, n - 1), 2.0, x)
+eval_gegenbauer n a x | - | - | where(n == 0, 0.0, 2.0 * a) * eval_gegenbauer(where(n == 0, 0, n - 1), a + 1.0, x)
+eval_genlaguerre n a x | - | - | where(n == 0, 0.0, -1.0) * eval_genlaguerre(where(n == 0, 0, n - 1), a + 1.0, x)
+eval_hermite n x | - | 2.0 * n * eval_hermite(where(n == 0, 0, n - 1), x)
+eval_hermitenorm n x | - | n * eval_hermitenorm(where(n == 0, 0, n - 1), x)
+eval_jacobi n a b x | - | - | - | where(n == 0, 0.0, (n + a + b + 1.0) / 2.0) * eval_jacobi(where(n == 0, 0, n - 1), a + 1.0, b + 1.0, x)
+eval_laguerre n x | - | where(n == 0, 0.0, -1.0) * eval_genlaguerre(where(n == 0, 0, n - 1), 1.0, x)
+eval_legendre n x | - | where(n == 0, 0.0, (n + 1.0) / 2.0) * eval_jacobi(where(n == 0, 0, n - 1), 1.0, 1.0, x)
+eval_sh_chebyt n x | - | 2.0 * n * eval_chebyu(where(n == 0, 0, n - 1), 2.0 * x - 1.0)
+eval_sh_chebyu n x | - | where(n == 0, 0.0, 4.0) * eval_gegenbauer(where(n == 0, 0, n - 1), 2.0, 2.0 * x - 1.0)
+eval_sh_jacobi n a b x | - | - | - | n * eval_sh_jacobi(where(n == 0, 0, n - 1), a + 2.0, b + 1.0, x)
+eval_sh_legendre n x | - | where(n == 0, 0.0, n + 1.0) * eval_jacobi(where(n == 0, 0, n - 1), 1.0, 1.0, 2.0 * x - 1.0)
 exp1 x | -exp(-x) / x
 exp10 x | z * log(10.0)
 expi x | exp(x) / x
@@ -65,6 +86,7 @@ fdtrc a b x | - | - | -exp(a / 2.0 * log(a / b) + xlogy(a / 2.0 - 1.0, x) - (a +
 gamma x | z * digamma(x)
 gammainc a x | - | exp(xlogy(a - 1.0, x) - x - gammaln(a))
 gammaincc a x | - | -exp(xlogy(a - 1.0, x) - x - gammaln(a))
+gammainccinv a x | - | -exp(z + gammaln(a) - xlogy(a - 1.0, z))
 gammaincinv a x | - | exp(z + gammaln(a) - xlogy(a - 1.0, z))
 gammasgn x | 0.0 * x
 gdtr a b x | exp((b - 1.0) * log(a) + xlogy(b, x) - a * x - gammaln(b)) | - | exp(b * log(a) + xlogy(b - 1.0, x) - a * x - gammaln(b))
@@ -89,6 +111,10 @@ k0 x | -k1(x)
 k0e x | z - k1e(x)
 k1 x | -(k0(x) + kv(2.0, x)) / 2.0
 k1e x | z - (k0e(x) + kve(2.0, x)) / 2.0
+kei x | keip(x)
+keip x | ker(x) - z / x
+ker x | kerp(x)
+kerp x | -kei(x) - z / x
 kl_div x y | log(x / y) | 1.0 - x / y
 kn n x | - | -(kv(n - 1.0, x) + kv(n + 1.0, x)) / 2.0
 kv a x | - | -(kv(a - 1.0, x) + kv(a + 1.0, x)) / 2.0
@@ -104,6 +130,7 @@ owens_t x a | -exp(-x * x / 2.0) * erf(a * x / sqrt(2.0)) / (2.0 * sqrt(2.0 * pi
 pdtr n x | - | -exp(xlogy(floor(n), x) - x - gammaln(floor(n) + 1.0))
 pdtrc n x | - | exp(xlogy(floor(n), x) - x - gammaln(floor(n) + 1.0))
 poch x a | z * (digamma(x + a) - digamma(x)) | z * digamma(x + a)
+powm1 x y | y * x ** (y - 1.0) | (1.0 + z) * log(x)
 pseudo_huber a x | 2.0 * z / a - x * x / (a * sqrt(1.0 + (x / a) ** 2)) | x / sqrt(1.0 + (x / a) ** 2)
 rel_entr x y | log(x / y) + 1.0 | -x / y
 rgamma x | -z * digamma(x)
@@ -247,9 +274,9 @@ def special(ufunc: Any) -> Callable[..., Any]:
         raise NotCovered
 
     def call(*inputs: Any) -> Any:
-        operands = [one(x) for x in inputs]
+        operands = [one(np.int64(x) if type(x) is int else x) for x in inputs]
         with quiet():
-            value = ufunc(*map(array_of, operands))
+            value = ufunc(*[x if type(x) is int else array_of(t) for x, t in zip(inputs, operands, strict=True)])
         if not (is_recording() and any(t._row for t in operands)):
             return one(np.asarray(value))
         partials = _partials(name)
@@ -261,7 +288,8 @@ def special(ufunc: Any) -> Callable[..., Any]:
                 )
         shape = np.shape(value)
         dtype = np.asarray(value).dtype
-        wide = [t if t.dtype == dtype else t.to(dtype) for t in operands]
+        # Orders that are integers stay so: SciPy evaluates polynomials of these otherwise, and some of no others.
+        wide = [t if t.dtype == dtype or not (t._row or t.dtype.kind == "f") else t.to(dtype) for t in operands]
         # Constants need not be, but for programs, whose steps have no numbers.
         wide = [t if t.shape == shape or not (t._row or TAPE.tracers) else tg.broadcast_to(t, shape) for t in wide]
         return apply(partials.step, wide, value)
