@@ -99,6 +99,16 @@ def test_products_take_and_give_complex_vectors() -> None:
     onp.testing.assert_allclose(make_vjp(lambda x: x * W)(onp.ones(4))[0](Z), onp.real(Z * W))
 
 
+def test_rows_of_a_jacobian_are_gradients() -> None:
+    f = lambda z: np.real(np.outer(z, z[:2])) + np.abs(z[0])  # noqa: E731
+    found = jacobian(f)(Z)
+    assert found.shape == (4, 2, 4)
+    for place in onp.ndindex(4, 2):
+        onp.testing.assert_allclose(found[place], by_differences(lambda z, place=place: f(z)[place], Z), rtol=1e-7, atol=1e-8)
+    with pytest.raises(TypeError, match="real-valued outputs"):
+        jacobian(np.sin)(Z)
+
+
 def test_elementwise_gradients_are_of_real_results() -> None:
     onp.testing.assert_allclose(elementwise_grad(np.abs)(Z), onp.conj(Z) / onp.abs(Z))
     with pytest.raises(TypeError, match="real scalar-output"):
@@ -119,8 +129,8 @@ def test_inner_gradients_are_differentiated() -> None:
     onp.testing.assert_allclose(grad(f)(Z), 6 * onp.conj(Z), rtol=1e-12)
 
 
-@each("operator", [hessian, jacobian, make_hvp])
-def test_matrices_of_derivatives_are_of_real_arguments(operator: Any) -> None:
+@each("operator", [hessian, make_hvp])
+def test_second_derivatives_are_by_real_arguments(operator: Any) -> None:
     with pytest.raises(TypeError, match="real"):
         operator(lambda z: np.sum(np.abs(z)))(Z)
 

@@ -101,9 +101,26 @@ def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
-    """Function that gives the Jacobian, of the output's shape followed by the argument's."""
+    """Function that gives the Jacobian, of the output's shape followed by the argument's; for a complex one a gradient in each row."""
+    if is_complex(x):
+        return _rows_of_complex(fun, x)
     found = as_numpy(jacobians.jacobian(fun)(as_floats(x)))
     return np.asarray(found) if isinstance(found, np.generic) else found
+
+
+def _rows_of_complex(fun: Callable[[Any], Any], x: Any) -> Any:
+    """Gradients of the elements of a real output by a complex argument.
+
+    Raises
+    ------
+    TypeError
+        If the output is complex.
+    """
+    vjp, value = _make_vjp(fun, x)
+    space = vspace(value)
+    if space.iscomplex:
+        raise TypeError("jacobian by a complex argument requires real-valued outputs; take np.real and np.imag of the output apart")
+    return np.reshape(np.stack([vjp(unit) for unit in space.standard_basis()]), (*space.shape, *np.shape(x)))
 
 
 @unary_to_nary
