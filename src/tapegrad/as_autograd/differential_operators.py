@@ -101,7 +101,7 @@ def deriv(fun: Callable[[Any], Any], x: Any) -> Any:
 
 @unary_to_nary
 def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
-    """Function that gives the Jacobian, of the output's shape followed by the argument's; of a complex one gradients of the outputs."""
+    """Function that gives the Jacobian, of the output's shape and then the argument's; if that is complex, gradients."""
     if is_complex(x):
         return _rows_of_complex(fun, x)
     found = as_numpy(jacobians.jacobian(fun)(as_floats(x)))
