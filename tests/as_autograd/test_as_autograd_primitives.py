@@ -23,7 +23,7 @@ from autograd.extend import (
     register_notrace,
     vspace,
 )
-from autograd.scipy.linalg import solveh_banded
+from autograd.scipy.linalg import orth, solveh_banded
 from autograd.scipy.special import radian
 from autograd.test_util import check_grads
 from autograd.tracer import getval, isbox
@@ -205,6 +205,25 @@ def test_what_is_differentiated_is_known() -> None:
     assert seen == [(True, False, onp.ndarray, (3,))]
     assert not isbox(X)
     assert isinstance(vspace({"a": 1.0}), VSpace)
+
+
+def test_the_value_of_what_is_differentiated_is_an_attribute() -> None:
+    seen: list[Any] = []
+
+    def f(both: Any) -> Any:
+        x, z = both
+        seen.extend([x._value, (x[0] * x)._value, x[1]._value, z._value])
+        return np.sum(np.abs(z * x))
+
+    grad(f)((X, X + 1.0j))
+    for found, wanted in zip(seen, [X, X[0] * X, X[1], X + 1.0j], strict=True):
+        assert type(found) in (onp.ndarray, onp.float64)
+        onp.testing.assert_array_equal(found, wanted)
+
+
+def test_a_function_of_scipy_can_be_without_derivative() -> None:
+    register_notrace(VJPNode, orth)
+    assert grad(lambda x: np.sum(orth(x) * x))(onp.eye(2)).tolist() == abs(scipy.linalg.orth(onp.eye(2))).tolist()
 
 
 def _known_by_itself() -> Any:

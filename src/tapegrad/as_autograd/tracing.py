@@ -44,6 +44,12 @@ def isbox(x: Any) -> bool:
     return isinstance(x, Tensor) and x._row != 0
 
 
+# Boxes of autograd have their value as an attribute, which scripts print.
+_KINDS: tuple[Any, ...] = (Array, ComplexArray)
+for _kind in _KINDS:
+    _kind._value = property(getval)
+
+
 class _OfTracked(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return isbox(instance)
@@ -89,9 +95,10 @@ def register_notrace(trace_type: Any, primitive_fun: Any) -> None:
     TypeError
         If it is none.
     """
-    if not hasattr(primitive_fun, "without_derivative"):
+    made = primitive_fun.as_primitive() if hasattr(primitive_fun, "as_primitive") else primitive_fun
+    if not hasattr(made, "without_derivative"):
         raise TypeError(f"register_notrace takes what primitive(...) gave, not {primitive_fun!r}")
-    primitive_fun.without_derivative()
+    made.without_derivative()
 
 
 def const_graph(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
