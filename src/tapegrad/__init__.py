@@ -23,6 +23,7 @@ from tapegrad.surface.public_names import FAMILIES as _FAMILIES
 from tapegrad.surface.public_names import MORE as _MORE
 from tapegrad.tensors.factories import *
 from tapegrad.tensors.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from tapegrad.tensors.inference_tensors import is_inference
 from tapegrad.tensors.modes import is_grad_enabled, is_inference_mode_enabled
 from tapegrad.tensors.tensor import Tensor
 

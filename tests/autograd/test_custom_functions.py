@@ -479,6 +479,16 @@ def test_dirty_input_must_be_returned(x: Tensor) -> None:
         function(forward).apply(y)
 
 
+def test_marking_what_is_no_input_as_dirty_warns(x: Tensor) -> None:
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        made = t * 2
+        ctx.mark_dirty(made)
+        return made
+
+    with pytest.warns(UserWarning, match="mark_dirty.* received a tensor that was not an input"):
+        function(forward).apply(x)
+
+
 def test_outputs_marked_as_not_differentiable(x: Tensor) -> None:
     def forward(ctx: Any, t: Tensor) -> tuple[Tensor, Tensor]:
         sign = tg.sign(t)

@@ -259,6 +259,18 @@ def test_something_must_be_checked() -> None:
         gradgradcheck(tg.sin, leaf([1.0]), check_fwd_over_rev=True)
 
 
+@pytest.mark.parametrize("fast_mode", [False, True])
+@pytest.mark.parametrize(
+    ("what", "other"),
+    [("shape", lambda x: tg.cat([x, x])), ("dtype", lambda x: x.float()), ("shape", lambda x: x[None])],
+    ids=["size", "dtype", "dimensions"],
+)
+def test_output_that_is_of_another_kind_beside_the_point_is_refused(what: str, other: Any, fast_mode: bool) -> None:
+    x = tg.ones(1, dtype=tg.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match=f"outputs with the same {what} when inputs are perturbed"):
+        tg.autograd.gradcheck(lambda x: other(x) if x[0] >= 1.0 else x, (x,), fast_mode=fast_mode)
+
+
 def test_dtypes_of_gradients_are_checked() -> None:
     x = leaf([1.0])
     y = tg.tensor([2.0], dtype=tg.float32, requires_grad=True)

@@ -156,6 +156,10 @@ def test_as_strided_counts_from_the_beginning_of_the_base() -> None:
     assert_values(x.grad, [1.0, 1.0, 1.0, 0.0, 0.0, 0.0])
 
 
+def test_as_strided_of_no_elements_begins_anywhere() -> None:
+    assert tg.tensor([1.0]).as_strided((0, 3), (1, 1), 2).shape == (0, 3)
+
+
 def test_as_strided_begins_where_the_tensor_does() -> None:
     assert tg.arange(6.0)[2:].as_strided((2,), (2,)).tolist() == [2.0, 4.0]
 

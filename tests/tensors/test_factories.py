@@ -200,6 +200,15 @@ def test_from_numpy_shares_memory_of_an_array_without_dimensions():
     assert made.item() == 2.0
 
 
+def test_a_tracked_tensor_shares_its_memory_where_nothing_is_recorded():
+    x = tg.tensor([1.0, 2.0], requires_grad=True)
+    with tg.no_grad():
+        assert np.shares_memory(x.numpy(), (x * 1.0).numpy()) is False
+        assert np.shares_memory(x.numpy(), np.asarray(x)) and np.shares_memory(x.numpy(), x.detach().numpy())
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+
+
 def test_from_numpy_takes_arrays_only():
     with pytest.raises(TypeError, match=r"expected np.ndarray \(got list\)"):
         tg.from_numpy([1.0])

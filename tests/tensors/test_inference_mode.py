@@ -32,6 +32,10 @@ def inferred(value: Any = (1.0, 2.0, 3.0), **options: Any) -> Tensor:
         return tg.tensor(value, **options)
 
 
+def test_the_function_tells_what_the_method_tells() -> None:
+    assert (tg.is_inference(inferred()), tg.is_inference(tg.ones(2))) == (True, False)
+
+
 # Where the mode holds.
 
 

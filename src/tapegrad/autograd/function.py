@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 import weakref
 from typing import Any, ClassVar
 
@@ -290,6 +291,13 @@ def _record(
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
                 "inplace must all be outputs of the Function."
+            )
+        if not _is_in(t, args):
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+                "passed to ctx.mark_dirty().",
+                UserWarning,
+                stacklevel=4,
             )
         if tracked and t._row and is_leaf(t):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")

@@ -2,7 +2,12 @@
 
 from tapegrad.autograd.edges import GradientEdge, get_gradient_edge
 from tapegrad.autograd.nodes import Node, register_multi_grad_hook
-from tapegrad.autograd.saved_hooks import allow_mutation_on_saved_tensors, disable_saved_tensors_hooks, saved_tensors_hooks
+from tapegrad.autograd.saved_hooks import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 from tapegrad.autograd.written_versions import increment_version
 
 __all__ = [
@@ -13,5 +18,6 @@ __all__ = [
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "save_on_cpu",
     "saved_tensors_hooks",
 ]

@@ -12,7 +12,7 @@ from tapegrad.autograd.packed_rows import PackingHooks
 from tapegrad.tensors.saved_value_packing import enter, forbid, leave
 from tapegrad.tensors.tensor import Tensor
 
-__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "saved_tensors_hooks"]
+__all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 
 class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
@@ -50,6 +50,33 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
 
     def __exit__(self, *exception: object) -> None:
         leave()
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
+    """PyTorch's context that keeps what is saved in the memory of the CPU, where all tensors are.
+
+    Parameters
+    ----------
+    pin_memory : bool
+    device_type : str
+        Of no effect, both of them.
+
+    Examples
+    --------
+    >>> x = tg.tensor([1.0, 2.0], requires_grad=True)
+    >>> with tg.autograd.graph.save_on_cpu():
+    ...     y = x * x
+    >>> y.sum().backward()
+    """
+
+    __slots__ = ()
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(_itself, _itself)
+
+
+def _itself(t: Tensor) -> Tensor:
+    return t
 
 
 @contextlib.contextmanager

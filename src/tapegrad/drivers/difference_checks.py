@@ -112,15 +112,28 @@ class Check:
     def values(self, places: Sequence[int]) -> list[Array]:
         """Values of some outputs at the point as it stands."""
         outputs = outputs_of(self.func(*self.arguments))
-        return [array_of(outputs[k]).astype(np.float64) for k in places]
+        return [array_of(outputs[k]) for k in places]
 
     def difference(self, move: Callable[[float], None], places: Sequence[int]) -> list[Array]:
-        """Central difference quotients of some outputs."""
+        """Central difference quotients of some outputs.
+
+        Raises
+        ------
+        AssertionError
+            As in PyTorch, if an output has another shape or dtype on the other side.
+        """
         move(self.eps)
         above = self.values(places)
         move(-self.eps)
         below = self.values(places)
-        return [(a - b) / (2.0 * self.eps) for a, b in zip(above, below, strict=True)]
+        for a, b in zip(above, below, strict=True):
+            for what, one, other in (("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype)):
+                if one != other:
+                    raise AssertionError(
+                        f"Expected function to return outputs with the same {what} when inputs are perturbed by {self.eps}, but "
+                        f"got {what}s {other} and {one}"
+                    )
+        return [(a.astype(np.float64) - b) / (2.0 * self.eps) for a, b in zip(above, below, strict=True)]
 
     def numerical(self, x: Tensor, places: Sequence[int]) -> list[Array]:
         """Jacobians, one for each of some outputs: a row for each element of the input."""

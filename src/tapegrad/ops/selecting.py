@@ -65,7 +65,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     return result if shape else reshape(result, ())
 
 
-def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
+def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Elements of `x` chosen along a dimension: ``result[i][j] = x[index[i][j]][j]`` for ``dim=0``.
 
     Parameters
@@ -74,6 +74,8 @@ def gather(x: Tensor, dim: int, index: Tensor) -> Tensor:
     dim : int
     index : Tensor of int32 or int64
         Of the rank of `x`, and not larger than it in the other dimensions.
+    sparse_grad : bool
+        Of no effect: gradients are dense.
 
     Returns
     -------

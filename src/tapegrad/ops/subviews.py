@@ -266,7 +266,9 @@ def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_of
     whole = x if x._meta is None or x._meta.base is None else x._meta.base
     begin = _distance(promote(x), promote(whole))
     start = begin if storage_offset is None else operator.index(storage_offset)
-    reach = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    reach = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    if 0 in shape:
+        start, reach = begin, 0  # no element is looked at, wherever it would be
     for source, offset in ((x, start - begin), (whole, start)):
         order = _memory_order(promote(source))
         if order is not None and offset >= 0 and offset + reach <= promote(source).size:

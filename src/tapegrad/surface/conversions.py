@@ -18,7 +18,7 @@ from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
 from tapegrad.tensors.constant_warnings import warn_of_number
 from tapegrad.tensors.devices import CPU, check_device
-from tapegrad.tensors.tensor import KINDS, Tensor, promote
+from tapegrad.tensors.tensor import KINDS, Tensor, is_recording, promote
 from tapegrad.tensors.tracers import left
 
 __all__: list[str] = []
@@ -63,9 +63,9 @@ def numpy(t: Tensor) -> np.ndarray:
     Raises
     ------
     RuntimeError
-        If the tensor is tracked.
+        If the tensor is tracked, outside of `no_grad`.
     """
-    if t._row:
+    if t._row and is_recording():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if TAPE.tracers:
         left(t)
@@ -78,9 +78,9 @@ def as_array(t: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     Raises
     ------
     RuntimeError
-        If the tensor is tracked.
+        If the tensor is tracked, outside of `no_grad`.
     """
-    if t._row:
+    if t._row and is_recording():
         if module_that_asks() == "scipy.optimize._constraints":
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad: SciPy keeps limits as numbers, so there is no derivative by "
