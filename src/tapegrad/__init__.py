@@ -13,6 +13,7 @@ from typing import Any as _Any
 from tapegrad import autograd, tape
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.dtypes import *
+from tapegrad.arrays.sizes import Size
 from tapegrad.autograd import forking as _forking
 from tapegrad.deferred import NamesOnDemand as _NamesOnDemand
 from tapegrad.deferred import places as _places

@@ -200,6 +200,10 @@ def test_from_numpy_shares_memory_of_an_array_without_dimensions():
     assert made.item() == 2.0
 
 
+def test_shapes_are_of_a_class_that_the_package_names():
+    assert isinstance(tg.ones(2, 3).shape, tg.Size) and tg.Size([2, 3]).numel() == 6
+
+
 def test_a_tracked_tensor_shares_its_memory_where_nothing_is_recorded():
     x = tg.tensor([1.0, 2.0], requires_grad=True)
     with tg.no_grad():
