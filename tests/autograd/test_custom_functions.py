@@ -863,6 +863,24 @@ def test_hooks_of_one_of_several_outputs_see_what_comes_by_its_saved_value(x: Te
     np.testing.assert_allclose(curvature.numpy(), 4.0 * np.exp(x.detach().numpy()))
 
 
+def test_hooks_of_a_saved_output_behind_others_that_share_memory_see_what_comes_by_its_value(x: Tensor) -> None:
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.mark_dirty(x.mul_(2.0))
+        last = tg.exp(x)
+        ctx.save_for_backward(last)
+        return x, x.view(-1), last
+
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (last,) = ctx.saved_tensors
+        return gradients[2] * last * 2.0
+
+    *_, last = function(forward, backward).apply(x * 1.0)
+    last.register_hook(lambda g: 2.0 * g)
+    (slope,) = tg.autograd.grad(last.sum(), x, create_graph=True)
+    (curvature,) = tg.autograd.grad(slope.sum(), x)
+    np.testing.assert_allclose(curvature.numpy(), 16.0 * np.exp(2.0 * x.detach().numpy()))
+
+
 def test_outputs_that_are_saved_by_a_function_with_several(x: Tensor) -> None:
     def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
         first, second = tg.exp(x), tg.sin(x)
