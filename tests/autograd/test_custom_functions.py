@@ -490,6 +490,32 @@ def test_outputs_marked_as_not_differentiable(x: Tensor) -> None:
     assert not sign.requires_grad
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_what_is_written_and_not_differentiable_loses_its_former_derivative(x: Tensor, others: bool) -> None:
+    def forward(ctx: Any, t: Tensor) -> tuple[Tensor, ...]:
+        ctx.mark_dirty(t.mul_(2.0))
+        ctx.mark_non_differentiable(t)
+        return (t, t * 1.0) if others else (t,)
+
+    y = x * x
+    (y, *more) = function(forward, lambda ctx, *g: g[-1] * 5.0).apply(y)
+    assert not y.requires_grad
+    (y.sum() + sum(more, x).sum()).backward()
+    assert x.grad.tolist() == ([11.0, 21.0, 31.0] if others else [1.0, 1.0, 1.0])
+
+
+def test_part_that_is_written_and_not_differentiable_gets_no_gradient(x: Tensor) -> None:
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        ctx.mark_dirty(t.mul_(2.0))
+        ctx.mark_non_differentiable(t)
+        return t
+
+    base = x * 3.0
+    function(forward).apply(base[:1])
+    base.sum().backward()
+    assert x.grad.tolist() == [0.0, 3.0, 3.0]
+
+
 # Saved tensors
 
 

@@ -320,8 +320,12 @@ def _record(
 
 
 def _untracked(o: Tensor, inputs: list[Any], state: State, recording: bool) -> Tensor:
-    if _is_in(o, tuple(inputs)) and not _is_in(o, state.dirty):
+    if not _is_in(o, tuple(inputs)):
+        return o
+    if not _is_in(o, state.dirty):
         return alias(o, shares_version=True) if o._row and recording else without_recording(_same, o)
+    if o._row and recording:
+        replace(o, 0)  # its row is that of the value that was overwritten
     return o
 
 
