@@ -539,6 +539,26 @@ def test_saved_tensors_come_back(value: Any) -> None:
     assert between.tolist() == (x + 1).tolist()
 
 
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("several", [False, True])
+def test_saved_tensors_that_are_no_arguments_differentiate(x: Tensor, computed: bool, several: bool) -> None:
+    given = tg.tensor(3.0, requires_grad=True)
+    factor = given * 1.0 if computed else given
+
+    def forward(ctx: Any, t: Tensor) -> Any:
+        ctx.save_for_backward(t, factor)
+        return (t * t * factor, t * 1.0) if several else t * t * factor
+
+    def backward(ctx: Any, *g: Tensor) -> Tensor:
+        t, saved = ctx.saved_tensors
+        return 2.0 * t * saved * g[0]
+
+    y = function(forward, backward).apply(x)
+    (slope,) = tg.autograd.grad((y[0] if several else y).sum(), x, create_graph=True)
+    by_x, by_factor = tg.autograd.grad(slope.sum(), [x, given])
+    assert (by_x.tolist(), by_factor.item()) == ([6.0] * 3, 12.0)
+
+
 @pytest.mark.point(66)
 @pytest.mark.parametrize("value", [0.5, [1.0, 2.0]])
 def test_saved_output_differentiates(value: Any) -> None:
