@@ -500,6 +500,32 @@ def test_outputs_marked_as_not_differentiable(x: Tensor) -> None:
     assert not sign.requires_grad
 
 
+@pytest.mark.parametrize("others", [False, True])
+def test_what_is_written_and_not_differentiable_loses_its_former_derivative(x: Tensor, others: bool) -> None:
+    def forward(ctx: Any, t: Tensor) -> tuple[Tensor, ...]:
+        ctx.mark_dirty(t.mul_(2.0))
+        ctx.mark_non_differentiable(t)
+        return (t, t * 1.0) if others else (t,)
+
+    y = x * x
+    (y, *more) = function(forward, lambda ctx, *g: g[-1] * 5.0).apply(y)
+    assert not y.requires_grad
+    (y.sum() + sum(more, x).sum()).backward()
+    assert x.grad.tolist() == ([11.0, 21.0, 31.0] if others else [1.0, 1.0, 1.0])
+
+
+def test_part_that_is_written_and_not_differentiable_gets_no_gradient(x: Tensor) -> None:
+    def forward(ctx: Any, t: Tensor) -> Tensor:
+        ctx.mark_dirty(t.mul_(2.0))
+        ctx.mark_non_differentiable(t)
+        return t
+
+    base = x * 3.0
+    function(forward).apply(base[:1])
+    base.sum().backward()
+    assert x.grad.tolist() == [0.0, 3.0, 3.0]
+
+
 # Saved tensors
 
 
@@ -521,6 +547,26 @@ def test_saved_tensors_come_back(value: Any) -> None:
     assert nothing is None
     assert not between.requires_grad
     assert between.tolist() == (x + 1).tolist()
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize("several", [False, True])
+def test_saved_tensors_that_are_no_arguments_differentiate(x: Tensor, computed: bool, several: bool) -> None:
+    given = tg.tensor(3.0, requires_grad=True)
+    factor = given * 1.0 if computed else given
+
+    def forward(ctx: Any, t: Tensor) -> Any:
+        ctx.save_for_backward(t, factor)
+        return (t * t * factor, t * 1.0) if several else t * t * factor
+
+    def backward(ctx: Any, *g: Tensor) -> Tensor:
+        t, saved = ctx.saved_tensors
+        return 2.0 * t * saved * g[0]
+
+    y = function(forward, backward).apply(x)
+    (slope,) = tg.autograd.grad((y[0] if several else y).sum(), x, create_graph=True)
+    by_x, by_factor = tg.autograd.grad(slope.sum(), [x, given])
+    assert (by_x.tolist(), by_factor.item()) == ([6.0] * 3, 12.0)
 
 
 @pytest.mark.point(66)
@@ -871,6 +917,24 @@ def test_hooks_of_one_of_several_outputs_see_what_comes_by_its_saved_value(x: Te
     (slope,) = tg.autograd.grad(first.sum(), x, create_graph=True)
     (curvature,) = tg.autograd.grad(slope.sum(), x)
     np.testing.assert_allclose(curvature.numpy(), 4.0 * np.exp(x.detach().numpy()))
+
+
+def test_hooks_of_a_saved_output_behind_others_that_share_memory_see_what_comes_by_its_value(x: Tensor) -> None:
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.mark_dirty(x.mul_(2.0))
+        last = tg.exp(x)
+        ctx.save_for_backward(last)
+        return x, x.view(-1), last
+
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (last,) = ctx.saved_tensors
+        return gradients[2] * last * 2.0
+
+    *_, last = function(forward, backward).apply(x * 1.0)
+    last.register_hook(lambda g: 2.0 * g)
+    (slope,) = tg.autograd.grad(last.sum(), x, create_graph=True)
+    (curvature,) = tg.autograd.grad(slope.sum(), x)
+    np.testing.assert_allclose(curvature.numpy(), 16.0 * np.exp(2.0 * x.detach().numpy()))
 
 
 def test_outputs_that_are_saved_by_a_function_with_several(x: Tensor) -> None:

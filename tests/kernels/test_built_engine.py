@@ -233,6 +233,25 @@ def test_edited_sources_are_noticed(copied_package: Path) -> None:
     assert run(code, environment(package=copied_package)).stdout == "the sources were changed since it was built\n"
 
 
+def imported_by(name: str) -> set[str]:
+    """Modules of the kernels and the rules that a module of the package imports."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse((PACKAGE / name).read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in ("tapegrad.kernels", "tapegrad.rules"):
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("tapegrad.kernels.", "tapegrad.rules.")):
+            found.add(str(node.module))
+    return {f"{module.removeprefix('tapegrad.').replace('.', '/')}.py" for module in found}
+
+
+def test_whatever_the_text_is_made_by_counts_among_the_sources() -> None:
+    seen, waiting = set(), {"kernels/generated_text.py"}
+    while waiting:
+        seen |= waiting
+        waiting = {other for name in waiting for other in imported_by(name)} - seen
+    assert seen <= set(library.SOURCES)
+
+
 def test_a_library_is_not_built_again_without_need(built: Path) -> None:
     assert library.is_current(str(built), build.default_processor())
 

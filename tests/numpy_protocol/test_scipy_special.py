@@ -72,6 +72,12 @@ def test_an_order_that_is_a_number_gives_scipys_value(name: str) -> None:
     np.testing.assert_allclose(pull(np.ones(3))[0], slope(lambda x: ufunc(3, *operands[:-1], x), X), rtol=1e-8)
 
 
+@pytest.mark.parametrize("name", ["i1", "i1e"])
+def test_the_slope_of_a_bessel_function_near_zero_is_one_half(name: str) -> None:
+    x = np.array([0.0, 5e-324, 1.5e-323, -1e-310, 1e-300, 1e-20])
+    np.testing.assert_allclose(tg.grad(lambda x: ufunc_of(name)(x).sum())(x), np.full(x.shape, 0.5), rtol=1e-15)
+
+
 def test_operands_broadcast_and_single_precision_stays() -> None:
     gradient = tg.grad(lambda a: scipy.special.betaln(a[:, None], X).sum())(A)
     np.testing.assert_allclose(gradient, slope(lambda a: scipy.special.betaln(a[:, None], X).sum(1), A), rtol=1e-8)

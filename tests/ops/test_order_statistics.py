@@ -101,6 +101,14 @@ def test_several_quantiles_stand_in_front() -> None:
     assert tuple(tg.quantile(x, tg.tensor([0.1, 0.5, 0.6, 0.9]), 1, True).shape) == (4, 2, 1)
 
 
+@pytest.mark.parametrize("count", [3, 3000])
+def test_no_quantiles_of_some_numbers_are_no_numbers(count: int) -> None:
+    x = leaf(np.arange(float(count)))
+    y = tg.quantile(x, tg.zeros(0, dtype=tg.float64))
+    y.sum().backward()
+    assert tuple(y.shape) == (0,) and not x.grad.any()
+
+
 def test_gradient_with_respect_to_the_quantile_is_the_slope_between_elements() -> None:
     q = leaf([0.25, 0.75])
     tg.quantile(tg.tensor([0.0, 1.0, 5.0]), q).sum().backward()

@@ -346,6 +346,14 @@ def test_pieces_may_not_be_used_after_the_base_was_written(name: str) -> None:
         piece.sum()
 
 
+def test_gradient_of_a_piece_is_not_retained_after_the_base_was_written() -> None:
+    base = leaf([1.0, 2.0]) * 1.0
+    piece = base.unbind(0)[0]
+    base.mul_(2.0)
+    with pytest.raises(RuntimeError, match="(?is)output 0 of Unbind is a view and its base or another view of its base has been"):
+        piece.retain_grad()
+
+
 @pytest.mark.point(40)
 def test_view_made_under_no_grad_may_not_be_written_with_grad_on() -> None:
     base = leaf([1.0, 2.0]) * 1.0

@@ -269,3 +269,47 @@ def test_mode_that_a_hook_sets_ends_with_the_recorded_pass() -> None:
         assert tg.is_grad_enabled()
     finally:
         tg.set_grad_enabled(True)
+
+
+def _in_backward(x: tg.Tensor) -> tg.Tensor:
+    class Square(tg.autograd.Function):
+        @staticmethod
+        def forward(ctx, t):
+            ctx.save_for_backward(t)
+            return t * t
+
+        @staticmethod
+        def backward(ctx, g):
+            (t,) = ctx.saved_tensors
+            result = 2.0 * t * g
+            tg.set_grad_enabled(False)
+            return result
+
+    return Square.apply(x)
+
+
+def _in_a_hook_before(x: tg.Tensor) -> tg.Tensor:
+    y = x * x
+    unused = y * 1.0
+    unused.register_hook(lambda g: tg.set_grad_enabled(False) and None)
+    return y + 0.0 * unused
+
+
+def _in_a_hook_of_the_node(x: tg.Tensor) -> tg.Tensor:
+    y = x * x
+    y.grad_fn.register_hook(lambda inputs, outputs: tg.set_grad_enabled(False) and None)
+    return y
+
+
+@pytest.mark.parametrize("square", [_in_backward, _in_a_hook_before, _in_a_hook_of_the_node])
+def test_mode_that_a_row_s_function_of_the_user_sets_does_not_stop_the_recording_of_other_rows(
+    square: Callable[[tg.Tensor], tg.Tensor],
+) -> None:
+    x = leaf([1.0, 2.0])
+    y = (x * x * x).sum() + square(x).sum()
+    try:
+        (slope,) = tg.autograd.grad(y, x, create_graph=True)
+        (curvature,) = tg.autograd.grad(slope.sum(), x)
+    finally:
+        tg.set_grad_enabled(True)
+    assert_values(curvature, [8.0, 14.0])

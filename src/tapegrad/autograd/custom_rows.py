@@ -20,6 +20,7 @@ from tapegrad.autograd.nodes import leaf_at
 from tapegrad.autograd.sweep_memory import Sweep, sweep_at
 from tapegrad.autograd.user_code import call_nested
 from tapegrad.engine import layout as at
+from tapegrad.ops.products import apart
 from tapegrad.recording.structural import Payload, Structural, write_host_row
 from tapegrad.tape.tape import TAPE, owner_of
 from tapegrad.tensors.grad_mode import without_recording
@@ -217,6 +218,8 @@ def record_new(
                 break
         else:
             number = _place(t, outputs)
+            if number < 0 and t._row:
+                return 0
             saved.append((OTHER, 0, count + len(extra)) if number < 0 else (OUTPUT, number, count + len(extra)))
             extra += (t,)
     op = definitions.get(mask)
@@ -244,7 +247,7 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
     """
     kept: set[int] = set()
     extra: list[Tensor] = []
-    state.saved = []
+    state.saved, state.others = [], []
     for number, t in enumerate(state.to_save):
         if t is None:
             state.saved.append(None)
@@ -254,14 +257,16 @@ def record_function(op: Structural, state: State, inputs: list[Tensor], outputs:
         k = _place(t, inputs)
         output = _place(t, outputs)
         if output >= 0 and (k < 0 or _place(t, state.dirty) >= 0):
-            tracked = _place(t, state.untracked) < 0
-            state.saved.append((OUTPUT if tracked else OTHER, output, len(inputs) + len(extra)))
+            kind = (OUTPUT, output) if _place(t, state.untracked) < 0 else (OTHER, 0)
+            state.saved.append((*kind, len(inputs) + len(extra)))
             extra.append(t)
         elif k >= 0:
             state.saved.append((INPUT, k, k))
             kept.add(k)
         else:
-            state.saved.append((OTHER, 0, len(inputs) + len(extra)))
+            if t._row:
+                state.others.append(apart(t, 0.0))  # which keeps its present row: it may be written meanwhile
+            state.saved.append((OTHER, len(state.others) if t._row else 0, len(inputs) + len(extra)))
             extra.append(t)
     check_saved([t for t in state.to_save if t is not None])
     packer = current_packer() if TAPE.packers else None
@@ -312,8 +317,9 @@ def saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
         if entry is None:
             found.append(None)
             continue
-        was, _, k = entry
-        if k < 0 or (was == OUTPUT and len(state.outputs) > 1) or TAPE.unpack_saved(_ADDRESS, handle, was, k, id(found)) < 0:
+        was, number, k = entry
+        python = k < 0 or (was == OUTPUT and len(state.outputs) > 1) or (was == OTHER and number > 0)
+        if python or TAPE.unpack_saved(_ADDRESS, handle, was, k, id(found)) < 0:
             return _saved_tensors(handle, state)
     return tuple(found)
 
@@ -332,6 +338,8 @@ def _saved_tensors(handle: int, state: State) -> tuple[Tensor | None, ...]:
             data = unpack(object_at(words[_last(words)])[-1 - k]) if k < 0 else _saved(words, slot, k)
             if kind == INPUT:
                 found.append(_input(reference_in(words[at.ARGUMENTS + 2 * number]), data))
+            elif kind == OTHER and number:
+                found.append(_input(TAPE.slot(state.others[number - 1]._row), data))
             elif kind == OUTPUT and len(state.outputs) == 1:
                 found.append(make(data, TAPE.new_handle(slot)))
             elif kind == OUTPUT and is_recording():

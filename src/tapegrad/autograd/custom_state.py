@@ -29,6 +29,7 @@ class State:
         "link",
         "materialize",
         "needs",
+        "others",
         "outputs",
         "positions",
         "saved",
@@ -45,6 +46,7 @@ class State:
         self.needs = tuple([isinstance(a, Tensor) and a._row != 0 for a in args])
         self.materialize = True
         self.outputs: list[tuple[tuple[int, ...], np.dtype[Any]] | None] = []  # None for what is not a tensor
+        self.others: list[Tensor] = []  # on the rows of saved tensors that are neither inputs nor outputs, counted from one
         self.saved: list[tuple[int, int, int] | None] = []  # what each was, its number, and the argument of the row that keeps it
         self.to_save: tuple[Any, ...] = ()
         self.dirty: tuple[Any, ...] = ()

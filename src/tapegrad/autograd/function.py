@@ -314,22 +314,26 @@ def _record(
     ctx = held()
     if ctx is not None:
         _bind(ctx, node._row)
+    if only is None:  # one behind the other, since saved outputs are looked for there
+        rows = {number: record_output(node, number, len(outputs), outputs[number]._data) for number in leaving}
+    else:
+        rows, node._row = {0: node._row}, 0
     made = []
     for number, o in enumerate(outputs):
-        if number not in leaving:
-            made.append(_untracked(o, inputs, state, True) if isinstance(o, Tensor) else o)
-            continue
-        if only is None:
-            row = record_output(node, number, len(outputs), o._data)
+        if number in rows:
+            made.append(_tracked(o, rows[number], number, op.name.removesuffix("Backward"), inputs, state))
         else:
-            row, node._row = node._row, 0
-        made.append(_tracked(o, row, number, op.name.removesuffix("Backward"), inputs, state))
+            made.append(_untracked(o, inputs, state, True) if isinstance(o, Tensor) else o)
     return tuple(made)
 
 
 def _untracked(o: Tensor, inputs: list[Any], state: State, recording: bool) -> Tensor:
-    if _is_in(o, tuple(inputs)) and not _is_in(o, state.dirty):
+    if not _is_in(o, tuple(inputs)):
+        return o
+    if not _is_in(o, state.dirty):
         return alias(o, shares_version=True) if o._row and recording else without_recording(_same, o)
+    if o._row and recording:
+        replace(o, 0)  # its row is that of the value that was overwritten
     return o
 
 

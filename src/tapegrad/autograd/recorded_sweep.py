@@ -20,6 +20,7 @@ from tapegrad.recording.casting import cast
 from tapegrad.recording.strided_maps import reshape_copy
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.grad_mode import enable_grad, in_gradient_mode
+from tapegrad.tensors.modes import is_grad_enabled
 from tapegrad.tensors.retained_gradients import watchers_of
 from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, meta_of
 
@@ -184,7 +185,8 @@ def _told_step(
         show(g)
         return contributions(state, slot, (g,), wanted) if runs else []
 
-    for argument, c in _observed(slot, send) if TAPE.anomalies else send():
+    step = partial_call(_observed, slot, send) if TAPE.anomalies else send
+    for argument, c in in_gradient_mode(is_grad_enabled(), step):  # a hook that sets modes sets them for its row
         _add(adjoints, argument.slot, _fit(argument.slot, c))
 
 

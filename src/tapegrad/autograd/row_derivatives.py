@@ -31,6 +31,8 @@ from tapegrad.recording.structural import Payload
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
+from tapegrad.tensors.grad_mode import in_gradient_mode
+from tapegrad.tensors.modes import is_grad_enabled
 from tapegrad.tensors.tensor import Tensor, make
 
 __all__ = ["Contributions", "apply_partials", "contributions"]
@@ -97,8 +99,8 @@ def contributions(state: Sweep, slot: int, gradients: Sequence[Tensor | None], w
     opcode, wide = opcode_of(slot)
     if opcode == at.HOST:
         payload: Payload = payload_at(slot)
-        if payload.runs_itself:
-            found: Contributions = payload.contributions(state, slot, gradients, wanted)
+        if payload.runs_itself:  # code of the user's, which may set modes
+            found: Contributions = in_gradient_mode(is_grad_enabled(), payload.contributions, state, slot, gradients, wanted)
             return found
     (g,) = gradients
     if g is None:

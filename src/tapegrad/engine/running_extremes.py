@@ -6,9 +6,9 @@ from tapegrad.engine.memory import array_data, f64, i64
 
 @inline
 def further(best, place, v, k, sign):
-    """The extreme and its place after one more element."""
+    """The extreme and its place after one more element; of zeros the last one's sign counts."""
     place = k if (sign * v >= sign * best) | (v != v) else place
-    return v if (sign * v > sign * best) | ((v != v) & (best == best)) else best, place
+    return v if (sign * v >= sign * best) | ((v != v) & (best == best)) else best, place
 
 
 @entry("int64(int64,int64,int64,int64,int64,int64,int64)", nogil=True)
@@ -47,7 +47,7 @@ def running_extremes(pz, pplaces, px, outer, count, inner, least):
                 for j in range(inner):
                     a, b = v[j], before[j]
                     p[j] = k if (sign * a >= sign * b) | (a != a) else then[j]
-                    z[j] = a if (sign * a > sign * b) | ((a != a) & (b == b)) else b
+                    z[j] = a if (sign * a >= sign * b) | ((a != a) & (b == b)) else b
     return 0
 
 

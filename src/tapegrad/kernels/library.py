@@ -34,7 +34,7 @@ TABLES = ("rules", "second_partials")
 
 # What the code is made from, besides the modules of `engine`.
 SOURCES = (
-    "compilation/jit.py", "compilation/memory_types.py", "kernels/generated_text.py",
+    "compilation/jit.py", "compilation/memory_types.py", "kernels/generated_text.py", "kernels/loop_text.py",
     "kernels/opcodes.py", "kernels/second_partials.py", "library_build/build.py",
     "library_build/glue.py", "nopython/formulas/edge_pushing.py", "nopython/formulas/formula.py", "nopython/tape/array_rows.py",
     "nopython/tape/columns.py", "nopython/tape/lane_sweeps.py", "nopython/tape/matrix_programs.py", "nopython/tape/matrix_rows.py",

@@ -66,8 +66,9 @@ class _Staged(ast.NodeTransformer):
             e = ast.unparse(self._value("exp", [f"-abs({x})"]))
             return ast.parse(f"where({x} >= 0.0, 1.0, {e}) / (1.0 + {e})", mode="eval").body
         if node.func.id == "logaddexp":
-            x, y = map(ast.unparse, node.args)
-            rest = ast.unparse(self._value("log1p", [ast.unparse(self._value("exp", [f"-abs({x} - {y})"]))]))
+            x, y = (f"({ast.unparse(operand)})" for operand in node.args)
+            distance = ast.unparse(ast.parse(f"-abs({x} - {y})", mode="eval"))
+            rest = ast.unparse(self._value("log1p", [ast.unparse(self._value("exp", [distance]))]))
             return ast.parse(f"where({x} == {y}, {x} + 0.6931471805599453, maximum({x}, {y}) + {rest})", mode="eval").body
         if node.func.id in FUNCTIONS or node.func.id == "remainder":
             return self._value(node.func.id, [ast.unparse(a) for a in node.args])

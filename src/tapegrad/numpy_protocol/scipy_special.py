@@ -217,7 +217,8 @@ _OF_ARRAYS: dict[str, Callable[..., Any]] = {
 
 
 def _less_quotient(value: Any, z: Any, x: Any) -> Any:
-    quotient = np.where(x == 0.0, 0.5, z / np.where(x == 0.0, 1.0, x))
+    near = np.abs(x) < 1e-9  # where it is 1/2 to the last digit, also where numbers have few
+    quotient = np.where(near, 0.5, z / np.where(near, 1.0, x))
     return np.where(np.isfinite(z), value - quotient, value)
 
 

@@ -327,7 +327,7 @@ def _by_column(data: Array) -> Callable[[Array], Array]:
     """The same where all rows have the same ranks: a few are found one by one, without the order of all elements."""
 
     def places(ranks: Array) -> Array:
-        if len(ranks) <= FEW_RANKS and data.size > SMALL:
+        if 0 < len(ranks) <= FEW_RANKS and data.size > SMALL:
             return np.concatenate([_place_of_rank(data, -1, int(rank)) for rank in ranks], -1)
         return data.argsort(-1, kind="stable").take(ranks, -1)
 

@@ -117,7 +117,7 @@ def merges(array: Array, count: int) -> bool:
     return True
 
 
-def apart(t: Tensor, kept: Array) -> Tensor:
+def apart(t: Tensor, kept: Array | float) -> Tensor:
     """`t` for the graph, with its values in other memory, which an operation keeps."""
     if t._row == 0:
         return make(kept, 0)

@@ -15,7 +15,7 @@ from tapegrad.tensors.devices import CPU, device
 from tapegrad.tensors.inference_tensors import InferenceTensor, check_inference_flag
 from tapegrad.tensors.number_entries import NumberEntries, entry
 from tapegrad.tensors.retained_gradients import unwatch, watch
-from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_leaf, leave_row, meta_of, promote, version_count
+from tapegrad.tensors.tensor import FLOATS, Tensor, array_of, is_leaf, leave_row, meta_of, promote, register_leaf, version_count
 
 if TYPE_CHECKING:
     from tapegrad.autograd.nodes import Node
@@ -183,13 +183,15 @@ def retain_grad(t: Tensor) -> None:
     Raises
     ------
     RuntimeError
-        If the tensor is not tracked.
+        If the tensor is not tracked, or a view that may not be used any more.
     """
     if t._row == 0:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     meta = meta_of(t)
     if is_leaf(t) or meta.retained:
         return
+    if t._row < 0:
+        register_leaf(t)  # raises: it may not be used any more
     watch(t)
 
 
