@@ -190,7 +190,8 @@ def with_ties(values: Tensor) -> Tensor:
     if first.all():
         return values
     places = np.maximum.accumulate(np.where(first, np.arange(data.shape[-1]), 0), -1)
-    return values + wrap(np.take_along_axis(data, places, -1) - data)
+    # Equal to the last bit: a difference that was added would be rounded.
+    return (values - wrap(data)) + wrap(np.take_along_axis(data, places, -1))
 
 
 TIES = 4  # roundings of the largest value
