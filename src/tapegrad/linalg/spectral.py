@@ -21,7 +21,7 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 from tapegrad.tensors.tracers import computed
 
 __all__ = [
-    "SVD", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
+    "SVD", "TIES", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
     "svd_cotangent", "svdvals", "with_ties",
 ]  # fmt: skip
 
