@@ -40,3 +40,13 @@ def test_second_derivatives_are_right_or_not_finite(name: str, values: list[floa
         known = np.isfinite(found)
         np.testing.assert_allclose(found[known], expected[known], rtol=1e-9, atol=1e-9)
         assert known.all() == (len(set(values)) == len(values))
+
+
+def test_first_derivatives_through_vectors_of_equal_values_near_zero_are_not_finite() -> None:
+    def by_vectors(x: Any) -> Any:
+        values, vectors = np.linalg.eigh(x @ x.T)
+        return np.sin((vectors * values) @ vectors.T).sum()
+
+    point = np.outer([1.0, 2.0, 3.0], [2.0, 1.0, 1.0])  # two eigenvalues are zero up to rounding, which is no difference
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(tg.grad(by_vectors)(point)).any()

@@ -80,6 +80,18 @@ def test_gradient_of_det_with_many_small_singular_values_is_that_of_the_logarith
     np.testing.assert_allclose(gradient(L.det, point), expected, rtol=1e-4)
 
 
+@each("scale", [1e-200, 1e-155, 1e155])
+def test_derivatives_of_det_where_it_is_too_small_or_too_large_for_a_number(scale: float) -> None:
+    point = scale * np.array([[1.0, 2.0], [3.0, 5.0]])
+    expected = scale * np.array([[5.0, -3.0], [-2.0, 1.0]])
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(gradient(L.det, point), expected, rtol=1e-14)
+        in_a_batch = gradient(lambda x: L.det(x).sum(), np.stack([point, np.eye(2)]))
+        product = tg.hvp(L.det, point, np.ones((2, 2)))
+    np.testing.assert_allclose(in_a_batch, np.stack([expected, np.eye(2)]), rtol=1e-14)
+    np.testing.assert_allclose(product, [[1.0, -1.0], [-1.0, 1.0]], rtol=1e-14)
+
+
 def test_det_of_zero_matrices_too_large_to_expand_has_no_gradient() -> None:
     np.testing.assert_array_equal(derivatives_in_one_direction(L.det, np.zeros((8, 8)), 2), np.zeros((2, 8, 8)))
 

@@ -51,3 +51,30 @@ def fitted(b, a):
 def test_a_constant_matrix_of_a_least_squares_fit_has_no_rows(point: np.ndarray) -> None:
     found = tg.grad(fitted)(point[:, 0].copy(), point[:, :5].copy())
     np.testing.assert_allclose(found, np.linalg.pinv(point[:, :5]).sum(0), atol=1e-12)
+
+
+@numba.njit
+def by_eigenvectors(a):
+    values, vectors = np.linalg.eigh(a @ a.T)
+    return np.sin((vectors * values) @ vectors.T).sum()
+
+
+@numba.njit
+def by_singular_vectors(a):
+    u, s, vt = np.linalg.svd(a)
+    return np.sin((u * s**3) @ vt).sum()
+
+
+@pytest.mark.parametrize(
+    ("function", "smooth"),
+    [(by_eigenvectors, lambda a: np.sin(a @ a.T).sum()), (by_singular_vectors, lambda a: np.sin(a @ a.T @ a).sum())],
+    ids=["eigh", "svd"],
+)
+def test_derivatives_through_vectors_of_equal_values_are_right_or_not_finite(function, smooth) -> None:
+    rng = np.random.default_rng(0)
+    for values in ([3.0, 2.0, 1.0], [2.0, 1.0, 1.0], [3.0, 0.0, 0.0], [1.0, 1.0, 1.0]):
+        left, right = (np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(2))
+        a = left @ np.diag(values) @ right
+        found, expected = tg.grad(function)(a), tg.grad(smooth)(a)
+        assert np.isfinite(found).all() == (len(set(values)) == 3)
+        np.testing.assert_allclose(found[np.isfinite(found)], expected[np.isfinite(found)], rtol=1e-9)

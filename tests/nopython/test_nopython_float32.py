@@ -80,6 +80,14 @@ def matrices(a):
     return b.sum() + np.sum(a, 0)[1] * (a.T @ a[0])[2] + np.trace(b) + np.linalg.det(a) + np.linalg.matrix_power(a, 3)[1, 0]
 
 
+def decompositions(a):
+    w, v = np.linalg.eigh(a + a.T)
+    u, s, vt = np.linalg.svd(a)
+    q, r = np.linalg.qr(a)
+    spectral = ((v * np.exp(-w)) @ v.T)[0, 1] + ((u * s * s) @ vt)[1, 2]
+    return spectral + q[0, 1] ** 2 + r[1, 2] ** 2 + (np.linalg.pinv(a) @ s)[1]
+
+
 CASES = [
     (casts_of_numbers, X, {}),
     (work_arrays, X, {}),
@@ -90,6 +98,8 @@ CASES = [
     (arguments, X.astype(F), {}),
     (arguments, np.repeat(X, 2).astype(F)[::2], {}),
     (matrices, M.astype(F), {}),
+    (decompositions, M.astype(F), {}),
+    (decompositions, np.asfortranarray(M, F), {}),
 ]
 
 

@@ -134,6 +134,16 @@ def test_a_derivative_that_is_made_later_learns_the_structure_first() -> None:
     assert other.pattern.nnz == made.pattern.nnz
 
 
+def test_code_is_made_of_what_usual_calls_alone_have_asked_for() -> None:
+    program = tg.program(lambda x: x[1:] * x[:-1])
+    made, other = tg.sparse.jacobian(program), tg.sparse.jacobian(program)
+    for derivative in (made, other, made):
+        derivative(X)
+    program.compile()
+    made(X)
+    assert "jvp 2: machine code" in program.explain()
+
+
 def test_a_matrix_is_the_callers_own() -> None:
     made, _ = by_code(tg.sparse.jacobian, stencil, X)
     first = made(X)

@@ -108,6 +108,7 @@ def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = ()) -> Tenso
     if not np.isfinite(data).all():
         return A * np.nan
     regular, inverse = _are_well_conditioned(data, _inverse_by(factors, data))
+    regular = regular & _has_all_digits(array_of(value))
     if regular.all():
         assert inverse is not None
         return _column(value) * mT(inverse_row(A, inverse))
@@ -116,7 +117,7 @@ def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = ()) -> Tenso
     rows, columns = unit_scales(data)
     scale = rows[..., :, None] + columns[..., None, :]
     scaled = np.ldexp(data, scale)
-    if _are_well_conditioned(scaled)[0]:
+    if _are_well_conditioned(scaled)[0] and (_has_all_digits(array_of(value)) or not _has_all_digits(_determinant((scaled,)))):
         exact = _column(value) * mT(inv(A))
         if not A.requires_grad or _count_small(data) > _LARGEST_EXPANSION:
             return exact
@@ -126,6 +127,12 @@ def cofactors(A: Tensor, value: Tensor, factors: Sequence[Tensor] = ()) -> Tenso
     back = scale - (rows.sum(-1) + columns.sum(-1))[..., None, None]
     constants = [wrap(np.ldexp(np.ones((), data.dtype), exponents)) for exponents in (scale, back)]
     return _cofactors_of_singular(A * constants[0], scaled) * constants[1]
+
+
+def _has_all_digits(values: Array) -> Array:
+    """Which determinants are neither too small nor too large for a number; cofactors may be numbers where these are not."""
+    magnitudes = np.abs(values)
+    return (magnitudes >= np.finfo(magnitudes.dtype).tiny) & (magnitudes < np.inf)
 
 
 def unit_scales(data: Array) -> tuple[Array, Array]:

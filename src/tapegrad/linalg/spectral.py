@@ -21,7 +21,7 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 from tapegrad.tensors.tracers import computed
 
 __all__ = [
-    "SVD", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
+    "SVD", "TIES", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
     "svd_cotangent", "svdvals", "with_ties",
 ]  # fmt: skip
 
@@ -184,16 +184,17 @@ def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: T
 def with_ties(values: Tensor) -> Tensor:
     """Ordered values; those that are equal up to rounding are equal, so that quotients by differences are not finite."""
     data = array_of(values)
-    bound = TIES * np.finfo(data.dtype).eps * np.abs(data).max(-1, initial=0.0, keepdims=True)
+    bound = TIES * data.shape[-1] * np.finfo(data.dtype).eps * np.abs(data).max(-1, initial=0.0, keepdims=True)
     first = np.ones(data.shape, bool)  # of those that are equal to the one before
     first[..., 1:] = ~(np.abs(np.diff(data)) <= bound)
     if first.all():
         return values
     places = np.maximum.accumulate(np.where(first, np.arange(data.shape[-1]), 0), -1)
-    return values + wrap(np.take_along_axis(data, places, -1) - data)
+    # Equal to the last bit: a difference that was added would be rounded.
+    return (values - wrap(data)) + wrap(np.take_along_axis(data, places, -1))
 
 
-TIES = 4  # roundings of the largest value
+TIES = 4  # roundings of the largest value, for each row: decompositions are as far off, and so is a product that is decomposed
 
 
 def _differences(on: Any, L: Tensor) -> Tensor:

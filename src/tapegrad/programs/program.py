@@ -294,8 +294,7 @@ class Program(RecordedPaths):
         """
         for paths in (one for known in self._paths.values() for one in known):
             for trace in () if paths.first is None else all_after(paths.first):
-                for code in filter(None, map(trace.code_of, sorted(paths.needs))):
-                    code.compile()
+                trace.compile(paths.needs)
 
     def save(self, file: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write all recorded paths to a file, from which `load_program` reads them where the function is not.

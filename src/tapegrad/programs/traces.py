@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,11 @@ class Trace:
                 return None
             self._matrices[what] = FusedMatrix(self.steps, self.inputs, self._known, outputs, what, self._fast)
         return self._matrices[what]
+
+    def compile(self, needs: Iterable[str]) -> None:
+        """Make machine code of these kinds, and of what it was asked for besides: usual calls do not note that elsewhere."""
+        for code in filter(None, map(self.code_of, sorted({*needs, *self._matrices}))):
+            code.compile()
 
     def matrix(self, what: str, values: Sequence[Any]) -> bool:
         """Let machine code compute the outputs, and a matrix for the driver; whether it did."""

@@ -10,7 +10,7 @@ from numba.np import linalg
 
 from tapegrad.linalg.factorisations import qr_cotangent
 from tapegrad.linalg.least_squares import pinv_cotangent
-from tapegrad.linalg.spectral import eigh_cotangent, svd_cotangent
+from tapegrad.linalg.spectral import TIES, eigh_cotangent, svd_cotangent
 from tapegrad.nopython.functions.tangent_calls import rows_by
 from tapegrad.nopython.functions.tangent_programs import Part, Program, Result, Rows
 from tapegrad.nopython.numba_interface.linking import overload, part
@@ -25,18 +25,34 @@ from tapegrad.nopython.types.variable import has_variables
 __all__ = ["DECOMPOSITIONS", "singular_values"]
 
 
+@part
+def tied(values):
+    """Ordered values; those that are equal up to rounding are equal, as `tapegrad.linalg.spectral.with_ties` has them."""
+    bound = TIES * values.size * np.finfo(values.dtype).eps * max(abs(values[0]), abs(values[-1])) if values.size else 0.0
+    found = values.copy()
+    for k in range(1, values.size):
+        if abs(values[k] - values[k - 1]) <= bound:
+            found[k] = found[k - 1]
+    return found
+
+
 def eigh(tape, a):
     raise NotImplementedError
 
 
-EIGENVECTORS = rows_by(Rows(eigh_cotangent, 2, (0, 1), Part(0), (Part(1), Part(2)), (Result(1, 0), Result(2, 1))))
+EIGENVECTORS = rows_by(Rows(eigh_cotangent, 2, (0, 1), Part(0), (Part(3), Part(2)), (Result(1, 0), Result(2, 1))))
 
 
 @overload(eigh)
 def _eigh(tape, a):
     if not has_variables(a):
         return lambda tape, a: np.linalg.eigh(a)
-    return lambda tape, a: EIGENVECTORS(tape, a, np.linalg.eigh(np.ascontiguousarray(primals(a))))
+
+    def impl(tape, a):
+        values, vectors = np.linalg.eigh(np.ascontiguousarray(primals(a)))
+        return EIGENVECTORS(tape, a, (values, vectors, tied(values)))
+
+    return impl
 
 
 def eigvalsh(tape, a):
@@ -54,7 +70,7 @@ def _eigvalsh(tape, a):
     def impl(tape, a):
         matrix = np.ascontiguousarray(primals(a))
         values, vectors = np.linalg.eigh(matrix)
-        return EIGENVALUES(tape, a, (np.linalg.eigvalsh(matrix), values, vectors))[0]
+        return EIGENVALUES(tape, a, (np.linalg.eigvalsh(matrix), tied(values), vectors))[0]
 
     return impl
 
@@ -82,7 +98,7 @@ def svd(tape, a, full_matrices=1):
     raise NotImplementedError
 
 
-SQUARE, TALL, WIDE = _by_form((0, 1, 2), 1, 2, 3, (Result(1, 1), Result(2, 0), Result(3, 2, turned=True)))
+SQUARE, TALL, WIDE = _by_form((0, 1, 2), 1, 4, 3, (Result(1, 1), Result(2, 0), Result(3, 2, turned=True)))
 
 
 @overload(svd)
@@ -91,7 +107,8 @@ def _svd(tape, a, full_matrices=1):
         return lambda tape, a, full_matrices=1: np.linalg.svd(a, full_matrices)
 
     def impl(tape, a, full_matrices=1):
-        found = np.linalg.svd(np.ascontiguousarray(primals(a)), full_matrices)
+        u, s, vt = np.linalg.svd(np.ascontiguousarray(primals(a)), full_matrices)
+        found = u, s, vt, tied(s)
         if a.shape[0] == a.shape[1]:
             return SQUARE(tape, a, found)
         return TALL(tape, a, found) if a.shape[0] > a.shape[1] else WIDE(tape, a, found)
@@ -116,16 +133,16 @@ def _singular_values(tape, a):
     def of_any_form(tape, a):
         values = np.ascontiguousarray(primals(a))
         u, s, vt = np.linalg.svd(values, False)
-        return SQUARE_VALUES(tape, a, (plain(values), u, s, vt))[0]
+        return SQUARE_VALUES(tape, a, (plain(values), u, tied(s), vt))[0]
 
     def by_form(tape, a):
         values = np.ascontiguousarray(primals(a))
         u, s, vt = np.linalg.svd(values, False)
         if a.shape[0] == a.shape[1]:
-            return SQUARE_VALUES(tape, a, (plain(values), u, s, vt))[0]
+            return SQUARE_VALUES(tape, a, (plain(values), u, tied(s), vt))[0]
         if a.shape[0] > a.shape[1]:
-            return TALL_VALUES(tape, a, (plain(values), u, s, vt))[0]
-        return WIDE_VALUES(tape, a, (plain(values), u, s, vt))[0]
+            return TALL_VALUES(tape, a, (plain(values), u, tied(s), vt))[0]
+        return WIDE_VALUES(tape, a, (plain(values), u, tied(s), vt))[0]
 
     return by_form if is_curved(tape) else of_any_form  # first derivatives are one text for all
 

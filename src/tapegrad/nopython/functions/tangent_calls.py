@@ -12,7 +12,7 @@ from numba.core.extending import intrinsic
 
 from tapegrad.nopython.functions.tangent_programs import Part, Rows
 from tapegrad.nopython.tape import matrix_programs
-from tapegrad.nopython.tape.array_rows import Elements
+from tapegrad.nopython.tape.array_rows import Elements, of_variables
 from tapegrad.nopython.tape.matrix_programs import DONE, FRAME_WORDS, MATRIX_WORDS, MEMORY, OPERAND_WORDS, Frame
 from tapegrad.nopython.tape.row_instructions import (
     OF_PAIRS,
@@ -53,10 +53,10 @@ def rows_by(rows: Rows) -> Any:
 
     @intrinsic
     def made(typingctx: Any, tape: Any, a: Any, arrays: Any) -> Any:
-        kinds = [_result_kind(arrays.types[result.numbers - 1]) for result in rows.results]
+        kinds = [of_variables(arrays.types[result.numbers - 1]) for result in rows.results]
 
         def write(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            calling = _Call(context, builder, rows, sig.args, args)
+            calling = _Call(context, builder, rows, sig.args, args, kinds)
             results = calling.run([array.array._getvalue() for array in calling.results])
             return context.make_tuple(builder, sig.return_type, results)
 
@@ -65,21 +65,17 @@ def rows_by(rows: Rows) -> Any:
     return made
 
 
-def _result_kind(kind: Any) -> types.Array:
-    return types.Array(variable, kind.ndim, "F" if kind.layout == "F" else "C")
-
-
 class _Call:
     """The code of one call."""
 
-    def __init__(self, context: Any, builder: Any, rows: Rows, kinds: Any, args: Any) -> None:
+    def __init__(self, context: Any, builder: Any, rows: Rows, kinds: Any, args: Any, made: list[types.Array]) -> None:
         self.context, self.builder = context, builder
         self.tape_kind, self.tape = kinds[0], args[0]
         self._copies: list[tuple[types.Type, Any]] = []
         items = cgutils.unpack_tuple(builder, args[2], len(kinds[2].types))
         self.arrays = [self._of_variables(kinds[1], args[1]), *map(self._of_numbers, kinds[2].types, items)]
         self.shapes = [tuple(array.shape) for array in self.arrays]
-        self.results = [self._result(self.arrays[result.numbers]) for result in rows.results]
+        self.results = [self._result(kind, self.shapes[result.numbers]) for kind, result in zip(made, rows.results, strict=True)]
         straight = isinstance(self.tape_kind, StraightTape)
         curved = isinstance(self.tape_kind, CurvedTape) and not straight
         self.which = 1 if isinstance(self.tape_kind, DirectedTape) else 2 if curved else 0
@@ -103,10 +99,8 @@ class _Call:
         self._copies.append((kind, value))
         return Elements(self.context, self.builder, kind, value)
 
-    def _result(self, numbers: Elements) -> Elements:
-        kind = _result_kind(numbers.kind)
-        value = empty(self.context, self.builder, kind, numbers.shape)._getvalue()
-        return Elements(self.context, self.builder, kind, value)
+    def _result(self, kind: types.Array, shape: tuple[Any, ...]) -> Elements:
+        return Elements(self.context, self.builder, kind, empty(self.context, self.builder, kind, shape)._getvalue())
 
     def run(self, results: list[Any]) -> list[Any]:
         """Call the kernel on a frame that is filled for it; the results."""
