@@ -109,7 +109,7 @@ def sizes(shape: tuple[Any, ...], name: str, named: Any = None) -> Shape:
     elif not shape:
         raise TypeError(f"{name}() missing 1 required positional argument: 'shape'")
     for extent in shape:
-        if extent.__class__ is not int:
+        if type(extent) is not int:
             return tuple(_integer(extent, shape, name) for extent in shape)
     return shape
 

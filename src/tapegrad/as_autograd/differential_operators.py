@@ -105,7 +105,7 @@ def jacobian(fun: Callable[[Any], Any], x: Any) -> Any:
     if is_complex(x):
         return _rows_of_complex(fun, x)
     found = as_numpy(jacobians.jacobian(fun)(as_floats(x)))
-    return np.asarray(found) if isinstance(found, np.generic) else found
+    return np.asarray(found) if issubclass(type(found), np.generic) else found
 
 
 def _rows_of_complex(fun: Callable[[Any], Any], x: Any) -> Any:
@@ -160,7 +160,7 @@ def hessian(fun: Callable[[Any], Any], x: Any) -> Any:
         return jacobian(jacobian(fun))(point)
     if shape:
         return np.reshape(found, shape + np.shape(found))
-    return np.asarray(found) if isinstance(found, np.generic) else found
+    return np.asarray(found) if issubclass(type(found), np.generic) else found
 
 
 @unary_to_nary

@@ -59,7 +59,7 @@ def primitive(f_raw: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(given, assigned=("__name__", "__qualname__", "__doc__", "__module__"), updated=())
     def call(*args: Any, **kwargs: Any) -> Any:
         for arg in args:
-            kind = arg.__class__
+            kind = type(arg)
             if kind is Array or kind is Tensor or kind is list or kind is tuple or kind is dict or kind is Parts:
                 return f_raw(*_plain(args), **_plain(kwargs)) if constant else _traced(call, op, f_raw, args, kwargs)
             if kind is ComplexArray:
@@ -85,7 +85,7 @@ def _by_parts(primitive: Any, f_raw: Any, args: Sequence[Any], kwargs: dict[str,
 
 
 def _apart_if_tracked(x: Any) -> Any:
-    if x.__class__ is ComplexArray:
+    if type(x) is ComplexArray:
         return apart(x) if isbox(x) and is_recording() else getval(x)
     if type(x) in (list, tuple):
         return type(x)(map(_apart_if_tracked, x))
@@ -127,7 +127,7 @@ def _apart_like(argument: Any, cotangent: Any) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    if isinstance(values, Tensor) or values.__class__ is ComplexArray:
+    if isinstance(values, Tensor) or type(values) is ComplexArray:
         return getval(values)
     if type(values) in (list, tuple):
         return type(values)(map(_plain, values))
@@ -207,7 +207,7 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
     call = _Call(primitive, f_raw, list(args), kwargs)
     tensors: list[Tensor] = []
     for argnum, arg in enumerate(args):
-        kind = arg.__class__
+        kind = type(arg)
         if kind is Array or kind is Tensor:
             if arg._row and recording:
                 call.argnums.append(argnum)
@@ -218,7 +218,7 @@ def _traced(primitive: Any, op: Structural, f_raw: Any, args: Sequence[Any], kwa
         elif kind is list or kind is tuple or kind is dict or kind is Parts:
             leaves: list[Any] = []
             structure = flatten(arg, leaves, [], "")
-            if any(leaf.__class__ is ComplexArray for leaf in leaves):
+            if any(type(leaf) is ComplexArray for leaf in leaves):
                 return _by_parts(primitive, f_raw, args, kwargs)
             if recording and any(isinstance(leaf, Tensor) and leaf._row for leaf in leaves):
                 call.argnums.append(argnum)
@@ -257,7 +257,7 @@ def _own(value: Any) -> Any:
     """A result on memory of its own."""
     if isinstance(value, Tensor):
         value = value._data
-    return np.array(value) if isinstance(value, np.ndarray) else value
+    return np.array(value) if issubclass(type(value), np.ndarray) else value
 
 
 def _sent(g: Tensor, ctx: Context) -> list[Any]:
@@ -319,7 +319,7 @@ class _Containers(Function):
 
 def _as_array(t: Tensor) -> Any:
     """A tensor that a pass gives, as an array; one that somebody may have keeps its class."""
-    return as_arrays(t * 1.0 if t.__class__ is Tensor and t._row else t)
+    return as_arrays(t * 1.0 if type(t) is Tensor and t._row else t)
 
 
 def _as_cotangent(value: Any, call: _Call) -> Tensor:

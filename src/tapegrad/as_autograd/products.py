@@ -186,11 +186,11 @@ def scalar_of(made: Call, name: str) -> Tensor:
         If it is something else.
     """
     output = made.output
-    if isinstance(output, Tensor) and output._data.__class__ is float and output._row:
+    if isinstance(output, Tensor) and type(output._data) is float and output._row:
         return output
-    if isinstance(output, (float, np.floating)):
+    if issubclass(type(output), (float, np.floating)):
         output = make(float(output), 0)
-    if isinstance(output, np.ndarray):
+    if issubclass(type(output), np.ndarray):
         output = wrap(output)
     if not isinstance(output, Tensor) or output.dtype.kind != "f":
         raise TypeError(f"{name} only applies to real scalar-output functions, but the output was {output!r}")

@@ -40,7 +40,7 @@ def remembered(ufunc: np.ufunc) -> Any:
             return ufunc(*args, **kwargs)
         key: list[Any] = []
         for arg in args:
-            if isinstance(arg, (float, int)):
+            if issubclass(type(arg), (float, int)):
                 key.append(arg or repr(arg))  # of which there are two zeros
             elif type(arg) is np.ndarray and arg.size <= LARGEST and arg.dtype.kind in "fiub":
                 key += [arg.dtype.char, arg.shape, arg.tobytes()]

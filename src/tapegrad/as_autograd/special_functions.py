@@ -42,7 +42,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         raise NotImplementedError(
             "logsumexp: return_sign=True of what is being differentiated; write np.log(np.sum(b * np.exp(a)))"
         )
-    if b is None or (isinstance(b, float) and b == 1.0):
+    if b is None or (issubclass(type(b), float) and b == 1.0):
         axes = tuple(range(np.ndim(a))) if axis is None else axis
         return as_arrays(tg.logsumexp(a, axes, keepdims)) if np.ndim(a) else a
     shift = np.max(getval(a), axis=axis, keepdims=True)

@@ -32,14 +32,14 @@ ArrayBox = Array
 def getval(x: Any) -> Any:
     """The plain value of what is being differentiated; anything else as it is."""
     if not isinstance(x, Tensor):
-        return complex_value(x) if x.__class__ is ComplexArray else x
+        return complex_value(x) if type(x) is ComplexArray else x
     data = x._data
     return np.float64(data) if type(data) is float else data.view()
 
 
 def isbox(x: Any) -> bool:
     """Whether a value is being differentiated."""
-    if x.__class__ is ComplexArray:
+    if type(x) is ComplexArray:
         return isbox(x.real) or isbox(x.imag)
     return isinstance(x, Tensor) and x._row != 0
 

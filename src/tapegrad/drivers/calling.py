@@ -201,4 +201,4 @@ def _has_lost(output: Any) -> bool:
     """Whether a result can hold a number that has left the graph: it is one, or has no derivative at all."""
     found: list[Any] = []
     flatten(output, found, [], "")
-    return any(isinstance(leaf, float) for leaf in found) or not any(isinstance(leaf, Tensor) and leaf._row for leaf in found)
+    return any(issubclass(type(leaf), float) for leaf in found) or not any(isinstance(leaf, Tensor) and leaf._row for leaf in found)

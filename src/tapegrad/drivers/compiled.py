@@ -48,7 +48,7 @@ def compiled_call(
     structures = [flatten(arguments[n], found, made.places, f"argument {n}") for n in numbers]
     made.structure = Node((), tuple(range(len(numbers))), tuple(structures)) if made.many else structures[0]
     made.leaves = [make(value, 0) for value in found]
-    made.kinds = [value.__class__ if isinstance(value, (float, np.generic)) else ndarray for value in found]
+    made.kinds = [type(value) if isinstance(value, (float, np.generic)) else ndarray for value in found]
     direction = None
     if along is not None:
         direction = as_column(made, vectors_like(made.leaves, made.structure, along, "v"))[:, 0]

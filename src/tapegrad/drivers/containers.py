@@ -62,7 +62,7 @@ def flatten(value: Any, leaves: list[Any], paths: list[str], path: str) -> Struc
     path : str
         Where `value` itself stands.
     """
-    parts = None if value.__class__ in _LEAVES else _parts(value)
+    parts = None if type(value) in _LEAVES else _parts(value)
     if parts is None:
         leaves.append(value)
         paths.append(path)

@@ -78,9 +78,9 @@ class Outputs:
 
 
 def _as_output(value: Any, name: str, place: str) -> Tensor:
-    if isinstance(value, float):
+    if issubclass(type(value), float):
         return make(float(value), 0)
-    if isinstance(value, (np.ndarray, np.generic)):
+    if issubclass(type(value), (np.ndarray, np.generic)):
         value = wrap(np.asarray(value))
     if isinstance(value, Tensor):
         if type(value._data) is float or value._data.dtype in FLOATS:
@@ -148,7 +148,7 @@ def vectors_like(tensors: Sequence[Tensor], structure: Structure, given: Any, wh
             array: Any = value
         else:
             array = array_of(value) if isinstance(value, Tensor) else value
-            if not isinstance(array, (np.ndarray, np.generic, float, int)) or np.asarray(array).dtype.kind not in "fiu":
+            if not issubclass(type(array), (np.ndarray, np.generic, float, int)) or np.asarray(array).dtype.kind not in "fiu":
                 raise TypeError(f"{what} must hold arrays or numbers of floats, not {type(value).__name__}: {value!r}")
             array = np.asarray(array, np.float64)
         if tuple(array.shape) != shape:

@@ -249,13 +249,13 @@ def scalar_output(made: Call, name: str) -> Tensor:
         if data.dtype in FLOATS:
             return output
         output = data.item()
-    if isinstance(output, (np.ndarray, np.generic)):
+    if issubclass(type(output), (np.ndarray, np.generic)):
         if output.ndim:
             raise TypeError(f"Gradient only defined for scalar-output functions. Output had shape: {output.shape}. {advice}")
         output = output.item()
     if isinstance(output, float):
         return make(float(output), 0)
-    if output.__class__ in PAIRS:
+    if type(output) in PAIRS:
         raise TypeError(
             f"{name} requires real-valued outputs (a float), but the function returned a complex number. Return a real one, as its "
             "np.real(...) or np.abs(...)."

@@ -77,4 +77,4 @@ def _leaves(output: Any) -> list[Any]:
 def _bits(value: Any) -> Any:
     if isinstance(value, Tensor):
         value = array_of(value)
-    return value.tobytes() if isinstance(value, (np.ndarray, np.generic)) else repr(value)
+    return value.tobytes() if issubclass(type(value), (np.ndarray, np.generic)) else repr(value)

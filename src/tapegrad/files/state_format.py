@@ -72,7 +72,7 @@ class _Encoder:
             return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}
         if kind is complex:
             return {"complex": [self.value(value.real, place), self.value(value.imag, place)]}
-        if isinstance(value, np.generic) and value.dtype.kind in SCALAR_KINDS:
+        if issubclass(type(value), np.generic) and value.dtype.kind in SCALAR_KINDS:
             return {"scalar": [value.dtype.str, value.tobytes().hex()]}
         if id(value) not in self.numbers:
             if id(value) in self.open:

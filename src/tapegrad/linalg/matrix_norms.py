@@ -66,7 +66,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
     tensor([ 5., 10.])
     """
     tensor_operand(x, "linalg.vector_norm", "x")
-    if not isinstance(ord, (int, float)):
+    if not issubclass(type(ord), (int, float)):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' must be Number, not {type(ord).__name__}")
     return norm_of_elements(_wide(x, dtype, "linalg.vector_norm"), ord, dim, keepdim)
 

@@ -122,7 +122,7 @@ class HostedRow:
         for place, cotangent in zip(self.inputs, cotangents, strict=False):
             if place >= 0 and cotangent is not None:
                 values = cotangent._data
-                if values.__class__ is float:
+                if type(values) is float:
                     bars[place] += values
                 else:
                     own = bars[place : place + values.size]

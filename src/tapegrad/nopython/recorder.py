@@ -213,14 +213,14 @@ def _lie_apart(arguments: list[Any]) -> bool:
 
 def _point(value: Any, place: str, name: str) -> Any:
     """An argument that is differentiated with respect to, checked."""
-    if isinstance(value, float):
+    if issubclass(type(value), float):
         return float(value)
-    if isinstance(value, (np.ndarray, np.float32)) and value.dtype in FLOATS:
+    if issubclass(type(value), (np.ndarray, np.float32)) and value.dtype in FLOATS:
         return value
     if isinstance(value, tuple) and value:
         items = [_point(item, f"{place}[{k}]", name) for k, item in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"{type(value).__name__}"
+    kind = f"an array of {value.dtype}" if issubclass(type(value), np.ndarray) else f"{type(value).__name__}"
     advice = (
         "Convert it with float(...), .astype(np.float64) or a tensor's .double(). A constant is left out of argnums, or, where "
         "there are none, bound with functools.partial."

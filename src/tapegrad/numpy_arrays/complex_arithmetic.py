@@ -51,7 +51,7 @@ def _divide(x: Any, y: Any) -> ComplexArray:
 
 
 def _power(x: Any, y: Any) -> ComplexArray:
-    if isinstance(y, (int, np.integer)) and 0 <= y <= 64:
+    if issubclass(type(y), (int, np.integer)) and 0 <= y <= 64:
         shape, dtype = np.shape(parts(x)[0]), getattr(parts(x)[0], "dtype", np.float64)
         found: Any = made(np.ones(shape, dtype), np.zeros(shape, dtype))
         for bit in f"{int(y):b}":

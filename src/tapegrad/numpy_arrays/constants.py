@@ -47,7 +47,7 @@ def stop_gradient(x: Any) -> Any:
         if type(x) is not Tensor:
             as_arrays(constant)
         return computed(_itself, (x,), {}, constant) if TAPE.tracers else constant
-    if x.__class__ in PAIRS:
+    if type(x) in PAIRS:
         pair: Any = x
         return given_by_numpy(values_of(pair.real) + 1j * values_of(pair.imag))
     if isinstance(x, dict):

@@ -60,11 +60,11 @@ def rmatmul(x: Array, y: Any) -> Any:
 @makes_constants_of_shapes
 def matmul(x: Any, y: Any) -> Any:
     """``x @ y``."""
-    if isinstance(x, Tensor) and y.__class__ in _KINDS and (x._row or (y.__class__ is Array and y._row)) and are_doubles((x, y)):
+    if isinstance(x, Tensor) and type(y) in _KINDS and (x._row or (type(y) is Array and y._row)) and are_doubles((x, y)):
         return as_arrays(_product(x, y))
     x, y = (stacked(t) if holds_tensors(t) else np.asarray(t) if isinstance(t, (list, tuple)) else t for t in (x, y))
     tracked = is_tracked(x, y)
-    if (may_be_complex(x) or may_be_complex(y)) and (tracked or x.__class__ in PAIRS or y.__class__ in PAIRS):
+    if (may_be_complex(x) or may_be_complex(y)) and (tracked or type(x) in PAIRS or type(y) in PAIRS):
         return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(np.matmul, x, y)
     if not tracked:
         return of_values(operator.matmul, x, y)
@@ -76,7 +76,7 @@ def matmul(x: Any, y: Any) -> Any:
 
 def dot(x: Any, y: Any) -> Any:
     """`numpy.dot` of vectors and matrices of float64; None for anything else."""
-    if x.__class__ not in _KINDS or y.__class__ not in _KINDS or not are_doubles((x, y)):
+    if type(x) not in _KINDS or type(y) not in _KINDS or not are_doubles((x, y)):
         return None
     if not {np.ndim(_values(x)), np.ndim(_values(y))} <= {1, 2}:
         return None

@@ -27,7 +27,7 @@ def are_doubles(values: tuple[Any, ...]) -> bool:
     for x in values:
         if isinstance(x, Tensor):
             x = x._data
-        kind = x.__class__
+        kind = type(x)
         if kind not in _NUMBERS and not (kind is np.ndarray and x.dtype is _FLOAT64):
             return False
     return True
@@ -37,7 +37,7 @@ def may_be_complex(x: Any) -> bool:
     """Whether an operand is complex: a number, an array, or a pair of arrays."""
     if isinstance(x, Tensor):
         x = x._data
-    return isinstance(x, complex) or x.__class__ in PAIRS or getattr(getattr(x, "dtype", None), "kind", "f") == "c"
+    return isinstance(x, complex) or type(x) in PAIRS or getattr(getattr(x, "dtype", None), "kind", "f") == "c"
 
 
 def promoted(*values: Any) -> tuple[Any, ...]:
@@ -50,8 +50,8 @@ def promoted(*values: Any) -> tuple[Any, ...]:
     """
     if are_doubles(values):
         return values
-    values = tuple(np.asarray(x) if x.__class__ is range else x for x in values)
-    kinds: list[Any] = [x if x.__class__ in _WEAK else getattr(plain(x), "dtype", x) for x in values]
+    values = tuple(np.asarray(x) if type(x) is range else x for x in values)
+    kinds: list[Any] = [x if type(x) in _WEAK else getattr(plain(x), "dtype", x) for x in values]
     try:
         dtype = np.result_type(*kinds)
     except TypeError:
@@ -67,14 +67,14 @@ def promoted(*values: Any) -> tuple[Any, ...]:
 def _in(dtype: np.dtype[Any], x: Any) -> Any:
     if isinstance(x, Tensor):
         data = x._data
-        if data.__class__ is float:
+        if type(data) is float:
             return x if dtype == np.float64 else make(np.array(data, dtype), 0)
         if data.dtype == dtype:
             return x
         found = cast(x, dtype)
-        found.__class__ = x.__class__  # what NumPy's meaning has keeps it
+        found.__class__ = type(x)  # what NumPy's meaning has keeps it
         return found
-    return x.astype(dtype) if isinstance(x, (np.ndarray, np.generic)) and x.dtype != dtype else x
+    return x.astype(dtype) if issubclass(type(x), (np.ndarray, np.generic)) and x.dtype != dtype else x
 
 
 def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
@@ -83,7 +83,7 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
     ufunc = forward[opcode]
     operate = operator.pow if ufunc is np.power else ufunc  # which numbers have otherwise
     tracked = is_tracked(*values)
-    if any(map(may_be_complex, values)) and (tracked or any(x.__class__ in PAIRS for x in values)):
+    if any(map(may_be_complex, values)) and (tracked or any(type(x) in PAIRS for x in values)):
         return look_up("numpy_arrays.complex_arithmetic:complex_ufunc")(ufunc, *values)
     if isinstance(ufunc, np.ufunc) and not tracked:
         return of_values(operate, *values)
@@ -95,6 +95,6 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
 
 
 def _listed(x: Any) -> Any:
-    if isinstance(x, (list, tuple)):
+    if issubclass(type(x), (list, tuple)):
         return stacked(x) if holds_tensors(x) else np.asarray(x)
     return x

@@ -45,7 +45,7 @@ _NUMBERS = frozenset([float, int])
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
-    if low.__class__ in _NUMBERS and high.__class__ in _NUMBERS:
+    if type(low) in _NUMBERS and type(high) in _NUMBERS:
         return tg.clamp(one(a), low, high)
     low, high = (x if x is None else as_tensors(x)[0] for x in (low, high))
     if low is not None and high is not None and any(isinstance(bound, Tensor) and bound.requires_grad for bound in (low, high)):

@@ -57,11 +57,11 @@ def of_shapes(function: Any) -> Callable[..., Any]:
 
 def _wrapped(value: Any) -> Any:
     """The same as an untracked tensor, of which nobody is told as of a constant."""
-    return wrap(value) if isinstance(value, (np.ndarray, np.generic)) else value
+    return wrap(value) if issubclass(type(value), (np.ndarray, np.generic)) else value
 
 
 def _as_result(value: Any) -> Any:
-    return one(value) if isinstance(value, (np.ndarray, np.generic)) else value
+    return one(value) if issubclass(type(value), (np.ndarray, np.generic)) else value
 
 
 def of_arrays(function: Any) -> Callable[..., Any]:

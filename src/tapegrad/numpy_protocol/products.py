@@ -25,7 +25,7 @@ def _alike(*values: Any) -> list[Any]:
     """Operands in the dtype that NumPy computes in: products of tensors want one dtype."""
     operands = [one(x) for x in values]
     for x in operands:
-        if x._data.__class__ is not float and x._data.dtype is not _FLOAT64:
+        if type(x._data) is not float and x._data.dtype is not _FLOAT64:
             break
     else:
         return operands
@@ -88,7 +88,7 @@ def _written(operands: tuple[Any, ...]) -> str:
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     x, y = _alike(a, b)
-    if axes.__class__ is int and axes == x.ndim == y.ndim > 1 and x.shape == y.shape:
+    if type(axes) is int and axes == x.ndim == y.ndim > 1 and x.shape == y.shape:
         return _flat(x) @ _flat(y)  # over everything: the inner product, in a third of the time
     return named("tensordot")(x, y, axes)
 

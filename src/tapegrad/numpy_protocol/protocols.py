@@ -244,7 +244,7 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, kwargs: A
 def _is_foreign(x: Any) -> bool:
     """Whether an operand is of another library that takes part in the protocol: it is asked next."""
     kind = type(x)
-    return kind not in FAMILIAR and hasattr(kind, "__array_ufunc__") and not isinstance(x, (Tensor, np.ndarray, np.generic))
+    return kind not in FAMILIAR and hasattr(kind, "__array_ufunc__") and not issubclass(type(x), (Tensor, np.ndarray, np.generic))
 
 
 def _plain(x: Any) -> Any:
@@ -256,7 +256,7 @@ def _plain(x: Any) -> Any:
         return float(x)
     if kind is float or kind is int or kind is bool:
         return x
-    return as_operand(x if isinstance(x, (np.generic, np.ndarray)) else np.asarray(x))
+    return as_operand(x if issubclass(type(x), (np.generic, np.ndarray)) else np.asarray(x))
 
 
 _simple: dict[Any, tuple[Callable[..., Any], float]] = {}  # what tables had, and how many arguments it takes by position

@@ -303,9 +303,9 @@ def plain_number(function: str, name: str, value: Any) -> bool | int | float:
     """
     if isinstance(value, Tensor) and not value._row and np.ndim(value._data) == 0:
         value = value.item()
-    if isinstance(value, np.number):
+    if issubclass(type(value), np.number):
         value = value.item()
-    if not isinstance(value, (int, float)):
+    if not issubclass(type(value), (int, float)):
         tracked = " that requires grad" if isinstance(value, Tensor) and value._row else ""
         raise TypeError(f"{function}(): argument '{name}' must be a number, not {type(value).__name__}{tracked}")
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:

@@ -176,7 +176,7 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, eq
     if a.dtype != b.dtype:
         raise RuntimeError(f"{dtypes.type_name(a.dtype)} did not match {dtypes.type_name(b.dtype)}; convert one of the tensors")
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
-        if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)):
+        if isinstance(tolerance, bool) or not issubclass(type(tolerance), (int, float)):
             raise TypeError(f"isclose(): {name} must be a number, not {type(tolerance).__name__}")
         if not tolerance >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")

@@ -51,7 +51,7 @@ def _unary(opcode: int) -> Form:
         if type(a) is float:
             if handle and (not _T.recording_off or is_recording()):
                 return _again(opcode, x) if handle < 0 else apply_rule(opcode, x)
-            if _T.tracers or x.__class__ in PROMOTION:
+            if _T.tracers or type(x) in PROMOTION:
                 return apply_rule(opcode, x)
             return make(_value(scalar, opcode, a), 0)
         token = enter(IGNORING)
@@ -141,7 +141,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             b, y_handle = (y.copy("K") if is_recording() else y), 0
         elif (kind is float or kind is int) and (type(a) is float or a.dtype is F64 or a.dtype is F32):
             if y in powers:
-                if x.__class__ not in PROMOTION:
+                if type(x) not in PROMOTION:
                     return powers[y](x)
                 if type(a) is float:  # with the bits of NumPy's numbers and arrays
                     tracked = x_handle and (not _T.recording_off or is_recording())
@@ -156,12 +156,12 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
         if type(a) is float and type(b) is float:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
-            if _T.tracers or x.__class__ in PROMOTION or kind in PROMOTION:
+            if _T.tracers or type(x) in PROMOTION or kind in PROMOTION:
                 return general(x, y)
             return make(_value(scalar, opcode, a, b), 0)
         if (
             type(a) is not type(b)
-            and (kind in PROMOTION or (x.__class__ in PROMOTION and kind in KINDS))
+            and (kind in PROMOTION or (type(x) in PROMOTION and kind in KINDS))
             and (b if type(a) is float else a).dtype is not F64
         ):
             return general(x, y)  # a number whose dtype counts
@@ -201,11 +201,11 @@ def _ternary(opcode: int) -> Form:
         words: list[int] = []
         tracked = doubles = False
         for operand, partial in zip((x, y, w), partials, strict=True):
-            kind = operand.__class__
+            kind = type(operand)
             handle = 0
             if kind in KINDS and kind is not InferenceTensor:
                 data, handle = operand._data, operand._row
-                if data.__class__ is float:
+                if type(data) is float:
                     if handle:
                         return apply_rule(opcode, x, y, w)
                 elif not data.ndim:
@@ -235,7 +235,7 @@ def _ternary(opcode: int) -> Form:
             return apply_rule(opcode, x, y, w)  # which says what does not fit
         finally:
             leave(token)
-        if z.__class__ is not ndarray or z.dtype is not F64:
+        if type(z) is not ndarray or z.dtype is not F64:
             return apply_rule(opcode, x, y, w)
         if not tracked or (_T.recording_off and not is_recording()):
             return make(z, 0) if not _T.tracers else apply_rule(opcode, x, y, w)

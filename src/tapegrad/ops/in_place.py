@@ -143,7 +143,7 @@ def _common_value(opcode: int, operands: tuple[Tensor, ...]) -> Any:
 def _value(opcode: int, operands: tuple[Tensor, ...]) -> Any:
     """The new value, before it is fitted to the target."""
     data = [o._data for o in operands]
-    if data[0].__class__ is not float and all(a.__class__ is float or (a.ndim and a.dtype == dtypes.float64) for a in data):
+    if type(data[0]) is not float and all(type(a) is float or (a.ndim and a.dtype == dtypes.float64) for a in data):
         with quiet():
             return np.asarray(forward[opcode](*data))
     return apply_rule(opcode, *(make(a, 0) for a in data))._data
@@ -322,7 +322,7 @@ def _source(t: Tensor, value: Any) -> Tensor:
 
 def is_number(value: Any) -> bool:
     """Whether a value is a plain number, which takes the dtype of what it is assigned to."""
-    return isinstance(value, (bool, int, float))
+    return issubclass(type(value), (bool, int, float))
 
 
 def _dtype(t: Tensor) -> np.dtype[Any]:

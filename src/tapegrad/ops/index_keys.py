@@ -49,8 +49,8 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
     ValueError
         If a slice has a step that is not positive.
     """
-    single = key.__class__ is not tuple
-    parts: list[Any] = [part if part.__class__ in _PLAIN else _index(part) for part in ((key,) if single else key)]
+    single = type(key) is not tuple
+    parts: list[Any] = [part if type(part) in _PLAIN else _index(part) for part in ((key,) if single else key)]
     spare = len(shape) - _consumed(parts)
     if spare < 0:
         raise _too_many(parts, len(shape))
@@ -59,7 +59,7 @@ def parse(key: Any, shape: tuple[int, ...]) -> Key:
     node = "AliasBackward0"
     dim = 0
     for part in parts:
-        kind = part.__class__
+        kind = type(part)
         if kind is int:
             extent = shape[dim]
             if not -extent <= part < extent:

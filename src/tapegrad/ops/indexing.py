@@ -63,13 +63,13 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     ValueError
         If a slice has a step that is not positive.
     """
-    kind = key.__class__
+    kind = type(key)
     data = x._data
     # The commonest keys first: parsing costs as much as the view itself.
-    if data.__class__ is not float and data.ndim:
+    if type(data) is not float and data.ndim:
         if kind is int:
             if -data.shape[0] <= key < data.shape[0]:
-                if data.ndim == 1 and x._meta.__class__ is NumberEntries:
+                if data.ndim == 1 and type(x._meta) is NumberEntries:
                     return entry(x, key)
                 return view(x, "SelectBackward0", itemgetter((key, Ellipsis)))
         elif kind is slice and key.step is None:
@@ -77,10 +77,10 @@ def getitem(x: Tensor, key: Any) -> Tensor:
         elif kind is tuple and len(key) <= data.ndim:
             node = _plain_node(key, data.shape)
             if node:
-                if x._meta.__class__ is NumberEntries and len(key) == data.ndim and {*map(type, key)} == {int}:
+                if type(x._meta) is NumberEntries and len(key) == data.ndim and {*map(type, key)} == {int}:
                     return entry(x, key)
                 return view(x, node, itemgetter((*key, Ellipsis)))
-    parsed = parse(key, () if data.__class__ is float else data.shape)
+    parsed = parse(key, () if type(data) is float else data.shape)
     return read(x, parsed.basic, parsed.node, parsed.advanced)
 
 
@@ -88,11 +88,11 @@ def _plain_node(key: tuple[Any, ...], shape: tuple[int, ...]) -> str:
     """The node of a view by numbers within bounds and slices without a step; empty for any other key."""
     node = "AliasBackward0"
     for item, extent in zip(key, shape, strict=False):
-        if item.__class__ is int:
+        if type(item) is int:
             if not -extent <= item < extent:
                 return ""
             node = "SelectBackward0"
-        elif item.__class__ is not slice or item.step is not None:
+        elif type(item) is not slice or item.step is not None:
             return ""
         elif (item.start is not None or item.stop is not None) and item.indices(extent) != (0, extent, 1):
             node = "SliceBackward0"

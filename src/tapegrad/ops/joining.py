@@ -72,7 +72,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     tensor([1., 2., 3.])
     """
     inputs = _tensors(tensors, "cat")
-    if dim.__class__ is int and dim == 0:
+    if type(dim) is int and dim == 0:
         found = cat_of_lists(inputs)
         if found is not None:
             return found
@@ -103,12 +103,12 @@ def cat_of_lists(values: Sequence[Any], dim: int = 0) -> Tensor | None:
     for x in values:
         if isinstance(x, Tensor):
             part = x._data
-        elif TAPE.tracers and x.__class__ is ndarray:
+        elif TAPE.tracers and type(x) is ndarray:
             x = as_operand(x)
             part = x._data
         else:  # neither copied nor kept: the derivative needs no values
             part, x = x, _CONSTANT
-        if part.__class__ is not ndarray or part.dtype is not _FLOAT64 or part.ndim <= dim:
+        if type(part) is not ndarray or part.dtype is not _FLOAT64 or part.ndim <= dim:
             return None
         shape = part.shape
         others = shape[:dim], shape[dim + 1 :]
@@ -128,7 +128,7 @@ def cat_of_lists(values: Sequence[Any], dim: int = 0) -> Tensor | None:
 def hstack_of_lists(values: Sequence[Any]) -> Tensor | None:
     """`hstack` in the same way."""
     first = values[0]._data if values and isinstance(values[0], Tensor) else values[0] if values else None
-    return cat_of_lists(values, int(first.ndim > 1)) if first.__class__ is ndarray else None
+    return cat_of_lists(values, int(first.ndim > 1)) if type(first) is ndarray else None
 
 
 def vstack_of_lists(values: Sequence[Any]) -> Tensor | None:

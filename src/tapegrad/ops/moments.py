@@ -199,7 +199,7 @@ def _std_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
         return (on.restore(g / z, removed, keepdim, ctx.shapes[0]) * (centred * np.inf),)
     # Equal elements: the derivative is taken as zero, in every order, instead of 0/0.
     value = z._data
-    if value.__class__ is not float or not value > 0.0:
+    if type(value) is not float or not value > 0.0:
         g, z = without_zeros(g, z)
     g = g / z
     return (elementwise._mul0(on.restore(g, removed, keepdim, ctx.shapes[0]) * (1.0 / freedom), centred),)

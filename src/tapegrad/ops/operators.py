@@ -49,7 +49,7 @@ _exchanged_div = REFLECTED[OPCODES["div"]]
 
 def rtruediv(x: Tensor, y: Any) -> Tensor:
     """``y / x``; as PyTorch rounds it, a number is multiplied by the reciprocal."""
-    return FUNCTIONS["mul"](FUNCTIONS["reciprocal"](x), y) if isinstance(y, (int, float)) else _exchanged_div(x, y)
+    return FUNCTIONS["mul"](FUNCTIONS["reciprocal"](x), y) if issubclass(type(y), (int, float)) else _exchanged_div(x, y)
 
 
 def mod(x: Tensor, y: Any) -> Tensor:

@@ -52,12 +52,12 @@ def matmul(x: Tensor, other: Any) -> Tensor:
     >>> tg.tensor([[1.0, 2.0], [3.0, 4.0]]) @ tg.tensor([1.0, 1.0])
     tensor([3., 7.])
     """
-    if isinstance(other, (int, float)):
+    if issubclass(type(other), (int, float)):
         kind = type(other).__name__
         raise TypeError(f"matmul(): argument 'other' must be Tensor, not {kind}; use * to multiply by a number")
     y = as_operand(other, x)
     a, b = x._data, y._data
-    if a.__class__ is float or b.__class__ is float or not a.ndim or not b.ndim:
+    if type(a) is float or type(b) is float or not a.ndim or not b.ndim:
         raise ShapeError(
             f"both arguments to matmul need to be at least 1D, but they are {array_of(x).ndim}D and {array_of(y).ndim}D"
             "; use * to multiply by a number"

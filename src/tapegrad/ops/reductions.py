@@ -40,7 +40,7 @@ def reduced(dim: Dims, ndim: int) -> tuple[int, ...]:
     """The dimensions that a reduction over `dim` removes: sorted, counted from the front."""
     if dim is None:
         return _ALL[ndim]
-    if dim.__class__ is int and 0 <= dim < ndim:
+    if type(dim) is int and 0 <= dim < ndim:
         return (dim,)
     if isinstance(dim, (tuple, list)) and not dim:
         return _ALL[ndim]
@@ -85,7 +85,7 @@ def sum(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike 
     if dtype is not None:
         x = cast(x, dtype)
     data = x._data
-    if data.__class__ is float:
+    if type(data) is float:
         return reduce_sum(x, "SumBackward0" if dim is None else "SumBackward1", reduced(dim, 0), 1.0, data)
     result_dtype = None if data.dtype.kind == "f" else _LONG
     if dim is None and not keepdim:
@@ -152,7 +152,7 @@ def mean(x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike
         x = cast(x, dtype)
     data = x._data
     name = "MeanBackward0" if dim is None else "MeanBackward1"
-    if data.__class__ is float:
+    if type(data) is float:
         return reduce_sum(x, name, reduced(dim, 0), 1.0, data)
     if data.dtype.kind != "f":
         raise RuntimeError(

@@ -65,7 +65,7 @@ def reshape(x: Tensor, *lengths: int | Sequence[int], shape: Sequence[int] | Non
             [3., 4.]])
     """
     data = x._data
-    if data.__class__ is float:
+    if type(data) is float:
         data = array_of(x)
     target = resolve(lengths, data.size, "reshape", shape)
     if data.flags.c_contiguous:
@@ -103,7 +103,7 @@ def view(x: Tensor, *lengths: int | Sequence[int], size: Sequence[int] | None = 
             [3., 4.]])
     """
     data = x._data
-    if data.__class__ is float:
+    if type(data) is float:
         data = array_of(x)
     target = resolve(lengths, data.size, "view", size)
     if not data.flags.c_contiguous and not _is_view(data.reshape(target), data):
@@ -201,7 +201,7 @@ def ravel(x: Tensor) -> Tensor:
 def contiguous(x: Tensor) -> Tensor:
     """`x` itself if its elements lie in C order, else a copy whose elements do."""
     data = x._data
-    if data.__class__ is float or data.flags.c_contiguous:
+    if type(data) is float or data.flags.c_contiguous:
         return x
     return reshape_copy(x, "CloneBackward0", data.copy())
 

@@ -72,7 +72,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
 
 def _steps(spacing: Any, shape: tuple[int, ...], axes: Sequence[int]) -> list[Any]:
     """Distance of neighbours along each dimension: a number, or a tensor with one for each pair."""
-    if spacing is None or isinstance(spacing, (int, float)):
+    if spacing is None or issubclass(type(spacing), (int, float)):
         return [1.0 if spacing is None else spacing] * len(axes)
     if isinstance(spacing, Tensor) or len(spacing) != len(axes):
         count = "a single tensor" if isinstance(spacing, Tensor) else f"{len(spacing)} elements"

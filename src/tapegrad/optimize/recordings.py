@@ -346,7 +346,7 @@ def _as_floats(value: Any) -> Any:
 
 
 def _is_integer(leaf: Any) -> bool:
-    if isinstance(leaf, (np.ndarray, np.generic)):
+    if issubclass(type(leaf), (np.ndarray, np.generic)):
         return leaf.dtype.kind in "iu"
     return isinstance(leaf, int) and not isinstance(leaf, bool)
 

@@ -67,9 +67,9 @@ class Program(RecordedPaths):
         if finish is None and errors_raise():
             return None
         needs = needs if needs or finish is not None else "value"
-        if self.check and needs.__class__ is tuple:
+        if self.check and type(needs) is tuple:
             needs = "rows"  # products come without the value that is compared
-        usual = None if kwargs or argnums.__class__ is list else self._usual.get((argnums, has_aux))
+        usual = None if kwargs or type(argnums) is list else self._usual.get((argnums, has_aux))
         live = self._live
         given = args if usual is None or live is None else (*args, *live.values())
         if usual is not None and not needs and (trace := usual.paths.first) and not trace.is_running:

@@ -129,7 +129,7 @@ def values_in(template: Any) -> list[Value]:
 
 def given_in(values: Any) -> list[Any]:
     """Numbers, arrays and lists in the arguments of a call."""
-    return [value for value in _inside(values) if isinstance(value, GIVEN)]
+    return [value for value in _inside(values) if issubclass(type(value), GIVEN)]
 
 
 OPERATORS = PACKAGE + os.path.join("ops", "elementwise.py")
@@ -146,7 +146,7 @@ def operands_in(frame: FrameType) -> list[Any] | None:
     if not count:
         return None
     known = frame.f_locals
-    return [x for x in [known[name] for name in code.co_varnames[:count]] if isinstance(x, GIVEN)]
+    return [x for x in [known[name] for name in code.co_varnames[:count]] if issubclass(type(x), GIVEN)]
 
 
 def hands_on(frame: FrameType) -> bool:
@@ -222,7 +222,7 @@ def writes_arrays(call: dict[str, Any]) -> bool:
         written += args[first : first + 1]
     if call.get("method") == "at":
         written.append(call["inputs"][0])
-    return any(isinstance(part, np.ndarray) for part in _inside(written))
+    return any(issubclass(type(part), np.ndarray) for part in _inside(written))
 
 
 CATCHING = warnings.catch_warnings.__enter__.__code__

@@ -194,10 +194,10 @@ class Recorder(KnownValues, Tracer):
                         self.refuse(f"{getattr(function, '__name__', function)} is not followed by programs")
                         return
                     wanted.append((place, part))
-            elif isinstance(part, np.ndarray):
+            elif issubclass(type(part), np.ndarray):
                 self.refuse("an array of NumPy's was made of values")
                 return
-            elif part.__class__ in PAIRS:
+            elif type(part) in PAIRS:
                 pair: Any = part
                 if not (self.knows(pair.real) and self.knows(pair.imag)):
                     self.refuse(f"{getattr(function, '__name__', function)} of complex numbers is not followed by programs")
@@ -296,11 +296,11 @@ class Recorder(KnownValues, Tracer):
         if isinstance(values, (tuple, list)):
             parts = list(map(self._template, values))
             return type(values)(parts) if type(values) in (tuple, list) else type(values)(*parts)
-        if isinstance(values, np.ndarray):
+        if issubclass(type(values), np.ndarray):
             if not any(values is given or is_converted(values, given) for given in self._given):
                 self.refuse("an array of NumPy's is an operand, perhaps made of values")
             return values.copy()  # the function may write into it afterwards
-        return {name: self._template(part) for name, part in values.items()} if values.__class__ is dict else values
+        return {name: self._template(part) for name, part in values.items()} if type(values) is dict else values
 
     def left(self, t: Any, as_truth: bool) -> None:
         """Let the value be the same in each run, or in another path."""
@@ -341,7 +341,7 @@ class Recorder(KnownValues, Tracer):
                 self._entry, self._explained = frame, 0
                 operands = operands_in(frame)
                 self._given = given_in(frame.f_locals) if operands is None else operands
-                self._contents = [(given, given.copy()) for given in self._given if isinstance(given, np.ndarray)]
+                self._contents = [(given, given.copy()) for given in self._given if issubclass(type(given), np.ndarray)]
                 self._tensors, self.places_are_given = [], False
                 if operands is None:
                     self._tensors, self.places_are_given = self._settings(frame), takes_given_places(frame)

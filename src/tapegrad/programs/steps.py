@@ -364,7 +364,7 @@ def mapped(template: Any, live: Callable[[Value], Any]) -> Any:
     if isinstance(template, (tuple, list)):
         parts = [mapped(part, live) for part in template]
         return type(template)(parts) if type(template) in (tuple, list) else type(template)(*parts)
-    return {name: mapped(part, live) for name, part in template.items()} if template.__class__ is dict else template
+    return {name: mapped(part, live) for name, part in template.items()} if type(template) is dict else template
 
 
 class Guard(Step):
@@ -392,7 +392,7 @@ class Guard(Step):
 
 def same(a: Any, b: Any) -> bool:
     """Whether two Python values or arrays have the same bits."""
-    if isinstance(a, (np.ndarray, np.generic)):
+    if issubclass(type(a), (np.ndarray, np.generic)):
         return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all(type(p) is type(q) and same(p, q) for p, q in zip(a, b, strict=True))

@@ -196,7 +196,7 @@ class Surroundings:
             view.key += (kind, value if kind is not float and kind is not complex else repr(value))
             return
         held = kind in USUAL
-        if not held and isinstance(value, np.generic) and not value.dtype.hasobject:
+        if not held and issubclass(type(value), np.generic) and not value.dtype.hasobject:
             view.key += (kind, value.dtype, value.tobytes())
             return
         view.objects.append(value)
@@ -210,7 +210,7 @@ class Surroundings:
         if kind is types.FunctionType:
             view.objects.append(value.__code__)
             view.key.append(id(value.__code__))
-        if not held and isinstance(value, np.ndarray):
+        if not held and issubclass(type(value), np.ndarray):
             self._add_array(value, path, view)
             if kind is not np.ndarray:
                 raise Unseen(f"{path or 'it'} is {kind.__name__}, an array of another class")
@@ -346,7 +346,7 @@ def _users_in(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for part in _held_in_cells(function):
         held = part.values() if isinstance(part, MAPPINGS) else part if isinstance(part, (list, tuple)) else ()
         for k, one in enumerate((part, *held)):
-            if _may_be_users(one) or (isinstance(one, np.ndarray) and not own):
+            if _may_be_users(one) or (issubclass(type(one), np.ndarray) and not own):
                 yield f"cell {k}", one
 
 

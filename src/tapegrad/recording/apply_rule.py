@@ -43,7 +43,7 @@ def check_broadcast(*operands: Any) -> None:
     """
     shape: tuple[int, ...] = ()
     for operand in operands:
-        other = () if operand.__class__ is float else np.shape(operand)
+        other = () if type(operand) is float else np.shape(operand)
         if other == shape or not other:
             continue
         if not shape:
@@ -108,7 +108,7 @@ def apply_rule(opcode: int, *values: Any, way: int | None = None) -> Tensor:
     """
     if TAPE.tracers and (tracer := current_tracer()) is not None:
         for value in values:
-            kind = value.__class__
+            kind = type(value)
             if kind not in KINDS and kind is not float and kind is not int:
                 break
         else:  # no code of the user's can be called
@@ -120,9 +120,9 @@ def _followed_rule(opcode: int, values: Any, tracer: Tracer, way: int | None) ->
     """The same in a recording of a program: on numbers, which loops have by the thousand, with fewer steps."""
     tracked = of_numpy = False
     for value in values:
-        kind: Any = value.__class__
+        kind: Any = type(value)
         if kind is not float:
-            if kind not in KINDS or value._data.__class__ is not float:
+            if kind not in KINDS or type(value._data) is not float:
                 return _apply_rule(opcode, values, way)
             tracked |= value._row != 0
             of_numpy |= kind in PROMOTION
@@ -143,10 +143,10 @@ def _followed_rule(opcode: int, values: Any, tracer: Tracer, way: int | None) ->
 def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor:
     of_numpy = False
     for value in values:
-        if value.__class__ in PROMOTION:
+        if type(value) in PROMOTION:
             of_numpy = True
-            found = PROMOTION[value.__class__](opcode, values)
-            if found.__class__ is not tuple:
+            found = PROMOTION[type(value)](opcode, values)
+            if type(found) is not tuple:
                 return found
             values = found
             break
@@ -156,7 +156,7 @@ def _apply_rule(opcode: int, values: tuple[Any, ...], way: int | None) -> Tensor
     if TAPE.tracers and (tracer := current_tracer()) is not None:
         operands = tracer.operands(opcode, operands)
     dtype = result_dtype(
-        opcode, tuple([v if isinstance(v, (bool, int, float)) else t for v, t in zip(values, operands, strict=True)])
+        opcode, tuple([v if issubclass(type(v), (bool, int, float)) else t for v, t in zip(values, operands, strict=True)])
     )
     data = tuple([_operand_data(t, dtype) for t in operands])
     # A tracked float32 scalar has a float32 adjoint, which plain rows do not know.

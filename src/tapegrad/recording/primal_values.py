@@ -40,7 +40,7 @@ __all__ = [
 
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """`np.where`, which takes ten times as long where a branch at each element goes this way and that."""
-    if condition.__class__ is np.ndarray and condition.size > SMALL and condition.dtype == bool and condition.flags.c_contiguous:
+    if type(condition) is np.ndarray and condition.size > SMALL and condition.dtype == bool and condition.flags.c_contiguous:
         shape = condition.shape
         first, second = _number_or_whole(x, shape), _number_or_whole(y, shape)
         if first is not None and second is not None:
@@ -54,14 +54,14 @@ def _number_or_whole(a: Any, shape: tuple[int, ...]) -> Any:
     """A number as an array, or a contiguous float64 array of a shape; None for anything else."""
     if isinstance(a, float):  # NumPy's, too
         return np.array(a)
-    if a.__class__ is not np.ndarray or a.dtype is not dtypes.float64:
+    if type(a) is not np.ndarray or a.dtype is not dtypes.float64:
         return None
     return a if not a.ndim or (a.shape == shape and a.flags.c_contiguous) else None
 
 
 def _block_or_spread(a: Any, shape: tuple[int, ...]) -> Any:
     """The same, with arrays that are stretched written out; of a number, a block of it."""
-    if a.__class__ is np.ndarray and a.dtype is dtypes.float64 and a.ndim and not (a.shape == shape and a.flags.c_contiguous):
+    if type(a) is np.ndarray and a.dtype is dtypes.float64 and a.ndim and not (a.shape == shape and a.flags.c_contiguous):
         whole = large_empty(shape, dtypes.float64)
         whole[...] = a
         return whole
@@ -76,7 +76,7 @@ def _np_sigmoid(x: Any) -> Any:
 
 
 def _np_mul0(x: Any, y: Any) -> Any:
-    large = x.__class__ is np.ndarray and x.size > SMALL
+    large = type(x) is np.ndarray and x.size > SMALL
     if large and _number_or_whole(x, x.shape) is not None and _number_or_whole(y, x.shape) is not None:
         return _by_loop(OPCODES["_mul0"], RULES[OPCODES["_mul0"]])(x, y)
     # 0 * inf and 0 * nan are the only products that differ, and they are nan.
@@ -227,7 +227,7 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
         if is_staged or x is out:
             functions, kept = functions_in(TAPE.kernel_table) if is_staged else 0, np.empty(BLOCK * (ROOM_BLOCKS + 1))
             room = kept.__array_interface__["data"][0]
-        if alone and x.__class__ is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
+        if alone and type(x) is np.ndarray and x.dtype == dtypes.float64 and x.flags.c_contiguous:
             out = large_empty(x.shape, dtypes.float64) if out is None else out
             at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
             TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0, functions, room)
@@ -235,7 +235,7 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
         dtype = np.result_type(*operands)
         out = large_empty(np.broadcast(*operands).shape, dtypes.float64) if out is None else out
         arrays = [_stretched(a, out.shape) for a in operands]
-        numbers = sum((a.__class__ is float or not a.ndim) << k for k, a in enumerate(operands))
+        numbers = sum((type(a) is float or not a.ndim) << k for k, a in enumerate(operands))
         x_at, y_at, w_at, *_ = [a.__array_interface__["data"][0] for a in (*arrays, out, out)]
         to = out.__array_interface__["data"][0]
         TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, to, numbers, functions, room)
@@ -246,9 +246,9 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
 
 def _stretched(operand: Any, shape: tuple[int, ...]) -> Any:
     """A contiguous float64 array of a shape that the operand broadcasts to; of a number, a block that serves for all."""
-    if operand.__class__ is float or not operand.ndim:
+    if type(operand) is float or not operand.ndim:
         return np.full(min(BLOCK, math.prod(shape)), operand, np.float64)
-    if operand.__class__ is np.ndarray and operand.shape == shape:
+    if type(operand) is np.ndarray and operand.shape == shape:
         return np.ascontiguousarray(operand, np.float64)
     whole = np.empty(shape)
     whole[...] = operand
@@ -290,7 +290,7 @@ def _by_loop_if_large(opcode: int, rule: Rule, by_numpy: Callable[..., Any]) -> 
 
     def forward(*operands: Any) -> Any:
         x = operands[0]
-        if x.__class__ is not np.ndarray or x.size <= SMALL or _number_or_whole(x, x.shape) is None:
+        if type(x) is not np.ndarray or x.size <= SMALL or _number_or_whole(x, x.shape) is None:
             return by_numpy(*operands)
         for a in operands[1:]:
             if _number_or_whole(a, x.shape) is None:

@@ -327,7 +327,7 @@ def iterate(t: Tensor) -> Any:
     """Slices along the first dimension."""
     if ndim(t) == 0:
         raise TypeError("iteration over a 0-d tensor")
-    if ndim(t) == 1 and t._meta.__class__ is NumberEntries:
+    if ndim(t) == 1 and type(t._meta) is NumberEntries:
         return iter([entry(t, k) for k in range(len(t._data))])
     return iter(t.unbind(0))
 

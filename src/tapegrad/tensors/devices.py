@@ -85,7 +85,7 @@ class device:  # noqa: N801 - PyTorch's name
 
 
 def _class_name(value: object) -> str:
-    return value.__class__.__name__
+    return type(value).__name__
 
 
 CPU = device("cpu")

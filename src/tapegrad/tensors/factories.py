@@ -172,7 +172,7 @@ def as_tensor(data: Any, dtype: object = None, *, device: object = None) -> Tens
         _check_device(device)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(as_dtype(dtype))
-    if isinstance(data, np.ndarray):
+    if issubclass(type(data), np.ndarray):
         source = plain_array(data)
         if source.dtype.isnative and (dtype is None or as_dtype(dtype) == source.dtype):
             return wrap(source)
@@ -197,7 +197,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     >>> a
     array([1., 1.])
     """
-    if not isinstance(array, np.ndarray):
+    if not issubclass(type(array), np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     source = plain_array(array)
     if not source.dtype.isnative:
@@ -215,9 +215,9 @@ def _array_or_none(data: Any) -> np.ndarray | None:
     if isinstance(data, Tensor):
         return array_of(data)
     # A numpy.float64 is a Python float too and takes the default dtype as one.
-    if isinstance(data, np.ndarray) or (isinstance(data, np.generic) and not isinstance(data, float)):
+    if issubclass(type(data), np.ndarray) or (issubclass(type(data), np.generic) and not issubclass(type(data), float)):
         return plain_array(data)
-    if hasattr(data, "__array__") and not isinstance(data, np.generic):
+    if hasattr(data, "__array__") and not issubclass(type(data), np.generic):
         return plain_array(np.asarray(data))
     return None
 

@@ -66,7 +66,7 @@ def number_type(kind: type) -> DType:
 
 
 def _is_sequence(data: Any) -> bool:
-    if isinstance(data, np.ndarray):
+    if issubclass(type(data), np.ndarray):
         return data.ndim > 0
     if isinstance(data, Tensor | dict | set | frozenset | str | bytes | np.void):
         return False
@@ -108,7 +108,7 @@ def _leaf_type(leaf: Any) -> DType:
         from tapegrad.tensors.constant_warnings import warn_of_number
 
         warn_of_number(leaf)
-    if isinstance(leaf, Tensor | np.ndarray):
+    if issubclass(type(leaf), Tensor | np.ndarray):
         values = array_of(leaf) if isinstance(leaf, Tensor) else plain_array(leaf)
         if values.size != 1:
             raise ValueError(
@@ -120,7 +120,7 @@ def _leaf_type(leaf: Any) -> DType:
     for kind in (bool, int, float):
         if isinstance(leaf, kind):
             return number_type(kind)
-    if isinstance(leaf, np.generic):
+    if issubclass(type(leaf), np.generic):
         return dtypes.as_dtype(leaf.dtype)
     if isinstance(leaf, str | bytes):
         raise TypeError(f"new(): invalid data type '{type(leaf).__name__}': a tensor holds numbers, not {leaf!r}")

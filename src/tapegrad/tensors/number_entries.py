@@ -40,7 +40,7 @@ def entry(x: Tensor, key: Any) -> Tensor:
     value = data.item(key)
     if not x._row or not is_recording():
         return make(value, 0)
-    taken = data[key, ...] if key.__class__ is int else data[(*key, ...)]
+    taken = data[key, ...] if type(key) is int else data[(*key, ...)]
     row = TAPE.view_row(_ADDRESS, _number, x._row, id(data), id(data), id(taken), id(value))
     if row <= 0:
         row = retry(lambda: TAPE.view_row(_ADDRESS, _number, x._row, id(data), id(data), id(taken), id(value)), (x,))

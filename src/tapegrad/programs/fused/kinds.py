@@ -9,7 +9,7 @@ __all__ = ["kind_of", "split_kind"]
 
 def kind_of(needs: Any) -> tuple[str, list[Any]]:
     """What a driver needs (`finished_call`), with the number of directions if there are several, and these."""
-    if needs.__class__ is str:
+    if type(needs) is str:
         return needs, []
     what, *along = needs
     return what if len(along) == 1 else f"{what} {len(along)}", along
