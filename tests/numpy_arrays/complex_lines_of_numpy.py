@@ -20,6 +20,7 @@ np.exp(z) | np.expm1(z) | np.log1p(z) | np.log2(z) | np.sinc(z) | np.square(z) |
 np.isfinite(z) * x | np.iscomplexobj(z) * x | np.isreal(z) * x | np.real_if_close(z) | np.nan_to_num(z) | np.angle(z)
 np.angle(z, deg=True) | np.unwrap(np.angle(z)) | np.zeros_like(z) + x | np.ones_like(z) * x | np.full_like(z, 2.0) * x
 z.astype(complex) | z.squeeze() | z.swapaxes(0, 0) | z.nbytes * x | z.itemsize * x | z.nonzero()[0] * x | z.take([0, 1])
+z[::2].strides[0] * x | z.reshape(2, 2).T.strides[1] * x
 z.fill(x[0]) or z | np.fft.fft(z) | np.fft.ifft(np.fft.fft(x) * z).real | np.fft.fftshift(z) | np.fft.fft2(z.reshape(2, 2))
 np.sum(z, initial=2) | np.sum(z, initial=2 + 1j) | z.sum(None, None, None, False, 3.0) | np.pad(z, 1, constant_values=2.0)
 np.pad(z, 1) | np.pad(z, (1, 2), "edge") | np.pad(z, 1, mode="linear_ramp", end_values=1j) | np.diff(z, prepend=1.0)

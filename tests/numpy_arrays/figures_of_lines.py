@@ -14,6 +14,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
+from classes_of_numpy import QUESTIONS, WRITES_OF_NUMBERS  # noqa: E402
 from idioms_of_numpy import IDIOMS, STATEMENTS  # noqa: E402
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES  # noqa: E402
 from test_functions_under_drivers import NAMESPACES, POINTS, SCRIPTS, V, check, expression, statements  # noqa: E402
@@ -27,8 +28,8 @@ def written_for(script: Callable[[Any, Any], Any]) -> Callable[[Any], Callable[[
 # By whether NumPy can hand them on: it has no hook for the second kind, and the third takes numbers out.
 KINDS = {
     "can be dispatched": [
-        *((expression(line), POINTS[kind], line) for kind, line in [*LINES, *(("v", line) for line in IDIOMS)]),
-        *((statements(text), V, text) for text in WRITES + STATEMENTS),
+        *((expression(line), POINTS[kind], line) for kind, line in [*LINES, *(("v", line) for line in IDIOMS), *QUESTIONS]),
+        *((statements(text), V, text) for text in WRITES + STATEMENTS + WRITES_OF_NUMBERS),
         *((written_for(script), x, inspect.getsource(script)) for script, x in SCRIPTS),
     ],
     "no hook": [(expression(line), POINTS[kind], line) for kind, line in REFUSED],

@@ -28,6 +28,11 @@ def parts(result: Any) -> list[Any]:
     return [np.real(result), np.imag(result)]
 
 
+def classes(result: Any) -> list[type]:
+    """Classes of all results, as `isinstance` finds them."""
+    return [kind for part in result for kind in classes(part)] if isinstance(result, (tuple, list)) else [result.__class__]
+
+
 def weighted(result: Any) -> Any:
     total: Any = 0.0
     for k, part in enumerate(parts(result)):
@@ -44,16 +49,18 @@ def values(result: Any) -> list[Any]:
 @each("text", [*(f"r = {line}" for line in COMPLEX_LINES), *COMPLEX_WRITES])
 def test_complex_lines_have_their_value_and_derivative(text: str, name: str) -> None:
     seen: list[Any] = []
+    found: list[type] = []
 
     def loss(x: Any) -> Any:
         result = result_of(text, NAMESPACES[name], x)
-        seen[:] = values(result)
+        seen[:], found[:] = values(result), classes(result)
         return weighted(result) + 0.0 * x[0]
 
     def own(x: Any) -> Any:
         return weighted(result_of(text, np, x))
 
     gradient = tg.grad(loss)(X)
+    assert found == classes(result_of(text, np, X.copy()))
     for got, want in zip(seen, values(result_of(text, np, X.copy())), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         np.testing.assert_allclose(got, want, rtol=1e-14, atol=2e-15 * np.max(np.abs(want), initial=0.0))

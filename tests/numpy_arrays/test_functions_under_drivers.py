@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import numbers
 import re
 import textwrap
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy
 import numpy as np
 import pytest
 import scipy.special
+from classes_of_numpy import QUESTIONS, WRITES_OF_NUMBERS
 from idioms_of_numpy import IDIOMS, STATEMENTS
 from lines_of_numpy import LINES, LOST, REFUSED, WRITES
 from many_cases import each
@@ -52,7 +54,8 @@ def differences(f: Callable[[Any], Any], x: Any) -> Any:
     for k in range(x.size):
         e = np.zeros(x.shape)
         e.flat[k] = 1e-4
-        slope.flat[k] = (8.0 * (f(x + e) - f(x - e)) - (f(x + 2 * e) - f(x - 2 * e))) / 12e-4
+        ahead, behind, far, back = (f(np.asarray(x + k * e)) for k in (1, -1, 2, -2))
+        slope.flat[k] = (8.0 * (ahead - behind) - (far - back)) / 12e-4
     return slope
 
 
@@ -65,7 +68,7 @@ SUMS = re.compile(r"prod\(initial|convolve|polymul|correlate|chebmul|polyfit|cov
 
 
 def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: str) -> None:
-    """Value, dtype, shape and derivative of a function that is made for a namespace."""
+    """Value, class, dtype, shape and derivative of a function that is made for a namespace."""
     own, function = make(numpy), make(NAMESPACES[name])
     seen: list[Any] = []
 
@@ -74,9 +77,11 @@ def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: 
         return weighted(seen)
 
     with np.errstate(all="ignore"):
-        expected = [np.asarray(part) for part in parts_of(own(x.copy()))]
+        results = parts_of(own(x.copy()))
+        expected = [np.asarray(part) for part in results]
         gradient = tg.grad(loss)(x)
         slope = differences(lambda x: float(weighted(parts_of(own(x)))), x)
+    assert [part.__class__ for part in seen] == list(map(type, results))
     for want, got in zip(expected, map(plain, seen), strict=True):
         assert (want.shape, want.dtype) == (got.shape, got.dtype)
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-15 * np.max(np.abs(want), initial=0) if SUMS.search(line) else 0)
@@ -85,7 +90,7 @@ def check(make: Callable[[Any], Callable[[Any], Any]], name: str, x: Any, line: 
 
 def expression(line: str) -> Callable[[Any], Callable[[Any], Any]]:
     code = compile(f"lambda x: {line}", line, "eval")
-    return lambda xp: eval(code, {"np": xp, "math": math, "sc": scipy.special})
+    return lambda xp: eval(code, {"np": xp, "math": math, "sc": scipy.special, "numbers": numbers})
 
 
 def statements(text: str) -> Callable[[Any], Callable[[Any], Any]]:
@@ -114,7 +119,13 @@ def test_idioms_have_their_value_and_derivative(line: str, name: str) -> None:
 
 
 @each("name", NAMESPACES)
-@each("text", WRITES + STATEMENTS)
+@each(("kind", "line"), QUESTIONS)
+def test_choices_by_class_are_those_without_a_driver(kind: str, line: str, name: str) -> None:
+    check(expression(line), name, POINTS[kind], line)
+
+
+@each("name", NAMESPACES)
+@each("text", WRITES + STATEMENTS + WRITES_OF_NUMBERS)
 def test_writes_have_their_value_and_derivative(text: str, name: str) -> None:
     check(statements(text), name, V, text)
 

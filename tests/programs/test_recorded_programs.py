@@ -469,7 +469,7 @@ def test_signs_of_zeros_are_looked_at() -> None:
 
 
 def test_functions_that_take_only_what_drivers_give_are_run_again() -> None:
-    p = tg.program(lambda x: x.__class__.__mul__(x, x).sum() if isinstance(x, tg.Tensor) else x.missing, check=1)
+    p = tg.program(lambda x: type(x).__mul__(x, x).sum() if isinstance(x, tg.Tensor) else x.missing, check=1)
     for x in POINTS:
         np.testing.assert_array_equal(tg.grad(p)(x), 2.0 * x)
     assert len(p.traces) == 1
@@ -845,3 +845,18 @@ def test_last_digits_are_those_of_the_function() -> None:
     for x in POINTS:
         np.testing.assert_array_equal(tg.value_and_grad(p)(x)[0], f(x))
         np.testing.assert_array_equal(tg.grad(p)(x), tg.grad(f)(x))
+
+
+def test_updates_of_arrays_without_dimensions_are_followed() -> None:
+    def total(x: Any) -> Any:
+        s = np.zeros_like(x[0])
+        for v in x:
+            s += v * v
+        return s * x[1]
+
+    p = tg.program(total)
+    for x in POINTS:
+        value, gradient = tg.value_and_grad(p)(x)
+        assert value == total(x)
+        np.testing.assert_allclose(gradient, tg.grad(lambda x: (x * x).sum() * x[1])(x), rtol=1e-14)
+    assert len(p.traces) == 1

@@ -16,6 +16,7 @@ from tapegrad.autograd.subgraph import Mark, holds_value, pull, tensors_at
 from tapegrad.drivers.containers import Structure, flatten, restore
 from tapegrad.drivers.leaves import is_tracked, recorder_of
 from tapegrad.numpy_arrays.array import Array
+from tapegrad.numpy_arrays.classes import answering, class_given
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import random
 from tapegrad.tensors.grad_mode import set_grad_enabled, with_recording
@@ -119,7 +120,7 @@ class _Trace(NamedTuple):
 class _Piece:
     """A function and what it was called with, without the tensors."""
 
-    __slots__ = ("arrays", "checks", "f", "generators", "given", "level", "saved", "structure", "traces")
+    __slots__ = ("checks", "classes", "f", "generators", "given", "level", "saved", "structure", "traces")
     traces: list[_Trace]
     saved: list[int | None]
 
@@ -127,7 +128,7 @@ class _Piece:
         self.f, self.checks, self.level = f, checks, depth()
         self.given: list[Any] = []
         self.structure: Structure = flatten(arguments, self.given, [], "")
-        self.arrays = [value.__class__ is Array for value in self.given]
+        self.classes = [class_given(value) if type(value) is Array else None for value in self.given]
         self.generators = _generators() if keeps_random_state else None
 
     def run(self, leaves: Sequence[Any]) -> tuple[Structure, list[Any], list[int], Mark]:
@@ -144,7 +145,7 @@ class _Piece:
         if not recorded:
             return restore(structure, iter(found))
         results = [found[k] for k in recorded]
-        kinds = [t.__class__ for t in results]
+        kinds = [type(t) for t in results]
         self.traces = [_Trace.of(t) for t in results]
         given = [t for t in self.given if isinstance(t, Tensor)]
         with TAPE.claim():
@@ -175,9 +176,10 @@ class _Piece:
             If they are others than those of the first run.
         """
         leaves = [given if k is None else saved[k] for given, k in zip(self.given, self.saved, strict=True)]
-        for leaf, is_array in zip(leaves, self.arrays, strict=True):
-            if is_array:
+        for leaf, kind in zip(leaves, self.classes, strict=True):
+            if kind is not None:
                 leaf.__class__ = Array  # as what was given was, so that methods mean the same again
+                answering(leaf, kind)
         with _replayed(self.generators):
             _, found, recorded, mark = with_recording(at_depth, self.level, self.run, leaves)
         results = [found[k] for k in recorded]

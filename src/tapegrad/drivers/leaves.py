@@ -12,7 +12,9 @@ from tapegrad.arrays.dtypes import as_dtype
 from tapegrad.arrays.foreign_arrays import plain_array
 from tapegrad.deferred import look_up
 from tapegrad.drivers.containers import Structure, flatten, restore
+from tapegrad.drivers.numba_arguments import refuse_in_numba
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.classes import answering, class_given
 from tapegrad.tensors.number_entries import NumberEntries
 from tapegrad.tensors.tensor import FLOATS, Meta, Tensor, make
 
@@ -204,6 +206,7 @@ class Callee:
         self.function, self.compiled = function, is_compiled(function)
         self.record = function if self.compiled else recorder_of(function)
         self.kind: type[Tensor] = Tensor if takes_tensors(function) else Array
+        refuse_in_numba()
 
 
 def check_argnums(argnums: Argnums, count: int, name: str) -> tuple[int, ...]:
@@ -262,7 +265,8 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
             raise _refuse(name, data.dtype, place)
         if inside and value._row:
             # A product and no alias: an alias is the tensor itself, with whatever the function gets of it by other ways.
-            return value * 1.0, kind
+            leaf = value * 1.0
+            return leaf if type(data) is ndarray and data.ndim else answering(leaf, class_given(value)), kind
         if type(data) is not float:
             data = data.copy()
     elif isinstance(value, float):
@@ -288,7 +292,13 @@ def tensor_like(value: Any, name: str, place: str, inside: bool) -> tuple[Tensor
             f"{type(value).__name__}. Constants of other kinds go by keyword, or as an argument that argnums does not name."
         )
     leaf = make(data, 0)
-    leaf._meta = NumberEntries() if type(data) is ndarray and data.dtype is FLOAT64 else Meta()
+    if type(data) is ndarray and data.dtype is FLOAT64:
+        leaf._meta = NumberEntries()
+    else:
+        leaf._meta = meta = Meta()
+        given = class_given(value)
+        if given is not None:
+            meta.given_as = given
     leaf._row = -1
     return leaf, kind
 
@@ -306,7 +316,7 @@ def copied(value: Any) -> Any:
     """A container with copies of its arrays: what is differentiated later must not change meanwhile."""
     leaves: list[Any] = []
     structure = flatten(value, leaves, [], "")
-    return restore(structure, iter([leaf.copy() if isinstance(leaf, ndarray) else leaf for leaf in leaves]))
+    return restore(structure, iter([leaf.copy() if issubclass(type(leaf), ndarray) else leaf for leaf in leaves]))
 
 
 def finish(result: Any, kind: Any) -> Any:

@@ -11,10 +11,11 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.classes import answering
 from tapegrad.numpy_arrays.flat_iteration import FlatElements
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_protocol.operands import holds_tensors
-from tapegrad.surface.attributes import base as base_of
+from tapegrad.ops.views import is_written
 from tapegrad.surface.conversions import to
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -36,18 +37,20 @@ def own(value: Any, given: Any = None) -> Any:
     What was not made but given, or is on memory of something else, stays NumPy's: whoever has it may write into it, and rows that
     were recorded with it before would get derivatives at other values.
     """
-    if value is given or not (isinstance(value, np.ndarray) and value.flags.owndata):
+    if value is given or not (issubclass(type(value), np.ndarray) and value.flags.owndata):
         return value
     if untracked_values.depth() and type(value) is np.ndarray and value.dtype.kind in KINDS and value.dtype.itemsize <= MOST:
-        return value if value.dtype.char in "gG" else as_arrays(make(value, 0))  # no long doubles
+        if value.dtype.char in "gG":  # no long doubles
+            return value
+        return as_arrays(make(value, 0)) if value.ndim else answering(as_arrays(make(value, 0)), np.ndarray)
     return value
 
 
 def _holds_pairs(values: Any) -> bool:
-    if not PAIRS or values.__class__ not in (list, tuple):
+    if not PAIRS or type(values) not in (list, tuple):
         return False
     for value in values:
-        kind = value.__class__
+        kind = type(value)
         if kind is not int and kind is not float and (kind in PAIRS or _holds_pairs(value)):
             return True
     return False
@@ -62,7 +65,7 @@ def _in_complex_dtype(z: Any, dtype: Any) -> Any:
 def any_sequence(values: Iterable[Any]) -> bool:
     """Whether there is a list or tuple among arguments, which are arrays and numbers mostly."""
     for value in values:
-        kind = value.__class__
+        kind = type(value)
         if kind is list or kind is tuple:
             return True
     return False
@@ -70,14 +73,14 @@ def any_sequence(values: Iterable[Any]) -> bool:
 
 def converted(value: Any) -> Any:
     """Nested lists and tuples in which there are tensors as arrays."""
-    if value.__class__ in (list, tuple) and (holds_tensors(value) or _holds_pairs(value)):
+    if type(value) in (list, tuple) and (holds_tensors(value) or _holds_pairs(value)):
         return made_array(value)
     return value
 
 
 def _elements(values: Any) -> Any:
     """What ``x.flat`` gives as an array."""
-    return values.copy() if values.__class__ is FlatElements else values
+    return values.copy() if type(values) is FlatElements else values
 
 
 def _in_dtype(x: Tensor, dtype: Any) -> Any:
@@ -99,8 +102,8 @@ def made_array(object: Any, dtype: Any = None, *, copy: Any = True, order: str =
     if isinstance(object, Tensor):
         found = _in_dtype(object, dtype)
         found = np.copy(found) if copy and found is object else found
-    elif object.__class__ in PAIRS:
-        return _in_complex_dtype(np.copy(object), dtype)  # type: ignore[call-overload]
+    elif type(object) in PAIRS:
+        return _in_complex_dtype(np.copy(object), dtype)
     elif holds_tensors(object) or _holds_pairs(object):
         parts = [_in_dtype(part, dtype) if isinstance(part, Tensor) else made_array(part, dtype) for part in object]
         shapes = {np.shape(part._data if isinstance(part, Tensor) else part) for part in parts}
@@ -121,9 +124,9 @@ def as_made_array(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = N
     if isinstance(a, Tensor):
         found = _in_dtype(a, dtype)
         in_order = order != "C" or array_of(a).flags.c_contiguous
-        is_number = not a.ndim and base_of(a) is None
+        is_number = not a.ndim and not is_written(a)
         return np.copy(found) if found is a and (copy or is_number or not in_order) else found
-    if a.__class__ in PAIRS:
+    if type(a) in PAIRS:
         return _in_complex_dtype(a, dtype)
     if holds_tensors(a) or _holds_pairs(a):
         return made_array(a, dtype)
@@ -174,7 +177,7 @@ def creating(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def create(*args: Any, **kwargs: Any) -> Any:
         made = function(*args, **kwargs)
-        return told(own(made.copy() if isinstance(made, np.ndarray) and made.base is not None else made))
+        return told(own(made.copy() if issubclass(type(made), np.ndarray) and made.base is not None else made))
 
     return create
 

@@ -7,7 +7,6 @@ offers under a name (``tg.exp(x)``, layers) has PyTorch's meaning, and gives ten
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
@@ -17,10 +16,10 @@ import numpy as np
 
 from tapegrad.deferred import Deferred, look_up
 from tapegrad.engine import layout as at
+from tapegrad.numpy_arrays.classes import class_of
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.compiled_items import method_item, use_form
 from tapegrad.ops.elementwise import reflected
-from tapegrad.ops.views import view
 from tapegrad.recording.apply_rule import PROMOTION
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import tracers
@@ -35,16 +34,18 @@ class Array(Tensor):
     __slots__ = ()
     _numbers_are_values: ClassVar[bool] = True
 
+    __class__ = property(class_of, vars(object)["__class__"].__set__)  # what `isinstance` asks for
+
     def __init_subclass__(cls) -> None:
         raise TypeError("Array cannot be subclassed: operations give arrays of this very class")
 
 
 def as_arrays(result: Any) -> Any:
     """What an operation gave, with arrays for its tensors, which nobody else has yet."""
-    kind = result.__class__
+    kind = type(result)
     if kind is Tensor:
         result.__class__ = Array
-    elif isinstance(result, (tuple, list)):
+    elif kind is not Array and isinstance(result, (tuple, list)):
         for part in result:
             as_arrays(part)
     return result
@@ -65,7 +66,7 @@ def _comparison(name: str) -> Callable[[Array, Any], Any]:
     of_tensors = getattr(Tensor, f"__{name}__")
 
     def compare(x: Array, y: Any) -> Any:
-        numbers = x._data.__class__ is float and (y.__class__ is float or (y.__class__ is Array and y._data.__class__ is float))
+        numbers = type(x._data) is float and (type(y) is float or (type(y) is Array and type(y._data) is float))
         if numbers and not TAPE.tracers:
             return as_arrays(of_tensors(x, y))
         return look_up(f"numpy_arrays.operators:{name}")(x, y)
@@ -107,11 +108,11 @@ WHOLE = "sum max min mean prod"
 # Methods and attributes of this room's other files.
 OWN = {
     "methods": "astype copy fill flatten item reshape sort tolist tobytes transpose view resize partition put "
-    "compress conjugate conj:conjugate __pos__:copy __copy__:shallow_copy __deepcopy__:deep_copy __floordiv__:floor_divided "
+    "compress conjugate conj:conjugate __pos__:positive __copy__:shallow_copy __deepcopy__:deep_copy __floordiv__:floor_divided "
     "__rfloordiv__:floor_dividing __float__:to_float __complex__:to_complex __round__:rounded "
     "__floor__:floored __ceil__:ceiled __trunc__:truncated __divmod__:divided "
     "__rdivmod__:dividing __repr__:described __str__:shown",
-    "attributes": "T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",
+    "attributes": "__len__:length T base data flags flat imag real shape size strides mT ndim itemsize nbytes device",
     "interchange": "numpy __array__:as_numpys to_device "
     "__array_namespace__:array_namespace __dlpack__:dlpack __dlpack_device__:dlpack_device",
     "indexing": "__getitem__:getitem __setitem__:setitem __iter__:iterate",
@@ -171,7 +172,7 @@ _REDUCTIONS = frozenset([np.sum, np.max, np.min, np.mean, np.prod])
 _UNSTACK = getattr(np, "unstack", None)  # which came with NumPy 2.1
 # Where others give numbers, these give arrays without dimensions: views, and such with memory of their own.
 _VIEWS = frozenset([np.squeeze, np.reshape])
-_ARRAYS = frozenset([np.tensordot, np.apply_along_axis, np.cov])
+_ARRAYS = frozenset([np.tensordot, np.linalg.tensordot, np.apply_along_axis, np.cov])
 _UNARY: dict[Any, Callable[[Any], Any] | None] = {}  # methods of tensors by the ufuncs that they stand for
 
 
@@ -193,29 +194,23 @@ def _array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -
 
 
 def _array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    if not kwargs and len(args) == 1 and function in _REDUCTIONS and args[0].__class__ is Array and args[0]._row:
+    if not kwargs and len(args) == 1 and function in _REDUCTIONS and type(args[0]) is Array and args[0]._row:
         return getattr(args[0], function.__name__)()
     result = look_up("numpy_arrays.protocols:array_function")(x, function, types, args, kwargs)
-    if x.ndim and function not in _VIEWS:
-        apart = _array_apart if function in _ARRAYS else _number_apart
-        result = tuple(map(apart, result)) if function is _UNSTACK else apart(result)
+    if not x.ndim:
+        result = look_up("numpy_arrays.numbers:of_function")(x, function, args, result)
+    elif function in _ARRAYS:
+        result = look_up("numpy_arrays.numbers:as_array")(result)
+    elif function not in _VIEWS:
+        result = tuple(map(_number_apart, result)) if function is _UNSTACK else _number_apart(result)
     return tracers.computed(function, args, kwargs, result) if TAPE.tracers else result
 
 
 def _number_apart(result: Any) -> Any:
     """A result without dimensions as a number, which is no view of anything."""
-    if result.__class__ is not Array or result._data.__class__ is float or result._data.ndim:
+    if type(result) is not Array or type(result._data) is float or result._data.ndim:
         return result
-    return result if result._meta is None or result._meta.base is None else result.copy()
-
-
-def _array_apart(result: Any) -> Any:
-    """A number as an array without dimensions, which can be written into."""
-    if result.__class__ is not Array or result.ndim or (result._meta is not None and result._meta.base is not None):
-        return result
-    number = clone(result)
-    number.__class__ = Tensor  # a view on its memory is what an array without dimensions is
-    return as_arrays(view(number, "AliasBackward0", operator.itemgetter(Ellipsis)))
+    return result if result._meta is None or result._meta.base is None else as_arrays(clone(result))
 
 
 def _rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.classes import class_of
 from tapegrad.numpy_arrays.flat_iteration import FlatElements
+from tapegrad.numpy_arrays.numbers import like
 from tapegrad.ops import transposing
 from tapegrad.ops.transposing import permute
 from tapegrad.surface.attributes import base as base_of
@@ -20,18 +22,39 @@ __all__: list[str] = []
 def shape(x: Array) -> tuple[int, ...]:
     """Lengths of the dimensions."""
     data = x._data
-    return () if data.__class__ is float else data.shape
+    return () if type(data) is float else data.shape
 
 
 def ndim(x: Array) -> int:
     """Number of dimensions."""
     data = x._data
-    return 0 if data.__class__ is float else data.ndim
+    return 0 if type(data) is float else data.ndim
 
 
 def size(x: Array) -> int:
     """Number of elements."""
     return math.prod(shape(x))
+
+
+class UnsizedError(AttributeError, TypeError):
+    """A number is asked for its length: it has no such method, by which functions tell numbers from arrays."""
+
+
+def length(x: Array) -> Any:
+    """What `len` calls: the length of the first dimension.
+
+    Raises
+    ------
+    UnsizedError
+        If it is a number.
+    """
+    data = x._data
+    if type(data) is np.ndarray and data.ndim:
+        return data.__len__
+    if class_of(x) is np.ndarray:
+        return np.asarray(data).__len__  # which raises when it is called
+    kind = class_of(x)
+    raise UnsizedError(f"object of type '{'' if kind is float else 'numpy.'}{kind.__name__}' has no len()")
 
 
 def itemsize(x: Array) -> int:
@@ -89,7 +112,7 @@ def real(x: Array) -> Array:
 
 def imag(x: Array) -> Array:
     """The imaginary part; of real numbers zeros."""
-    return np.imag(x) if array_of(x).dtype.kind == "c" else np.zeros_like(x)  # type: ignore[return-value]
+    return np.imag(x) if array_of(x).dtype.kind == "c" else like(x, np.zeros_like(x))
 
 
 def flat_assigned(x: Array, values: Any) -> None:

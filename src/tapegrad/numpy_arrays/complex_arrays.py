@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.numbers import like
 from tapegrad.numpy_arrays.promotion import PAIRS
 from tapegrad.numpy_arrays.untracked import values_of
 from tapegrad.numpy_protocol.operands import one, stacked
@@ -37,6 +38,12 @@ class ComplexArray:
 
     def __init__(self, real: Any, imag: Any) -> None:
         self._real, self._imag = real, imag
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class of NumPy's value in its place, which `isinstance` asks for."""
+        real = self._real
+        return np.ndarray if np.ndim(real) or real.__class__ is np.ndarray else self.dtype.type
 
     @property
     def real(self) -> Any:
@@ -85,6 +92,11 @@ class ComplexArray:
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self.dtype.itemsize * self.size
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each dimension, as of the numbers that the pairs stand for."""
+        return tuple(2 * step for step in array_of(self.real).strides)
 
     @property
     def T(self) -> ComplexArray:
@@ -217,12 +229,13 @@ def written_into(out: Any, found: Any) -> Any:
 
 def is_complex(x: Any) -> bool:
     """Whether an operand, or a part of a list, is complex."""
+    if isinstance(x, Tensor):
+        return array_of(x).dtype.kind == "c"
     if isinstance(x, (ComplexArray, complex)):
         return True
     if isinstance(x, (list, tuple)):
         return any(map(is_complex, x))
-    dtype = array_of(x).dtype if isinstance(x, Tensor) else getattr(x, "dtype", None)
-    return getattr(dtype, "kind", "") == "c"
+    return getattr(getattr(x, "dtype", None), "kind", "") == "c"
 
 
 def parts(x: Any) -> tuple[Any, Any]:
@@ -234,7 +247,7 @@ def parts(x: Any) -> tuple[Any, Any]:
     if _holds_tracked(x):
         pairs = list(map(parts, x))
         return as_arrays(stacked([a for a, _ in pairs])), as_arrays(stacked([b for _, b in pairs]))
-    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+    if issubclass(type(x), (int, float, complex)) and not issubclass(type(x), np.generic):
         return float(x.real), float(x.imag)  # which takes the precision of what it meets
     values = np.asarray(values_of(x))
     return (values.real[()], values.imag[()]) if values.dtype.kind == "c" else (values[()], 0.0)
@@ -260,7 +273,7 @@ def made(real: Any, imag: Any) -> ComplexArray:
 
 def complex_values(x: Any) -> Any:
     """The numbers as NumPy has them."""
-    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+    if issubclass(type(x), (int, float, complex)) and not issubclass(type(x), np.generic):
         return x
     a, b = (np.asarray(values_of(part)) for part in parts(x))
     values = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, np.complex64))
@@ -293,7 +306,7 @@ def _operator(ufunc: Any, exchanged: bool = False) -> Callable[..., Any]:
 
 def _in_place(ufunc: Any) -> Callable[[ComplexArray, Any], Any]:
     def update(z: ComplexArray, other: Any) -> ComplexArray:
-        if not z.shape and np.isscalar(getattr(z.real, "_data", None)):
+        if issubclass(z.__class__, np.generic):
             return _ufunc(ufunc, z, other)  # numbers are not written into
         # Of copies: what derivatives need of the operands is overwritten next.
         before = ComplexArray(_np.copy(z.real), _np.copy(z.imag))
@@ -301,6 +314,10 @@ def _in_place(ufunc: Any) -> Callable[[ComplexArray, Any], Any]:
         return z
 
     return update
+
+
+def _copied(z: ComplexArray, order: str = "C") -> ComplexArray:
+    return ComplexArray(*(like(part, _np.copy(part, order)) for part in (z.real, z.imag)))
 
 
 _BY_FUNCTIONS: dict[tuple[Any, str], Any] = {
@@ -314,7 +331,7 @@ take trace transpose var
 for _name in _METHODS.split():
     setattr(ComplexArray, _name, _method(getattr(np, _name)))
 ComplexArray.flatten = lambda z, order="C": _method(np.ravel)(_method(np.copy)(z), order)  # type: ignore[attr-defined]
-ComplexArray.copy = ComplexArray.__copy__ = _method(np.copy)  # type: ignore[attr-defined]
+ComplexArray.copy = ComplexArray.__copy__ = _copied  # type: ignore[attr-defined]
 ComplexArray.conj = ComplexArray.conjugate = _operator(np.conjugate)  # type: ignore[attr-defined]
 _PAIRS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "pow": np.power, "matmul": np.matmul,

@@ -15,6 +15,7 @@ from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arithmetic import absolute, conjugate
 from tapegrad.numpy_arrays.complex_arrays import complex_values, is_complex, made, parts, written_into
+from tapegrad.numpy_arrays.numbers import as_array
 from tapegrad.numpy_arrays.untracked import constant, values_of, with_digits
 from tapegrad.numpy_protocol.operands import one
 from tapegrad.tensors.tensor import Tensor
@@ -93,7 +94,7 @@ def _each(function: Any) -> Callable[..., Any]:
 
 def _both(x: Any) -> tuple[Any, Any]:
     a, b = parts(x)
-    return a, (b + np.zeros(np.shape(a), getattr(a, "dtype", None)) if b.__class__ is float and hasattr(a, "dtype") else b)
+    return a, (b + np.zeros(np.shape(a), getattr(a, "dtype", None)) if type(b) is float and hasattr(a, "dtype") else b)
 
 
 def bilinear(function: Any) -> Callable[..., Any]:
@@ -106,7 +107,8 @@ def bilinear(function: Any) -> Callable[..., Any]:
         if not is_complex(x) or not is_complex(y):
             return made(*[of(part, y) for part in _both(x)] if is_complex(x) else [of(x, part) for part in _both(y)])
         (a, b), (c, d) = _both(x), _both(y)
-        return made(of(a, c) - of(b, d), of(a, d) + of(b, c))
+        pair = of(a, c) - of(b, d), of(a, d) + of(b, c)
+        return made(*(map(as_array, pair) if function is np.tensordot else pair))
 
     return call
 
@@ -116,7 +118,7 @@ def _filled(z: Any, value: Any, dtype: Any = None, order: str = "K", subok: bool
     shape = z.shape if shape is None else shape
     kind = np.dtype(z.dtype if dtype is None else dtype)
     real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-    new: Any = (as_arrays(one(np.zeros(shape, real))) for _ in range(2))
+    new: Any = (as_array(as_arrays(one(np.zeros(shape, real)))) for _ in range(2))
     found = made(*new) if kind.kind == "c" else next(new)
     found[...] = value
     return found

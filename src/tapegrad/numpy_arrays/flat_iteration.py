@@ -27,6 +27,7 @@ class FlatElements:
     """
 
     __slots__ = ("base", "index")
+    __class__ = np.flatiter  # type: ignore[assignment]  # what `isinstance` asks for
 
     def __init__(self, x: Array) -> None:
         self.base, self.index = x, 0
@@ -91,8 +92,8 @@ class FlatElements:
 
 def _as_array(x: Any) -> Any:
     """Elements as an array, also in lists, in which NumPy's functions take several."""
-    if x.__class__ in (list, tuple):
-        return x.__class__(map(_as_array, x))
+    if type(x) in (list, tuple):
+        return type(x)(map(_as_array, x))
     return x.copy() if isinstance(x, FlatElements) else x
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.numbers import as_array
 from tapegrad.numpy_arrays.untracked import values_of, write_constants
 from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.ops.cloning import clone
@@ -44,37 +45,39 @@ def getitem(x: Array, key: Any) -> Any:
         As NumPy.
     """
     data = x._data
-    kind = key.__class__
+    kind = type(key)
     if TAPE.tracers and not x._row:
         return computed(operator.getitem, (x, key), {}, _general_item(x, key))
     # The commonest keys first.
     if kind is int:
-        if data.__class__ is float or data.ndim != 1:
+        if type(data) is float or data.ndim != 1:
             found = item_of_tensor(x, key)
-        elif (x._meta.__class__ is NumberEntries or _is_doubles(data)) and -data.shape[0] <= key < data.shape[0]:
+        elif (type(x._meta) is NumberEntries or _is_doubles(data)) and -data.shape[0] <= key < data.shape[0]:
             found = entry(x, key)
         else:
             found = _number(x, (key,))
-    elif kind is slice and key.step is None and data.__class__ is not float and data.ndim:
+    elif kind is slice and key.step is None and type(data) is not float and data.ndim:
         found = view(x, "SliceBackward0", itemgetter(key))
     else:
         return _general_item(x, key)
-    if found.__class__ is Tensor:
+    if type(found) is Tensor:
         found.__class__ = Array
     return found
 
 
 def _general_item(x: Array, key: Any) -> Any:
-    column = _column(x, key if key.__class__ is tuple else (key,))
+    if key is Ellipsis and not x.ndim:
+        return as_array(as_arrays(item_of_tensor(x, key)), (x,))
+    column = _column(x, key if type(key) is tuple else (key,))
     if column is not None:
         return as_arrays(column)
     key = _plain(key)
     parts = key if isinstance(key, tuple) else (key,)
     if _is_common(key):
-        if len(parts) == x.ndim and all(given.__class__ is int for given in parts):
+        if len(parts) == x.ndim and all(type(given) is int for given in parts):
             return _number(x, parts)
         return as_arrays(item_of_tensor(x, key))
-    if all(given.__class__ in _BASIC for given in parts):
+    if all(type(given) in _BASIC for given in parts):
         return as_arrays(view(x, "SliceBackward0", lambda array: array[key]))
     return as_arrays(item_of_tensor(x, _places(x, key)))  # whatever else NumPy takes (a range, a sequence) gives copies
 
@@ -82,10 +85,10 @@ def _general_item(x: Array, key: Any) -> Any:
 def _column(x: Array, parts: tuple[Any, ...]) -> Tensor | None:
     """The copy that an index array of one place makes, as that of a slice, which no row in Python is needed for; else None."""
     data, place = x._data, None
-    if data.__class__ is float or len(parts) > data.ndim:
+    if type(data) is float or len(parts) > data.ndim:
         return None
     for k, given in enumerate(parts):
-        if given.__class__ is slice:
+        if type(given) is slice:
             if given.step is not None:
                 return None
         elif place is None and (place := _only_place(given, data.shape[k])) is not None:
@@ -97,11 +100,11 @@ def _column(x: Array, parts: tuple[Any, ...]) -> Tensor | None:
 
 def _only_place(given: Any, extent: int) -> int | None:
     """The place that an index array or list of one integer within bounds names; else None."""
-    if given.__class__ is np.ndarray:
+    if type(given) is np.ndarray:
         if given.shape != (1,) or given.dtype.kind not in "iu":
             return None
         place = given.item()
-    elif given.__class__ in (list, tuple) and len(given) == 1 and given[0].__class__ is int:
+    elif type(given) in (list, tuple) and len(given) == 1 and type(given[0]) is int:
         place = given[0]
     else:
         return None
@@ -109,7 +112,7 @@ def _only_place(given: Any, extent: int) -> int | None:
 
 
 def _number(x: Array, places: tuple[int, ...]) -> Array:
-    if x._data.__class__ is not float and _is_doubles(x._data):
+    if type(x._data) is not float and _is_doubles(x._data):
         return as_arrays(entry(x, places))
     return as_arrays(clone(item_of_tensor(x, places)))
 
@@ -132,9 +135,9 @@ def setitem(x: Array, key: Any, value: Any) -> None:
     if x.dtype.kind == "c":
         write_constants(x, lambda array: array.__setitem__(key, values_of(value)), value)
         return
-    if isinstance(value, (list, tuple, range)):
+    if issubclass(type(value), (list, tuple, range)):
         value = stacked(value) if holds_tensors(value) else np.asarray(value)
-    if isinstance(value, (np.ndarray, np.generic)):
+    if issubclass(type(value), (np.ndarray, np.generic)):
         value = np.asarray(value, x.dtype)
     elif isinstance(value, Tensor) and value.dtype != x.dtype:
         value = converted(value, x.dtype)
@@ -160,7 +163,7 @@ def iterate(x: Array) -> Iterator[Any]:
 def _plain(key: Any) -> Any:
     """A key with Python's numbers for NumPy's, and arrays for ours and for lists, which tuples in a tuple are too."""
     if isinstance(key, tuple):
-        return tuple([_plain(list(part) if part.__class__ is tuple else part) for part in key])
+        return tuple([_plain(list(part) if type(part) is tuple else part) for part in key])
     if isinstance(key, Tensor):
         if TAPE.tracers:
             left(key)

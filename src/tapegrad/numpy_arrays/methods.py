@@ -12,11 +12,13 @@ import numpy as np
 from tapegrad.deferred import look_up
 from tapegrad.numpy_arrays.array import IN_PLACE, Array, as_arrays
 from tapegrad.numpy_arrays.constants import stop_gradient
+from tapegrad.numpy_arrays.numbers import go_on_as, is_seen_by_nobody, like, may_go_on_as
 from tapegrad.numpy_arrays.untracked import PAIRS, is_tracked, of_values, values_of, write_constants
 from tapegrad.numpy_protocol.functions import COUNTERPARTS, copy_in_order
 from tapegrad.ops.cloning import clone
 from tapegrad.ops.in_place import copy_, fill_
 from tapegrad.ops.shaping import reshape as reshape_tensor
+from tapegrad.ops.views import is_written
 from tapegrad.surface.attributes import base as base_of
 from tapegrad.surface.conversions import as_float
 from tapegrad.surface.conversions import item as number_of
@@ -135,12 +137,18 @@ def astype(x: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subo
         return look_up("numpy_arrays.complex_arrays:made")(part, np.zeros(np.shape(part), part.dtype))
     if wanted.kind in "fc" and wanted not in FLOATS:
         raise TypeError(f"astype({wanted.name!r}): numbers of this dtype are not differentiated; take float64 or complex128")
-    return as_arrays(copy_in_order(x, order, wanted))
+    return like(x, as_arrays(copy_in_order(x, order, wanted)))
 
 
 def copy(x: Array, order: str = "C") -> Array:
     """A copy."""
-    return as_arrays(copy_in_order(x, order))
+    found: Array = like(x, as_arrays(copy_in_order(x, order)))
+    return found
+
+
+def positive(x: Array) -> Array:
+    """``+x``: a copy, and a number if it has no dimensions."""
+    return as_arrays(copy_in_order(x, "C"))
 
 
 def shallow_copy(x: Array) -> Array:
@@ -161,7 +169,7 @@ def compress(x: Array, condition: Any, axis: int | None = None, out: Any = None)
 def described(x: Array) -> str:
     """The values, as NumPy's arrays and numbers are shown."""
     data = x._data
-    return repr(data if data.__class__ is not float else np.float64(data))
+    return repr(data if type(data) is not float else np.float64(data))
 
 
 def shown(x: Array) -> str:
@@ -201,7 +209,7 @@ def flatten(x: Array, order: str = "C") -> Array:
 
 def _are_plain(lengths: tuple[int, ...], data: Any) -> bool:
     """Whether these are lengths by which NumPy and PyTorch mean the same: half of the time is saved."""
-    return data.__class__ is not float and lengths != () and min(lengths) > 0 and math.prod(lengths) == data.size
+    return type(data) is not float and lengths != () and min(lengths) > 0 and math.prod(lengths) == data.size
 
 
 def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -> Array:
@@ -214,9 +222,9 @@ def reshape(x: Array, *shape: Any, order: str = "C", copy: bool | None = None) -
     """
     lengths = shape[0] if len(shape) == 1 else shape
     if x._row and not copy and is_recording():
-        if order == "C" and lengths.__class__ is tuple and _are_plain(lengths, x._data):
+        if order == "C" and type(lengths) is tuple and _are_plain(lengths, x._data):
             return as_arrays(reshape_tensor(x, lengths))
-        return as_arrays(COUNTERPARTS["reshape"](x, lengths, order))
+        return like(x, as_arrays(COUNTERPARTS["reshape"](x, lengths, order)))
     return np.reshape(as_arrays(clone(x)) if copy else x, lengths, order=order)  # type: ignore[call-overload]
 
 
@@ -265,8 +273,7 @@ def view(x: Array, dtype: Any = None, type: Any = None) -> Array:
     """
     if dtype is not None and np.dtype(dtype) != x.dtype:
         raise TypeError(f"view({dtype!r}) reads the memory as another dtype, which has no derivative; write x.astype({dtype!r})")
-    whole: Any = x[...]
-    return whole
+    return like(x, x[...])
 
 
 def resize(x: Array, *shape: Any, refcheck: bool = True) -> None:
@@ -290,7 +297,7 @@ def written(x: Any, result: Any) -> Any:
     TypeError
         If its dtype cannot hold the result.
     """
-    if result.__class__ in PAIRS:
+    if type(result) in PAIRS:
         write_constants(x, lambda array: None, result)
     if np.shape(result) != x.shape:
         raise ValueError(f"output array of shape {x.shape} does not hold a result of shape {np.shape(result)}")
@@ -311,8 +318,13 @@ def _updated(name: str) -> Callable[[Array, Any], Any]:
 
     @writes_operands
     def update(x: Array, y: Any) -> Any:
-        if x.ndim == 0 and base_of(x) is None:  # a number, of which others keep the value that it has
-            return NotImplemented
+        if x.ndim == 0 and base_of(x) is None:
+            if not is_written(x):  # a number, of which others keep the value that it has
+                return NotImplemented
+            if is_seen_by_nobody(x):
+                result = getattr(x, operator)(y)
+                if may_go_on_as(x, result):
+                    return go_on_as(x, result)
         if isinstance(y, Tensor) and np.may_share_memory(array_of(x), array_of(y)):
             y = as_arrays(clone(y))
         # Of a copy: what the derivative needs of the operand is overwritten next.

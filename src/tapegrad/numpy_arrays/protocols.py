@@ -57,7 +57,7 @@ def array_ufunc(x: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) ->
     out = kwargs.get("out", ())
     if any(isinstance(place, Tensor) for place in out):
         return _into(out, x, ufunc, method, inputs, {name: value for name, value in kwargs.items() if name != "out"})
-    if PAIRS and any(value.__class__ in PAIRS for value in inputs):
+    if PAIRS and any(type(value) in PAIRS for value in inputs):
         return NotImplemented  # which is asked next
     if not (x._row and is_recording()) and not is_tracked(inputs, kwargs):
         return computed(getattr(ufunc, method), inputs, kwargs)
@@ -132,15 +132,16 @@ def _written_into() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _is_single(x: Any) -> bool:
+    """Whether results may have other dtypes than those of operations in double precision; conditions decide nothing about that."""
     data = x._data
-    return data.__class__ is not float and data.dtype is not _FLOAT64
+    return type(data) is not float and data.dtype is not _FLOAT64 and data.dtype.kind != "b"
 
 
 def _in_dtype(function: Any, result: Any, args: Any, kwargs: Any) -> Any:
     """Results of functions of single precision in the dtypes that NumPy gives them, which numbers of Python's do not widen."""
     with np.errstate(all="ignore"):
         values = function(*values_of(args), **values_of(kwargs))
-    if not isinstance(result, (tuple, list)):
+    if not issubclass(type(result), (tuple, list)):
         found = _cast(result, values)
         is_new = isinstance(getattr(function, "__self__", None), np.ufunc) or function in OF_NUMPY
         return with_digits(found, values) if is_new and isinstance(found, Tensor) else found
@@ -223,7 +224,7 @@ USUAL: dict[Any, int | None] = MadeOnDemand(_usual)
 
 def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
     """Functions that are no ufuncs."""
-    if not kwargs and len(args) == 1 and function in OF_LISTS and x._row and args[0].__class__ in (list, tuple):
+    if not kwargs and len(args) == 1 and function in OF_LISTS and x._row and type(args[0]) in (list, tuple):
         found = OF_LISTS[function](args[0])
         if found is not None:
             return as_arrays(found)
@@ -259,17 +260,17 @@ def array_function(x: Any, function: Any, types: Any, args: Any, kwargs: Any) ->
 
 
 def _is_complex(x: Any) -> bool:
-    if x.__class__ is Array:
+    if type(x) is Array:
         x = x._data
-    kind = x.__class__
-    if kind is np.ndarray or kind is float or kind is int:  # the common ones, in half of the time
+    kind = type(x)
+    if kind is np.ndarray or kind is float or kind is int or kind is bool:  # the common ones, in half of the time
         return kind is np.ndarray and x.dtype.kind == "c"
     return may_be_complex(x) or ((kind is list or kind is tuple) and any(map(_is_complex, x)))
 
 
 def _is_complex_dtype(kind: Any) -> bool:
     """Whether an argument names a dtype of complex numbers."""
-    return isinstance(kind, (type, str, np.dtype)) and np.dtype(kind).kind == "c"
+    return issubclass(type(kind), (type, str, np.dtype)) and np.dtype(kind).kind == "c"
 
 
 def _holds_complex(values: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
+from tapegrad.numpy_arrays.classes import answering, class_of
 from tapegrad.ops.views import view
 from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
@@ -30,7 +31,9 @@ def plain(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     data = x._data
-    return np.float64(data) if data.__class__ is float else data
+    if type(data) is float:
+        return np.float64(data)
+    return data if data.ndim or class_of(x) is np.ndarray else data[()]
 
 
 def values_of(values: Any) -> Any:
@@ -39,7 +42,7 @@ def values_of(values: Any) -> Any:
         return array_of(values)
     if isinstance(values, (tuple, list)):
         return tuple(map(values_of, values)) if isinstance(values, tuple) else list(map(values_of, values))
-    if values.__class__ is dict:
+    if type(values) is dict:
         return {name: values_of(value) for name, value in values.items()}
     return values
 
@@ -57,21 +60,22 @@ def _holds_rows(values: Any) -> bool:
         elif isinstance(value, (tuple, list)):
             if _holds_rows(value):
                 return True
-        elif value.__class__ is dict and _holds_rows(value.values()):
+        elif type(value) is dict and _holds_rows(value.values()):
             return True
     return False
 
 
 def constant(value: Any) -> Any:
     """What NumPy gave, with arrays of ours for its arrays and numbers."""
-    kind = value.__class__
+    kind = type(value)
     if kind is np.float64:
         return as_arrays(make(float(value), 0))
-    if kind is np.ndarray or isinstance(value, np.generic):
+    if kind is np.ndarray or issubclass(type(value), np.generic):
         if value.dtype.kind not in KINDS or value.dtype.itemsize > MOST or value.dtype.char in "gG":
             return value
         native = value if value.dtype.isnative else value.astype(value.dtype.newbyteorder("="))
-        return as_arrays(make(np.asarray(native), 0))
+        made = as_arrays(make(np.asarray(native), 0))
+        return made if value.ndim or kind is not np.ndarray else answering(made, kind)
     if kind is tuple or kind is list:
         return kind(map(constant, value))
     return kind(*map(constant, value)) if isinstance(value, tuple) else value
@@ -94,7 +98,7 @@ def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 def with_digits(result: Tensor, values: Any) -> Tensor:
     """A new result with NumPy's own value, whose last digits may be other ones than those of the operations that it is made of."""
     data = result._data
-    if data.__class__ is float:
+    if type(data) is float:
         result._data = float(values)
         if result._row > 0:  # whose derivative is to have the same value
             with changing:
@@ -112,7 +116,7 @@ def write_constants(x: Array, write: Callable[[np.ndarray], Any], *values: Any) 
     TypeError
         If a value is tracked and the array complex: it has one type of numbers, and tracked complex ones are pairs of arrays.
     """
-    if x.dtype.kind == "c" and any((isinstance(value, Tensor) and value._row) or value.__class__ in PAIRS for value in values):
+    if x.dtype.kind == "c" and any((isinstance(value, Tensor) and value._row) or type(value) in PAIRS for value in values):
         raise TypeError(
             "an array of complex numbers that was made as constants cannot hold what is being differentiated; make it from what "
             "is, as np.zeros_like(x + 0j), or keep real and imaginary parts in arrays of their own"
@@ -129,7 +133,7 @@ def _with_views(result: Any, operands: list[Array], again: Callable[..., Any], p
     if isinstance(result, (tuple, list)):
         parts = [_with_views(part, operands, again, (*place, k)) for k, part in enumerate(result)]
         return type(result)(parts) if type(result) in (tuple, list) else type(result)(*parts)
-    if result.__class__ is not np.ndarray or result.base is None:
+    if type(result) is not np.ndarray or result.base is None:
         return constant(result)
     for x in operands:
         if np.may_share_memory(array_of(x), result):
@@ -158,6 +162,6 @@ def _replaced(values: Any, pairs: tuple[Any, ...]) -> Any:
     if isinstance(values, (tuple, list)):
         parts = [_replaced(value, pairs) for value in values]
         return tuple(parts) if isinstance(values, tuple) else parts
-    if values.__class__ is dict:
+    if type(values) is dict:
         return {name: _replaced(value, pairs) for name, value in values.items()}
     return array_of(values) if isinstance(values, Tensor) else values

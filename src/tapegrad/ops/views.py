@@ -53,7 +53,7 @@ class Replay:
         """The view of an array of the base's shape."""
         takes = []
         step: Take = self
-        while step.__class__ is Replay:
+        while type(step) is Replay:
             takes.append(step.take)
             step = step.before
         array = step(array)
@@ -151,16 +151,16 @@ def view(x: Tensor, name: str, take: Take) -> Tensor:
         Takes the NumPy view of an array of x's shape.
     """
     data = x._data
-    if x._numbers_are_values and (data.__class__ is float or not data.ndim) and (x._meta is None or x._meta.base is None):
+    if x._numbers_are_values and (type(data) is float or not data.ndim) and not is_written(x):
         return _of_number(x, name, take)
-    if data.__class__ is float:
+    if type(data) is float:
         number, data = make(data, 0), promote(x)
         if TAPE.tracers and not x._row:
             computed(np.asarray, (number,), {}, x)
     z = take(data)
     recording = not TAPE.recording_off or is_recording_on()
     t = make_like(x, z, record_view(x, name, take, z) if x._row and recording else 0)
-    if t.__class__ is not InferenceTensor:
+    if type(t) is not InferenceTensor:
         own = _adopt(t, x, take, recording)
         if x._meta is not None and x._meta.one_of_many:
             own.one_of_many = name.removesuffix("Backward0")
@@ -178,12 +178,21 @@ def part(x: Tensor, name: str, take: Take, copies: bool) -> Tensor:
         Whether they get memory of their own; else the result is for an operation that saves nothing of it, and for nobody else.
     """
     data = x._data
-    if data.__class__ is float or TAPE.tracers or not (x._row and is_recording()):
+    if type(data) is float or TAPE.tracers or not (x._row and is_recording()):
         seen = view(x, name, take)
         return reshape_copy(seen, "CloneBackward0", promote(seen).copy()) if copies else seen
     found = take(data)
     z = found.copy() if copies else found
     return make(z, _record_taken(x, name, take, found, z))
+
+
+def is_written(x: Tensor) -> bool:
+    """Whether writing into what has no dimensions, and makes numbers of what is read of it, is seen by others: it is an array then.
+
+    What a driver was given is none, since a function cannot write into its arguments.
+    """
+    meta = x._meta
+    return meta is not None and (meta.base is not None or (meta.leaf is None and getattr(meta, "given_as", None) is np.ndarray))
 
 
 def _of_number(x: Tensor, name: str, take: Take) -> Tensor:

@@ -14,6 +14,7 @@ from tapegrad.drivers.containers import flatten, restore
 from tapegrad.drivers.leaves import is_compiled, recorder_of, takes_tensors
 from tapegrad.errors import OverwrittenError
 from tapegrad.numpy_arrays.array import Array
+from tapegrad.numpy_arrays.classes import answering, class_of
 from tapegrad.recording.casting import cast
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, is_recording, make, register_leaf, wrap
@@ -37,7 +38,7 @@ def frozen(arguments: Sequence[Any]) -> tuple[Any, ...]:
     def copied(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
             return leaf if leaf._row or type(leaf._data) is float else make(leaf._data.copy(), 0)
-        return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+        return leaf.copy() if issubclass(type(leaf), np.ndarray) else leaf
 
     return _changed(arguments, copied)
 
@@ -69,10 +70,10 @@ def _of_kind(kind: type[Tensor], value: Any) -> Any:
     leaves: list[Any] = []
     structure = flatten(value, leaves, [], "")
     for k, leaf in enumerate(leaves):
-        if isinstance(leaf, Tensor) and leaf.__class__ is not kind:
+        if isinstance(leaf, Tensor) and type(leaf) is not kind:
             other = leaf * 1.0 if leaf._row else make(leaf._data, 0)
             other.__class__ = kind
-            leaves[k] = other
+            leaves[k] = other if leaf._meta is None or np.ndim(leaf._data) else answering(other, class_of(leaf))
     return restore(structure, iter(leaves))
 
 
@@ -88,7 +89,7 @@ def flat(value: Any, name: str) -> Tensor:
     flatten(value, leaves, [], "")
     parts = []
     for leaf in leaves:
-        if not isinstance(leaf, (Tensor, np.ndarray, np.generic, float, int)):
+        if not issubclass(type(leaf), (Tensor, np.ndarray, np.generic, float, int)):
             raise TypeError(f"{name} requires real-valued outputs (arrays or floats), but got {type(leaf).__name__}")
         t = leaf if isinstance(leaf, Tensor) else wrap(np.asarray(leaf, np.float64))
         parts.append(cast(t, FLOAT64).reshape(-1))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tapegrad.drivers.containers import Structure, flatten, refuse_computed_attributes, restore
 from tapegrad.drivers.derivatives import joined
+from tapegrad.numpy_arrays.classes import answering
 from tapegrad.tensors.tensor import Tensor, array_of
 
 __all__ = ["AnyVector", "Packing", "as_arguments"]
@@ -38,7 +39,7 @@ class Packing:
 
     def __init__(self, x0: Any, name: str, place: str = "x0") -> None:
         sequence = isinstance(x0, (list, tuple)) and not hasattr(x0, "_fields")  # a named tuple has its own structure
-        if sequence and x0 and all(isinstance(_of_floats(v), (float, np.floating)) for v in x0):
+        if sequence and x0 and all(issubclass(type(_of_floats(v)), (float, np.floating)) for v in x0):
             x0 = np.array(x0, np.float64)
         leaves: list[Any] = []
         places: list[str] = []
@@ -49,11 +50,11 @@ class Packing:
         parts = []
         for leaf, where in zip(leaves, places, strict=True):
             value = _of_floats(array_of(leaf) if isinstance(leaf, Tensor) else leaf)
-            if not isinstance(value, (float, np.ndarray, np.floating)) or np.asarray(value).dtype.kind != "f":
+            if not issubclass(type(value), (float, np.ndarray, np.floating)) or np.asarray(value).dtype.kind != "f":
                 kind = str(value.dtype) if isinstance(value, (np.ndarray, np.generic)) else type(value).__name__
                 raise _refused(name, f"{where} of {kind}")
             self.shapes.append(np.shape(value))
-            self.plain.append(isinstance(leaf, (float, int)))
+            self.plain.append(issubclass(type(leaf), (float, int)))
             parts.append(np.asarray(value, np.float64).reshape(-1))
         self.start: np.ndarray = joined(parts)
         self.size = len(self.start)
@@ -90,9 +91,10 @@ class Packing:
             return vector
         found: list[Any] = []
         done = 0
-        for shape in self.shapes:
+        for shape, plain in zip(self.shapes, self.plain, strict=True):
             size = int(np.prod(shape))
-            found.append(vector[done : done + size].reshape(shape))
+            part = vector[done : done + size].reshape(shape)
+            found.append(answering(part, float) if plain else part)
             done += size
         return restore(self.structure, iter(found))
 
@@ -110,9 +112,9 @@ class AnyVector(Packing):
 
 def _of_floats(value: Any) -> Any:
     """Integers as float64; anything else as it is, truth values too."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+    if issubclass(type(value), np.ndarray) and value.dtype.kind in "iu":
         return value.astype(np.float64)
-    return float(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else value
+    return float(value) if issubclass(type(value), (int, np.integer)) and not isinstance(value, bool) else value
 
 
 def _refused(name: str, what: str) -> TypeError:

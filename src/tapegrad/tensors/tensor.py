@@ -69,6 +69,7 @@ class Meta:
 
     __slots__ = (
         "base",
+        "given_as",
         "grad",
         "hooks",
         "leaf",
@@ -81,6 +82,8 @@ class Meta:
         "version",
         "views",
     )
+
+    given_as: type  # set where NumPy's meaning of what has no dimensions is another class than that of its dtype's numbers
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
@@ -193,7 +196,7 @@ def make(data: Any, row: int) -> Tensor:
 def wrap(data: Any) -> Tensor:
     """An untracked tensor around an array (not copied), a NumPy scalar or a float."""
     if type(data) is not float:
-        if not isinstance(data, np.ndarray):
+        if not issubclass(type(data), np.ndarray):
             data = float(data) if isinstance(data, float) else np.asarray(data)
         elif type(data) is not np.ndarray:
             data = data.view(np.ndarray)
@@ -249,14 +252,14 @@ def _as_constant(value: Any) -> Tensor:
         if not value.ndim:
             return make(value.item(), 0)
         return make(value.copy("K") if is_recording() else value, 0)  # for the reason below
-    if isinstance(value, float):
+    if issubclass(type(value), float):
         return make(float(value), 0)
     if isinstance(value, int):
         # What int64 cannot hold counts as a float, here and in promotion.
         return wrap(np.asarray(value)) if is_long(value) else make(float(value), 0)
-    if isinstance(value, (np.bool_, np.number)):
+    if issubclass(type(value), (np.bool_, np.number)):
         return wrap(plain_array(value))
-    if isinstance(value, np.ndarray):
+    if issubclass(type(value), np.ndarray):
         array = plain_array(value)
         # The operation may keep its operand for the derivative, and the caller may write into the array before that is taken.
         # `newbyteorder` makes another dtype object even of a native one, which what looks for float64 by identity would miss.
@@ -325,7 +328,7 @@ def register_new_leaf(t: Tensor, meta: Meta) -> LeafLink:
     link = LeafLink(t)
     link.data = data
     record = TAPE.leaf_row
-    if data.__class__ is not float:
+    if type(data) is not float:
         if data.size > MOST_TRACKED:
             check_adjoint(data.size)
         record = TAPE.array_leaf_row
