@@ -21,6 +21,9 @@ from autograd.numpy.numpy_boxes import ArrayBox
 from autograd.numpy.numpy_vjps import repeat_to_match_shape, unbroadcast, unbroadcast_f
 from autograd.test_util import check_grads
 
+from tapegrad.as_autograd.names import MODULES
+from tapegrad.surface.scipy_counterparts import DISTRIBUTIONS
+
 X = onp.array([0.3, 0.7, 1.1])
 
 
@@ -145,3 +148,9 @@ def test_types_of_integers_take_what_is_differentiated() -> None:
     assert isinstance(onp.int64(3), np.int64) and isinstance(np.int64(3), onp.int64) and not isinstance(3, np.int64)
     assert np.issubdtype(onp.arange(2).dtype, np.int64) and np.integer is onp.integer
     assert np.int64 == onp.int64 and hash(onp.int64) == hash(np.int64) and np.int64 != onp.int32
+
+
+def test_named_methods_of_distributions_are_those_that_there_are() -> None:
+    room = "autograd.scipy.stats."
+    known = {name.removeprefix(room): set(" ".join(files.values()).split()) for name, files in MODULES.items() if room in name}
+    assert {name: set(methods.split()) for name, methods in DISTRIBUTIONS.items()} == known

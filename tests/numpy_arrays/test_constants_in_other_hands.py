@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+import scipy.stats
 from many_cases import each
 
 import tapegrad as tg
@@ -114,6 +115,14 @@ SCIPY: list[tuple[str, Callable[[Any], Any]]] = [
     ("tg.cholesky_solve", lambda x: scipy.linalg.cho_solve((np.eye(3), True), x)),
     ("tg.linalg.lu_factor", lambda x: scipy.linalg.lu_factor(np.outer(x, x))),
     ("np.linalg.inv", lambda x: scipy.linalg.inv(np.outer(x, x))),
+    (r"autograd\.scipy\.stats\.norm\.logpdf", scipy.stats.norm.logpdf),
+    (r"autograd\.scipy\.stats\.norm\.cdf", lambda x: scipy.stats.norm.cdf(x[0], loc=x[1], scale=2.0)),
+    (r"autograd\.scipy\.stats\.norm", lambda x: scipy.stats.norm(x[0], 1.0).logpdf(0.3)),
+    (r"autograd\.scipy\.stats\.gamma\.logpdf", lambda x: scipy.stats.gamma.logpdf(0.3, x)),
+    (r"autograd\.scipy\.stats\.poisson\.logpmf", lambda x: scipy.stats.poisson.logpmf(2, x)),
+    (r"autograd\.scipy\.stats\.multivariate_normal\.logpdf", lambda x: scipy.stats.multivariate_normal.logpdf(x, np.zeros(3))),
+    (r"that of expon with NumPy's functions and those of scipy\.special", scipy.stats.expon.pdf),
+    ("that of norm with NumPy's functions", scipy.stats.norm.ppf),
 ]  # fmt: skip
 
 
