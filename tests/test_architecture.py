@@ -1,5 +1,6 @@
 """The rooms of the package: imports run downwards only, without circles, and the figure shows them as they are."""
 
+import ast
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -82,3 +83,16 @@ def test_figure_shows_every_room_of_compiled_functions(architecture: Any) -> Non
 def test_figures_are_as_the_imports_are(architecture: Any, graph: Any) -> None:
     for path, text in architecture.figures(graph).items():
         assert path.read_text(encoding="utf-8") == text, "python docs/architecture.py draws it anew"
+
+
+def test_the_package_asks_for_types_where_arrays_answer_for_numpys_classes() -> None:
+    """``x.__class__`` of an array in a driver is NumPy's."""
+    package = PATH.parents[1] / "src" / "tapegrad"
+    answering = {"numpy_arrays/classes.py", "numpy_arrays/complex_arrays.py"}
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "__class__" and isinstance(node.ctx, ast.Load)
+    }
+    assert found == answering
