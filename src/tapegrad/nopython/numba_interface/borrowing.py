@@ -43,7 +43,11 @@ class BorrowingLower(lowering.Lower):  # type: ignore[misc]
         for block in self.blocks.values():
             for inst in block.find_insts(ir.Assign):
                 name = inst.target.name
-                if isinstance(inst.value, ir.Arg) and times[name] == 1 and self.typeof(name) == self.typeof(f"arg.{inst.value.name}"):
+                if (
+                    isinstance(inst.value, ir.Arg)
+                    and times[name] == 1
+                    and self.typeof(name) == self.typeof(f"arg.{inst.value.name}")
+                ):
                     yield name
 
     def _borrowed_views(self, block: Any, times: Counter[str]) -> Iterator[str]:
@@ -66,8 +70,12 @@ class BorrowingLower(lowering.Lower):  # type: ignore[misc]
         value = inst.value
         if not isinstance(value, ir.Expr) or value.op not in ("getitem", "static_getitem"):
             return False
-        signature = self.fndesc.calltypes[value]
-        if signature is None or not isinstance(signature.return_type, types.Array) or not isinstance(signature.args[0], types.Array):
+        signature = self.fndesc.calltypes.get(value)
+        if (
+            signature is None
+            or not isinstance(signature.return_type, types.Array)
+            or not isinstance(signature.args[0], types.Array)
+        ):
             return False
         index = signature.args[1]
         return all(isinstance(kind, INDICES) for kind in (index.types if isinstance(index, types.BaseTuple) else (index,)))

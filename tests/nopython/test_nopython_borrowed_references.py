@@ -129,9 +129,9 @@ def view_chosen(x):
 
 @numba.njit
 def views_in_a_list(x):
-    m, kept = x * x, []
-    for k in range(2):
-        kept.append(m[k])
+    m = x * x
+    kept = [m[0]]
+    kept.append(m[1])
     m = np.zeros((2, 3))
     return (kept[0] * kept[1]).sum() + m[0, 0]
 
@@ -176,8 +176,8 @@ def pairs(x):
 
 FUNCTIONS = [
     views_in_a_loop, argument_handed_back, view_outlives_its_array, views_in_a_tuple, array_replaced_under_a_view,
-    array_replaced_in_each_turn, argument_shrinks, view_chosen, views_in_a_list, views_by_several_indices, recursion, views_of_views,
-    view_of_what_a_call_gave, pairs,
+    array_replaced_in_each_turn, argument_shrinks, view_chosen, views_in_a_list, views_by_several_indices, recursion,
+    views_of_views, view_of_what_a_call_gave, pairs,
 ]  # fmt: skip
 CASES = pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
 
