@@ -101,12 +101,23 @@ def load_group(sections, starts):
 
 @inline
 def add_group(sections, places):
-    """Add what a group's steps gave to the entries."""
-    found, results_at = sections.found, sections.results_at
+    """Add what a group's steps gave to the entries; a number that is zero, or nan if one of them is not finite."""
+    found, results_at, sound = sections.found, sections.results_at, 0.0
     for e in range(sections.entries):
         work, own = from_element(sections.work, results_at[e]), from_element(places, SECTION_LANES * e)
-        for lane in range(SECTION_LANES):
-            found[own[lane]] += work[lane]
+        # Lanes are written out, and summed in pairs, so that no sum waits for more than one other.
+        a, b, c, d, p, q, r, s = work[0], work[1], work[2], work[3], work[4], work[5], work[6], work[7]
+        found[own[0]] += a
+        found[own[1]] += b
+        found[own[2]] += c
+        found[own[3]] += d
+        found[own[4]] += p
+        found[own[5]] += q
+        found[own[6]] += r
+        found[own[7]] += s
+        whole = ((a + b) + (c + d)) + ((p + q) + (r + s))
+        sound += whole - whole
+    return sound
 
 
 @inline
@@ -118,9 +129,9 @@ def step_of(steps, k, work, factors):
 
 @entry("int64(Sections,int64)")
 def carry_out(sections, is_exact):
-    """Carry out the steps for all groups, and add what they give; zero."""
+    """Carry out the steps for all groups, and add what they give; whether a sum of that is not finite."""
     steps, work, factors = sections.steps, address_of(sections.work, 0), address_of(sections.factors, 0)
-    count, entries = sections.step_count, sections.entries
+    count, entries, sound = sections.step_count, sections.entries, 0.0
     for group in range(sections.groups):
         load_group(sections, from_element(sections.starts, 3 * SECTION_LANES * group))
         if is_exact != 0:
@@ -131,8 +142,8 @@ def carry_out(sections, is_exact):
             for k in range(count):
                 to, base, by, of = step_of(steps, k, work, factors)
                 add_products(to, base, by, of)
-        add_group(sections, from_element(sections.places, SECTION_LANES * entries * group))
-    return 0
+        sound += add_group(sections, from_element(sections.places, SECTION_LANES * entries * group))
+    return 0 if sound == 0.0 else 1
 
 
 @entry("int64(Sections)")

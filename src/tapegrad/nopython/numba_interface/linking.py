@@ -28,6 +28,7 @@ from numba.core.environment import lookup_environment
 from numba.core.errors import TypingError
 from numba.core.targetconfig import ConfigStack
 
+from tapegrad.nopython.numba_interface.borrowing import BorrowingLower
 from tapegrad.nopython.types.variable import has_complex, present
 
 __all__ = [
@@ -138,7 +139,7 @@ class Whole(OptimisedOnce):
         return not any(v.name.startswith(CIRCLE) and v.is_declaration for v in self._final_module.global_variables)
 
 
-class PartLower(lowering.Lower):  # type: ignore[misc]
+class PartLower(BorrowingLower):
     """Python does not call it."""
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> None:
