@@ -14,6 +14,7 @@ from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, OPCODES, compiled_forms
 from tapegrad.ops.reductions import MANY
 from tapegrad.programs.steps import (
+    Cast,
     Computed,
     Copied,
     Gathered,
@@ -207,7 +208,7 @@ def _forms(opcode: int) -> int:
 
 
 _LOWERED: dict[type, Callable[[Instructions, Any], list[Words] | None]] = {
-    Ruled: Instructions.ruled, Copied: Instructions.copied, Written: Instructions.copied, Viewed: Instructions.viewed,
+    Ruled: Instructions.ruled, Copied: Instructions.copied, Cast: Instructions.copied, Written: Instructions.copied, Viewed: Instructions.viewed,
     Gathered: Instructions.gathered,
     Summed: Instructions.summed, Joined: Instructions.joined, Computed: Instructions.computed, Guard: Instructions.guard,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from tapegrad.programs.snapshots import UNKNOWN, Snapshot, same_bits
 from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import FLOATS, Tensor
 
 __all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
 
@@ -118,10 +118,10 @@ class Usual:
 
 
 def is_differentiable(value: Any) -> bool:
-    """Whether a value consists of numbers and arrays of float64."""
+    """Whether a value consists of numbers of float64, and arrays of that or of float32."""
     found: list[Any] = []
     flatten(value, found, [], "")
-    return bool(found) and all(type(x) is float or (isinstance(x, (np.ndarray, np.floating)) and x.dtype == FLOAT64) for x in found)
+    return bool(found) and all(type(x) in (float, np.float64) or (isinstance(x, np.ndarray) and x.dtype in FLOATS) for x in found)
 
 
 def repeated(values: list[Any]) -> tuple[tuple[int, int], ...]:

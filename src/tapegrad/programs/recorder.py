@@ -46,11 +46,11 @@ from tapegrad.programs.provenance import (
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.snapshots import same_bits
-from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Written
+from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Written, is_given_again
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import FLOATS, Tensor
 from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, WRITING, Tracer
 from tapegrad.tensors.tracing import followed
 
@@ -158,8 +158,11 @@ class Recorder(KnownValues, Tracer):
                 value = converted
             elif type(own) is float and value.constant:
                 value = Value(np.array(own), constant=True)
-            elif type(own) is float and not t._row and result._row:
-                self.left(t, False)  # the row has the number itself
+            elif type(own) is float and not t._row and result._row:  # the row has the number itself
+                if type(t._data) is not float and t._data.dtype != FLOAT64:
+                    self.refuse(f"a number of {t._data.dtype}, which is no constant, beside what is differentiated")
+                    return
+                self.left(t, False)
             values.append(value)
         z = result._data
         if not result._row and all(value.constant for value in values):
@@ -169,11 +172,14 @@ class Recorder(KnownValues, Tracer):
         if type(z) is float:
             z = result._data = z * 1.0
             found = self.number()
-        elif z.dtype != FLOAT64 or any(np.may_share_memory(z, value.array) for value in values if value.array is not None):
+        elif z.dtype not in FLOATS or any(np.may_share_memory(z, value.array) for value in values if value.array is not None):
             self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
             return
         else:
             found = Value(z)
+        if found.number < 0 and not is_given_again(opcode, data, z):
+            self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
+            return
         self.note(Ruled(opcode, values, found, way))
         self.know(z, found, TAPE.slot(result._row) if result._row > 0 else -1)
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from tapegrad.programs.forward_values import forward_of
 from tapegrad.programs.known_values import FLOAT64, KnownValues
-from tapegrad.programs.steps import Copied, Gathered, Joined, Scattered, Structured, Summed, Value, Viewed
+from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Scattered, Structured, Summed, Value, Viewed
 from tapegrad.recording.strided_maps import scattered, strided
 from tapegrad.recording.structural import Payload
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import FLOATS
 
 __all__ = ["AS_STEPS"]
 
@@ -24,6 +25,7 @@ PLACING = frozenset(["ConstantPadNdBackward0"])
 
 # Names of writes of whole arrays.
 WRITES = frozenset(["CopyBackwards", "ZeroBackward0", "FillBackward2", "FillBackward3"])
+CAST = "ToCopyBackward0"
 SENDING = frozenset(["CopyBackwards", "FillBackward3"])  # which send a derivative to what is written, their second input
 
 
@@ -82,7 +84,7 @@ def map_row(
     dims, strides = words[:rank], words[rank:]
     if source is None:
         return
-    if np.asarray(z).dtype != FLOAT64 or not np.asarray(z).flags.c_contiguous:
+    if np.asarray(z).dtype not in FLOATS or not np.asarray(z).flags.c_contiguous:
         known.refuse("a map of another dtype or order of elements")
         return
     found = known.place_of(z)
@@ -119,7 +121,7 @@ def join_row(known: KnownValues, slot: int, name: int, inputs: int, data: int, a
     """A concatenation."""
     z, arrays = object_at(pz), object_at(data)
     sources = [source_of(known, t._row, a) for t, a in zip(object_at(inputs), arrays, strict=True)]
-    if None in sources or z.dtype != FLOAT64 or not z.flags.c_contiguous or not z.size:
+    if None in sources or z.dtype not in FLOATS or not z.flags.c_contiguous or not z.size:
         known.refuse("a concatenation of another dtype or order of elements, or of nothing")
         return
     found, outer = Value(z), math.prod(z.shape[:at])
@@ -154,6 +156,13 @@ def host_row(
         else:
             known.know(z, written, slot)
         return
+    if TAPE.names[name] == CAST:
+        source = source_of(known, words_at(handles, 1)[0], data[0])
+        if source is not None:
+            found = known.place_of(z)
+            known.note(Cast(source, found))
+            known.know(z, found, slot)
+        return
     forward = forward_of(payload, data[payload.inputs :], np.shape(z)) if type(payload) is Payload else None
     chosen = [known.value_at(a) for a in data[payload.inputs :]]
     told = known.value_at(z) if type(z) is not float else None
@@ -164,7 +173,8 @@ def host_row(
         known.refuse(f"{TAPE.names[name]} at places that may depend on values")
         return
     keeps_a_number = any(payload.op.uses) and any(type(a) is float for a in data) if type(payload) is Payload else False
-    if forward is None or keeps_a_number or np.asarray(z).dtype != FLOAT64:
+    given = data[: payload.inputs]
+    if forward is None or keeps_a_number or not _is_given_again(forward, given, z):
         known.refuse(f"{TAPE.names[name]} is not run again by programs yet")
         return
     operands = [source_of(known, h, a) for h, a in zip(words_at(handles, payload.inputs), data, strict=False)]
@@ -176,6 +186,19 @@ def host_row(
     known.note(step)
     known.kept.append(data)
     known.know(z, found, slot)
+
+
+def _is_given_again(forward: Callable[[list[Any]], Any], data: list[Any], z: Any) -> bool:
+    """Whether a run gives the value of an operation: where float32 is among them, it may be computed in float64."""
+    arrays = [np.asarray(a) for a in data]
+    kinds = {array.dtype for array in (*arrays, np.asarray(z))}
+    if kinds == {FLOAT64}:
+        return True
+    if not kinds <= FLOATS:
+        return np.asarray(z).dtype == FLOAT64
+    with np.errstate(all="ignore"):
+        found = np.asarray(forward(arrays)).astype(np.asarray(z).dtype)
+    return found.shape == np.shape(z) and found.tobytes() == np.asarray(z).tobytes()
 
 
 AS_STEPS: dict[str, Callable[..., None]] = {
