@@ -18,8 +18,6 @@ from tapegrad.tensors.tensor import FLOATS, Tensor
 
 __all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
 
-FLOAT64 = np.dtype(np.float64)
-
 
 class Paths:
     """The recorded paths for one key, while the arrays that the function sees have the contents that they had."""
@@ -77,7 +75,7 @@ class Usual:
                 code is None
                 or code.before
                 or code.before_inputs
-                or any(dtype is not None and dtype != FLOAT64 for _, _, dtype in self.kinds)
+                or any(dtype is not None and dtype not in FLOATS for _, _, dtype in self.kinds)
             ):
                 return False  # other bytes than those that the code reads
             self.quick = QuickCall(code, self.kinds)
@@ -86,7 +84,12 @@ class Usual:
         found = self.quick.gradient(args)
         if found is None:
             return False
-        trace.made.output._data, trace.made.gradients = found
+        value, trace.made.gradients = found
+        output = trace.made.output
+        if type(output._data) is float:
+            output._data = value
+        else:
+            output._data[...] = value
         return True
 
     def prepare_direct(self, trace: Trace) -> None:

@@ -141,7 +141,9 @@ class Results:
         self.leaves: list[tuple[Tensor, Value, type]] = []
         for t, result in zip(found, own, strict=True):
             value = recorder.value_of(t) if isinstance(t, Tensor) else None
-            known = type(result) in (float, np.float64, np.float32, Tensor) or (type(result) is np.ndarray and result.dtype in FLOATS)
+            known = type(result) in (float, np.float64, np.float32, Tensor) or (
+                type(result) is np.ndarray and result.dtype in FLOATS
+            )
             if value is None or not known:
                 recorder.refuse(f"it returns {type(result).__name__}")
                 return

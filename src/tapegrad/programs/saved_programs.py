@@ -14,8 +14,9 @@ from tapegrad.drivers.leaves import Argnums, Call, check_argnums
 from tapegrad.drivers.mapping import InAxes, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.files.saving import load, save
-from tapegrad.programs.fused.expressions import NUMBERS, Unfused
+from tapegrad.programs.fused.expressions import NUMBERS
 from tapegrad.programs.fused.machine_code import MachineCode
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.saved_graphs import SavedPath, decoded, encoded, need
 from tapegrad.programs.keys import describe
 from tapegrad.programs.recorded_paths import Finish, as_asked

@@ -71,7 +71,7 @@ class Trace:
         self._slots, self._moves = np.zeros(0, np.intp), -1
         leaves = [recorder.value_of(leaf) for leaf in made.leaves]
         known = [leaf for leaf in leaves if leaf is not None]
-        given = [value for t, value, _ in results.leaves if type(t._data) is float and value.number >= 0]
+        given = [value for t, value, _ in results.leaves if _is_number(t._data, value)]
         whole = len(results.leaves) == len(given) == 1 and len(known) == len(leaves)
         self._known = known if len(known) == len(leaves) else None
         self._elements = sum(sizes_of(made.leaves))
@@ -109,7 +109,12 @@ class Trace:
         found = self.fused.code.gradient(values)
         if found is None:
             return False
-        self.made.output._data, self.made.gradients = found
+        value, self.made.gradients = found
+        output = self.made.output
+        if type(output._data) is float:
+            output._data = value
+        else:  # of float32: rows have that memory
+            output._data[...] = value
         return True
 
     def has_fused(self, values: Sequence[Any], needs: Any, fuses: bool) -> bool:
@@ -248,6 +253,11 @@ def has_code(firsts: Sequence[Trace], what: str, fuses: bool) -> bool | None:
     for code in known:
         code.ran()
     return False
+
+
+def _is_number(data: Any, value: Value) -> bool:
+    """Whether a result is one number."""
+    return value.number >= 0 if type(data) is float else not data.ndim and data.dtype == np.float32
 
 
 def _plain(value: Value, kind: type) -> Any:

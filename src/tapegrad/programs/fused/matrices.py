@@ -13,9 +13,11 @@ from tapegrad.programs.fused.adjoints import MOST, PathExpressions
 from tapegrad.programs.fused.curvature import Curvature
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.directions import Directions, lanes_of
-from tapegrad.programs.fused.expressions import NUMBERS, Shape, Unfused, contiguous
+from tapegrad.programs.fused.expressions import NUMBERS, Shape, contiguous
+from tapegrad.programs.fused.hosted_steps import is_single
 from tapegrad.programs.fused.kinds import split_kind
 from tapegrad.programs.fused.machine_code import MachineCode
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues, Place
 from tapegrad.programs.fused.versions import versions_of
 from tapegrad.programs.steps import Step, Value
@@ -30,6 +32,7 @@ class Matrices:
     """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves."""
 
     def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
+        _need_doubles(path, leaves)
         self.count = sum(map(_size, leaves))
         self.lanes = lanes_of(self.count)
         seeds = path.graph.buffer(self.count * self.lanes)
@@ -37,8 +40,15 @@ class Matrices:
         self.directions = Directions(path, leaves, seeds, self.lanes)
 
 
+def _need_doubles(path: PathValues, leaves: Sequence[Value]) -> None:
+    """Refuse tangents of float32, which are rounded as the sweeps of a linear tape round them."""
+    if path.graph.singles or any(map(is_single, leaves)):
+        raise Unfused("tangents of float32")
+
+
 def _given_directions(path: PathValues, leaves: Sequence[Value], count: int) -> list[Directions]:
     """Directions that are given behind the inputs, each by itself: a few of long arrays would leave lanes empty."""
+    _need_doubles(path, leaves)
     if count > 1 and count * len(path.steps) > MOST_REPEATED:
         raise Unfused("derivatives of so many steps along several directions")
     found = []

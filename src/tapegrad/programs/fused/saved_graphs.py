@@ -10,19 +10,9 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.opcodes import call_of
-from tapegrad.programs.fused.expressions import (
-    ARITHMETIC,
-    EXACT,
-    LIBRARY,
-    NUMBERS,
-    Effect,
-    Expressions,
-    Node,
-    Shape,
-    Unfused,
-    contiguous,
-)
+from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Node, Shape, contiguous
 from tapegrad.programs.fused.machine_code import Compilable
+from tapegrad.programs.fused.rule_text import ARITHMETIC, EXACT, LIBRARY, Unfused
 from tapegrad.programs.fused.schedule import COMPARISONS
 from tapegrad.programs.steps import Step, Value
 from tapegrad.recording.primal_values import ARRAY_NAMES
@@ -76,8 +66,10 @@ def encoded(path: Compilable, shapes: Sequence[Shape]) -> dict[str, Any]:
     if path.graph.hosts:
         raise Unfused(f"{path.graph.hosts[0].describe()}, which Python does")
     if any(buffer < 0 for buffer, _ in path.inputs):
-        raise Unfused("an argument that is not of float64 in C order")
+        raise Unfused("an argument that is not of floats in C order")
     graph = path.graph
+    if graph.singles:
+        raise Unfused("values of float32")
     names, operands = [], []
     for operation, *own in graph.nodes:
         names.append(f"{operation}:{own[0]}" if operation in ("call", "loop") else operation)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.programs.fused.data_steps import results_of
-from tapegrad.programs.fused.expressions import Unfused
 from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.steps import (
     Computed,
     Copied,
