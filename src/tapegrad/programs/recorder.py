@@ -177,7 +177,7 @@ class Recorder(KnownValues, Tracer):
             return
         else:
             found = Value(z)
-        if found.number < 0 and not is_given_again(opcode, data, z):
+        if found.number < 0 and not is_given_again(opcode, data, z, values):
             self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
             return
         self.note(Ruled(opcode, values, found, way))

@@ -119,7 +119,7 @@ class Ruled(Step):
         if self.result.array.dtype != FLOAT64:
             arrays = [_in_dtype_of(a, self.result.array.dtype) for a in arrays]
         if isinstance(function, np.ufunc):
-            function(*arrays, self.result.array)
+            function(*arrays, out=self.result.array)
         else:
             np.copyto(self.result.array, function(*arrays))
         return True
@@ -362,10 +362,15 @@ class Computed(Step):
         return f"{getattr(self.function, '__name__', self.function)}, by NumPy"
 
 
-def is_given_again(opcode: int, data: Sequence[Any], z: Array) -> bool:
-    """Whether the value of a rule on arrays is what a run of it gives: where float32 is among them, to be looked at."""
+def is_given_again(opcode: int, data: Sequence[Any], z: Array, operands: Sequence[Value]) -> bool:
+    """Whether the value of a rule on arrays is what a run of it gives: where float32 is among them, to be looked at.
+
+    Powers of and by numbers of float32 have ways of their own for some exponents.
+    """
     if z.dtype == FLOAT64 and all(a.__class__ is float or a.dtype == FLOAT64 for a in data):
         return True
+    if forward[opcode] is np.power and any(np.ndim(a) == 0 and not v.constant for a, v in zip(data, operands, strict=True)):
+        return False
     with np.errstate(all="ignore"):
         found = np.asarray(forward[opcode](*(_in_dtype_of(np.asarray(a), z.dtype) for a in data)))
     return found.dtype == z.dtype and found.tobytes() == z.tobytes()

@@ -120,7 +120,7 @@ class PathExpressions(PathValues):
         elif isinstance(step, Cast):
             g = self._adjoint(step.result)
             if g is not None and step.source.tracked:
-                self._contribute(step.source, self._in_type_of(g, step.source))
+                self._contribute(step.source, g)
         elif isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
             view = step.result if isinstance(step, Viewed) else step.source
             g = self._adjoint(step.result)
@@ -238,7 +238,7 @@ class PathExpressions(PathValues):
             g = self._filled(g, shape)
         self.adjoints[id(step)] = g
         x, y = step.operands
-        first, second = self._node(x), self._node(y)
+        first, second = (graph.in_memory(self._node(value), is_single(value)) for value in (x, y))  # where the product has them
         if x.tracked:
             if not shape or y.array.ndim == 1:  # g times y, for each row
                 term = self._outer(g, second, self._shape(x), 0)

@@ -36,15 +36,18 @@ class Copies(HostedSteps):
                 self._floats_of(result)
             self._claim(result.array)
         own, shape = self._shape(source), self._shape(result)
-        if isinstance(step, Cast) or is_single(source) != is_single(result):
-            if own != shape or isinstance(step, Written):
-                raise Unfused("a copy in another type that broadcasts, or is written over something")
+        converts = is_single(source) != is_single(result)
+        if isinstance(step, Cast) or (converts and not isinstance(step, Written)):
+            if own != shape:
+                raise Unfused("a copy in another type that broadcasts")
             self._nodes[id(result)] = self._in_type_of(self._node(source), result)
             return
-        if own == shape and source.of is None and not (isinstance(step, Written) and step.link != "same"):
+        if converts and (source.tracked or not source.constant):
+            raise Unfused("a write of values of another type")
+        if own == shape and source.of is None and not converts and not (isinstance(step, Written) and step.link != "same"):
             self._same[id(result)] = source
             return
-        node, graph = self._node(source), self.graph
+        node, graph = self._in_type_of(self._node(source), result), self.graph
         if own != shape:
             if self.points or result.tracked or source.array.size > result.array.size:
                 raise Unfused("a copy that broadcasts")

@@ -27,13 +27,13 @@ from tapegrad.programs.steps import (
     Written,
     mapped,
 )
+from tapegrad.tensors.tensor import FLOATS
 
 __all__ = ["versions_of", "without_writes"]
 
 Array = np.ndarray[Any, Any]
 MOST_COPIED = 1_000_000  # elements of the versions together: each is an array of its own
 MOST_WRITES = 1000
-FLOAT64 = np.dtype(np.float64)
 
 
 class _Owner:
@@ -183,9 +183,9 @@ class _Versions:
             return step
         if not isinstance(step, Written):
             raise Unfused("it writes over values")
-        if value.array.dtype != FLOAT64:  # which a write converts to, as no copy in memory of float64 does
+        if value.array.dtype not in FLOATS:  # which a write converts to, as no copy in memory of floats does
             raise Unfused(f"it writes into values of dtype {value.array.dtype}")
-        own = Value(np.zeros(value.array.shape))
+        own = Value(np.zeros(value.array.shape, value.array.dtype))
         own.tracked = value.tracked
         step.result = own
         return step
@@ -207,7 +207,7 @@ class _Versions:
         if _is_same(step.result.array, owner.array):
             owner.value = own.result
             return
-        result = Value(np.zeros(owner.array.shape))
+        result = Value(np.zeros(owner.array.shape, owner.array.dtype))
         result.tracked = before.tracked or own.result.tracked
         where = Value(_alike(step.result.array, owner.array, result.array), of=result)
         made = Replaced(before, own.result, where, result)
