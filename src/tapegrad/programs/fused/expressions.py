@@ -29,6 +29,7 @@ Node = tuple[Any, ...]
 Shape = tuple[int, ...]
 NUMBERS = 0  # the buffer in which numbers stand
 CHEAP = 32  # operations up to which a part of an array is computed again instead of read
+SHORT, SMALL = 8, 64  # inner elements and multiplications up to which products of matrices are written out
 LENGTHS = {"call": 20, "mul0": 5}  # as many operations as these are taken for
 # What is done at once where all operands are known; floats are doubles here as there.
 FOLDED: dict[str, Callable[..., float]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
@@ -94,6 +95,8 @@ class Expressions(RoundedNodes):
         Numbers that are the same in each run and are read from memory, by their places among the numbers.
     fast : bool
         Whether last digits may be others than NumPy's: operations are contracted, and some functions not called.
+    has_products : bool
+        Whether there are products of matrices, which know no absolute zeros.
     loops : dict
         Loops of NumPy's that are called: the places in the table of addresses of each and of what it is given, with the addresses.
     """
@@ -107,6 +110,7 @@ class Expressions(RoundedNodes):
         self.effects: list[Effect] = []
         self.sizes = [0]
         self.loops: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
+        self.has_products = False
         self.hosts: list[Any] = []
         self.required: list[int] = []
         self.numbers: dict[int, float] = {}
@@ -115,8 +119,6 @@ class Expressions(RoundedNodes):
         self._kept: dict[int, tuple[int, int]] = {}  # nodes that stand in memory: buffer and offset
         self._parts: dict[tuple[int, tuple[Axis, ...], Shape], int] = {}
         self._lengths: dict[int, int] = {}
-
-    # Nodes.
 
     def node(self, operation: str, *operands: Any, space: Shape | None = None) -> int:
         """A node; its space is that of its operands unless it is given."""
@@ -281,8 +283,6 @@ class Expressions(RoundedNodes):
             return self.text(rule.primal, names)
         return self.text(rule.primal, names, by_loops=True)
 
-    # Memory.
-
     def kept(self, node: int) -> tuple[int, int]:
         """Buffer and offset at which a node stands in memory, in C order."""
         operation, *operands = self.nodes[node]
@@ -309,14 +309,30 @@ class Expressions(RoundedNodes):
 
     def matmul(self, x: int, y: int, is_single: bool = False) -> int:
         """The product of two matrices, of a matrix and a vector, or of two vectors, which stand in memory, of either type."""
+        self.has_products = True
         x, y = self.in_memory(x, is_single), self.in_memory(y, is_single)
         space = (*self.spaces[x][:-1], *self.spaces[y][1:])
+        inner = self.spaces[x][-1]
+        if space and not is_single and inner <= SHORT and inner * math.prod(space) <= SMALL:
+            return self._written_out(x, y, space)
         node = self.node("matmul", x, y, space=space)
         if node not in self._kept:
             self._kept[node] = (self.buffer(1, True), 0) if is_single and not space else self.place_for(node)
             self.write(node, *self._kept[node], contiguous(space))
         buffer, offset = self._kept[node]
         return self.load(buffer, offset, contiguous(space), space)
+
+    def _written_out(self, x: int, y: int, space: Shape) -> int:
+        """A small product as sums of products, which take less time than a call, and may be computed beside others."""
+        rows, columns = len(self.spaces[x]) - 1, len(self.spaces[y]) - 1
+        found = None
+        for k in range(self.spaces[x][-1]):
+            own = *(Axis(0, d, 1) for d in range(rows)), Axis(k, None, 0)
+            other = Axis(k, None, 0), *(Axis(0, rows + d, 1) for d in range(columns))
+            term = self.node("mul", self.at(x, own, space), self.at(y, other, space))
+            found = term if found is None else self.node("add", found, term)
+        assert found is not None
+        return found
 
     def in_memory(self, node: int, is_single: bool = False) -> int:
         """A node that reads what a node is, in memory of a type."""

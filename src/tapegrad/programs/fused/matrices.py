@@ -221,7 +221,7 @@ class MatrixCode:
         self._code = MachineCode(path, path.shapes)
         self._outputs, self._count, self._given, self.seconds = outputs, path.count, given, self._code.seconds
         self.is_finite = True
-        self._has_products = any(node[0] == "matmul" for node in path.graph.nodes)
+        self._has_products = path.graph.has_products
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """The value, if there is one, and the outputs and the matrix; None if the steps have to give them.
