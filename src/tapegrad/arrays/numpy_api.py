@@ -7,6 +7,7 @@ spends on finding it.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 from typing import Any
 
@@ -75,6 +76,7 @@ def c_function(number: int) -> int:
     return int(ctypes.c_int64.from_address(int(table or 0) + 8 * number).value)
 
 
+@functools.cache
 def inner_loop(ufunc: Any, dtype: Any = np.float64) -> tuple[int, int]:
     """The loop of a ufunc over operands of a dtype.
 

@@ -138,7 +138,8 @@ class Recorder(KnownValues, Tracer):
 
     def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Untracked numbers beside what is tracked are leaves: rows hold numbers themselves, and these are others in each run."""
-        if not any(t._row for t in operands) or all(t._row for t in operands):
+        rows = [t._row != 0 for t in operands]
+        if True not in rows or False not in rows:
             return operands
         partials = RULES[opcode].partials
         return tuple([self.as_leaf(t) if partials[k] is not None else t for k, t in enumerate(operands)])
@@ -177,7 +178,7 @@ class Recorder(KnownValues, Tracer):
             return
         else:
             found = Value(z)
-        if found.number < 0 and not is_given_again(opcode, data, z, values):
+        if found.number < 0 and z.dtype != FLOAT64 and not is_given_again(opcode, data, z, values):
             self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
             return
         self.note(Ruled(opcode, values, found, way))

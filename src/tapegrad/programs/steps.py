@@ -363,12 +363,10 @@ class Computed(Step):
 
 
 def is_given_again(opcode: int, data: Sequence[Any], z: Array, operands: Sequence[Value]) -> bool:
-    """Whether the value of a rule on arrays is what a run of it gives: where float32 is among them, to be looked at.
+    """Whether the value of a rule on arrays is what a run of it gives, which is to be looked at where it is of float32.
 
     Powers of and by numbers of float32 have ways of their own for some exponents.
     """
-    if z.dtype == FLOAT64 and all(a.__class__ is float or a.dtype == FLOAT64 for a in data):
-        return True
     if forward[opcode] is np.power and any(np.ndim(a) == 0 and not v.constant for a, v in zip(data, operands, strict=True)):
         return False
     with np.errstate(all="ignore"):
