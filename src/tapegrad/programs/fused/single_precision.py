@@ -19,7 +19,7 @@ from tapegrad.programs.fused.rule_text import ARITHMETIC, COMPARED, EXACT, TEXTS
 from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LIBRARY
 from tapegrad.rules.table import RULES
 
-__all__ = ["FLOAT32", "ROUNDED", "RoundedNodes", "loop_named"]
+__all__ = ["FLOAT32", "OF_SINGLES", "ROUNDED", "RoundedNodes", "loop_named"]
 
 FLOAT32 = np.dtype(np.float32)
 ROUNDED = "single"  # the operation that rounds
