@@ -90,3 +90,12 @@ def points(seed: int) -> list[tuple[Any, ...]]:
     special = x.copy()
     special[0, :3] = np.inf, np.nan, -0.0
     return [*found, (np.round(x), np.round(y), 0.0), (special, y, -s)]
+
+
+def moved(arguments: tuple[Any, ...], by: float) -> tuple[Any, ...]:
+    """The same arguments, each changed by so small a part of it up or down: how far results move says what roundings may do."""
+    signs = np.where(np.arange(12) % 3 == 0, -1.0, 1.0)
+    return tuple(
+        a * (1.0 + by) if isinstance(a, float) else (a * (1.0 + by * signs[: a.size].reshape(a.shape))).astype(a.dtype)
+        for a in arguments
+    )

@@ -98,7 +98,7 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
 
 def _is_array_of_floats(x: Any) -> bool:
     data = x._data if isinstance(x, Tensor) else x
-    return isinstance(data, np.ndarray) and data.ndim > 0 and data.dtype in FLOATS
+    return isinstance(data, np.ndarray) and data.dtype in FLOATS and (data.ndim > 0 or data is not x)
 
 
 def _listed(x: Any) -> Any:

@@ -19,6 +19,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.numpy_arrays.untracked import PAIRS
+from tapegrad.programs.given_again import is_rule_given_again
 from tapegrad.programs.known_values import FLOAT64, KnownValues
 from tapegrad.programs.provenance import (
     FACTORIES,
@@ -46,7 +47,7 @@ from tapegrad.programs.provenance import (
 )
 from tapegrad.programs.rows_as_steps import AS_STEPS
 from tapegrad.programs.snapshots import same_bits
-from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Written, is_given_again
+from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Written
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
@@ -160,9 +161,6 @@ class Recorder(KnownValues, Tracer):
             elif type(own) is float and value.constant:
                 value = Value(np.array(own), constant=True)
             elif type(own) is float and not t._row and result._row:  # the row has the number itself
-                if type(t._data) is not float and t._data.dtype != FLOAT64:
-                    self.refuse(f"a number of {t._data.dtype}, which is no constant, beside what is differentiated")
-                    return
                 self.left(t, False)
             values.append(value)
         z = result._data
@@ -173,14 +171,15 @@ class Recorder(KnownValues, Tracer):
         if type(z) is float:
             z = result._data = z * 1.0
             found = self.number()
-        elif z.dtype not in FLOATS or any(np.may_share_memory(z, value.array) for value in values if value.array is not None):
+        elif (
+            z.dtype not in FLOATS
+            or any(np.may_share_memory(z, value.array) for value in values if value.array is not None)
+            or (z.dtype != FLOAT64 and not is_rule_given_again(opcode, data, z, values))
+        ):
             self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
             return
         else:
             found = Value(z)
-        if found.number < 0 and z.dtype != FLOAT64 and not is_given_again(opcode, data, z, values):
-            self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
-            return
         self.note(Ruled(opcode, values, found, way))
         self.know(z, found, TAPE.slot(result._row) if result._row > 0 else -1)
 

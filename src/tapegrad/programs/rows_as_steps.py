@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.programs.forward_values import forward_of
-from tapegrad.programs.known_values import FLOAT64, KnownValues
+from tapegrad.programs.given_again import is_operation_given_again
+from tapegrad.programs.known_values import KnownValues
 from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Scattered, Structured, Summed, Value, Viewed
 from tapegrad.recording.strided_maps import scattered, strided
 from tapegrad.recording.structural import Payload
@@ -174,7 +175,7 @@ def host_row(
         return
     keeps_a_number = any(payload.op.uses) and any(type(a) is float for a in data) if type(payload) is Payload else False
     given = data[: payload.inputs]
-    if forward is None or keeps_a_number or not _is_given_again(forward, given, z):
+    if forward is None or keeps_a_number or not is_operation_given_again(forward, given, z):
         known.refuse(f"{TAPE.names[name]} is not run again by programs yet")
         return
     operands = [source_of(known, h, a) for h, a in zip(words_at(handles, payload.inputs), data, strict=False)]
@@ -186,19 +187,6 @@ def host_row(
     known.note(step)
     known.kept.append(data)
     known.know(z, found, slot)
-
-
-def _is_given_again(forward: Callable[[list[Any]], Any], data: list[Any], z: Any) -> bool:
-    """Whether a run gives the value of an operation: where float32 is among them, it may be computed in float64."""
-    arrays = [np.asarray(a) for a in data]
-    kinds = {array.dtype for array in (*arrays, np.asarray(z))}
-    if kinds == {FLOAT64}:
-        return True
-    if not kinds <= FLOATS:
-        return np.asarray(z).dtype == FLOAT64
-    with np.errstate(all="ignore"):
-        found = np.asarray(forward(arrays)).astype(np.asarray(z).dtype)
-    return found.shape == np.shape(z) and found.tobytes() == np.asarray(z).tobytes()
 
 
 AS_STEPS: dict[str, Callable[..., None]] = {

@@ -44,7 +44,7 @@ def _is_plain(part: Any) -> bool:
 
 def save_program(program: Any, file: File) -> None:
     """What `Program.save` does."""
-    saved = []
+    saved: list[dict[str, Any]] = []
     if program.fast:
         raise ProgramError(f"{program._name()} cannot be saved: what is fast has last digits of its own. Save one without `fast`")
     for (argnums, rest), several in program._paths.items():
@@ -112,8 +112,8 @@ def load_program(file: File) -> LoadedProgram:
         raise ProgramError(f"this is no file that a program was saved to: {error}") from error
     if state.get("version") not in (OF_DOUBLES, VERSION):
         raise ProgramError(
-            f"the program is of version {state.get('version')!r} of the format, and this tapegrad reads versions up to {VERSION}; load "
-            "it with the one that wrote it"
+            f"the program is of version {state.get('version')!r} of the format, and this tapegrad reads versions up to {VERSION}; "
+            "load it with the one that wrote it"
         )
     return _made_of(state)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.reductions import add_reduce, total
+from tapegrad.programs.memory_of_values import in_dtype_of, reshaped, same
 from tapegrad.recording.primal_values import forward, number_forward
 from tapegrad.recording.strided_maps import strided
 from tapegrad.rules.table import RULES
@@ -28,21 +29,11 @@ __all__ = [
     "Value",
     "Viewed",
     "Written",
-    "is_given_again",
     "mapped",
-    "reshaped",
-    "same",
 ]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
-
-
-def reshaped(array: Array, shape: tuple[int, ...]) -> Array:
-    """The same memory in another shape; it raises if that takes a copy, into which nobody would look."""
-    view = array.view()
-    view.shape = shape
-    return view
 
 
 class Value:
@@ -117,7 +108,7 @@ class Ruled(Step):
             return True
         function = forward[self.opcode]
         if self.result.array.dtype != FLOAT64:
-            arrays = [_in_dtype_of(a, self.result.array.dtype) for a in arrays]
+            arrays = [in_dtype_of(a, self.result.array.dtype) for a in arrays]
         if isinstance(function, np.ufunc):
             function(*arrays, out=self.result.array)
         else:
@@ -362,23 +353,6 @@ class Computed(Step):
         return f"{getattr(self.function, '__name__', self.function)}, by NumPy"
 
 
-def is_given_again(opcode: int, data: Sequence[Any], z: Array, operands: Sequence[Value]) -> bool:
-    """Whether the value of a rule on arrays is what a run of it gives, which is to be looked at where it is of float32.
-
-    Powers of and by numbers of float32 have ways of their own for some exponents.
-    """
-    if forward[opcode] is np.power and any(np.ndim(a) == 0 and not v.constant for a, v in zip(data, operands, strict=True)):
-        return False
-    with np.errstate(all="ignore"):
-        found = np.asarray(forward[opcode](*(_in_dtype_of(np.asarray(a), z.dtype) for a in data)))
-    return found.dtype == z.dtype and found.tobytes() == z.tobytes()
-
-
-def _in_dtype_of(operand: Array, dtype: Any) -> Array:
-    """A number in the dtype of a result; arrays as they are."""
-    return operand if operand.ndim else operand.astype(dtype)
-
-
 def _as_array(value: Value) -> Any:
     return value.array if value.array.ndim else value.array[()]
 
@@ -418,12 +392,3 @@ class Guard(Step):
     def describe(self) -> str:
         """Its name."""
         return f"guard: {self.expected}" if self.as_truth else "guard: the same values"
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two Python values or arrays have the same bits."""
-    if isinstance(a, (np.ndarray, np.generic)):
-        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(type(p) is type(q) and same(p, q) for p, q in zip(a, b, strict=True))
-    return bool(a == b or (a != a and b != b))

@@ -1,8 +1,8 @@
 """Values of float32 among expressions: all is computed in float64, and each value is rounded where NumPy's float32 loops round it.
 
-A sum, difference, product, quotient or square root of float32 numbers that is computed in float64 and then rounded has the bits of one
-in float32: float64 has more than twice as many digits, and two more. Functions are NumPy's float32 loops. So values of both
-types go together, and derivatives are what the sweep has, which computes in float64 and rounds adjoints.
+A sum, difference, product, quotient or square root of float32 numbers that is computed in float64 and then rounded has the bits of
+one in float32: float64 has more than twice as many digits, and two more. Functions are NumPy's float32 loops. So values of both types
+go together, and derivatives are what the sweep has, which computes in float64 and rounds adjoints.
 """
 
 from __future__ import annotations
@@ -57,18 +57,23 @@ class RoundedNodes:
         self._are_single: dict[int, bool] = {}
 
     def node(self, operation: str, *operands: Any, space: tuple[int, ...] | None = None) -> int:
+        """A node of the graph."""
         raise NotImplementedError
 
     def constant(self, value: float) -> int:
+        """A number that is the same in every run."""
         raise NotImplementedError
 
     def product(self, x: int, y: int) -> int:
+        """A product, but for those by one."""
         raise NotImplementedError
 
     def level(self, operands: Sequence[int]) -> list[int]:
+        """Operands of one space."""
         raise NotImplementedError
 
     def text(self, text: str, names: dict[str, int], by_loops: bool = False) -> int:
+        """Rule text in float64."""
         raise NotImplementedError
 
     def rounded(self, k: int) -> int:
