@@ -68,6 +68,15 @@ def test_random_functions_have_the_functions_values_and_gradients(request: pytes
     assert sum(text.startswith("machine code") for text in traces) > 0.9 * len(traces)
 
 
+def test_nothing_goes_back_to_an_array_of_which_no_element_is_used() -> None:
+    def function(x: Any) -> Any:
+        return (np.concatenate([x * 2.0, (x @ x)[:0]]) * 3.0).sum()
+
+    x = np.array([[1.0, np.nan], [2.0, np.inf]])
+    _, run = compiled(function, np.ones((2, 2)))
+    assert run(x)[1].tolist() == [[6.0, 6.0], [6.0, 6.0]]
+
+
 @pytest.mark.filterwarnings("ignore")
 @each("rule", RULES, ids=lambda rule: rule.name)
 def test_rules_on_arrays_have_the_bits_of_eager_ones(rule: Any) -> None:

@@ -1,8 +1,8 @@
 """Values of float32 among expressions: all is computed in float64, and each value is rounded where NumPy's float32 loops round it.
 
 A sum, difference, product, quotient or square root of float32 numbers that is computed in float64 and then rounded has the bits of
-one in float32: float64 has more than twice as many digits, and two more. Functions are NumPy's float32 loops. So values of both types
-go together, and derivatives are what the sweep has, which computes in float64 and rounds adjoints.
+one in float32: float64 has more than twice as many digits, and two more. Functions are NumPy's float32 loops. So values of both
+types go together, and derivatives are what the sweep has, which computes in float64 and rounds adjoints.
 """
 
 from __future__ import annotations
