@@ -23,7 +23,7 @@ from tapegrad.programs.fused.hosted_steps import is_single
 from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues, Place, is_reshaped
-from tapegrad.programs.fused.versions import without_writes
+from tapegrad.programs.fused.versions import versions_of
 from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed, Written
 from tapegrad.rules.table import RULES
 
@@ -51,20 +51,17 @@ class PathExpressions(PathValues):
         steps: Sequence[Step],
         inputs: Sequence[Value],
         leaves: Sequence[Value],
-        output: Value,
+        outputs: Sequence[Value],
         points: int = 0,
         shared: Collection[int] = (),
         fast: bool = False,
     ) -> None:
-        steps = without_writes(steps, inputs)
+        steps, outputs = versions_of(steps, inputs, outputs)
         before = [] if points else steps_before(steps, inputs, leaves)
         super().__init__(steps, inputs, points, shared, before, fast)
-        if output.number < 0 and (output.array.ndim or not is_single(output)):
-            raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants
-        self.value, self.guards = self._written(self._node(output)), self._written(self.failed)
         self.adjoints: dict[int, int] = {}
-        self._contribute(output, self.graph.constant(1.0))
+        self.value, self.guards = self._seed(outputs), self._written(self.failed)
         for step in self.steps_backward():
             self._backward(step)
         self.gradients: list[Place] = []
@@ -72,6 +69,14 @@ class PathExpressions(PathValues):
             self.gradients.append(self._gradient(leaf))
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
+
+    def _seed(self, outputs: Sequence[Value]) -> Place:
+        """Begin with the adjoints of the outputs; where the value goes."""
+        (output,) = outputs
+        if output.number < 0 and (output.array.ndim or not is_single(output)):
+            raise Unfused("its value is no number")
+        self._contribute(output, self.graph.constant(1.0))
+        return self._written(self._node(output))
 
     def _written(self, node: int) -> Place:
         graph = self.graph

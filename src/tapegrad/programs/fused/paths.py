@@ -100,7 +100,7 @@ class FusedPath:
 
         if self.refused or self._output is None:
             raise Unfused(self.refused)
-        return PathExpressions(self._steps, self._inputs, self._leaves, self._output, fast=self._fast)
+        return PathExpressions(self._steps, self._inputs, self._leaves, [self._output], fast=self._fast)
 
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the gradients."""
@@ -205,6 +205,13 @@ class FusedMatrix(FusedPath):
         from tapegrad.programs.fused import matrices
 
         return matrices.code_of(self._kind, self._steps, self._inputs, self._leaves, self._outputs, self._fast)
+
+    def another(self) -> Any:
+        """The same code with memory of its own."""
+        from tapegrad.programs.fused.background import compiling
+
+        with compiling:
+            return self._code()
 
     def try_out(self, values: Sequence[Any], expected: Callable[[], tuple[float, Sequence[Any]]]) -> None:
         """The same; where the code leaves it to the steps, it is compared another time."""

@@ -29,7 +29,7 @@ from tapegrad.programs.steps import (
 )
 from tapegrad.tensors.tensor import FLOATS
 
-__all__ = ["versions_of", "without_writes"]
+__all__ = ["versions_of"]
 
 Array = np.ndarray[Any, Any]
 MOST_COPIED = 1_000_000  # elements of the versions together: each is an array of its own
@@ -44,34 +44,23 @@ class _Owner:
         self.low, self.high = np.lib.array_utils.byte_bounds(array)
 
 
-def without_writes(steps: Sequence[Step], inputs: Sequence[Value]) -> Sequence[Step]:
-    """The steps of a path without writes into memory that has had another value.
+def versions_of(steps: Sequence[Step], inputs: Sequence[Value], outputs: Sequence[Value]) -> tuple[Sequence[Step], Sequence[Value]]:
+    """The steps of a path without writes into memory that has had another value, and what values are at the end.
 
     Parameters
     ----------
     steps : sequence of Step
-    inputs : sequence of Value
+    inputs, outputs : sequence of Value
 
     Returns
     -------
-    sequence of Step
+    sequence of Step, sequence of Value
         The same ones if nothing is written over.
 
     Raises
     ------
     Unfused
         If something else than a recorded write does so, or too often.
-    """
-    return _Versions(inputs).of(steps) if any(isinstance(step, Written) for step in steps) else steps
-
-
-def versions_of(steps: Sequence[Step], inputs: Sequence[Value], outputs: Sequence[Value]) -> tuple[Sequence[Step], Sequence[Value]]:
-    """The same, and what values are at the end.
-
-    Raises
-    ------
-    Unfused
-        As `without_writes`.
     """
     if not any(isinstance(step, Written) for step in steps):
         return steps, outputs
