@@ -98,7 +98,9 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
 
 def _is_array_of_floats(x: Any) -> bool:
     data = x._data if isinstance(x, Tensor) else x
-    return isinstance(data, np.ndarray) and data.dtype in FLOATS and (data.ndim > 0 or data is not x)
+    if not isinstance(data, np.ndarray) or data.dtype not in FLOATS:
+        return False
+    return data.ndim > 0 or (data is not x and data.dtype == np.float32)  # others do not widen arrays here
 
 
 def _listed(x: Any) -> Any:
