@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from many_cases import each
 from random_expressions import moved, points, random_function
+from random_programs import points as program_points
+from random_programs import random_program
 from rule_samples import PUBLIC
 
 import tapegrad as tg
@@ -180,6 +182,38 @@ def test_random_functions_have_the_values_and_gradients_of_calls(request: pytest
         traces += [trace["machine code"] for trace in program.traces]
     assert not wrong, "\n".join(wrong[:3])
     assert sum(text.startswith("machine code") for text in traces) > 0.8 * len(traces)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_programs_with_writes_and_branches_have_the_bits_of_calls(request: pytest.FixtureRequest) -> None:
+    wrong, by = [], (0, 1, 2)
+    for seed in range(2000 if request.config.getoption("--long") else 40):
+        function, text = random_program(seed)
+        types = [(np.float32, np.float32), (np.float32, np.float64), (np.float64, np.float32)][seed % 3]
+        run, own = tg.value_and_grad(tg.program(function, fuse=False), by), tg.value_and_grad(function, by)
+        for x, y, s in (*program_points(seed), *program_points(seed)[:2]):
+            found, expected = (_outcome(f, x.astype(types[0]), y.astype(types[1]), s) for f in (run, own))
+            if found != expected:
+                wrong.append(f"{text}\n{x}\n{y}\n{s}")
+    assert not wrong, "\n".join(wrong[:3])
+
+
+def _outcome(run: Any, *arguments: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            value, gradients = run(*arguments)
+    except Exception as error:
+        return type(error)
+    return list(map(bits, (value, *gradients)))
+
+
+def test_many_points_are_taken_one_after_the_other() -> None:
+    function, points = (lambda x: (np.exp(x) * x).sum()), single(50, 3)
+    both = tg.value_and_grad(tg.program(function))
+    values, gradients = both.map(points)
+    for x, value, gradient in zip(points, values, gradients, strict=True):
+        expected = tg.value_and_grad(function)(x)
+        assert (value, bits(gradient)) == (expected[0], bits(expected[1]))
 
 
 @each("fuse", [False, True], ids=["steps", "code"])
