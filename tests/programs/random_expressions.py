@@ -34,7 +34,7 @@ def _line(rng: Random, names: list[str], numbers: list[str], products: bool) -> 
         5: f"np.where({a} > {b}, {a}, {c})",
         6: f"{a}[::-1]",
         7: f"{a}[:, ::-1] * {b}",
-        8: f"np.concatenate([{a}[{i}:], {b}[:{i}]])",
+        8: f"np.concatenate([{a}[{max(i, 1)}:], {b}[:{max(i, 1)}]])",
         9: f"{a} + {b}[{i}]",
         10: f"{a} * {b}[:, {j}:{j + 1}]",
         11: f"{a} - {b}.sum(axis=0)",
@@ -42,7 +42,7 @@ def _line(rng: Random, names: list[str], numbers: list[str], products: bool) -> 
         13: f"{a} * {b}[{i}, {j}]",
         14: f"({a}.T * {b}[{i}, :3]).T",
         15: f"{a}.reshape(4, 3).reshape(-1).reshape(3, 4) + {b}",
-        16: f"np.concatenate([{a}[:, {j}:], {b}[:, :{j}]], axis=1)",
+        16: f"np.concatenate([{a}[:, {max(j, 1)}:], {b}[:, :{max(j, 1)}]], axis=1)",
         17: f"np.clip({a}, -1.0, {abs(c)}) ** 2",
         18: f"{a} @ ({b}.T @ {a}) * 0.1",
         19: f"{a} * ({b} @ y)[:, None]",
@@ -90,3 +90,12 @@ def points(seed: int) -> list[tuple[Any, ...]]:
     special = x.copy()
     special[0, :3] = np.inf, np.nan, -0.0
     return [*found, (np.round(x), np.round(y), 0.0), (special, y, -s)]
+
+
+def moved(arguments: tuple[Any, ...], by: float) -> tuple[Any, ...]:
+    """The same arguments, each changed by so small a part of it up or down: how far results move says what roundings may do."""
+    signs = np.where(np.arange(12) % 3 == 0, -1.0, 1.0)
+    return tuple(
+        a * (1.0 + by) if isinstance(a, float) else (a * (1.0 + by * signs[: a.size].reshape(a.shape))).astype(a.dtype)
+        for a in arguments
+    )

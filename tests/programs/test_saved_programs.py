@@ -231,6 +231,48 @@ def test_files_made_by_hand_are_checked_whole(part: str) -> None:
     assert refused > 30
 
 
+def mixed(x: Any, y: Any) -> Any:
+    return (np.exp(x @ y.T) * 0.1).sum() + np.sin(x * y).astype(np.float64).sum() - x.mean()
+
+
+SINGLE = np.linspace(0.2, 0.9, 12, dtype=np.float32).reshape(3, 4), np.linspace(0.5, 0.1, 12, dtype=np.float32).reshape(3, 4)
+
+
+def test_programs_of_float32_have_the_same_bits_after_loading() -> None:
+    program = recorded(mixed, *SINGLE, argnums=(0, 1))
+    loaded = tg.load_program(saved(program))
+    program.compile()
+    run, again = tg.value_and_grad(program, (0, 1)), tg.value_and_grad(loaded, (0, 1))
+    for k in range(4):
+        arguments = [a + np.float32(0.1 * k) for a in SINGLE]
+        (value, gradients), (own_value, own) = again(*arguments), run(*arguments)
+        if k:
+            assert value == own_value
+            assert [(g.dtype, g.tobytes()) for g in gradients] == [(g.dtype, g.tobytes()) for g in own]
+    assert type(tg.load_program(saved(recorded(lambda x: (x * x).sum(), SINGLE[0])))(SINGLE[0])) is np.float32
+    with pytest.raises(tg.ProgramError, match="not recorded for arguments like these"):
+        again(*(a.astype(np.float64) for a in SINGLE))
+
+
+@pytest.mark.parametrize("part", [*PARTS, "sizes", "singles"])
+def test_files_of_float32_made_by_hand_are_checked_whole(part: str) -> None:
+    state = tg.load(saved(recorded(mixed, *SINGLE, argnums=(0, 1))))
+    rng = np.random.default_rng(0)
+    graph = state["paths"][0]["graph"]
+    numbers = graph[part]["numbers"] if part in PARTS else graph[part]
+    refused = 0
+    for _ in range(100):
+        place, kept = rng.integers(len(numbers)), numbers.copy()
+        numbers[place] += rng.choice([-1000, -3, -1, 1, 2, 1000, 2**40])
+        try:
+            value, gradients = tg.value_and_grad(tg.load_program(made(state)), (0, 1))(*SINGLE)
+            assert (type(value), [g.shape for g in gradients]) == (float, [(3, 4), (3, 4)])  # another program, but a whole one
+        except tg.ProgramError:
+            refused += 1
+        numbers[:] = kept
+    assert refused > 20
+
+
 def made(state: Any) -> io.BytesIO:
     file = io.BytesIO()
     tg.save(state, file)

@@ -7,6 +7,7 @@ spends on finding it.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 from typing import Any
 
@@ -75,8 +76,9 @@ def c_function(number: int) -> int:
     return int(ctypes.c_int64.from_address(int(table or 0) + 8 * number).value)
 
 
-def inner_loop(ufunc: Any) -> tuple[int, int]:
-    """The loop of a ufunc over float64 operands.
+@functools.cache
+def inner_loop(ufunc: Any, dtype: Any = np.float64) -> tuple[int, int]:
+    """The loop of a ufunc over operands of a dtype.
 
     Returns
     -------
@@ -87,8 +89,8 @@ def inner_loop(ufunc: Any) -> tuple[int, int]:
     fields = _UFunc.from_address(id(ufunc))
     if fields.name != ufunc.__name__.encode() or (fields.nin, fields.nout) != (ufunc.nin, ufunc.nout):
         return 0, 0  # not the layout that is known
-    double = bytes([np.dtype(np.float64).num]) * fields.nargs
+    kinds = bytes([np.dtype(dtype).num]) * fields.nargs
     for k in range(fields.ntypes):
-        if fields.types[k * fields.nargs : (k + 1) * fields.nargs] == double:
+        if fields.types[k * fields.nargs : (k + 1) * fields.nargs] == kinds:
             return int(fields.functions[k] or 0), int(fields.data[k] or 0) if fields.data else 0
     return 0, 0

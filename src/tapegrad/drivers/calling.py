@@ -128,7 +128,8 @@ def finished_call(
 
     Rows of a program have their values until it returns only (`Call.kept`). Where it gives `NotImplemented` for them, the function
     is called. With `needs` "jacobian" or "hessian", or ``("jvp", *vectors)`` or ``("hvp", *vectors)`` for products with vectors
-    over all inputs, it may be given that instead of rows (`Call.matrix`), without values unless it is ``"value_jvp"``.
+    over all inputs, it may be given that instead of rows (`Call.matrix`), without values unless it is ``"value_jvp"``. With "jvp"
+    or "vjp" it may be given the value, and what gives products with vectors that are known later (`Call.products`).
     """
     callee = f if isinstance(f, Callee) else Callee(f)
     if callee.replay is not None:

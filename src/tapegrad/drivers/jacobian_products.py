@@ -83,14 +83,17 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
 def _needs(primals: Sequence[Any], tangents: Any) -> Any:
     """What is asked of a program: the product itself where arrays of floats are given for arrays of floats, else its rows."""
-    if type(tangents) not in (tuple, list) or len(tangents) != len(primals):
+    if type(tangents) not in (tuple, list) or len(tangents) != len(primals) or not _are_plain(primals):
         return "rows"
     for x, t in zip(primals, tangents, strict=True):
-        if type(x) is not type(t) or type(x) not in (float, np.ndarray):
-            return "rows"
-        if type(x) is np.ndarray and (x.shape != t.shape or not x.dtype == t.dtype == np.float64 or not x.size):
+        if type(x) is not type(t) or (type(x) is np.ndarray and (x.shape != t.shape or t.dtype != np.float64)):
             return "rows"
     return "value_jvp", joined(tangents)
+
+
+def _are_plain(values: Sequence[Any]) -> bool:
+    """Whether all are floats and arrays of float64."""
+    return all(type(x) is float or (type(x) is np.ndarray and x.dtype == np.float64 and x.size > 0) for x in values)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -196,14 +199,58 @@ def _kept(f: Callable[..., Any], primals: Any, has_aux: bool, name: str) -> tupl
     """Call, outputs and derivative for products to come, and whether it is a program's, which has no graph of its own."""
 
     def finish(made: Call) -> Any:
+        if made.products is not None:
+            outputs = Outputs(made, name)
+            products = _LaterProducts(made.products, lambda: _by_rows(f, primals, name, outputs.tensors))
+            return outputs.detached_from(made), outputs, products, True
         if made.kept or name == "linearize":
             found = detached(made, name)
             return NotImplemented if found is None else (*found, made.kept)
         return made, Outputs(made, name), None, False
 
     primals = copied(_checked(primals, name))
-    found: tuple[Call, Outputs, Any, bool] = finished_call(f, primals, {}, range(len(primals)), has_aux, name, finish)
+    is_program = hasattr(type(f), "__replay__") and _are_plain(primals) and not has_aux
+    needs = "rows" if not is_program else "vjp" if name == "vjp" else "jvp"
+    found: tuple[Call, Outputs, Any, bool] = finished_call(f, primals, {}, range(len(primals)), has_aux, name, finish, needs=needs)
     return found
+
+
+class _LaterProducts:
+    """The derivative of a program's call: one vector is multiplied by machine code, several ones, and the other way, by rows."""
+
+    def __init__(self, by_code: Callable[[str, Any], Any], rows: Callable[[], Any]) -> None:
+        self._by_code, self._make = by_code, rows
+        self._rows: Any = None
+
+    def push(self, columns: Any) -> Any:
+        """Products with vectors over the inputs, the columns of a matrix."""
+        return self._multiplied("jvp", columns)
+
+    def pull(self, columns: Any) -> Any:
+        """The same of the transpose."""
+        return self._multiplied("vjp", columns)
+
+    def _multiplied(self, what: str, columns: Any) -> Any:
+        found = self._by_code(what, columns[:, 0]) if columns.shape[1] == 1 else None
+        if found is not None:
+            return found[:, None]
+        if self._rows is None:
+            self._rows = self._make()
+        return (self._rows.push if what == "jvp" else self._rows.pull)(columns)
+
+
+def _by_rows(f: Callable[..., Any], primals: Any, name: str, values: Sequence[Tensor]) -> Any:
+    """The derivative by rows at the same arguments, if the function gives the same values there."""
+
+    def finish(made: Call) -> Any:
+        found = detached(made, name) if made.kept else (made, outputs := Outputs(made, name), derivative_of(made, outputs.tensors))
+        return NotImplemented if found is None else found[1:]
+
+    outputs, derivative = finished_call(f, primals, {}, range(len(primals)), False, name, finish)
+    for t, other in zip(outputs.tensors, values, strict=True):
+        if not np.allclose(array_of(t), array_of(other), rtol=1e-9, atol=1e-12, equal_nan=True):
+            raise RuntimeError(f"{name}: the function has another value now than when it was called; call {name} again")
+    return derivative
 
 
 def _pull(made: Call, outputs: Outputs, given: list[Any]) -> Any:

@@ -72,13 +72,15 @@ class Call:
     matrix : ndarray or None
         The Jacobian of all elements of the output by all of the leaves, or the products of the Hessian with all unit vectors, where
         a driver that asked for it is given it; or products with the vectors that it gave, one a row.
+    products : callable or None
+        Where a driver asked for products with vectors that are known later: gives them for "jvp" or "vjp" and a vector, or None.
     structures : dict or None
         Of a program's call whose derivatives have the same structure in each run: what is known of it, by order.
     """
 
     __slots__ = (
-        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "matrix", "output", "places", "recording",
-        "structure", "structures",
+        "arrays", "aux", "gradients", "inside", "kept", "kinds", "leaves", "many", "matrix", "output", "places", "products",
+        "recording", "structure", "structures",
     )  # fmt: skip
     kept: bool
     leaves: list[Tensor]
@@ -96,6 +98,7 @@ class Call:
         self.recording, self.kept = None, False
         self.gradients: list[Any] | None = None
         self.matrix: Any = None
+        self.products: Any = None
         self.structures: dict[bool, bytes] | None = None
 
     def arranged(self, results: Sequence[Any]) -> Any:

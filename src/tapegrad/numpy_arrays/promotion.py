@@ -13,7 +13,7 @@ from tapegrad.numpy_protocol.operands import holds_tensors, stacked
 from tapegrad.recording.casting import cast
 from tapegrad.recording.primal_values import forward
 from tapegrad.rules.table import RULES
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import FLOATS, Tensor, make
 
 __all__ = ["PAIRS", "are_doubles", "may_be_complex", "promoted", "rule_operands"]
 
@@ -91,7 +91,16 @@ def rule_operands(opcode: int, values: tuple[Any, ...]) -> Any:
         return values
     if RULES[opcode].name == "where":
         return values[0], *promoted(*values[1:])
+    if isinstance(ufunc, np.ufunc) and all(map(_is_array_of_floats, values)):
+        return values  # whose loop converts them, and whose row takes both types
     return promoted(*values)
+
+
+def _is_array_of_floats(x: Any) -> bool:
+    data = x._data if isinstance(x, Tensor) else x
+    if not isinstance(data, np.ndarray) or data.dtype not in FLOATS:
+        return False
+    return data.ndim > 0 or (data is not x and data.dtype == np.float32)  # others do not widen arrays here
 
 
 def _listed(x: Any) -> Any:

@@ -13,7 +13,9 @@ from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.engine import layout as at
 from tapegrad.kernels.opcodes import HAS_SCALAR, LOOPS, OPCODES, compiled_forms
 from tapegrad.ops.reductions import MANY
+from tapegrad.programs.memory_of_values import reshaped
 from tapegrad.programs.steps import (
+    Cast,
     Computed,
     Copied,
     Gathered,
@@ -25,7 +27,6 @@ from tapegrad.programs.steps import (
     Value,
     Viewed,
     Written,
-    reshaped,
 )  # fmt: skip
 from tapegrad.recording.primal_values import BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import COMMON, RULES
@@ -207,7 +208,8 @@ def _forms(opcode: int) -> int:
 
 
 _LOWERED: dict[type, Callable[[Instructions, Any], list[Words] | None]] = {
-    Ruled: Instructions.ruled, Copied: Instructions.copied, Written: Instructions.copied, Viewed: Instructions.viewed,
+    Ruled: Instructions.ruled, Copied: Instructions.copied, Cast: Instructions.copied,
+    Written: Instructions.copied, Viewed: Instructions.viewed,
     Gathered: Instructions.gathered,
     Summed: Instructions.summed, Joined: Instructions.joined, Computed: Instructions.computed, Guard: Instructions.guard,
 }  # fmt: skip

@@ -14,11 +14,9 @@ from tapegrad.programs.snapshots import UNKNOWN, Snapshot, same_bits
 from tapegrad.programs.surroundings import PLAIN, Arrays
 from tapegrad.programs.traces import Trace
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import FLOATS, Tensor
 
 __all__ = ["Paths", "Usual", "describe", "is_differentiable", "repeated"]
-
-FLOAT64 = np.dtype(np.float64)
 
 
 class Paths:
@@ -77,7 +75,7 @@ class Usual:
                 code is None
                 or code.before
                 or code.before_inputs
-                or any(dtype is not None and dtype != FLOAT64 for _, _, dtype in self.kinds)
+                or any(dtype is not None and dtype not in FLOATS for _, _, dtype in self.kinds)
             ):
                 return False  # other bytes than those that the code reads
             self.quick = QuickCall(code, self.kinds)
@@ -86,7 +84,12 @@ class Usual:
         found = self.quick.gradient(args)
         if found is None:
             return False
-        trace.made.output._data, trace.made.gradients = found
+        value, trace.made.gradients = found
+        output = trace.made.output
+        if type(output._data) is float:
+            output._data = value
+        else:
+            output._data[...] = value
         return True
 
     def prepare_direct(self, trace: Trace) -> None:
@@ -118,10 +121,10 @@ class Usual:
 
 
 def is_differentiable(value: Any) -> bool:
-    """Whether a value consists of numbers and arrays of float64."""
+    """Whether a value consists of numbers of float64, and arrays of that or of float32."""
     found: list[Any] = []
     flatten(value, found, [], "")
-    return bool(found) and all(type(x) is float or (isinstance(x, (np.ndarray, np.floating)) and x.dtype == FLOAT64) for x in found)
+    return bool(found) and all(type(x) in (float, np.float64) or (isinstance(x, np.ndarray) and x.dtype in FLOATS) for x in found)
 
 
 def repeated(values: list[Any]) -> tuple[tuple[int, int], ...]:

@@ -10,7 +10,7 @@ from tapegrad.drivers.leaves import tensor_like
 from tapegrad.frames import calling_frame
 from tapegrad.programs.steps import Copied, Step, Value
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, make, meta_of, register_new_leaf
+from tapegrad.tensors.tensor import FLOATS, Tensor, make, meta_of, register_new_leaf
 
 __all__ = ["FLOAT64", "KnownValues"]
 
@@ -140,11 +140,12 @@ class KnownValues:
     def as_leaf(self, t: Any) -> Any:
         """An untracked number as a leaf with a row, which holds its present value; others as they are."""
         value = None if t._row else self.value_at(t._data)
-        if value is None or value.constant or np.ndim(t._data) or np.asarray(t._data).dtype != FLOAT64:
+        if value is None or value.constant or np.ndim(t._data) or np.asarray(t._data).dtype not in FLOATS:
             return t
-        leaf, _ = tensor_like(float(t._data), "program", "a number", False)
+        is_single = np.asarray(t._data).dtype != FLOAT64
+        leaf, _ = tensor_like(t._data.copy() if is_single else float(t._data), "program", "a number", False)
         register_new_leaf(leaf, meta_of(leaf)).of_call = True
-        number = self.number()
+        number = self.place_of(leaf._data)
         self.note(Copied(value, number))
         self.know(leaf._data, number, TAPE.slot(leaf._row))
         self.kept.append(leaf)

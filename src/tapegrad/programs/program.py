@@ -16,7 +16,7 @@ from tapegrad.drivers.leaves import Argnums, Call, check_argnums, plain_tree
 from tapegrad.drivers.mapping import InAxes, Points, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.programs.conditions import may_run
-from tapegrad.programs.fused.kinds import kind_of
+from tapegrad.programs.fused.kinds import LATER, kind_of
 from tapegrad.programs.methods import ProgramOfObject
 from tapegrad.programs.points import at_points
 from tapegrad.programs.recorded_calls import are_alike
@@ -106,7 +106,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
-        paths.needs.add(kind_of(needs)[0])
+        paths.needs |= {kind_of(needs)[0]} | ({"value"} if needs.__class__ is str and needs in LATER else set())
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
@@ -143,7 +143,7 @@ class Program(RecordedPaths):
         try:
             return True, finish(made)
         finally:
-            made.gradients = made.matrix = None
+            made.gradients = made.matrix = made.products = None
 
     def __direct__(self, argnums: Any) -> Callable[[tuple[Any, ...]], tuple[float, Any] | None] | None:
         """What `value_and_grad` asks first: machine code's value and gradient for arguments, or None to go on with `__replay__`."""

@@ -19,6 +19,7 @@ import numpy as np
 from tapegrad.arrays.floating_point_warnings import errors_raise, sets_errors
 from tapegrad.frames import PACKAGE
 from tapegrad.numpy_arrays.untracked import PAIRS
+from tapegrad.programs.given_again import is_rule_given_again
 from tapegrad.programs.known_values import FLOAT64, KnownValues
 from tapegrad.programs.provenance import (
     FACTORIES,
@@ -50,7 +51,7 @@ from tapegrad.programs.steps import Computed, Copied, Guard, Ruled, Value, Writt
 from tapegrad.rules.table import RULES
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import untracked_values
-from tapegrad.tensors.tensor import Tensor
+from tapegrad.tensors.tensor import FLOATS, Tensor
 from tapegrad.tensors.tracers import LOOKING, OF_SHAPES, WRITING, Tracer
 from tapegrad.tensors.tracing import followed
 
@@ -138,7 +139,8 @@ class Recorder(KnownValues, Tracer):
 
     def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Untracked numbers beside what is tracked are leaves: rows hold numbers themselves, and these are others in each run."""
-        if not any(t._row for t in operands) or all(t._row for t in operands):
+        rows = [t._row != 0 for t in operands]
+        if True not in rows or False not in rows:
             return operands
         partials = RULES[opcode].partials
         return tuple([self.as_leaf(t) if partials[k] is not None else t for k, t in enumerate(operands)])
@@ -158,8 +160,8 @@ class Recorder(KnownValues, Tracer):
                 value = converted
             elif type(own) is float and value.constant:
                 value = Value(np.array(own), constant=True)
-            elif type(own) is float and not t._row and result._row:
-                self.left(t, False)  # the row has the number itself
+            elif type(own) is float and not t._row and result._row:  # the row has the number itself
+                self.left(t, False)
             values.append(value)
         z = result._data
         if not result._row and all(value.constant for value in values):
@@ -169,7 +171,11 @@ class Recorder(KnownValues, Tracer):
         if type(z) is float:
             z = result._data = z * 1.0
             found = self.number()
-        elif z.dtype != FLOAT64 or any(np.may_share_memory(z, value.array) for value in values if value.array is not None):
+        elif (
+            z.dtype not in FLOATS
+            or any(np.may_share_memory(z, value.array) for value in values if value.array is not None)
+            or (z.dtype != FLOAT64 and not is_rule_given_again(opcode, data, z, values))
+        ):
             self.refuse(f"{RULES[opcode].name} of dtype {z.dtype}")
             return
         else:

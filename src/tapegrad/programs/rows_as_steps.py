@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from tapegrad.programs.forward_values import forward_of
-from tapegrad.programs.known_values import FLOAT64, KnownValues
-from tapegrad.programs.steps import Copied, Gathered, Joined, Scattered, Structured, Summed, Value, Viewed
+from tapegrad.programs.given_again import is_operation_given_again
+from tapegrad.programs.known_values import KnownValues
+from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Scattered, Structured, Summed, Value, Viewed
 from tapegrad.recording.strided_maps import scattered, strided
 from tapegrad.recording.structural import Payload
 from tapegrad.tape.tape import TAPE
+from tapegrad.tensors.tensor import FLOATS
 
 __all__ = ["AS_STEPS"]
 
@@ -24,6 +26,7 @@ PLACING = frozenset(["ConstantPadNdBackward0"])
 
 # Names of writes of whole arrays.
 WRITES = frozenset(["CopyBackwards", "ZeroBackward0", "FillBackward2", "FillBackward3"])
+CAST = "ToCopyBackward0"
 SENDING = frozenset(["CopyBackwards", "FillBackward3"])  # which send a derivative to what is written, their second input
 
 
@@ -82,7 +85,7 @@ def map_row(
     dims, strides = words[:rank], words[rank:]
     if source is None:
         return
-    if np.asarray(z).dtype != FLOAT64 or not np.asarray(z).flags.c_contiguous:
+    if np.asarray(z).dtype not in FLOATS or not np.asarray(z).flags.c_contiguous:
         known.refuse("a map of another dtype or order of elements")
         return
     found = known.place_of(z)
@@ -119,7 +122,7 @@ def join_row(known: KnownValues, slot: int, name: int, inputs: int, data: int, a
     """A concatenation."""
     z, arrays = object_at(pz), object_at(data)
     sources = [source_of(known, t._row, a) for t, a in zip(object_at(inputs), arrays, strict=True)]
-    if None in sources or z.dtype != FLOAT64 or not z.flags.c_contiguous or not z.size:
+    if None in sources or z.dtype not in FLOATS or not z.flags.c_contiguous or not z.size:
         known.refuse("a concatenation of another dtype or order of elements, or of nothing")
         return
     found, outer = Value(z), math.prod(z.shape[:at])
@@ -154,6 +157,13 @@ def host_row(
         else:
             known.know(z, written, slot)
         return
+    if TAPE.names[name] == CAST:
+        source = source_of(known, words_at(handles, 1)[0], data[0])
+        if source is not None:
+            found = known.place_of(z)
+            known.note(Cast(source, found))
+            known.know(z, found, slot)
+        return
     forward = forward_of(payload, data[payload.inputs :], np.shape(z)) if type(payload) is Payload else None
     chosen = [known.value_at(a) for a in data[payload.inputs :]]
     told = known.value_at(z) if type(z) is not float else None
@@ -164,7 +174,8 @@ def host_row(
         known.refuse(f"{TAPE.names[name]} at places that may depend on values")
         return
     keeps_a_number = any(payload.op.uses) and any(type(a) is float for a in data) if type(payload) is Payload else False
-    if forward is None or keeps_a_number or np.asarray(z).dtype != FLOAT64:
+    given = data[: payload.inputs]
+    if forward is None or keeps_a_number or not is_operation_given_again(forward, given, z):
         known.refuse(f"{TAPE.names[name]} is not run again by programs yet")
         return
     operands = [source_of(known, h, a) for h, a in zip(words_at(handles, payload.inputs), data, strict=False)]

@@ -14,8 +14,9 @@ from tapegrad.drivers.leaves import Argnums, Call, check_argnums
 from tapegrad.drivers.mapping import InAxes, mapped
 from tapegrad.errors import ProgramError
 from tapegrad.files.saving import load, save
-from tapegrad.programs.fused.expressions import NUMBERS, Unfused
+from tapegrad.programs.fused.expressions import NUMBERS
 from tapegrad.programs.fused.machine_code import MachineCode
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.saved_graphs import SavedPath, decoded, encoded, need
 from tapegrad.programs.keys import describe
 from tapegrad.programs.recorded_paths import Finish, as_asked
@@ -27,8 +28,8 @@ from tapegrad.tensors.tracing import settle
 __all__ = ["LoadedProgram", "load_program", "save_program"]
 
 File = str | os.PathLike[str] | IO[bytes]
-FORMAT, VERSION = "tapegrad program", 1
-KINDS: dict[str, Callable[[float], Any]] = {"float": float, "float64": np.float64}
+FORMAT, VERSION, OF_DOUBLES = "tapegrad program", 2, 1  # and what is written where all is of float64, as it was before
+KINDS: dict[str, Callable[[float], Any]] = {"float": float, "float64": np.float64, "float32": np.float32}
 
 
 def key_text(parts: Sequence[Any], dtype: Any) -> str:
@@ -43,7 +44,7 @@ def _is_plain(part: Any) -> bool:
 
 def save_program(program: Any, file: File) -> None:
     """What `Program.save` does."""
-    saved = []
+    saved: list[dict[str, Any]] = []
     if program.fast:
         raise ProgramError(f"{program._name()} cannot be saved: what is fast has last digits of its own. Save one without `fast`")
     for (argnums, rest), several in program._paths.items():
@@ -64,7 +65,8 @@ def save_program(program: Any, file: File) -> None:
                 saved.append({"key": key_text(parts, dtype), "argnums": list(argnums), "kind": kind, "graph": graph})
     if not saved:
         raise ProgramError(f"{program._name()} cannot be saved: nothing of it has been recorded; call it first")
-    save({"format": FORMAT, "version": VERSION, "name": program._name(), "paths": saved}, file)
+    version = VERSION if any(one["graph"]["singles"].size for one in saved) else OF_DOUBLES
+    save({"format": FORMAT, "version": version, "name": program._name(), "paths": saved}, file)
 
 
 def load_program(file: File) -> LoadedProgram:
@@ -108,10 +110,10 @@ def load_program(file: File) -> LoadedProgram:
         need(isinstance(state, dict) and state.get("format") == FORMAT, "it is not a program")
     except ValueError as error:
         raise ProgramError(f"this is no file that a program was saved to: {error}") from error
-    if state.get("version") != VERSION:
+    if state.get("version") not in (OF_DOUBLES, VERSION):
         raise ProgramError(
-            f"the program is of version {state.get('version')!r} of the format, and this tapegrad reads version {VERSION}; load it "
-            "with the one that wrote it"
+            f"the program is of version {state.get('version')!r} of the format, and this tapegrad reads versions up to {VERSION}; "
+            "load it with the one that wrote it"
         )
     return _made_of(state)
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from tapegrad.ops.reductions import add_reduce, total
+from tapegrad.programs.memory_of_values import in_dtype_of, reshaped, same
 from tapegrad.recording.primal_values import forward, number_forward
 from tapegrad.recording.strided_maps import strided
 from tapegrad.rules.table import RULES
 from tapegrad.tensors.tensor import Tensor, wrap
 
 __all__ = [
+    "Cast",
     "Computed",
     "Copied",
     "Gathered",
@@ -28,18 +30,10 @@ __all__ = [
     "Viewed",
     "Written",
     "mapped",
-    "reshaped",
-    "same",
 ]
 
 Array = np.ndarray[Any, Any]
-
-
-def reshaped(array: Array, shape: tuple[int, ...]) -> Array:
-    """The same memory in another shape; it raises if that takes a copy, into which nobody would look."""
-    view = array.view()
-    view.shape = shape
-    return view
+FLOAT64 = np.dtype(np.float64)
 
 
 class Value:
@@ -113,8 +107,10 @@ class Ruled(Step):
                 self.result.array[...] = forward[self.opcode](*(np.array([n]) for n in numbers))[0]
             return True
         function = forward[self.opcode]
+        if self.result.array.dtype != FLOAT64:
+            arrays = [in_dtype_of(a, self.result.array.dtype) for a in arrays]
         if isinstance(function, np.ufunc):
-            function(*arrays, self.result.array)
+            function(*arrays, out=self.result.array)
         else:
             np.copyto(self.result.array, function(*arrays))
         return True
@@ -141,6 +137,14 @@ class Copied(Step):
     def describe(self) -> str:
         """Its name."""
         return "copy"
+
+
+class Cast(Copied):
+    """The same values in another dtype, as an operation that has a row."""
+
+    def describe(self) -> str:
+        """Its name."""
+        return f"to {self.result.array.dtype}"
 
 
 class Written(Copied):
@@ -388,12 +392,3 @@ class Guard(Step):
     def describe(self) -> str:
         """Its name."""
         return f"guard: {self.expected}" if self.as_truth else "guard: the same values"
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two Python values or arrays have the same bits."""
-    if issubclass(type(a), (np.ndarray, np.generic)):
-        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
-    if isinstance(a, (tuple, list)):
-        return len(a) == len(b) and all(type(p) is type(q) and same(p, q) for p, q in zip(a, b, strict=True))
-    return bool(a == b or (a != a and b != b))

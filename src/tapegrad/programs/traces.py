@@ -10,15 +10,16 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.drivers.containers import restore
-from tapegrad.drivers.derivatives import Outputs, derivative_of, sizes_of
+from tapegrad.drivers.derivatives import Outputs, cut, derivative_of, sizes_of
 from tapegrad.drivers.gradients import gradients, scalar_output
 from tapegrad.drivers.jacobians import jacobian_matrix
 from tapegrad.drivers.leaves import Call
 from tapegrad.engine.layout import MOVES
 from tapegrad.ops.products import product_again
-from tapegrad.programs.fused.kinds import kind_of, split_kind
+from tapegrad.programs.fused.kinds import LATER, kind_of, split_kind
 from tapegrad.programs.fused.paths import FusedMatrix, FusedPath
 from tapegrad.programs.instructions import Instructions
+from tapegrad.programs.kept_products import KeptProducts
 from tapegrad.programs.recorded_calls import Results
 from tapegrad.programs.recorder import Recorder
 from tapegrad.programs.steps import Guard, Step, Structured, Value
@@ -71,7 +72,7 @@ class Trace:
         self._slots, self._moves = np.zeros(0, np.intp), -1
         leaves = [recorder.value_of(leaf) for leaf in made.leaves]
         known = [leaf for leaf in leaves if leaf is not None]
-        given = [value for t, value, _ in results.leaves if type(t._data) is float and value.number >= 0]
+        given = [value for t, value, _ in results.leaves if _is_number(t._data, value)]
         whole = len(results.leaves) == len(given) == 1 and len(known) == len(leaves)
         self._known = known if len(known) == len(leaves) else None
         self._elements = sum(sizes_of(made.leaves))
@@ -83,7 +84,7 @@ class Trace:
 
     def run(self, values: Sequence[Any]) -> tuple[int, Any] | None:
         """Do the steps for other values of the inputs; None, or the number of the guard that failed and what it observed."""
-        self.made.gradients = self.made.matrix = None  # of machine code, whose caller was interrupted
+        self.made.gradients = self.made.matrix = self.made.products = None  # of machine code, whose caller was interrupted
         for value, given in zip(self.inputs, values, strict=True):
             value.array[...] = given
         token = enter(IGNORING)
@@ -109,23 +110,54 @@ class Trace:
         found = self.fused.code.gradient(values)
         if found is None:
             return False
-        self.made.output._data, self.made.gradients = found
+        value, self.made.gradients = found
+        output = self.made.output
+        if type(output._data) is float:
+            output._data = value
+        else:  # of float32: rows have that memory
+            output._data[...] = value
         return True
 
     def has_fused(self, values: Sequence[Any], needs: Any, fuses: bool) -> bool:
         """Whether machine code gave the gradient, or what else a driver `needs`; it is made by and by if the program `fuses`."""
         what, along = kind_of(needs)
+        if what in LATER and not along:
+            return self._has_products(values, what, fuses)
         fused = self.code_of(what)
         if fused is None or (along and {vector.size for vector in along} != {self._elements}):
             return False
         if fused.code is not None:
             return self.matrix(what, [*values, *along]) if what else self.gradient(values)
-        if fuses and not fused.refused:
-            if not fused.waits:
-                fused.ran()
-            elif self.has_run(values):
-                expected = functools.partial(self.matrix_of_steps, what, along) if what else self.value_and_gradient
-                fused.try_out([*values, *along], expected)
+        if fuses:
+            self._make(fused, what, values, along)
+        return False
+
+    def _make(self, fused: FusedPath, what: str, values: Sequence[Any], along: Sequence[Any]) -> None:
+        """Count a run towards machine code, or compare it with the steps when it is there."""
+        if fused.refused:
+            return
+        if not fused.waits:
+            fused.ran()
+        elif self.has_run(values):
+            expected = functools.partial(self.matrix_of_steps, what, along) if what else self.value_and_gradient
+            fused.try_out([*values, *along], expected)
+
+    def _has_products(self, values: Sequence[Any], what: str, fuses: bool) -> bool:
+        """Whether machine code gave the value, and gives products with vectors that are known later."""
+        codes = {name: self.code_of(name) for name in ("value", what)}
+        value, product = codes["value"], codes[what]
+        if value is None or not isinstance(product, FusedMatrix):
+            return False
+        if value.code is not None and product.code is not None and product.code.is_pure:
+            if not self.matrix("value", values):
+                return False
+            kept = [given.copy() if type(given) is np.ndarray else given for given in values]
+            self.made.products = KeptProducts(self, what, product, kept)
+            return True
+        for name, fused in codes.items():
+            if fuses and fused is not None and fused.code is None:
+                size = self._elements if what == "jvp" else sum(value.array.size for _, value, _ in self._results)
+                self._make(fused, name, values, [np.ones(size)] if name == what else [])
         return False
 
     def code_of(self, what: str) -> FusedPath | None:
@@ -169,10 +201,14 @@ class Trace:
             return 0.0, values
         name = split_kind(what)[0]
         derivative = derivative_of(self.made, outputs.tensors, second=name in ("hessian", "hvp"), once=what == "hvp")
-        if along:
+        if along and what != "vjp":
             given = np.stack([vector.reshape(-1) for vector in along], axis=1)
             products = (derivative.curve if name == "hvp" else derivative.push)(given).T
             return 0.0, [*(values if name == "value_jvp" else ()), products]
+        if what == "vjp":
+            found = derivative.pull(along[0].reshape(-1, 1))[:, 0]
+            parts = cut(found, sizes_of(self.made.leaves))
+            return 0.0, [g.reshape(shape) for g, shape in zip(parts, self.leaf_shapes(), strict=True)]
         if what == "hessian":
             return float(values[0]), [derivative.curve(np.eye(derivative.inputs))]
         return 0.0, [*values, jacobian_matrix(derivative)]
@@ -248,6 +284,11 @@ def has_code(firsts: Sequence[Trace], what: str, fuses: bool) -> bool | None:
     for code in known:
         code.ran()
     return False
+
+
+def _is_number(data: Any, value: Value) -> bool:
+    """Whether a result is one number."""
+    return value.number >= 0 if type(data) is float else not data.ndim and data.dtype == np.float32
 
 
 def _plain(value: Value, kind: type) -> Any:

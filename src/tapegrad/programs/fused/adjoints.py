@@ -9,7 +9,7 @@ import numpy as np
 
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.exponential_sums import sums_exponentials
-from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, Unfused, contiguous
+from tapegrad.programs.fused.expressions import NUMBERS, Axis, Shape, contiguous
 from tapegrad.programs.fused.geometry import (
     Part,
     axes_of_view,
@@ -19,10 +19,12 @@ from tapegrad.programs.fused.geometry import (
     places_of_view,
     sum_strides,
 )
+from tapegrad.programs.fused.hosted_steps import is_single
 from tapegrad.programs.fused.replaced_parts import Replaced
-from tapegrad.programs.fused.values import PathValues, Place, float64_of, is_reshaped
-from tapegrad.programs.fused.versions import without_writes
-from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed, Written
+from tapegrad.programs.fused.rule_text import Unfused
+from tapegrad.programs.fused.values import PathValues, Place, is_reshaped
+from tapegrad.programs.fused.versions import versions_of
+from tapegrad.programs.steps import Cast, Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Viewed, Written
 from tapegrad.rules.table import RULES
 
 __all__ = ["PathExpressions"]
@@ -49,20 +51,17 @@ class PathExpressions(PathValues):
         steps: Sequence[Step],
         inputs: Sequence[Value],
         leaves: Sequence[Value],
-        output: Value,
+        outputs: Sequence[Value],
         points: int = 0,
         shared: Collection[int] = (),
         fast: bool = False,
     ) -> None:
-        steps = without_writes(steps, inputs)
+        steps, outputs = versions_of(steps, inputs, outputs)
         before = [] if points else steps_before(steps, inputs, leaves)
         super().__init__(steps, inputs, points, shared, before, fast)
-        if output.number < 0:
-            raise Unfused("its value is no number")
         self.has_guards = self.failed not in self.graph.constants
-        self.value, self.guards = self._written(self._node(output)), self._written(self.failed)
         self.adjoints: dict[int, int] = {}
-        self._contribute(output, self.graph.constant(1.0))
+        self.value, self.guards = self._seed(outputs), self._written(self.failed)
         for step in self.steps_backward():
             self._backward(step)
         self.gradients: list[Place] = []
@@ -70,6 +69,14 @@ class PathExpressions(PathValues):
             self.gradients.append(self._gradient(leaf))
         if sum(self.graph.sizes) > MOST:
             raise Unfused("it takes too much memory")
+
+    def _seed(self, outputs: Sequence[Value]) -> Place:
+        """Begin with the adjoints of the outputs; where the value goes."""
+        (output,) = outputs
+        if output.number < 0 and (output.array.ndim or not is_single(output)):
+            raise Unfused("its value is no number")
+        self._contribute(output, self.graph.constant(1.0))
+        return self._written(self._node(output))
 
     def _written(self, node: int) -> Place:
         graph = self.graph
@@ -95,11 +102,11 @@ class PathExpressions(PathValues):
             return None
         shape = self._shape(value)
         if all(is_whole(axes, own, shape) for _, axes, own, _ in parts):
-            found = self._spread(parts[0][0], shape)
+            found = self._in_type_of(self._spread(parts[0][0], shape), value)
             for node, *_ in parts[1:]:
-                found = self.graph.node("add", found, self._spread(node, shape))
+                found = self._in_type_of(self.graph.node("add", found, self._spread(node, shape)), value)
             return self._spread(found, shape)
-        return self._assembled(parts, shape)
+        return self._assembled(parts, shape, single=is_single(value))
 
     def _spread(self, node: int, shape: Shape) -> int:
         return self.graph.at(node, broadcast_axes(self.graph.spaces[node], shape), shape)
@@ -115,6 +122,10 @@ class PathExpressions(PathValues):
             self._through_part(step)
         elif isinstance(step, Written) and step.link != "same":
             self._through_write(step)
+        elif isinstance(step, Cast):
+            g = self._adjoint(step.result)
+            if g is not None and step.source.tracked:
+                self._contribute(step.source, g)
         elif isinstance(step, Viewed) or (isinstance(step, Copied) and step.source.of is not None):
             view = step.result if isinstance(step, Viewed) else step.source
             g = self._adjoint(step.result)
@@ -232,18 +243,19 @@ class PathExpressions(PathValues):
             g = self._filled(g, shape)
         self.adjoints[id(step)] = g
         x, y = step.operands
-        first, second = self._node(x), self._node(y)
+        first, second = (graph.in_memory(self._node(value), is_single(value)) for value in (x, y))  # where the product has them
         if x.tracked:
             if not shape or y.array.ndim == 1:  # g times y, for each row
                 term = self._outer(g, second, self._shape(x), 0)
             else:
-                term = graph.matmul(g, self._transposed(second)) if x.array.ndim == 2 else graph.matmul(second, g)
+                factors = (g, self._transposed(second)) if x.array.ndim == 2 else (second, g)
+                term = graph.matmul(*factors, is_single(x))
             self._contribute(x, term)
         if y.tracked:
             if not shape or x.array.ndim == 1:  # x times g, for each column
                 term = self._outer(g, first, self._shape(y), 1)
             else:
-                term = graph.matmul(self._transposed(first), g)
+                term = graph.matmul(self._transposed(first), g, is_single(y))
             self._contribute(y, term)
 
     def _transposed(self, node: int) -> int:
@@ -283,21 +295,23 @@ class PathExpressions(PathValues):
 
     def _gradient(self, leaf: Value) -> Place:
         if leaf.number < 0:
-            float64_of(leaf)  # a gradient has the dtype of its leaf, also where nothing depends on that
-        graph, shape = self.graph, self._shape(leaf)
+            self._floats_of(leaf)  # a gradient has the dtype of its leaf, also where nothing depends on that
+        graph, shape, single = self.graph, self._shape(leaf), is_single(leaf)
         parts = self._parts.get(id(leaf))
+        if single and not shape:
+            raise Unfused("a gradient by a number of float32")
         if not shape:
             g = self._adjoint(leaf)
             return self._written(graph.constant(0.0) if g is None else g)
         if parts is not None and not all(is_whole(axes, own, shape) for _, axes, own, _ in parts):
-            buffer = graph.buffer(int(np.prod(shape)))
-            self._assembled(parts, shape, buffer)
+            buffer = graph.buffer(int(np.prod(shape)), single)
+            self._assembled(parts, shape, buffer, single=single)
             return buffer, -1
         g = self._adjoint(leaf)
         g = graph.constant(0.0) if g is None else g
-        if (place := self._whole_buffer(g)) is not None:
+        if (place := self._whole_buffer(g)) is not None and (place[0] in graph.singles) == single:
             return place
-        buffer = graph.buffer(int(np.prod(shape)))
+        buffer = graph.buffer(int(np.prod(shape)), single)
         graph.write(self._filled(g, shape) if g in graph.constants else g, buffer, 0, contiguous(shape))
         return buffer, -1
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from tapegrad.programs.fused.copies import Copies
 from tapegrad.programs.fused.data_steps import COMPARISONS, OF_SHAPES
-from tapegrad.programs.fused.expressions import Expressions, Shape, Unfused
-from tapegrad.programs.fused.hosted_steps import FLOAT64
+from tapegrad.programs.fused.expressions import Expressions, Shape
+from tapegrad.programs.fused.hosted_steps import is_single
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.steps import Computed, Guard, Value
 from tapegrad.recording.casting import in_dtype
+from tapegrad.tensors.tensor import FLOATS
 
 __all__ = ["AskedValues"]
 
@@ -38,9 +40,12 @@ class AskedValues(Copies):
         ((_, result),) = step.results if len(step.results) == 1 else ((None, None),)
         if step.function is in_dtype and isinstance(result, Value) and isinstance(step.args[0], Value):
             for value in (result, step.args[0]):
-                if value.array.dtype != FLOAT64 and not (value is not result and value.array.dtype == np.bool_):
-                    raise Unfused(f"values of dtype {value.array.dtype}")
-            self._same[id(result)] = step.args[0]
+                if value is result or value.array.dtype != np.bool_:
+                    self._floats_of(value)
+            if is_single(result) != is_single(step.args[0]):
+                self._nodes[id(result)] = self._in_type_of(self._node(step.args[0]), result)
+            else:
+                self._same[id(result)] = step.args[0]
         else:
             self._compare(step)
 
@@ -52,11 +57,13 @@ class AskedValues(Copies):
             raise Unfused(f"no code for {step.describe()}")
         shape = self._of_points(result.array.shape)
         places = []
+        others = [x for x in step.args if isinstance(x, Value)]
         for x in step.args:
             if isinstance(x, Value):
                 places.append(self._operand(x, shape))
             elif type(x) in (float, int):
-                places.append(self.graph.constant(float(x)))
+                number = self.graph.constant(float(x))
+                places.append(self._in_type_of(number, others[0]) if others else number)
             else:
                 raise Unfused("a comparison with something else than numbers")
         if result.number < 0 and result.array.ndim:
@@ -69,14 +76,14 @@ class AskedValues(Copies):
         node, array = self._node(step.value), step.value.array
         graph = self.graph
         zero, one = graph.constant(0.0), graph.constant(1.0)
-        if array.ndim or array.dtype not in (FLOAT64, np.bool_):
+        if array.ndim or (array.dtype not in FLOATS and array.dtype != np.bool_):
             raise Unfused("a guard on more than a number")
         if step.as_truth or array.dtype == np.bool_:
             expected = step.expected if step.as_truth else step.expected != b"\0"
             is_true = graph.node("une", node, zero)
             failed = graph.node("where", is_true, *((zero, one) if expected else (one, zero)))
         else:
-            value = float(np.frombuffer(step.expected)[0])
+            value = float(np.frombuffer(step.expected, array.dtype)[0])
             if value != value:
                 raise Unfused("a guard on nan")
             known = graph.constant(value)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.programs.fused.expressions import Axis, Expressions, Shape, Unfused, contiguous
+from tapegrad.programs.fused.expressions import Axis, Expressions, Shape, contiguous
 from tapegrad.programs.fused.geometry import Part, axes_of_view, boxes_of_steps, regions
 from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.fused.rule_text import Unfused
 
 __all__ = ["AssembledArrays"]
 
@@ -31,15 +32,21 @@ class AssembledArrays:
         self.graph, self.points = graph, points
 
     def _assembled(
-        self, parts: list[Part], shape: Shape, buffer: int | None = None, apart: bool = False, last: bool = False
+        self,
+        parts: list[Part],
+        shape: Shape,
+        buffer: int | None = None,
+        apart: bool = False,
+        last: bool = False,
+        single: bool = False,
     ) -> int:
         """An array of parts, added up where they overlap: to zeros, but for the first one and for parts that never do.
 
-        With `last` the last one is there instead.
+        With `last` the last one is there instead. If it is `single`, of float32, it is rounded after each addition.
         """
         graph = self.graph
         if buffer is None:
-            buffer = graph.buffer(int(np.prod(shape)))
+            buffer = graph.buffer(int(np.prod(shape)), single)
         strides = contiguous(shape)
         try:
             boxes = list(regions(shape, parts))
@@ -54,6 +61,7 @@ class AssembledArrays:
                 term = self._piece(parts[number], corner, kept, space, steps)
                 is_first = place == 0 and (apart or last or (number == 0 and parts[0][3]))
                 node = term if is_first else graph.node("add", *graph.level((node, term)))
+                node = graph.rounded(node) if single else node
             offset = sum(start * stride for start, stride in zip(corner, strides, strict=True))
             if not self.graph.spaces[node] and space:
                 node = graph.at(node, (), space) if node not in graph.constants else self._filled(node, space)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapegrad.programs.fused.expressions import Expressions, Shape, Unfused
+from tapegrad.programs.fused.expressions import Expressions, Shape
 from tapegrad.programs.fused.geometry import broadcast_axes, sum_strides
-from tapegrad.programs.fused.hosted_steps import FLOAT64, HostedSteps
+from tapegrad.programs.fused.hosted_steps import HostedSteps, is_single
 from tapegrad.programs.fused.replaced_parts import Replaced
-from tapegrad.programs.steps import Copied, Value, Written
+from tapegrad.programs.fused.rule_text import Unfused
+from tapegrad.programs.steps import Cast, Copied, Value, Written
 
 __all__ = ["Copies"]
 
@@ -31,14 +32,22 @@ class Copies(HostedSteps):
         if step.shape is not None or result.of is not None:
             raise Unfused("a copy in another shape")
         if result.number < 0:
-            if result.array.dtype != FLOAT64 and not result.array.dtype == source.array.dtype == np.bool_:
-                raise Unfused(f"values of dtype {result.array.dtype}")
+            if not result.array.dtype == source.array.dtype == np.bool_:
+                self._floats_of(result)
             self._claim(result.array)
         own, shape = self._shape(source), self._shape(result)
-        if own == shape and source.of is None and not (isinstance(step, Written) and step.link != "same"):
+        converts = is_single(source) != is_single(result)
+        if isinstance(step, Cast) or (converts and not isinstance(step, Written)):
+            if own != shape:
+                raise Unfused("a copy in another type that broadcasts")
+            self._nodes[id(result)] = self._in_type_of(self._node(source), result)
+            return
+        if converts and (source.tracked or not source.constant):
+            raise Unfused("a write of values of another type")
+        if own == shape and source.of is None and not converts and not (isinstance(step, Written) and step.link != "same"):
             self._same[id(result)] = source
             return
-        node, graph = self._node(source), self.graph
+        node, graph = self._in_type_of(self._node(source), result), self.graph
         if own != shape:
             if self.points or result.tracked or source.array.size > result.array.size:
                 raise Unfused("a copy that broadcasts")

@@ -8,8 +8,9 @@ from tapegrad.kernels.second_partials import PAIRS, second_partials
 from tapegrad.programs.fused.adjoints import PathExpressions
 from tapegrad.programs.fused.asked_values import AskedValues
 from tapegrad.programs.fused.directions import Directions
-from tapegrad.programs.fused.expressions import Shape, Unfused
+from tapegrad.programs.fused.expressions import Shape
 from tapegrad.programs.fused.geometry import sum_strides
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.steps import Gathered, Ruled, Structured, Value
 from tapegrad.rules.table import RULES
 

@@ -13,10 +13,10 @@ from tapegrad.programs.fused.replaced_parts import Replaced
 from tapegrad.programs.provenance import values_in
 from tapegrad.programs.steps import Computed, Copied, Gathered, Guard, Joined, Ruled, Step, Structured, Summed, Value, Viewed
 from tapegrad.recording.casting import in_dtype
+from tapegrad.tensors.tensor import FLOATS
 
 __all__ = ["COMPARISONS", "OF_SHAPES", "operands_of", "results_of", "steps_before"]
 
-FLOAT64 = np.dtype(np.float64)
 OF_SHAPES = (np.shape, np.ndim, np.size)
 COMPARISONS = {
     operator.lt: "olt", operator.le: "ole", operator.gt: "ogt", operator.ge: "oge", operator.eq: "oeq", operator.ne: "une",
@@ -38,8 +38,8 @@ def steps_before(steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequenc
     def is_data(value: Value) -> bool:
         return value.constant or id(value) in data or (value.of is not None and is_data(value.of))
 
-    # Values that stand where only the steps put them: expressions know no other dtype than float64.
-    foreign = {id(value) for value in inputs if value.number < 0 and value.array.dtype != FLOAT64}
+    # Values that stand where only the steps put them: expressions know floats only.
+    foreign = {id(value) for value in inputs if value.number < 0 and value.array.dtype not in FLOATS}
     asked: set[int] = set()
     chosen: set[int] = set()
     for k, step in enumerate(steps):
@@ -51,7 +51,7 @@ def steps_before(steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequenc
         if not _has_expression(step) or any(id(value) in foreign for value in operands):
             chosen.add(k)
             asked.update(map(id, operands))
-            foreign.update(id(value) for value in found if value.number < 0 and value.array.dtype != FLOAT64)
+            foreign.update(id(value) for value in found if value.number < 0 and value.array.dtype not in FLOATS)
     for k in range(len(steps) - 1, -1, -1):
         found = results_of(steps[k])
         if k in chosen or any(id(value) in asked for value in found):
@@ -95,7 +95,7 @@ def _has_expression(step: Step) -> bool:
         return step.function in OF_SHAPES or step.function is in_dtype or (step.function in COMPARISONS and len(step.args) == 2)
     if isinstance(step, Guard):
         is_number = step.value.number >= 0  # which has no array yet while the path is recorded
-        return is_number or (not step.value.array.ndim and step.value.array.dtype in (FLOAT64, np.dtype(np.bool_)))
+        return is_number or (not step.value.array.ndim and step.value.array.dtype in FLOATS | {np.dtype(np.bool_)})
     if isinstance(step, Structured):
         known = step.operation.forward in (product_again, logsumexp_again, softmax_again, log_softmax_again)
         return known or (step.name == "IndexBackward0" and step.fixed)

@@ -8,10 +8,11 @@ import numpy as np
 
 from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.asked_values import AskedValues
-from tapegrad.programs.fused.expressions import Shape, Unfused, contiguous
+from tapegrad.programs.fused.expressions import Shape, contiguous
 from tapegrad.programs.fused.geometry import broadcast_axes, sum_strides
 from tapegrad.programs.fused.lane_products import LaneProducts
 from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues
 from tapegrad.programs.steps import Copied, Gathered, Joined, Ruled, Step, Structured, Summed, Value, Written
 from tapegrad.rules.table import RULES

@@ -8,7 +8,6 @@ again unless it is long.
 from __future__ import annotations
 
 import ast
-import functools
 import math
 import operator
 import struct
@@ -18,47 +17,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
-from tapegrad.kernels.opcodes import FUNCTIONS, calls_in
+from tapegrad.kernels.opcodes import calls_in
+from tapegrad.programs.fused.rule_text import ARITHMETIC, BY_LOOPS, COMPARED, EXACT, LIBRARY, SLOW_LOOPS, TEXTS, Unfused, parsed
+from tapegrad.programs.fused.single_precision import RoundedNodes
 from tapegrad.recording.primal_values import ARRAY_NAMES, BY_LIBRARY, BY_LOOP, BY_POWER, EXPONENTS, forward
 from tapegrad.rules.table import RULES
 
-__all__ = ["NUMBERS", "Axis", "Effect", "Expressions", "Node", "Shape", "Unfused", "contiguous"]
+__all__ = ["NUMBERS", "Axis", "Effect", "Expressions", "Node", "Shape", "contiguous"]
 
 Node = tuple[Any, ...]
 Shape = tuple[int, ...]
 NUMBERS = 0  # the buffer in which numbers stand
 CHEAP = 32  # operations up to which a part of an array is computed again instead of read
+SHORT, SMALL = 8, 64  # inner elements and multiplications up to which products of matrices are written out
 LENGTHS = {"call": 20, "mul0": 5}  # as many operations as these are taken for
-ARITHMETIC: dict[type, str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
-COMPARED: dict[type, str] = {ast.Eq: "oeq", ast.NotEq: "une", ast.Lt: "olt", ast.LtE: "ole", ast.Gt: "ogt", ast.GtE: "oge"}
 # What is done at once where all operands are known; floats are doubles here as there.
 FOLDED: dict[str, Callable[..., float]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg}
 DECIDED: dict[str, Callable[[float, float], bool]] = {
     "oeq": operator.eq, "une": operator.ne, "olt": operator.lt, "ole": operator.le, "ogt": operator.gt, "oge": operator.ge,
 }  # fmt: skip
-# Exact in every implementation, so that the processor's own instructions serve.
-EXACT = frozenset(["abs", "sqrt", "floor", "ceil", "trunc", "round", "copysign"])
-# Functions of the C library. Not hypot: numbers have that of the math module, whose last digit is another.
-LIBRARY = frozenset(FUNCTIONS)
-# What rule text calls and is text itself, with the bits of `tapegrad.rules.special`.
-TEXTS = {
-    "mul0": "where(x == 0.0, 0.0, where(y == 0.0, 0.0, x * y))",
-    "sign": "where(x > 0.0, 1.0, where(x < 0.0, -1.0, where(x == 0.0, 0.0, x)))",
-    "maximum": "where(x > y, x, where(x != x, x, y))",
-    "minimum": "where(x < y, x, where(x != x, x, y))",
-    "fmax": "where(x >= y, x, where(y != y, x, y))",
-    "fmin": "where(x <= y, x, where(y != y, x, y))",
-    "sigmoid": "where(x >= 0.0, 1.0, exp(-abs(x))) / (1.0 + exp(-abs(x)))",
-    "exp2": "pow(2.0, x)",
-    "logaddexp": "where(x == y, x + 0.6931471805599453, where(x > y, x, y) + log1p(exp(-abs(x - y))))",
-}
-BY_LOOPS = LIBRARY | {"sigmoid"}  # what partials on arrays call by NumPy's loops, as in the sweep
-SLOW_LOOPS = frozenset(["logaddexp"])  # that call the C library's functions element by element, after branches
-_parsed = functools.cache(lambda text: ast.parse(text, mode="eval").body)
-
-
-class Unfused(Exception):  # noqa: N818 - it never reaches a user
-    """Something of which there is no machine code."""
 
 
 class Axis(NamedTuple):
@@ -97,7 +74,7 @@ def contiguous(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
-class Expressions:
+class Expressions(RoundedNodes):
     """A graph of expressions ``(operation, *operands)`` and what is written.
 
     Attributes
@@ -118,11 +95,14 @@ class Expressions:
         Numbers that are the same in each run and are read from memory, by their places among the numbers.
     fast : bool
         Whether last digits may be others than NumPy's: operations are contracted, and some functions not called.
+    has_products : bool
+        Whether there are products of matrices, which know no absolute zeros.
     loops : dict
         Loops of NumPy's that are called: the places in the table of addresses of each and of what it is given, with the addresses.
     """
 
     def __init__(self, fast: bool = False) -> None:
+        super().__init__()
         self.fast = fast
         self.nodes: list[Node] = []
         self.spaces: list[Shape] = []
@@ -130,6 +110,7 @@ class Expressions:
         self.effects: list[Effect] = []
         self.sizes = [0]
         self.loops: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
+        self.has_products = False
         self.hosts: list[Any] = []
         self.required: list[int] = []
         self.numbers: dict[int, float] = {}
@@ -138,8 +119,6 @@ class Expressions:
         self._kept: dict[int, tuple[int, int]] = {}  # nodes that stand in memory: buffer and offset
         self._parts: dict[tuple[int, tuple[Axis, ...], Shape], int] = {}
         self._lengths: dict[int, int] = {}
-
-    # Nodes.
 
     def node(self, operation: str, *operands: Any, space: Shape | None = None) -> int:
         """A node; its space is that of its operands unless it is given."""
@@ -172,9 +151,11 @@ class Expressions:
         """What stands in memory."""
         return self.node("load", buffer, offset, strides, space=space)
 
-    def buffer(self, size: int) -> int:
-        """A new buffer."""
+    def buffer(self, size: int, is_single: bool = False) -> int:
+        """A new buffer, of float64 or of float32."""
         self.sizes.append(size)
+        if is_single:
+            self.singles.add(len(self.sizes) - 1)
         return len(self.sizes) - 1
 
     def slot(self) -> int:
@@ -229,7 +210,9 @@ class Expressions:
     def partial(self, text: str, of_number: bool, names: dict[str, int]) -> int:
         """A partial of a rule: on numbers by the C library's functions, on arrays by NumPy's loops."""
         calls = calls_in(text)
-        if "pow" in calls and not of_number:  # NumPy's loop squares where all elements have one exponent, and the sweep has many
+        is_spread = any(self.spaces[k] for k in names.values())
+        if "pow" in calls and not of_number and is_spread:
+            # NumPy's loop squares where all elements have one exponent, and the sweep has many.
             each = next(self.node("oeq", k, k) for k in names.values() if self.spaces[k])
             names = {name: self.node("where", each, k, k) if k in self.constants else k for name, k in names.items()}
         return self.text(text, names, by_loops=not of_number and not BY_LOOPS.isdisjoint(calls))
@@ -242,7 +225,7 @@ class Expressions:
         Unfused
             If it calls a function that there is no code for.
         """
-        return self._expand(_parsed(text), names, by_loops)
+        return self._expand(parsed(text), names, by_loops)
 
     def _expand(self, tree: Any, names: dict[str, int], by_loops: bool) -> int:
         if isinstance(tree, ast.Name):
@@ -300,8 +283,6 @@ class Expressions:
             return self.text(rule.primal, names)
         return self.text(rule.primal, names, by_loops=True)
 
-    # Memory.
-
     def kept(self, node: int) -> tuple[int, int]:
         """Buffer and offset at which a node stands in memory, in C order."""
         operation, *operands = self.nodes[node]
@@ -317,7 +298,7 @@ class Expressions:
     def place_for(self, node: int) -> tuple[int, int]:
         """New memory for a node."""
         space = self.spaces[node]
-        return (self.buffer(math.prod(space)), 0) if space else (NUMBERS, self.slot())
+        return (self.buffer(math.prod(space), self.is_single(node)), 0) if space else (NUMBERS, self.slot())
 
     def reshaped(self, node: int, shape: Shape) -> int:
         """The elements in C order in another shape."""
@@ -326,23 +307,42 @@ class Expressions:
         buffer, offset = self.kept(node)
         return self.load(buffer, offset, contiguous(shape), shape)
 
-    def matmul(self, x: int, y: int) -> int:
-        """The product of two matrices, of a matrix and a vector, or of two vectors, which stand in memory."""
-        x, y = self.in_memory(x), self.in_memory(y)
+    def matmul(self, x: int, y: int, is_single: bool = False) -> int:
+        """The product of two matrices, of a matrix and a vector, or of two vectors, which stand in memory, of either type."""
+        self.has_products = True
+        x, y = self.in_memory(x, is_single), self.in_memory(y, is_single)
         space = (*self.spaces[x][:-1], *self.spaces[y][1:])
+        inner = self.spaces[x][-1]
+        if space and not is_single and inner <= SHORT and inner * math.prod(space) <= SMALL:
+            return self._written_out(x, y, space)
         node = self.node("matmul", x, y, space=space)
         if node not in self._kept:
-            self._kept[node] = self.place_for(node)
+            self._kept[node] = (self.buffer(1, True), 0) if is_single and not space else self.place_for(node)
             self.write(node, *self._kept[node], contiguous(space))
         buffer, offset = self._kept[node]
         return self.load(buffer, offset, contiguous(space), space)
 
-    def in_memory(self, node: int) -> int:
-        """A node that reads what a node is."""
+    def _written_out(self, x: int, y: int, space: Shape) -> int:
+        """A small product as sums of products, which take less time than a call, and may be computed beside others."""
+        rows, columns = len(self.spaces[x]) - 1, len(self.spaces[y]) - 1
+        found = None
+        for k in range(self.spaces[x][-1]):
+            own = *(Axis(0, d, 1) for d in range(rows)), Axis(k, None, 0)
+            other = Axis(k, None, 0), *(Axis(0, rows + d, 1) for d in range(columns))
+            term = self.node("mul", self.at(x, own, space), self.at(y, other, space))
+            found = term if found is None else self.node("add", found, term)
+        assert found is not None
+        return found
+
+    def in_memory(self, node: int, is_single: bool = False) -> int:
+        """A node that reads what a node is, in memory of a type."""
         operation, *operands = self.nodes[node]
-        if operation == "load" and all(operands[2]):
+        if operation == "load" and all(operands[2]) and (operands[0] in self.singles) == is_single:
             return node
         buffer, offset = self.kept(node)
+        if (buffer in self.singles) != is_single:
+            buffer, offset = self.buffer(math.prod(self.spaces[node]), is_single), 0
+            self.write(node, buffer, offset, contiguous(self.spaces[node]))
         return self.load(buffer, offset, contiguous(self.spaces[node]), self.spaces[node])
 
     def total(self, node: int, strides: Shape, shape: Shape) -> int:

@@ -12,16 +12,17 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops.namespaces import PLAIN
 from tapegrad.programs.fused.assembled_arrays import AssembledArrays
 from tapegrad.programs.fused.data_steps import operands_of, results_of
-from tapegrad.programs.fused.expressions import Expressions, Shape, Unfused
+from tapegrad.programs.fused.expressions import Expressions, Shape
 from tapegrad.programs.fused.geometry import Part, broadcast_axes
+from tapegrad.programs.fused.rule_text import Unfused
+from tapegrad.programs.fused.single_precision import FLOAT32
 from tapegrad.programs.steps import Computed, Gathered, Guard, Ruled, Step, Structured, Value
 from tapegrad.recording.strided_maps import strided
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import FLOATS, Tensor, make
 
-__all__ = ["HostedDerivative", "HostedSteps", "may_be_hosted"]
+__all__ = ["HostedDerivative", "HostedSteps", "is_single", "may_be_hosted"]
 
 Array = np.ndarray[Any, Any]
-FLOAT64 = np.dtype(np.float64)
 
 
 class HostedDerivative:
@@ -86,6 +87,11 @@ class HostedMap:
         return True
 
 
+def is_single(value: Value) -> bool:
+    """Whether a value is of float32."""
+    return value.number < 0 and value.array.dtype == FLOAT32
+
+
 def saved_by(step: Structured) -> tuple[frozenset[int], bool]:
     """Which operands the row of a step saves, and whether it saves the result."""
     found: tuple[frozenset[int], bool] = step.payload.op.saves(
@@ -143,9 +149,20 @@ class HostedSteps(AssembledArrays):
             if extent > 1 and stride < reach:
                 raise Unfused("values in another order of elements")
             reach += stride * (extent - 1)
-        buffer = self.graph.buffer(reach)
+        buffer = self.graph.buffer(reach, array.dtype == FLOAT32)
         self.arrays.append((buffer, array))
         return buffer, strides
+
+    def _floats_of(self, value: Value) -> Array:
+        """The memory of a value of floats: for many points of float64."""
+        array: Array = value.array
+        if array.dtype not in FLOATS or (self.points and array.dtype == FLOAT32):
+            raise Unfused(f"values of dtype {array.dtype}")
+        return array
+
+    def _in_type_of(self, node: int, value: Value) -> int:
+        """A node as a value has it, which may be of float32."""
+        return self.graph.rounded(node) if is_single(value) else node
 
     def _written_to(self, node: int, array: Array, shape: Shape) -> int:
         """A node that reads memory into which another one is written."""
@@ -173,7 +190,7 @@ class HostedSteps(AssembledArrays):
         if id(value) in self._foreign:
             self.before_inputs.append((self._foreign[id(value)], value))
             return None
-        if array.dtype != FLOAT64:
+        if array.dtype not in FLOATS:
             if id(value) not in self._producers:
                 raise Unfused(f"values of dtype {array.dtype}")
             self._host(self._producers[id(value)], False)
@@ -198,7 +215,7 @@ class HostedSteps(AssembledArrays):
                 raise Unfused("a view of what it gives")
             if value.number < 0 and is_new:
                 self._claim(array)
-            if array.dtype != FLOAT64:
+            if array.dtype not in FLOATS:
                 self._standing[id(value)] = token
                 continue
             if not array.size:
@@ -250,12 +267,12 @@ class HostedSteps(AssembledArrays):
         saved, saves_result = saved_by(step)
         if any(step.operands[k].number >= 0 for k in saved):
             raise Unfused("a number that a row keeps")
-        own = np.ones(step.result.array.shape)
+        own = np.ones(step.result.array.shape, step.result.array.dtype)
         reads = [self._written_to(g, own, self._shape(step.result))]
         kept = [step.operands[k] for k in sorted(saved)] + [value for value in step.chosen if value is not None]
         for value in kept + ([step.result] if saves_result or step.result.number >= 0 else []):
             reads += self._stands(value)
-        cotangents = {k: np.zeros(step.operands[k].array.shape) for k in tracked}
+        cotangents = {k: np.zeros(step.operands[k].array.shape, step.operands[k].array.dtype) for k in tracked}
         derivative = HostedDerivative(step, own, cotangents)
         try:
             derivative.look()

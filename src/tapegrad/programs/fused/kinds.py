@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["kind_of", "split_kind"]
+__all__ = ["LATER", "kind_of", "split_kind"]
+
+LATER = frozenset(["jvp", "vjp"])  # needs of drivers whose vectors are known later: names alone
 
 
 def kind_of(needs: Any) -> tuple[str, list[Any]]:

@@ -6,7 +6,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapegrad.programs.fused.expressions import COMPARED, EXACT
+from tapegrad.programs.fused.rule_text import COMPARED, EXACT
+from tapegrad.programs.fused.single_precision import ROUNDED
 
 __all__ = ["LANES", "Lines", "number_text"]
 
@@ -71,6 +72,8 @@ class Lines:
         if name in OPERATIONS:
             text = OPERATIONS[name].format(*operands, t=t, c=c)
             return self.new(text.replace(" ", " contract ", 1) if self._contracts and name in CONTRACTED else text)
+        if name == ROUNDED:
+            return self.widened(self.narrowed(operands[0], lanes), lanes)
         if name == "power":
             return self._power(operands[0], lanes)
         if name == "mul0":
@@ -78,6 +81,28 @@ class Lines:
         called = f"llvm.{INTRINSICS[name]}.{'f64' if lanes == 1 else f'v{lanes}f64'}"
         self.declared.add(f"declare {t} @{called}({', '.join([t] * len(operands))})")
         return self.new(f"call {t} @{called}({', '.join(f'{t} {x}' for x in operands)})")
+
+    def narrowed(self, value: str, lanes: int) -> str:
+        """A number in float32."""
+        wide, narrow = ("double", "float") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x float>")
+        return self.new(f"fptrunc {wide} {value} to {narrow}")
+
+    def widened(self, value: str, lanes: int) -> str:
+        """A number of float32 in float64."""
+        wide, narrow = ("double", "float") if lanes == 1 else (f"<{lanes} x double>", f"<{lanes} x float>")
+        return self.new(f"fpext {narrow} {value} to {wide}")
+
+    def read(self, place: str, lanes: int, is_single: bool = False) -> str:
+        """What stands at a place, of either type, in float64."""
+        kind = "float" if is_single else "double"
+        found = self.new(f"load {kind if lanes == 1 else f'<{lanes} x {kind}>'}, ptr {place}, align {4 if is_single else 8}")
+        return self.widened(found, lanes) if is_single else found
+
+    def store(self, value: str, place: str, lanes: int, is_single: bool = False) -> None:
+        """Write a number of float64 to a place of either type."""
+        kind = "float" if is_single else "double"
+        value = self.narrowed(value, lanes) if is_single else value
+        self.do(f"store {kind if lanes == 1 else f'<{lanes} x {kind}>'} {value}, ptr {place}, align {4 if is_single else 8}")
 
     def _zero_product(self, x: str, y: str, lanes: int) -> str:
         """A product that is zero where a factor is."""
@@ -148,9 +173,11 @@ class Lines:
             parts = [self.new(f"fadd double {a}, {b}") for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
-    def element(self, pointer: str, index: Any) -> str:
+    def element(self, pointer: str, index: Any, is_single: bool = False) -> str:
         """Address of an element."""
-        return pointer if index == 0 else self.new(f"getelementptr double, ptr {pointer}, i64 {index}")
+        return (
+            pointer if index == 0 else self.new(f"getelementptr {'float' if is_single else 'double'}, ptr {pointer}, i64 {index}")
+        )
 
     def integer(self, operation: str, x: Any, y: Any) -> str:
         """Arithmetic on integers, done at once where both are known."""

@@ -6,14 +6,13 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tapegrad.programs.fused.carried_values import carried_values, in_order
 from tapegrad.programs.fused.expressions import Effect, Expressions, Shape
 from tapegrad.programs.fused.lines import LANES, Lines
 from tapegrad.programs.fused.own_functions import own_function
 from tapegrad.programs.fused.schedule import Group, cleared
 from tapegrad.programs.fused.shared_functions import Places
+from tapegrad.programs.fused.single_precision import FLOAT32, loop_named
 
 __all__ = ["loop_code"]
 
@@ -39,9 +38,9 @@ class _Walk:
         self.dims, self._kept = _collapsed(self.nodes, group)
         self.stages = self._staged()
         self.called = dict.fromkeys(k for k in self.nodes if group.node(k)[0] == "loop")
-        self._blocks: dict[int, str] = {}
-        self._stored: set[int] = set()  # nodes that stand in their blocks
-        self._constants: dict[int, str] = {}
+        self._blocks: dict[tuple[int, bool], str] = {}  # of nodes, and whether they are of float32
+        self._stored: dict[int, bool] = {}  # nodes that stand in their blocks
+        self._constants: dict[tuple[int, bool], str] = {}
         self.totals = [e for e in self.effects if e.adds and not any(self.strides(e.strides))]
         self._sums: dict[Effect, str] = {}
         for effect in self.totals:
@@ -56,15 +55,35 @@ class _Walk:
         if self.lanes > 1 and not self.called:
             wanted = [e.node for e in self.effects]
             self._carried = carried_values(group, self.nodes, wanted, lambda strides: self.strides(strides)[-1], self.lanes)
-        made = sorted({k for node in self.called for k in group.operands_of(node)} - self.called.keys())
-        self.made = [k for k in made if group.node(k)[0] not in ("load", "constant")]
-        for k in (*self.called, *self.made):
-            self.head.do(f"%block{k} = alloca [{BLOCK} x double], align 64")
-            self._blocks[k] = f"%block{k}"
+        self.made = self._operands_in_blocks()
+        for k, is_single in (*((k, self._is_single(k)) for k in self.called), *self.made):
+            name = f"%block{k}{'f' if is_single else ''}"
+            self.head.do(f"{name} = alloca [{BLOCK} x {'float' if is_single else 'double'}], align 64")
+            self._blocks[k, is_single] = name
         if self.called:
             self.head.do("%places = alloca [3 x ptr]")
             self.head.do("%count = alloca i64")
             self.head.do("%strides = alloca [3 x i64]")
+
+    def _is_single(self, node: int) -> bool:
+        """Whether what is called for a node is a loop over float32."""
+        return loop_named(self.group.node(node)[1])[1] == FLOAT32
+
+    def _operands_in_blocks(self) -> list[tuple[int, bool]]:
+        """Operands of loops that stand nowhere as the loops read them, and whether these read float32."""
+        found: set[tuple[int, bool]] = set()
+        for node in self.called:
+            is_single = self._is_single(node)
+            for k in self.group.operands_of(node):
+                operation, *own = self.group.node(k)
+                stands = operation == "constant" or (operation == "load" and (own[0] in self.graph.singles) == is_single)
+                if not stands and not (k in self.called and self._is_single(k) == is_single):
+                    found.add((k, is_single))
+        return sorted(found)
+
+    def _stage_of(self, operand: int) -> int:
+        """The stage at which an operand of a loop is computed, or put into a block of another type."""
+        return self.stages[operand] + (operand in self.called)
 
     def strides(self, strides: Shape) -> Shape:
         """Strides along the dimensions that are left."""
@@ -102,7 +121,7 @@ class _Walk:
                 _, buffer, offset, strides = self.group.node(k)
                 place = self._row(buffer, offset, strides, indices)
                 if not self.strides(strides)[-1]:
-                    number = self.lines.new(f"load double, ptr {place}, align 8")
+                    number = self.lines.read(place, 1, buffer in self.graph.singles)
                     self.spread[k] = {1: number}
                     if self.lanes > 1:
                         self.spread[k][self.lanes] = self.lines.splat(number, self.lanes)
@@ -129,15 +148,16 @@ class _Walk:
             place: Any = rest
             for index, stride in zip(indices, self.strides(strides)[:-1], strict=True):
                 place = self.lines.integer("add", place, self.lines.integer("mul", index, stride))
-            self.rows[key] = self.lines.element(pointer, place)
+            self.rows[key] = self.lines.element(pointer, place, buffer in self.graph.singles)
         return self.rows[key]
 
     def block(self, start: Any, size: Any) -> None:
         """The elements of one block, stage by stage."""
         last = max(self.stages[e.node] + (self.group.node(e.node)[0] == "loop") for e in self.effects)
         for stage in range(last + 1):
-            wanted = [k for k in self.made if self.stages[k] == stage and stage < last]
-            self._stored = {k for k in self._blocks if k in self.called or self.stages[k] < stage}
+            wanted = [one for one in self.made if self._stage_of(one[0]) == stage and stage < last]
+            stored = {k: single for k, single in self.made if self._stage_of(k) < stage and self.group.node(k)[0] != "load"}
+            self._stored = stored | {k: self._is_single(k) for k in self.called}
             if wanted or stage == last:
                 self._elements(start, size, wanted, self.effects if stage == last else [])
             for k in self.called:
@@ -154,7 +174,7 @@ class _Walk:
         whole = self.lines.new(f"and i64 {size}, -{lanes}")
         return [(lanes, 0, whole), (1, whole, size)] if self.dims[-1] % lanes else [(lanes, 0, whole)]
 
-    def _elements(self, start: Any, size: Any, wanted: Sequence[int], effects: Sequence[Effect]) -> None:
+    def _elements(self, start: Any, size: Any, wanted: Sequence[tuple[int, bool]], effects: Sequence[Effect]) -> None:
         summed = [e for e in effects if e.adds and not self.strides(e.strides)[-1]]
         totals: dict[Effect, str] = {}
         for lanes, first, stop in self._parts(size, self.lanes):
@@ -184,7 +204,7 @@ class _Walk:
         self,
         start: Any,
         lanes: int,
-        wanted: Sequence[int],
+        wanted: Sequence[tuple[int, bool]],
         effects: Sequence[Effect],
         summed: Sequence[Effect],
         i: str,
@@ -195,14 +215,14 @@ class _Walk:
         kind = "double" if lanes == 1 else f"<{lanes} x double>"
         carried = self._carried if lanes > 1 else {}
         before_them = dict(zip(carried, states[len(summed) :], strict=True))
-        for k in in_order(self.group, [*wanted, *(e.node for e in effects)], carried, self._stored):
+        for k in in_order(self.group, [*(k for k, _ in wanted), *(e.node for e in effects)], carried, self._stored):
             if k in carried:
                 other, by = carried[k]
                 names[k] = self.lines.rearranged(before_them[k], names[other], range(lanes - by, 2 * lanes - by))
             else:
                 names[k] = self._value(k, lanes, index, i, names)
-        for k in wanted:
-            self.lines.do(f"store {kind} {names[k]}, ptr {self.lines.element(self._blocks[k], i)}, align 8")
+        for k, is_single in wanted:
+            self.lines.store(names[k], self.lines.element(self._blocks[k, is_single], i, is_single), lanes, is_single)
         results: list[str] = []
         for effect in effects:
             value = names[effect.node]
@@ -211,18 +231,16 @@ class _Walk:
                 continue
             place = self._address(effect.buffer, effect.offset, effect.strides, index)
             if effect.adds:
-                before = self.lines.new(f"load {kind}, ptr {place}, align 8")
-                value = self.lines.new(f"fadd {kind} {before}, {value}")
-            self.lines.do(f"store {kind} {value}, ptr {place}, align 8")
+                value = self.lines.new(f"fadd {kind} {self.lines.read(place, lanes)}, {value}")
+            self.lines.store(value, place, lanes, effect.buffer in self.graph.singles)
         return [*results, *(names[other] for other, _ in carried.values())]
 
     def _address(self, buffer: int, offset: int, strides: Shape, index: Any) -> str:
         row = self.rows[buffer, offset, strides]
-        return self.lines.element(row, self.lines.integer("mul", index, self.strides(strides)[-1]))
+        return self.lines.element(row, self.lines.integer("mul", index, self.strides(strides)[-1]), buffer in self.graph.singles)
 
     def _value(self, node: int, lanes: int, index: Any, local: str, names: dict[int, str]) -> str:
         operation, *operands = self.group.node(node)
-        kind = "double" if lanes == 1 else f"<{lanes} x double>"
         if operation == "constant":
             return self.lines.constant(self.graph.constants[node], lanes)
         if operation == "fill":
@@ -230,9 +248,11 @@ class _Walk:
         if operation == "load":
             if node in self.spread:
                 return self.spread[node][lanes]
-            return self.lines.new(f"load {kind}, ptr {self._address(operands[0], operands[1], operands[2], index)}, align 8")
+            place = self._address(operands[0], operands[1], operands[2], index)
+            return self.lines.read(place, lanes, operands[0] in self.graph.singles)
         if node in self._stored:
-            return self.lines.new(f"load {kind}, ptr {self.lines.element(self._blocks[node], local)}, align 8")
+            is_single = self._stored[node]
+            return self.lines.read(self.lines.element(self._blocks[node, is_single], local, is_single), lanes, is_single)
         if operation == "call":
             return self.lines.call(operands[0], [names[k] for k in operands[1:]], lanes)
         return self.lines.operation(operation, [names[k] for k in operands], lanes)
@@ -242,28 +262,31 @@ class _Walk:
         _, name, *operands = self.group.node(node)
         function = own_function(name) if self.graph.fast else None
         if function is not None and (source := self._next_to_each_other(operands[0], start)):
-            self._own_loop(function, source, self._blocks[node], size)
+            self._own_loop(function, source, self._blocks[node, False], size)
             return
-        called = self._places.loop(getattr(np, name))
+        called, is_single = self._places.loop(name), self._is_single(node)
+        item = 4 if is_single else 8
         places: list[tuple[str, int]] = []
         for k in operands:
             operation, *own = self.group.node(k)
             if operation == "constant":
-                places.append((self._constant(k), 0))
-            elif operation == "load":
+                places.append((self._constant(k, is_single), 0))
+            elif (k, is_single) in self._blocks:
+                places.append((self._blocks[k, is_single], item))
+            else:
                 # Of a single element too: NumPy's loops take another way for steps of zero, with other last digits.
                 stride = self.strides(own[2])[-1] if self._kept else 1
-                places.append((self._address(own[0], own[1], own[2], start), 8 * stride))
-            else:
-                places.append((self._blocks[k], 8))
-        places.append((self._blocks[node], 8))
+                places.append((self._address(own[0], own[1], own[2], start), item * stride))
+        places.append((self._blocks[node, is_single], item))
         self.lines.called_loop(called, places, size, ("%places", "%count", "%strides"))
 
     def _next_to_each_other(self, node: int, start: Any) -> str:
         """Where the elements of a block are that a node is read from; empty if they are not in a row."""
         operation, *own = self.group.node(node)
+        if (node, False) in self._blocks:
+            return self._blocks[node, False]
         if operation != "load":
-            return self._blocks.get(node, "")
+            return ""
         is_row = self._kept and self.strides(own[2])[-1] == 1
         return self._address(own[0], own[1], own[2], start) if is_row else ""
 
@@ -283,12 +306,13 @@ class _Walk:
         self.lines.do(f"store {kind} {names[-1]}, ptr {self.lines.element(target, i)}, align 8")
         return states
 
-    def _constant(self, node: int) -> str:
-        if node not in self._constants:
-            self._constants[node] = f"%constant{node}"
-            self.head.do(f"%constant{node} = alloca double, align 8")
-            self.head.do(f"store double {self.lines.constant(self.graph.constants[node], 1)}, ptr %constant{node}, align 8")
-        return self._constants[node]
+    def _constant(self, node: int, is_single: bool) -> str:
+        if (node, is_single) not in self._constants:
+            self._constants[node, is_single] = name = f"%constant{node}{'f' if is_single else ''}"
+            kind = "float" if is_single else "double"  # the text of a number, which has few digits then, is the same
+            self.head.do(f"{name} = alloca {kind}, align 8")
+            self.head.do(f"store {kind} {self.head.constant(self.graph.constants[node], 1)}, ptr {name}, align 8")
+        return self._constants[node, is_single]
 
     def _add_up(self, effect: Effect, total: str) -> None:
         """Add the sum of a block to what there is: of all elements with what was lost by rounding (Neumaier, ZAMM 54, 1974)."""

@@ -107,12 +107,18 @@ class MachineCode:
         self._value, self._guards = path.value[1], path.guards[1] if path.has_guards else -1
         # Small arrays are copied, of large ones the address is given.
         own = {buffer: memory[buffer] for buffer in range(1, len(sizes)) if sizes[buffer] <= SMALL}
+        given = {buffer for buffer in own if buffer not in path.graph.singles}  # what is copied in words of eight bytes
         self._inputs = len(path.inputs)
         self._slots = [(k, slot) for k, (_, slot) in enumerate(path.inputs) if slot >= 0]
-        self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in own]
-        self._large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer > NUMBERS and buffer not in own]
+        self._small = [(k, own[buffer]) for k, (buffer, _) in enumerate(path.inputs) if buffer in given]
+        large = [(k, buffer) for k, (buffer, _) in enumerate(path.inputs) if buffer > NUMBERS and buffer not in given]
+        self._large = [(k, buffer, memory[buffer].dtype) for k, buffer in large]
         self._gradients: list[tuple[int, Any, Any]] = [
-            (slot, own.get(buffer), None if slot >= 0 or buffer in own else ResultMemory(shape, self._table, buffer))
+            (
+                slot,
+                own.get(buffer),
+                None if slot >= 0 or buffer in own else ResultMemory(shape, self._table, buffer, memory[buffer].dtype),
+            )
             for (buffer, slot), shape in zip(path.gradients, shapes, strict=True)
         ]
         for k, shape in enumerate(shapes):
@@ -135,8 +141,8 @@ class MachineCode:
             own[:] = value if value.ndim == 1 else value.reshape(-1)
         if not self._large:
             return self.run()
-        held = [np.require(values[k], np.float64, ["C", "A"]) for k, _ in self._large]
-        for (_, buffer), array in zip(self._large, held, strict=True):
+        held = [np.require(values[k], dtype, ["C", "A"]) for k, _, dtype in self._large]
+        for (_, buffer, _), array in zip(self._large, held, strict=True):
             self._table[buffer] = array.ctypes.data
         return self.run()
 
@@ -209,7 +215,7 @@ class MachineCode:
             found[k] = self._numbers.ctypes.data + 8 * slot, 1
         for k, own in self._small:
             found[k] = own.ctypes.data, own.size
-        for k, buffer in self._large:
+        for k, buffer, _ in self._large:
             found[k] = self._table.ctypes.data + 8 * buffer, -1
         return found
 
@@ -229,7 +235,9 @@ class MachineCode:
 def memory_of(path: Compilable, end: int) -> tuple[dict[int, np.ndarray[Any, Any]], np.ndarray[Any, Any]]:
     """Memory for each buffer, and the table of their addresses, with where calls begin and end behind it."""
     sizes = path.graph.sizes
-    memory = {buffer: np.zeros(max(size, 1)) for buffer, size in enumerate(sizes)} | dict(path.arrays)
+    kinds = [np.float32 if buffer in path.graph.singles else np.float64 for buffer in range(len(sizes))]
+    memory: dict[int, np.ndarray[Any, Any]] = {buffer: np.zeros(max(size, 1), kinds[buffer]) for buffer, size in enumerate(sizes)}
+    memory |= dict(path.arrays)
     for slot, value in path.graph.numbers.items():
         memory[NUMBERS][slot] = value
     table = np.array([*(memory[buffer].ctypes.data for buffer in range(len(sizes))), 0, end], np.int64)

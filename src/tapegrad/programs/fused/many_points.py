@@ -52,7 +52,7 @@ class ManyPoints:
         shared: frozenset[int],
         fast: bool = False,
     ) -> None:
-        self._path = PathExpressions(steps, inputs, leaves, output, CHUNK, shared, fast)
+        self._path = PathExpressions(steps, inputs, leaves, [output], CHUNK, shared, fast)
         text = text_of(self._path)
         self._engine, self._address = compiled(text.text)
         self._end = text.end

@@ -13,9 +13,11 @@ from tapegrad.programs.fused.adjoints import MOST, PathExpressions
 from tapegrad.programs.fused.curvature import Curvature
 from tapegrad.programs.fused.data_steps import steps_before
 from tapegrad.programs.fused.directions import Directions, lanes_of
-from tapegrad.programs.fused.expressions import NUMBERS, Shape, Unfused, contiguous
+from tapegrad.programs.fused.expressions import NUMBERS, Shape, contiguous
+from tapegrad.programs.fused.hosted_steps import is_single
 from tapegrad.programs.fused.kinds import split_kind
 from tapegrad.programs.fused.machine_code import MachineCode
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.values import PathValues, Place
 from tapegrad.programs.fused.versions import versions_of
 from tapegrad.programs.steps import Step, Value
@@ -30,6 +32,7 @@ class Matrices:
     """What Jacobians and Hessians have in common: the directions, those of all elements of the leaves."""
 
     def __init__(self, path: PathValues, leaves: Sequence[Value]) -> None:
+        _need_doubles(path, leaves)
         self.count = sum(map(_size, leaves))
         self.lanes = lanes_of(self.count)
         seeds = path.graph.buffer(self.count * self.lanes)
@@ -37,8 +40,15 @@ class Matrices:
         self.directions = Directions(path, leaves, seeds, self.lanes)
 
 
+def _need_doubles(path: PathValues, leaves: Sequence[Value]) -> None:
+    """Refuse tangents of float32, which are rounded as the sweeps of a linear tape round them."""
+    if path.graph.singles or any(map(is_single, leaves)):
+        raise Unfused("tangents of float32")
+
+
 def _given_directions(path: PathValues, leaves: Sequence[Value], count: int) -> list[Directions]:
     """Directions that are given behind the inputs, each by itself: a few of long arrays would leave lanes empty."""
+    _need_doubles(path, leaves)
     if count > 1 and count * len(path.steps) > MOST_REPEATED:
         raise Unfused("derivatives of so many steps along several directions")
     found = []
@@ -158,6 +168,33 @@ class TangentExpressions(ValueExpressions):
         self._limit()
 
 
+class CotangentExpressions(PathExpressions):
+    """Products of the transposed Jacobian with one vector over all outputs, which is given behind the inputs.
+
+    Attributes
+    ----------
+    shapes : list of Shape
+        Of the products, for each leaf.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], inputs: Sequence[Value], leaves: Sequence[Value], outputs: Sequence[Value], fast: bool
+    ) -> None:
+        super().__init__(steps, inputs, leaves, outputs, fast=fast)
+        _need_doubles(self, leaves)
+        self.count, self.shapes = 0, [*map(self._shape, leaves)]
+
+    def _seed(self, outputs: Sequence[Value]) -> Place:
+        graph, place = self.graph, 0
+        seeds = graph.buffer(sum(map(_size, outputs)))
+        self.inputs.append((seeds, -1))
+        for value in outputs:
+            shape = self._shape(value)
+            self._contribute(value, graph.load(seeds, place, contiguous(shape), shape))
+            place += math.prod(shape)
+        return self._written(graph.constant(0.0))
+
+
 class HessianExpressions(PathExpressions):
     """The value of a path and products of its Hessian with all directions, or with some that are given behind the inputs.
 
@@ -180,7 +217,7 @@ class HessianExpressions(PathExpressions):
         fast: bool,
         given: int = 0,
     ) -> None:
-        super().__init__(steps, inputs, leaves, output, fast=fast)
+        super().__init__(steps, inputs, leaves, [output], fast=fast)
         self.count, lanes = 0, 1
         if given:
             self.value = self._written(self.graph.constant(0.0))
@@ -201,21 +238,25 @@ class MatrixCode:
     ----------
     seconds : float
         What its making took.
+    is_pure : bool
+        Whether it leaves the memory of the path's steps alone.
     is_finite : bool
         Whether the latest matrix was, where it has to be.
     """
 
-    __slots__ = ("_code", "_count", "_given", "_has_products", "_outputs", "is_finite", "seconds")
+    __slots__ = ("_code", "_count", "_given", "_has_products", "_outputs", "is_finite", "is_pure", "seconds")
 
-    def __init__(self, path: ValueExpressions | HessianExpressions, outputs: int, given: int = 0) -> None:
+    def __init__(self, path: ValueExpressions | HessianExpressions | CotangentExpressions, outputs: int, given: int = 0) -> None:
         self._code = MachineCode(path, path.shapes)
         self._outputs, self._count, self._given, self.seconds = outputs, path.count, given, self._code.seconds
         self.is_finite = True
-        self._has_products = any(node[0] == "matmul" for node in path.graph.nodes)
+        self._has_products = path.graph.has_products
+        self.is_pure = not path.before and not path.before_inputs and not path.graph.hosts
 
     def gradient(self, values: Sequence[Any]) -> tuple[float, list[Any]] | None:
         """The value, if there is one, and the outputs and the matrix; None if the steps have to give them.
 
+        Of "vjp" there is an array or a number for each leaf.
         The matrix has a row for each direction that was given, or else a column for each input.
         """
         found = self._code.gradient(values)
@@ -252,7 +293,8 @@ def code_of(
 ) -> MatrixCode:
     """Machine code of the outputs alone, with their Jacobian, of the value and the Hessian, or of products of either.
 
-    The kind is "value", "jacobian" or "hessian", or "jvp", "value_jvp" or "hvp" with the number of directions that are given.
+    The kind is "value", "jacobian", "hessian" or "vjp", of a vector that is given, or "jvp", "value_jvp" or "hvp" with the number
+    of directions that are given.
 
     Raises
     ------
@@ -260,6 +302,8 @@ def code_of(
         If there is none.
     """
     kind, given = split_kind(kind)
+    if kind == "vjp":
+        return MatrixCode(CotangentExpressions(steps, inputs, leaves, outputs, fast), 0)
     if kind in ("hessian", "hvp"):
         (output,) = outputs
         return MatrixCode(HessianExpressions(steps, inputs, leaves, output, fast, given), 0, given)

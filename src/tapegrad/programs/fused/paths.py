@@ -15,6 +15,7 @@ PATIENCE = 0.05  # seconds of a path's own runs until it is compiled
 A_CALL, A_STEP, AN_ELEMENT = 1e-5, 2e-7, 5e-9  # seconds, about
 # Sums are added up in another order: of the largest element, and of the largest one of all values on the way to it.
 CLOSE, ROUNDED = 1e-9, 1e-13
+OF_SINGLES = 1e-4, 1e-5  # the same where values are of float32
 MOST_TALL = 4  # inputs for each output up to which a Jacobian is computed forwards
 
 
@@ -53,8 +54,8 @@ class FusedPath:
         if self.refused or self._output is None or points * self._cost < PATIENCE:
             return None
         from tapegrad.programs.fused.background import compiling
-        from tapegrad.programs.fused.expressions import Unfused
         from tapegrad.programs.fused.many_points import ManyPoints
+        from tapegrad.programs.fused.rule_text import Unfused
 
         with compiling:
             try:
@@ -95,11 +96,11 @@ class FusedPath:
             If there are none.
         """
         from tapegrad.programs.fused.adjoints import PathExpressions
-        from tapegrad.programs.fused.expressions import Unfused
+        from tapegrad.programs.fused.rule_text import Unfused
 
         if self.refused or self._output is None:
             raise Unfused(self.refused)
-        return PathExpressions(self._steps, self._inputs, self._leaves, self._output, fast=self._fast)
+        return PathExpressions(self._steps, self._inputs, self._leaves, [self._output], fast=self._fast)
 
     def shapes(self) -> list[tuple[int, ...]]:
         """Shapes of the gradients."""
@@ -118,7 +119,7 @@ class FusedPath:
         return MachineCode(self.expressions(), self.shapes())
 
     def _compile(self) -> None:
-        from tapegrad.programs.fused.expressions import Unfused
+        from tapegrad.programs.fused.rule_text import Unfused
 
         try:
             self._trial = self._code()
@@ -137,7 +138,7 @@ class FusedPath:
         own = self.tolerance(gradient)
         if (
             found is None
-            or not close(found[0], value, own + CLOSE * abs(value))
+            or not close(found[0], value, own + (OF_SINGLES[0] if self.has_singles else CLOSE) * abs(value))
             or not all(close(a, b, own) for a, b in zip(found[1], gradient, strict=True))
         ):
             self.refused = "its machine code differed from its steps"
@@ -148,7 +149,14 @@ class FusedPath:
         """By how much results may differ: sums are added up in another order."""
         places = [place for step in self._steps if (place := step.results_in) is not None]
         largest = max([_largest(place.array) for place in places], default=0.0)
-        return ROUNDED * largest + CLOSE * max([_largest(g) for g in gradient], default=0.0)
+        near, rounded = OF_SINGLES if self.has_singles else (CLOSE, ROUNDED)
+        return rounded * largest + near * max([_largest(g) for g in gradient], default=0.0)
+
+    @property
+    def has_singles(self) -> bool:
+        """Whether values on the way are of float32."""
+        values = [*self._inputs, *(place for step in self._steps if (place := step.results_in) is not None)]
+        return any(value.number < 0 and value.array.dtype == np.float32 for value in values)
 
     @property
     def waits(self) -> bool:
@@ -197,6 +205,13 @@ class FusedMatrix(FusedPath):
         from tapegrad.programs.fused import matrices
 
         return matrices.code_of(self._kind, self._steps, self._inputs, self._leaves, self._outputs, self._fast)
+
+    def another(self) -> Any:
+        """The same code with memory of its own."""
+        from tapegrad.programs.fused.background import compiling
+
+        with compiling:
+            return self._code()
 
     def try_out(self, values: Sequence[Any], expected: Callable[[], tuple[float, Sequence[Any]]]) -> None:
         """The same; where the code leaves it to the steps, it is compared another time."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tapegrad.programs.fused.expressions import Shape
 from tapegrad.programs.fused.lines import Lines
 from tapegrad.programs.fused.schedule import Group
-from tapegrad.programs.fused.shared_functions import Places
+from tapegrad.programs.fused.shared_functions import Places, product_loop
+from tapegrad.programs.fused.single_precision import FLOAT32, loop_named
 
 __all__ = ["product_code"]
 
@@ -19,7 +18,9 @@ def product_code(group: Group, given: Places) -> tuple[list[str], set[str]]:
     the bytes from one product, row and column to the next.
     """
     graph, effect = group.graph, group.effects[0]
-    called, data = given.loop(np.matmul)
+    name = product_loop(group)
+    called, data = given.loop(name)
+    is_single, item = (True, 4) if loop_named(name)[1] == FLOAT32 else (False, 8)
     _, x, y = graph.nodes[effect.node]
     places = [graph.nodes[x][1:], graph.nodes[y][1:], (effect.buffer, effect.offset, effect.strides)]
     rows, inner = (1, *graph.spaces[x])[-2:]
@@ -31,8 +32,8 @@ def product_code(group: Group, given: Places) -> tuple[list[str], set[str]]:
         lines.do(f"%{part} = alloca [{count} x i64], align 8")
     for number, (buffer, offset, _) in enumerate(places):
         place = lines.new(f"getelementptr ptr, ptr %places, i64 {number}")
-        lines.do(f"store ptr {lines.element(*given.pointer(buffer, offset))}, ptr {place}, align 8")
-    for part, values in (("counts", (1, rows, inner, columns)), ("steps", (0, 0, 0, *(8 * s for s in (*of_x, *of_y, *of_z))))):
+        lines.do(f"store ptr {lines.element(*given.pointer(buffer, offset), is_single)}, ptr {place}, align 8")
+    for part, values in (("counts", (1, rows, inner, columns)), ("steps", (0, 0, 0, *(item * s for s in (*of_x, *of_y, *of_z))))):
         for number, value in enumerate(values):
             place = lines.new(f"getelementptr i64, ptr %{part}, i64 {number}")
             lines.do(f"store i64 {value}, ptr {place}, align 8")

@@ -10,20 +10,11 @@ from typing import Any
 import numpy as np
 
 from tapegrad.kernels.opcodes import call_of
-from tapegrad.programs.fused.expressions import (
-    ARITHMETIC,
-    EXACT,
-    LIBRARY,
-    NUMBERS,
-    Effect,
-    Expressions,
-    Node,
-    Shape,
-    Unfused,
-    contiguous,
-)
+from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Node, Shape, contiguous
 from tapegrad.programs.fused.machine_code import Compilable
+from tapegrad.programs.fused.rule_text import ARITHMETIC, EXACT, LIBRARY, Unfused
 from tapegrad.programs.fused.schedule import COMPARISONS
+from tapegrad.programs.fused.single_precision import OF_SINGLES, ROUNDED
 from tapegrad.programs.steps import Step, Value
 from tapegrad.recording.primal_values import ARRAY_NAMES
 from tapegrad.rules.table import RULES
@@ -33,10 +24,11 @@ __all__ = ["SavedPath", "decoded", "encoded"]
 Place = tuple[int, int]
 # Operations on elements, by how many operands they have.
 COUNTS = dict.fromkeys([*ARITHMETIC.values(), *COMPARISONS, "copysign"], 2) | {"neg": 1, "where": 3}
-COUNTS |= dict.fromkeys(EXACT - {"copysign"}, 1)
+COUNTS |= dict.fromkeys([*EXACT - {"copysign"}, ROUNDED], 1)
 CALLS = dict.fromkeys(LIBRARY, 1) | {"pow": 2, "atan2": 2}
 LOOPS = {f.__name__: f.nin for f in ARRAY_NAMES.values() if isinstance(f, np.ufunc) and f.nout == 1 and f.nin <= 2}
 LOOPS |= {name: len(rule.args) for rule in RULES if isinstance(getattr(np, name := call_of(rule), None), np.ufunc)}
+LOOPS |= {name + OF_SINGLES: count for name, count in LOOPS.items()}
 MOST_RANK, MOST_ELEMENTS = 32, 40_000_000
 
 
@@ -76,7 +68,7 @@ def encoded(path: Compilable, shapes: Sequence[Shape]) -> dict[str, Any]:
     if path.graph.hosts:
         raise Unfused(f"{path.graph.hosts[0].describe()}, which Python does")
     if any(buffer < 0 for buffer, _ in path.inputs):
-        raise Unfused("an argument that is not of float64 in C order")
+        raise Unfused("an argument that is not of floats in C order")
     graph = path.graph
     names, operands = [], []
     for operation, *own in graph.nodes:
@@ -91,6 +83,7 @@ def encoded(path: Compilable, shapes: Sequence[Shape]) -> dict[str, Any]:
         "constants": np.array([graph.constants[k] for k in range(len(graph.nodes)) if k in graph.constants]),
         "effects": _flat([(e.node, e.buffer, e.offset, int(e.adds), *e.strides) for e in graph.effects]),
         "sizes": np.array(graph.sizes, np.int64),
+        "singles": np.array(sorted(graph.singles), np.int64),
         "inputs": _flat(path.inputs),
         "gradients": _flat(path.gradients),
         "shapes": _flat(shapes),
@@ -147,6 +140,8 @@ def decoded(state: Any) -> SavedPath:
     graph.sizes = _integers(state["sizes"])
     need(bool(graph.sizes) and all(0 <= n <= MOST_ELEMENTS for n in graph.sizes), "buffers have no such sizes")
     need(all(n > 0 for n in graph.sizes[1:]) and sum(graph.sizes) <= MOST_ELEMENTS, "buffers have no such sizes")
+    graph.singles = set(_integers(state["singles"])) if "singles" in state else set()
+    need(all(0 < buffer < len(graph.sizes) for buffer in graph.singles), "there is no such buffer of float32")
     _decode_nodes(state, graph)
     _decode_effects(_rows(state["effects"]), graph)
     path.inputs = [_place(row, graph) for row in _rows(state["inputs"])]
@@ -182,7 +177,8 @@ def _decode_arrays(state: dict[str, Any], path: SavedPath) -> None:
     path.arrays, path.before, path.before_inputs = [], [], []
     for buffer, array in zip(buffers, arrays, strict=True):
         need(0 < buffer < len(path.graph.sizes) and isinstance(array, np.ndarray), "an array has no buffer")
-        need(array.dtype == np.float64 and array.size == path.graph.sizes[buffer], "an array has not the size of its buffer")
+        need(array.dtype == (np.float32 if buffer in path.graph.singles else np.float64), "an array is not of its buffer's type")
+        need(array.size == path.graph.sizes[buffer], "an array has not the size of its buffer")
         path.arrays.append((buffer, np.ascontiguousarray(array)))
 
 
@@ -232,6 +228,7 @@ def _check_operands(graph: Expressions, operation: str, called: str, own: Sequen
         x, y = (graph.spaces[k] for k in own)
         need(1 <= len(x) <= 2 and 1 <= len(y) <= 2 and x[-1] == y[0] and space == (*x[:-1], *y[1:]), "a product of other shapes")
         need(all(all(graph.nodes[k][3]) for k in own), "a product of repeated elements")
+        need(len({graph.nodes[k][1] in graph.singles for k in own}) == 1, "a product of both types")
         return
     if operation == "fill":
         need(len(own) == 1 and kinds == ["constant"] and bool(space) and not called, "a constant is no constant")
@@ -258,8 +255,11 @@ def _decode_effects(rows: Sequence[tuple[int, ...]], graph: Expressions) -> None
         _within(graph, buffer, offset, tuple(strides), space)
         if operation == "matmul":
             need(not adds and tuple(strides) == contiguous(space), "a product is written in another order")
+            factor = graph.nodes[graph.nodes[node][1]][1]
+            need((buffer in graph.singles) == (factor in graph.singles), "a product is written as another type")
         elif not space:
             need(not adds, "a sum of a number")
+        need(not (adds and buffer in graph.singles), "a sum is not of float64")
         if buffer == NUMBERS:
             need(not any(strides), "arrays do not stand among numbers")
         reader = first.get((buffer, offset if buffer == NUMBERS else 0))

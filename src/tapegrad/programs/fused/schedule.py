@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tapegrad.programs.fused.expressions import COMPARED, NUMBERS, Effect, Expressions, Node, Shape, contiguous
+from tapegrad.programs.fused.expressions import NUMBERS, Effect, Expressions, Node, Shape, contiguous
+from tapegrad.programs.fused.rule_text import COMPARED
 from tapegrad.programs.fused.simpler import simplified
 from tapegrad.programs.fused.split_sums import with_split_sums
 

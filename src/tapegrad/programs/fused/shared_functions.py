@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tapegrad.arrays.numpy_api import inner_loop
-from tapegrad.programs.fused.expressions import NUMBERS, Expressions, Unfused
+from tapegrad.programs.fused.expressions import NUMBERS, Expressions
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.fused.schedule import Group, cleared, is_product
+from tapegrad.programs.fused.single_precision import loop_named
 
-__all__ = ["Places", "structure"]
+__all__ = ["Places", "product_loop", "structure"]
 
 
 class Places:
@@ -61,16 +61,16 @@ class Places:
                 f"{name}.a = load ptr, ptr {name}.t, align 8",
                 f"{name}.o = getelementptr i64, ptr %words, i64 {2 * number + 1}",
                 f"{name}.f = load i64, ptr {name}.o, align 8",
-                f"{name} = getelementptr double, ptr {name}.a, i64 {name}.f",
+                f"{name} = getelementptr {'float' if buffer in self.graph.singles else 'double'}, ptr {name}.a, i64 {name}.f",
             ]
         return name, rest
 
-    def loop(self, ufunc: Any) -> tuple[str, str]:
+    def loop(self, name: str) -> tuple[str, str]:
         """Names of the address of a loop of NumPy's, and of what it is given."""
-        function, data = self.loop_places(ufunc)
+        function, data = self.loop_places(name)
         return self.pointer(function, 0)[0], self.pointer(data, 0)[0]
 
-    def loop_places(self, ufunc: Any) -> tuple[int, int]:
+    def loop_places(self, name: str) -> tuple[int, int]:
         """Where these stand in the table.
 
         Raises
@@ -78,13 +78,18 @@ class Places:
         Unfused
             If there is no such loop.
         """
-        name, loops = ufunc.__name__, self.graph.loops
+        loops = self.graph.loops
         if name not in loops:
-            function, data = inner_loop(ufunc)
+            function, data = inner_loop(*loop_named(name))
             if not function:
                 raise Unfused(f"no loop of {name}")
             loops[name] = tuple((self.graph.buffer(0), address) for address in (function, data))  # type: ignore[assignment]
         return loops[name][0][0], loops[name][1][0]
+
+
+def product_loop(group: Group) -> str:
+    """The name of the loop of a product of matrices."""
+    return "matmul.f" if group.effects[0].buffer in group.graph.singles else "matmul"
 
 
 def structure(group: Group, places: Places) -> tuple[tuple[Any, ...], tuple[int, ...]]:
@@ -104,19 +109,21 @@ def structure(group: Group, places: Places) -> tuple[tuple[Any, ...], tuple[int,
     for k in nodes:
         operation, *operands = group.node(k)
         if operation == "load":
-            operands = [*places.pair(operands[0], operands[1]), operands[2]]
+            operands = [*places.pair(operands[0], operands[1]), operands[2], operands[0] in graph.singles]
         elif operation in ("call", "loop"):
             name, *own = operands
             operands = [name, *(index[x] for x in own)]
             if operation == "loop":
-                operands += [places.pair(place, 0) for place in places.loop_places(getattr(np, name))]
+                operands += [places.pair(place, 0) for place in places.loop_places(name)]
         elif operation == "constant":
             operands = []
         else:
             operands = [index[x] for x in operands]
         found.append((operation, *operands, graph.spaces[k]))
-    found += [(index[e.node], *places.pair(e.buffer, e.offset), e.strides, e.adds) for e in group.effects]
+    found += [
+        (index[e.node], *places.pair(e.buffer, e.offset), e.strides, e.adds, e.buffer in graph.singles) for e in group.effects
+    ]
     found += [(*places.pair(buffer, 0), graph.sizes[buffer]) for buffer in cleared(group)]
     if is_product(group):
-        found += [places.pair(place, 0) for place in places.loop_places(np.matmul)]
+        found += [places.pair(place, 0) for place in places.loop_places(product_loop(group))]
     return tuple(found), tuple(k for k in nodes if group.node(k)[0] == "constant")

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tapegrad.programs.fused.expressions import COMPARED, Effect, Expressions
+from tapegrad.programs.fused.expressions import Effect, Expressions
+from tapegrad.programs.fused.rule_text import COMPARED
+from tapegrad.programs.fused.single_precision import ROUNDED
 
 __all__ = ["simplified"]
 
@@ -18,7 +20,7 @@ SIGNED, UNSIGNED, NEVER_NEGATIVE = 0, 1, 2  # what is known of a node: any numbe
 COMPARISONS = frozenset(COMPARED.values())
 POSITIVE = frozenset(["exp", "exp2", "cosh"])
 UNSEEN = COMPARISONS | {"abs", "mul0"}  # signs of zeros are not seen by these,
-PASSED_ON = frozenset(["neg", "mul", "sqrt", "fill"])  # nor by these if their own are not
+PASSED_ON = frozenset(["neg", "mul", "sqrt", "fill", ROUNDED])  # nor by these if their own are not
 OPERANDS = {"call": 1, "loop": 1, "host": 2}  # how many words stand before the operands
 
 
@@ -79,6 +81,8 @@ class _Simpler:
             return NEVER_NEGATIVE if math.copysign(1.0, value) > 0.0 else UNSIGNED if value else SIGNED
         if operation in ("call", "loop"):
             return NEVER_NEGATIVE if own[0] in POSITIVE else SIGNED
+        if operation == ROUNDED:
+            return self.known[own[0]] if self.known[own[0]] == NEVER_NEGATIVE else SIGNED  # what is tiny may become a zero
         if operation == "abs" or (operation in ("mul", "mul0") and own[0] == own[1]):
             return NEVER_NEGATIVE
         if operation in ("add", "sub", "mul", "mul0", "div", "where", "sqrt"):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tapegrad.programs.fused.expressions import ARITHMETIC, CHEAP, COMPARED, NUMBERS, Axis, Effect, Expressions
+from tapegrad.programs.fused.expressions import CHEAP, NUMBERS, Axis, Effect, Expressions
+from tapegrad.programs.fused.rule_text import ARITHMETIC, COMPARED
 
 __all__ = ["with_split_sums"]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from tapegrad.programs.fused.expressions import NUMBERS, Effect
 from tapegrad.programs.fused.lines import Lines
 from tapegrad.programs.fused.schedule import COMPARISONS, Group
 from tapegrad.programs.fused.shared_functions import Places
+from tapegrad.programs.fused.single_precision import FLOAT32, loop_named
 
 __all__ = ["PIECE", "pieces_of", "straight_code"]
 
@@ -65,10 +64,11 @@ class _Piece:
         self._has_room = False  # for the arguments of NumPy's loops
 
     def place(self, buffer: int, offset: int) -> str:
-        return self.lines.element(*self.places.pointer(buffer, offset))
+        return self.lines.element(*self.places.pointer(buffer, offset), buffer in self.graph.singles)
 
     def write(self, effect: Effect) -> None:
-        self.lines.do(f"store double {self.value(effect.node)}, ptr {self.place(effect.buffer, effect.offset)}, align 8")
+        value = self.value(effect.node)
+        self.lines.store(value, self.place(effect.buffer, effect.offset), 1, effect.buffer in self.graph.singles)
 
     def value(self, node: int) -> str:
         if node not in self._names:
@@ -80,7 +80,7 @@ class _Piece:
         if operation == "constant":
             return self.lines.constant(self.graph.constants[node], 1)
         if operation == "load":
-            return self.lines.new(f"load double, ptr {self.place(operands[0], operands[1])}, align 8")
+            return self.lines.read(self.place(operands[0], operands[1]), 1, operands[0] in self.graph.singles)
         if node in self.stored:
             return self.lines.new(f"load double, ptr {self.place(NUMBERS, self.stored[node])}, align 8")
         if operation == "call":
@@ -98,10 +98,9 @@ class _Piece:
             self.head.do("%count = alloca i64")
             self.head.do("%strides = alloca [3 x i64]")
         places = [self.lines.element("%numbers", k) for k in range(len(values) + 1)]
+        is_single = loop_named(name)[1] == FLOAT32
         for place, value in zip(places, values, strict=False):
-            self.lines.do(f"store double {value}, ptr {place}, align 8")
+            self.lines.store(value, place, 1, is_single)
         steps = [0] * len(values) + [8]
-        self.lines.called_loop(
-            self.places.loop(getattr(np, name)), list(zip(places, steps, strict=True)), 1, ("%places", "%count", "%strides")
-        )
-        return self.lines.new(f"load double, ptr {places[-1]}, align 8")
+        self.lines.called_loop(self.places.loop(name), list(zip(places, steps, strict=True)), 1, ("%places", "%count", "%strides"))
+        return self.lines.read(places[-1], 1, is_single)

@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.ops.products import product_again
 from tapegrad.programs.fused.data_steps import operands_of, results_of
 from tapegrad.programs.fused.exponential_sums import ExponentialSums, sums_exponentials
-from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, Unfused, contiguous
+from tapegrad.programs.fused.expressions import NUMBERS, Axis, Expressions, Shape, contiguous
 from tapegrad.programs.fused.gathers import Run, runs_of
 from tapegrad.programs.fused.geometry import (
     Part,
@@ -22,8 +22,9 @@ from tapegrad.programs.fused.geometry import (
     places_of_view,
     sum_strides,
 )
-from tapegrad.programs.fused.hosted_steps import may_be_hosted
+from tapegrad.programs.fused.hosted_steps import is_single, may_be_hosted
 from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.steps import (
     Computed,
     Copied,
@@ -38,26 +39,12 @@ from tapegrad.programs.steps import (
     Viewed,
 )
 from tapegrad.recording.strided_maps import strided
+from tapegrad.tensors.tensor import FLOATS
 
-__all__ = ["PathValues", "Place", "float64_of", "is_reshaped"]
+__all__ = ["PathValues", "Place", "is_reshaped"]
 
 Place = tuple[int, int]  # a buffer, and the place in it of a number
 NOWHERE: Place = (-1, -1)
-FLOAT64 = np.dtype(np.float64)
-
-
-def float64_of(value: Value) -> np.ndarray[Any, Any]:
-    """The memory of a value.
-
-    Raises
-    ------
-    Unfused
-        If it is of another dtype than float64.
-    """
-    array: np.ndarray[Any, Any] = value.array
-    if array.dtype != FLOAT64:
-        raise Unfused(f"values of dtype {array.dtype}")
-    return array
 
 
 class PathValues(ExponentialSums):
@@ -134,17 +121,17 @@ class PathValues(ExponentialSums):
         graph, shape = self.graph, self._shape(value)
         if value.number < 0:
             array = value.array
-            if array.dtype != FLOAT64 or not array.flags.c_contiguous or not array.size:
+            if array.dtype not in FLOATS or not array.flags.c_contiguous or not array.size:
                 if self.points:
-                    raise Unfused("an argument that is not of float64 in C order")
+                    raise Unfused("an argument that is not of floats in C order")
                 self._foreign[id(value)] = number
                 return NOWHERE
-            self._claim(array)
+            self._claim(self._floats_of(value))
         if value.number >= 0 and (is_shared or not self.points):
             place = NUMBERS, graph.slot()
         else:
             own = shape[:-1] if is_shared else shape
-            place = graph.buffer(math.prod(own)), -1
+            place = graph.buffer(math.prod(own), is_single(value)), -1
         self._nodes[id(value)] = self._load(place, shape, is_shared)
         return place
 
@@ -153,13 +140,17 @@ class PathValues(ExponentialSums):
         for value in results_of(step):
             array = value.array
             self._standing[id(value)] = None
-            if value.of is not None or array.dtype != FLOAT64:
+            if value.of is not None or array.dtype not in FLOATS:
                 continue
             self._claim(array)
             if array.flags.c_contiguous:
-                buffer = self.graph.buffer(array.size)
+                buffer = self.graph.buffer(array.size, is_single(value))
                 self.arrays.append((buffer, array))
                 self._nodes[id(value)] = self._load((buffer, -1), self._shape(value), False)
+
+    def _scale(self, step: Gathered | Summed) -> int:
+        """The factor of a step, as its loop has it."""
+        return self._in_type_of(self.graph.constant(step.scale), step.result)
 
     def _load(self, place: Place, shape: Shape, is_shared: bool) -> int:
         strides = (*contiguous(shape[:-1]), *(0 for _ in self.points)) if is_shared and self.points else contiguous(shape)
@@ -187,13 +178,13 @@ class PathValues(ExponentialSums):
             if array.dtype.kind not in "fiub":
                 raise Unfused(f"a constant of dtype {array.dtype}")
             # Contents never change: outside arrays are compared, and others belong to the path.
-            own = np.ascontiguousarray(array, np.float64)
-            buffer = self.graph.buffer(own.size)
+            own = np.ascontiguousarray(array, array.dtype if array.dtype in FLOATS else np.float64)
+            buffer = self.graph.buffer(own.size, is_single(value))
             self.arrays.append((buffer, own.copy() if own is array else own))
             return self._load((buffer, -1), self._of_points(own.shape), True)
         if value.of is not None:
             whole = value.of  # not what it is a copy of, which has other memory
-            axes = axes_of_view(float64_of(whole), float64_of(value))
+            axes = axes_of_view(self._floats_of(whole), self._floats_of(value))
             if axes is not None:
                 axes = self._axes_of_points(axes, value.array.ndim)
                 return self.graph.at(self._node(whole), axes, self._of_points(value.array.shape))
@@ -206,7 +197,7 @@ class PathValues(ExponentialSums):
             if places is not None:
                 return self._at_places(self._node(whole), *places)
         raise Unfused(
-            "an argument that is not of float64 in C order" if id(value) in self._foreign else "a value that no step gives"
+            "an argument that is not of floats in C order" if id(value) in self._foreign else "a value that no step gives"
         )
 
     def _at_places(self, node: int, shape: Shape, strides: Shape, offset: int) -> int:
@@ -227,17 +218,21 @@ class PathValues(ExponentialSums):
         elif isinstance(step, Ruled):
             z = step.result
             if z.number < 0:
-                self._claim(float64_of(z))
-                if not z.array.ndim:
+                self._claim(self._floats_of(z))
+                if not z.array.ndim and not is_single(z):
                     raise Unfused("an array without dimensions")
             shape = self._shape(z)
-            self._nodes[id(z)] = graph.value(step.opcode, [self._operand(x, shape) for x in step.operands], z.number >= 0, step.way)
+            operands = [self._operand(x, shape) for x in step.operands]
+            if is_single(z):
+                self._nodes[id(z)] = graph.rounded_value(step.opcode, operands)
+            else:
+                self._nodes[id(z)] = graph.value(step.opcode, operands, z.number >= 0, step.way)
         elif isinstance(step, Summed):
             self._sum(step)
         elif isinstance(step, Gathered):
             x = self._canonical(step.source)
             axes = self._gathered_axes(step)
-            self._claim(float64_of(step.result))
+            self._claim(self._floats_of(step.result))
             if axes is None and is_reshaped(step):
                 node = graph.reshaped(self._node(x), self._of_points(tuple(step.dims)))
             elif axes is None:
@@ -245,7 +240,7 @@ class PathValues(ExponentialSums):
             else:
                 node = graph.at(self._node(x), axes, self._of_points(tuple(step.dims)))
             if step.scale != 1.0:
-                node = graph.product(node, graph.constant(step.scale))
+                node = self._in_type_of(graph.product(node, self._scale(step)), step.result)
             self._nodes[id(step.result)] = graph.reshaped(node, self._shape(step.result))
         elif isinstance(step, Joined):
             self._join(step)
@@ -259,10 +254,10 @@ class PathValues(ExponentialSums):
         elif isinstance(step, Structured) and step.operation.forward is product_again:
             self._multiply(step)
         elif isinstance(step, Structured) and sums_exponentials(step):
-            if step.operands[0].number >= 0 or not step.operands[0].array.ndim:
-                raise Unfused("an exponential sum of a number")
+            if step.operands[0].number >= 0 or not step.operands[0].array.ndim or is_single(step.result):
+                raise Unfused("an exponential sum of a number, or of float32")
             if step.result.number < 0:
-                self._claim(float64_of(step.result))
+                self._claim(step.result.array)
             self._nodes[id(step.result)] = self._sum_exponentials(step)
         elif isinstance(step, Structured) and step.name == "IndexBackward0":
             self._gather(step)
@@ -288,7 +283,7 @@ class PathValues(ExponentialSums):
         source = self._node(step.source)
         own, shape = self._shape(step.source), self._shape(step.result)
         if step.result.number < 0:
-            self._claim(float64_of(step.result))
+            self._claim(self._floats_of(step.result))
         if source in self.graph.constants:
             raise Unfused("a sum of constants")
         kept = self._summed_shape(step)
@@ -296,12 +291,13 @@ class PathValues(ExponentialSums):
             found = self.graph.node("add", *self.graph.level((source, self.graph.constant(0.0))))
         else:
             found = self.graph.total(source, sum_strides(kept, own), shape)
+        found = self._in_type_of(found, step.result)
         if step.divisor > 1:
-            divisor = self.graph.constant(float(step.divisor))
+            divisor = self._in_type_of(self.graph.constant(float(step.divisor)), step.result)
             found = self.graph.node("div", found, divisor)
         elif step.divisor == 0:
-            found = self.graph.product(found, self.graph.constant(step.scale))
-        self._nodes[id(step.result)] = found
+            found = self.graph.product(found, self._scale(step))
+        self._nodes[id(step.result)] = self._in_type_of(found, step.result)
 
     def _summed_shape(self, step: Summed) -> Shape:
         """Shape of the sum with extents of one in the place of what was summed over."""
@@ -313,7 +309,7 @@ class PathValues(ExponentialSums):
     def _join(self, step: Joined) -> None:
         graph = self.graph
         parts: list[Part] = []
-        self._claim(float64_of(step.result))
+        self._claim(self._floats_of(step.result))
         rows, start = step.result.array.size // sum(step.widths), 0
         for source, width in zip(step.sources, step.widths, strict=True):
             shape = self._of_points((rows, width))
@@ -321,13 +317,13 @@ class PathValues(ExponentialSums):
             node = node if node in graph.constants else graph.reshaped(node, shape)
             parts.append((node, self._axes_of_points((Axis(0, 0, 1), Axis(start, 1, 1)), 2), shape, True))
             start += width
-        whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True)
+        whole = self._assembled(parts, self._of_points((rows, sum(step.widths))), apart=True, single=is_single(step.result))
         self._nodes[id(step.result)] = graph.reshaped(whole, self._shape(step.result))
 
     def _gather(self, step: Structured) -> None:
         """Elements at places that are the same in each run."""
         (x,) = step.operands
-        self._claim(float64_of(step.result))
+        self._claim(self._floats_of(step.result))
         if not step.fixed or x.number >= 0:
             raise Unfused("an index array")
         node = self._taken(step, x, step.result, lambda a: np.asarray(step.forward([a.reshape(x.array.shape)])))
@@ -345,15 +341,19 @@ class PathValues(ExponentialSums):
             own = self._of_points((length,))
             piece = self.graph.at(flat, self._axes_of_points((Axis(first, 0, by),), 1), own)
             parts.append((piece, self._axes_of_points((Axis(start, 0, 1),), 1), own, True))
-        return self._assembled(parts, self._of_points((result.array.size,)), apart=True)
+        return self._assembled(parts, self._of_points((result.array.size,)), apart=True, single=is_single(result))
 
     def _multiply(self, step: Structured) -> None:
         if step.result.number < 0:
-            self._claim(float64_of(step.result))
-        if self.points or any(value.number >= 0 or value.array.ndim > 2 for value in step.operands):
+            self._claim(self._floats_of(step.result))
+        if (
+            self.points
+            or len({*map(is_single, (*step.operands, step.result))}) > 1
+            or any(value.number >= 0 or value.array.ndim > 2 for value in step.operands)
+        ):
             raise Unfused("a product of many matrices")
         x, y = (self._node(value) for value in step.operands)
-        self._nodes[id(step.result)] = self.graph.matmul(x, y)
+        self._nodes[id(step.result)] = self.graph.matmul(x, y, is_single(step.result))
 
     def _gathered_axes(self, step: Gathered) -> tuple[Axis, ...] | None:
         """The axes of the operand; None for a map of a vector that is no view of it."""

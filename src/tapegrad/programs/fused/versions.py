@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.programs.fused.data_steps import results_of
-from tapegrad.programs.fused.expressions import Unfused
 from tapegrad.programs.fused.replaced_parts import Replaced
+from tapegrad.programs.fused.rule_text import Unfused
 from tapegrad.programs.steps import (
     Computed,
     Copied,
@@ -27,13 +27,13 @@ from tapegrad.programs.steps import (
     Written,
     mapped,
 )
+from tapegrad.tensors.tensor import FLOATS
 
-__all__ = ["versions_of", "without_writes"]
+__all__ = ["versions_of"]
 
 Array = np.ndarray[Any, Any]
 MOST_COPIED = 1_000_000  # elements of the versions together: each is an array of its own
 MOST_WRITES = 1000
-FLOAT64 = np.dtype(np.float64)
 
 
 class _Owner:
@@ -44,34 +44,23 @@ class _Owner:
         self.low, self.high = np.lib.array_utils.byte_bounds(array)
 
 
-def without_writes(steps: Sequence[Step], inputs: Sequence[Value]) -> Sequence[Step]:
-    """The steps of a path without writes into memory that has had another value.
+def versions_of(steps: Sequence[Step], inputs: Sequence[Value], outputs: Sequence[Value]) -> tuple[Sequence[Step], Sequence[Value]]:
+    """The steps of a path without writes into memory that has had another value, and what values are at the end.
 
     Parameters
     ----------
     steps : sequence of Step
-    inputs : sequence of Value
+    inputs, outputs : sequence of Value
 
     Returns
     -------
-    sequence of Step
+    sequence of Step, sequence of Value
         The same ones if nothing is written over.
 
     Raises
     ------
     Unfused
         If something else than a recorded write does so, or too often.
-    """
-    return _Versions(inputs).of(steps) if any(isinstance(step, Written) for step in steps) else steps
-
-
-def versions_of(steps: Sequence[Step], inputs: Sequence[Value], outputs: Sequence[Value]) -> tuple[Sequence[Step], Sequence[Value]]:
-    """The same, and what values are at the end.
-
-    Raises
-    ------
-    Unfused
-        As `without_writes`.
     """
     if not any(isinstance(step, Written) for step in steps):
         return steps, outputs
@@ -183,9 +172,9 @@ class _Versions:
             return step
         if not isinstance(step, Written):
             raise Unfused("it writes over values")
-        if value.array.dtype != FLOAT64:  # which a write converts to, as no copy in memory of float64 does
+        if value.array.dtype not in FLOATS:  # which a write converts to, as no copy in memory of floats does
             raise Unfused(f"it writes into values of dtype {value.array.dtype}")
-        own = Value(np.zeros(value.array.shape))
+        own = Value(np.zeros(value.array.shape, value.array.dtype))
         own.tracked = value.tracked
         step.result = own
         return step
@@ -207,7 +196,7 @@ class _Versions:
         if _is_same(step.result.array, owner.array):
             owner.value = own.result
             return
-        result = Value(np.zeros(owner.array.shape))
+        result = Value(np.zeros(owner.array.shape, owner.array.dtype))
         result.tracked = before.tracked or own.result.tracked
         where = Value(_alike(step.result.array, owner.array, result.array), of=result)
         made = Replaced(before, own.result, where, result)
