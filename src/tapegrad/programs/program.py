@@ -106,7 +106,7 @@ class Program(RecordedPaths):
             self._note_usual((asked, has_aux), (*args, *self._live_values()), paths, many)
         if paths.refused:
             return None
-        paths.needs |= {kind_of(needs)[0]} | ({"value"} if needs.__class__ is str and needs in LATER else set())
+        paths.needs |= {kind_of(needs)[0]} | ({"value"} if type(needs) is str and needs in LATER else set())
         trace, before = paths.first, None
         while trace is not None:
             if not (trace.has_value or finish is not None) or trace.is_running:
