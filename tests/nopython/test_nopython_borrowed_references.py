@@ -174,6 +174,17 @@ def pairs(x):
     return swapped_sum(one, other)
 
 
+@numba.njit
+def exceptions_caught(x):
+    m, s = x * x, 0.0
+    for k in (0, 6, 1):
+        try:
+            s += swapped_sum(row_at(m, k), x[k % 2])
+        except Exception:
+            s += m[k % 2][1] * x[0][2]
+    return s
+
+
 FUNCTIONS = [
     views_in_a_loop, argument_handed_back, view_outlives_its_array, views_in_a_tuple, array_replaced_under_a_view,
     array_replaced_in_each_turn, argument_shrinks, view_chosen, views_in_a_list, views_by_several_indices, recursion,
@@ -208,6 +219,10 @@ def test_gradients_of_functions_that_hand_views_on(f: Callable[..., Any], counte
     after = counted()
     assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
     assert after.alloc - before.alloc == after.free - before.free
+
+
+def test_gradient_where_exceptions_are_caught() -> None:
+    np.testing.assert_allclose(tg.grad(exceptions_caught)(X), central_differences(exceptions_caught, X), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("f", [array_replaced_in_each_turn, views_of_views], ids=lambda f: f.__name__)
