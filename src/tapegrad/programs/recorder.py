@@ -139,8 +139,7 @@ class Recorder(KnownValues, Tracer):
 
     def operands(self, opcode: int, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Untracked numbers beside what is tracked are leaves: rows hold numbers themselves, and these are others in each run."""
-        rows = [t._row != 0 for t in operands]
-        if True not in rows or False not in rows:
+        if len({t._row != 0 for t in operands}) < 2:
             return operands
         partials = RULES[opcode].partials
         return tuple([self.as_leaf(t) if partials[k] is not None else t for k, t in enumerate(operands)])
