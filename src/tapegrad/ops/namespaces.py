@@ -29,7 +29,8 @@ add_reduce: Any = np.add.reduce
 float64 = np.dtype(np.float64)
 
 PLACES = {
-    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
+    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices",
+    "factored_cotangent": "linalg.triangular_factors", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
     "limited_differences": "ops.residuals", "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing",
     "off_diagonal": "linalg.matrices", "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps",
     "put_along": "ops.selecting", "reshape": "ops.shaping", "restore": "ops.reductions", "shares_back": "ops.normalisation",
@@ -135,6 +136,12 @@ class _Plain(_Tensors):
     def put_along(g: Tensor, position: int, places: Tensor, shape: Shape) -> Tensor:
         found = look_up("ops.running_extremes:large_put_along")(g, position, places, shape)
         return TENSORS.put_along(g, position, places, shape) if found is None else found
+
+    @staticmethod
+    def factored_cotangent(g: Tensor, found: Tensor, back: Array) -> Tensor:
+        given = g, found, back
+        cotangent = look_up("linalg.triangular_factors:small_factored_cotangent")(*given)
+        return look_up("linalg.triangular_factors:factored_cotangent")(*given, PLAIN) if cotangent is None else cotangent
 
     @staticmethod
     def shares_back(g: Tensor, result: Tensor, axes: Shape, logarithm: bool) -> Tensor:
