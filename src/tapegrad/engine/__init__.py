@@ -75,6 +75,7 @@ ARRAY_SOURCES = (
     "triangular_parts",
     "elimination",
     "triangular_systems",
+    "spectral_cotangents",
     "grouped_elements",
     "chosen_elements",
     "log_sums",

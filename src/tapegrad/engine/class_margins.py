@@ -30,8 +30,8 @@ def shortfalls(terms, slopes, scores, classes, wanted, samples, count, unit):
             start, pulled = terms[row], 0  # rounded, where these are single
             for j in range(count):
                 short = start + scores[at + j]
-                is_short = wanted[j] == 0 and short > 0.0
-                terms[row + j] = short if is_short or (wanted[j] == 0 and short != short) else 0.0
+                is_short = wanted[j] == 0 and not short <= 0.0  # nan hands gradients on, as `relu` does
+                terms[row + j] = short if is_short else 0.0
                 if is_short:
                     slopes[at + j] += 1.0
                     pulled += 1

@@ -8,7 +8,7 @@ from tapegrad.engine.elimination import subtract_multiple
 from tapegrad.engine.memory import array_data, array_size, f64, i64
 from tapegrad.engine.runs import copy_run
 
-LEFT, UPPER, TURNED, UNIT = 1, 2, 4, 8
+IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8
 
 
 @inline
@@ -41,15 +41,15 @@ def solve_on_the_right(a, row, column, x, n, upper, unit):
 
 @entry("int64(int64,int64,int64,int64,int64)")
 def substitute_triangles(px, pa, n, k, options):
-    """Solutions in the place of right sides, of n rows and k columns, or with `LEFT` unset of k rows and n columns.
+    """Solutions in the place of right sides, of n rows and k columns, or with `IS_LEFT` unset of k rows and n columns.
 
-    `UPPER` says which triangle of the matrices is read, and `TURNED` that the array holds their transposes.
+    `OF_UPPER` says which triangle of the matrices is read, and `IS_TURNED` that the array holds their transposes.
     """
-    a, x, row = array_data(pa), array_data(px), 1 if options & TURNED else n
-    upper, unit = options & UPPER != 0, options & UNIT != 0
+    a, x, row = array_data(pa), array_data(px), 1 if options & IS_TURNED else n
+    upper, unit = options & OF_UPPER != 0, options & HAS_ONES != 0
     for _ in range(array_size(px) // max(n * k, 1)):
         matrix = f64(a, n * n)
-        if options & LEFT:
+        if options & IS_LEFT:
             solve_on_the_left(matrix, row, n + 1 - row, x, n, k, upper, unit)
         else:
             for r in range(k):

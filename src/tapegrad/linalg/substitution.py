@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
 SMALL_TRIANGLE = 32  # rows up to which a loop of ours is no slower than a function for triangles
 FLOAT64 = np.dtype(np.float64)
-LEFT, UPPER, TURNED, UNIT = 1, 2, 4, 8  # options of the loop
+IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8  # options of the loop
 
 
 def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
@@ -116,7 +116,7 @@ def _by_rows(a: Array, b: Array, upper: bool, left: bool, unit: bool) -> Array:
     """The same of small triangles, row by row in compiled code; where the diagonal has zeros, inf and nan."""
     is_turned = not a.flags.c_contiguous
     matrices, x = np.ascontiguousarray(a.swapaxes(-1, -2) if is_turned else a), np.array(b, order="C")
-    options = left * LEFT + upper * UPPER + is_turned * TURNED + unit * UNIT
+    options = left * IS_LEFT + upper * OF_UPPER + is_turned * IS_TURNED + unit * HAS_ONES
     ARRAY_KERNELS.substitute_triangles(id(x), id(matrices), a.shape[-1], b.shape[-1 if left else -2], options)
     return x
 

@@ -96,7 +96,7 @@ def small_factored_cotangent(g: Tensor, found: Tensor, back: Array) -> Tensor | 
     factors = found._data
     if max(factors.shape[-2:]) > SMALL_TRIANGLE or factors.dtype != np.float64 or not factors.flags.c_contiguous:
         return None
-    given, out = np.array(g._data, order="C"), np.empty(factors.shape)
+    given, out = np.array(g._data, np.float64, order="C"), np.empty(factors.shape)
     if ARRAY_KERNELS.cotangents_of_factors(id(out), id(given), id(factors), id(back), *factors.shape[-2:]):
         return None
     return make(out, 0)

@@ -11,7 +11,7 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import arithmetic, elementwise, normalisation
 from tapegrad.ops.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
-from tapegrad.ops.in_place import in_place, written_by
+from tapegrad.ops.in_place import in_place
 from tapegrad.ops.in_place_nonlinearities import celu_, elu_, hardtanh_, in_place_form, rrelu_, selu_, threshold_
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.recording.axes import axis
@@ -121,7 +121,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     tensor([-0.5000,  2.0000])
     """
     if inplace:
-        return written_by(arithmetic.leaky_relu, input, negative_slope)
+        slope = float(arithmetic.plain_number("leaky_relu", "negative_slope", negative_slope))
+        return in_place(OPCODES["_leaky_relu"])(input, slope)
     return arithmetic.leaky_relu(input, negative_slope)
 
 

@@ -33,7 +33,9 @@ def _loops() -> int:
 
 
 def _is_plain(data: Any) -> bool:
-    return type(data) is np.ndarray and data.dtype is FLOAT64 and data.ndim > 0 < data.size and data.flags.c_contiguous and _loops() > 0
+    if type(data) is not np.ndarray or data.dtype is not FLOAT64 or not data.ndim or not data.size:
+        return False
+    return data.flags.c_contiguous and _loops() > 0
 
 
 def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:

@@ -19,8 +19,8 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = [
-    "Places", "accumulating", "add_at", "along", "blocks", "fitting", "increased_at", "put_at", "putting", "summed_to", "sums_at",
-    "take_at", "take_last", "take_vjp", "taking", "written_at",
+    "PUT", "Places", "accumulating", "add_at", "along", "blocks", "fitting", "increased_at", "put_at", "putting", "summed_to",
+    "sums_at", "take_at", "take_last", "take_vjp", "taking", "written_at",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -75,16 +75,20 @@ def blocks(index: Array, shape: Shape, position: int, dimensions: int = 1, from_
 
 def take_at(x: Tensor, places: Places, op: Structural | None = None) -> Tensor:
     """The elements at places, as a copy; recorded as `op`, which is made with `taking`."""
-    data = contiguous(x._data)
-    at, inner, shape = places
-    result = np.empty(shape, data.dtype)
-    ARRAY_KERNELS.take_elements(id(result), id(data), id(at), inner)
-    return apply(op or _TAKE, (x,), result, (inner, shape), (make(at, 0),))
+    return apply(op or _TAKE, (x,), taken_at(x._data, places), places[1:], (make(places.at, 0),))
+
+
+def taken_at(data: Array, places: Places) -> Array:
+    """The array of `take_at`."""
+    data = contiguous(data)
+    result = np.empty(places.shape, data.dtype)
+    ARRAY_KERNELS.take_elements(id(result), id(data), id(places.at), places.inner)
+    return result
 
 
 def take_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of operations made with `taking`."""
-    return (add_at(g, Places(ctx.extra[0]._data, *ctx.attrs), ctx.shapes[0]),)
+    return (ctx.on.add_at(g, Places(ctx.extra[0]._data, *ctx.attrs), ctx.shapes[0]),)
 
 
 def taking(name: str) -> Structural:
@@ -119,7 +123,7 @@ def sums_at(values: Array, places: Places, shape: Shape) -> Array:
 
 
 def _add_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)),)
+    return (ctx.on.take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)),)
 
 
 def put_at(x: Tensor, places: Places, values: Tensor, op: Structural | None = None) -> Tensor:
@@ -131,29 +135,40 @@ def put_at(x: Tensor, places: Places, values: Tensor, op: Structural | None = No
         Of one element, or broadcasting to the places' shape.
     """
     result = written_at(array_of(x), places, array_of(values))
-    return apply(op or _PUT, (x, values), result, places[1:], (make(places.at, 0),))
+    return apply(op or PUT, (x, values), result, places[1:], (make(places.at, 0),))
 
 
 def written_at(data: Array, places: Places, values: Array) -> Array:
     """The array of `put_at`."""
-    at, inner, shape = places
-    with quiet():
-        given = values.astype(data.dtype, copy=False)
-    single = given.size == 1
-    if given.shape != shape and not single:
-        given = fitting(given, shape, "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}")
-    result, given = np.array(data, order="C"), contiguous(given)
-    ARRAY_KERNELS.put_elements(id(result), id(given), id(at), inner, 0 if single else 1)
+    given, result = written_values(values, places, data.dtype), np.array(data, order="C")
+    ARRAY_KERNELS.put_elements(id(result), id(given), id(places.at), places.inner, int(given.size != 1))
     return result
+
+
+def written_values(values: Array, places: Places, dtype: Any) -> Array:
+    """What is written to places: one element, or as many as there are.
+
+    Raises
+    ------
+    ShapeError
+        If the values do not broadcast.
+    """
+    if values.dtype is not dtype:
+        with quiet():
+            values = values.astype(dtype, copy=False)
+    if values.shape != places.shape and values.size != 1:
+        wrong = "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}"
+        values = fitting(values, places.shape, wrong)
+    return contiguous(values)
 
 
 def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     places = Places(ctx.extra[0]._data, *ctx.attrs)
-    x_bar = put_at(g, places, make(0.0, 0)) if ctx.needs[0] else None
+    x_bar = on.put_at(g, places, make(0.0, 0)) if ctx.needs[0] else None
     if not ctx.needs[1]:
         return x_bar, None
-    return x_bar, summed_to(take_last(g, places), ctx.shapes[1], on)
+    return x_bar, summed_to(on.take_last(g, places), ctx.shapes[1], on)
 
 
 def summed_to(g: Tensor, shape: Shape, on: Any) -> Tensor:
@@ -198,11 +213,15 @@ def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
 
 def take_last(g: Tensor, places: Places) -> Tensor:
     """The transpose of `put_at` for its values: those that a later one overwrote get zero."""
-    at, inner, shape = places
-    data = contiguous(g._data)
-    result, writer = np.empty(shape, data.dtype), np.empty(data.size // max(inner, 1), np.int64)
-    ARRAY_KERNELS.take_last_elements(id(result), id(data), id(at), inner, id(writer))
-    return apply(_TAKE_LAST, (g,), result, (inner, shape), (make(at, 0),))
+    return apply(_TAKE_LAST, (g,), last_taken_at(g._data, places), places[1:], (make(places.at, 0),))
+
+
+def last_taken_at(data: Array, places: Places) -> Array:
+    """The array of `take_last`."""
+    data = contiguous(data)
+    result, writer = np.empty(places.shape, data.dtype), np.empty(data.size // max(places.inner, 1), np.int64)
+    ARRAY_KERNELS.take_last_elements(id(result), id(data), id(places.at), places.inner, id(writer))
+    return result
 
 
 def _take_last_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -220,7 +239,7 @@ def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> T
 
 
 def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return g, take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)) if ctx.needs[1] else None
+    return g, ctx.on.take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)) if ctx.needs[1] else None
 
 
 def accumulating(name: str) -> Structural:
@@ -266,5 +285,5 @@ def _unchanged(x_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 _TAKE = taking("IndexBackward0")
 _ADD = Structural("IndexAddBackward0", ((),), _add_vjp, linear=(_sums_of_many,))
-_PUT = putting("IndexPutBackward0")
+PUT = putting("IndexPutBackward0")
 _TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp, linear=(_last_of_many,))

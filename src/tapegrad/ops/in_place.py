@@ -14,8 +14,9 @@ from tapegrad.arrays.memory_pool import SMALL, pooled_copy
 from tapegrad.arrays.sizes import expanded
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
+from tapegrad.ops.in_place_copies import is_written_directly, put_into
 from tapegrad.ops.index_keys import parse
-from tapegrad.ops.indexing import index_put, read
+from tapegrad.ops.indexing import check_same_dtype, index_put, located, read
 from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
@@ -163,10 +164,18 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
     if is_recording() and any(isinstance(o, Tensor) and o._row for o in (t, *others)):
         # The derivative may need the value that is overwritten, so the function is given another tensor with it.
         kept = t._data if type(t._data) is float else t._data.copy()
-        before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
         if TAPE.tracers and (tracer := current_tracer()) is not None:
+            before = _aliased(t, kept)
             tracer.rule(OPCODES["_alias"], (t,), (t._data,), before)
-    result = function(*(before if o is t else o for o in (t, *others)), **options)
+        else:
+            before = make(kept, t._row)
+    try:
+        result = function(*(before if o is t else o for o in (t, *others)), **options)
+        if result is before is not t:
+            result = _aliased(t, before._data)
+    finally:
+        if before._row == t._row and before is not t:
+            before._row = 0  # the handle is the target's
     if t._row and not result._row and is_recording():
         return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
     z = fit(t, result._data, _dtype(result))
@@ -174,6 +183,11 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
         result = cast(result, _dtype(t))
     check_writable(t, bool(result._row))
     return overwrite(t, z, (lambda: take_row(result)) if result._row else None)
+
+
+def _aliased(t: Tensor, value: Any) -> Tensor:
+    """A tensor with a value and a row of its own behind that of another one."""
+    return make(value, record(OPCODES["_alias"], (t,), (t._data,), value) if t._row else 0)
 
 
 def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:
@@ -309,6 +323,10 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
             f"Index put requires the source and destination dtypes match, got {dtypes.type_name(_dtype(t))} for the destination "
             f"and {dtypes.type_name(_dtype(source))} for the source."
         )
+    if parsed.basic is None and is_written_directly(t):
+        check_same_dtype(t._data, array_of(source))
+        put_into(t, located(parsed.advanced, t._data.shape), source)
+        return
     result = index_put(t, key, source)
     overwrite(t, result._data, (lambda: take_row(result)) if tracked else None)
 

@@ -13,7 +13,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quie
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction
 from tapegrad.ops import elementwise
-from tapegrad.ops.flat_places import Places, add_at
+from tapegrad.ops.flat_places import Places
 from tapegrad.ops.normalisation import log_softmax
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
@@ -126,7 +126,7 @@ def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if type(g._data) is float and array_of(factors).ndim:
         g = ctx.on.reshape(g, (1,) * array_of(factors).ndim)  # stretching is compiled, a number and an array are not: 3 µs for 20
     shares = elementwise._mul0(g, factors)
-    return (add_at(shares, Places(places._data, 1, array_of(shares).shape), ctx.shapes[0]),)
+    return (ctx.on.add_at(shares, Places(places._data, 1, array_of(shares).shape), ctx.shapes[0]),)
 
 
 _NLL = Structural("NllLossBackward0", ((),), _nll_vjp)

@@ -197,10 +197,9 @@ def multi_margin_loss(
     token = enter(IGNORING)
     try:
         differences = scores + (margin - scores.take(chosen.at)[:, None])
-        short = np.maximum(differences, 0.0)
-        shares = (short > 0.0).astype(scores.dtype)
-        shares.reshape(-1)[chosen.at] = 0.0
-        shares /= count * (max(samples, 1) if reduction == "mean" else 1)
+        differences.reshape(-1)[chosen.at] = 0.0
+        short, unit = np.maximum(differences, 0.0), scores.dtype.type(1.0)
+        shares = np.multiply(differences > 0.0, unit / scores.dtype.type(count * (max(samples, 1) if reduction == "mean" else 1)))
         if weight is not None:
             shares *= array_of(weight)[classes]
         losses = add_reduce(shares * (short if p == 1 else short * short), 1)
