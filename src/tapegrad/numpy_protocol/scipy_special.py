@@ -252,7 +252,7 @@ def _are_doubles(xs: tuple[Any, ...]) -> bool:
     for x in xs:
         if x.__class__ is np.ndarray and x.dtype == np.float64 and x.ndim:
             found = True
-        elif x.__class__ is not float:
+        elif not isinstance(x, float):
             return False
     return found
 
@@ -263,12 +263,14 @@ _names_of_arrays: _NamesOfArrays = _NamesOfArrays()
 def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     known: dict[str, Any] = dict(zip(partials.operands, ctx.inputs, strict=True)) | {"z": ctx.result}
     wanted = [code if needed else None for code, needed in zip(partials.codes, ctx.needs, strict=True)]
-    if ctx.on is not PLAIN:
-        return tuple([code and _absolute_zero(g, one(_value(code, known, _names))) for code in wanted])
-    known = {name: _array(t) for name, t in known.items() if t is not None}
-    with quiet():
-        slopes = [code and _value(code, known, _names_of_arrays) for code in wanted]
-    return tuple([None if slope is None else _absolute_zero(g, make(as_result(slope), 0)) for slope in slopes])
+    if ctx.on is PLAIN:
+        known = {name: _array(t) for name, t in known.items() if t is not None}
+        with quiet():
+            slopes = [None if code is None else make(as_result(_value(code, known, _names_of_arrays)), 0) for code in wanted]
+    else:
+        slopes = [None if code is None else one(_value(code, known, _names)) for code in wanted]
+    pairs = zip(slopes, ctx.shapes, strict=True)
+    return tuple([None if slope is None else ctx.on.sum_to(_absolute_zero(g, slope), shape) for slope, shape in pairs])
 
 
 def _array(t: Tensor) -> Any:
@@ -309,8 +311,8 @@ def special(ufunc: Any) -> Callable[..., Any]:
         # Orders that are integers stay so: SciPy evaluates polynomials of these otherwise, and some of no others.
         kinds = [array_of(t).dtype for t in operands]
         wide = [t if k == dtype or not (t._row or k.kind == "f") else t.to(dtype) for t, k in zip(operands, kinds, strict=True)]
-        # Constants need not be, but for programs, whose steps have no numbers.
-        wide = [t if array_of(t).shape == shape or not (t._row or TAPE.tracers) else tg.broadcast_to(t, shape) for t in wide]
+        if TAPE.tracers:  # steps of programs have no numbers
+            wide = [t if array_of(t).shape == shape else tg.broadcast_to(t, shape) for t in wide]
         return apply(partials.step, tuple(wide), value)
 
     return call

@@ -230,16 +230,19 @@ def _take_last_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> Tensor:
-    """A copy of `x` with `values`, of the places' shape, added at them; recorded as `op`, which is made with `accumulating`."""
-    at, inner, shape = places
-    data = array_of(x)
+    """A copy of `x` with `values`, which broadcast, added at places; recorded as `op`, which is made with `accumulating`."""
+    data, terms = array_of(x), array_of(values)
+    if terms.shape != places.shape:
+        terms = np.broadcast_to(terms, places.shape)
     with quiet():
-        result = data + sums_at(array_of(values), places, data.shape)
-    return apply(op, (x, values), result, (inner, shape), (make(at, 0),))
+        result = data + sums_at(terms, places, data.shape)
+    return apply(op, (x, values), result, places[1:], (make(places.at, 0),))
 
 
 def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return g, ctx.on.take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)) if ctx.needs[1] else None
+    if not ctx.needs[1]:
+        return g, None
+    return g, ctx.on.sum_to(ctx.on.take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)), ctx.shapes[1])
 
 
 def accumulating(name: str) -> Structural:
@@ -261,7 +264,11 @@ def _taken_from_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 def _sums_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
     count = x_dot.shape[-1]
-    return sums_at(x_dot, _of_many(ctx, count), (*shape, count))
+    places = _of_many(ctx, count)
+    if x_dot.shape != places.shape:
+        ahead = (1,) * (len(places.shape) - x_dot.ndim)
+        x_dot = np.broadcast_to(x_dot.reshape(ahead + x_dot.shape), places.shape)
+    return sums_at(x_dot, places, (*shape, count))
 
 
 def _last_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:

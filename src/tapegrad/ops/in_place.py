@@ -17,7 +17,7 @@ from tapegrad.kernels.opcodes import OPCODES, USES
 from tapegrad.ops.in_place_copies import is_written_directly, put_into
 from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import check_same_dtype, index_put, located, read
-from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
+from tapegrad.ops.overwriting import check_writable, fit, note_write, overwrite, take_row
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
@@ -311,6 +311,10 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
     if parsed.advanced is None:
         target = read(t, parsed.basic, parsed.node, None)
         stripped = _stripped(source, target)
+        if _is_that_part(stripped, target):
+            check_writable(target, tracked)
+            note_write(target)
+            return
         try:
             copy_(target, stripped)
         except ShapeError:
@@ -329,6 +333,18 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
         return
     result = index_put(t, key, source)
     overwrite(t, result._data, (lambda: take_row(result)) if tracked else None)
+
+
+def _is_that_part(source: Tensor, target: Tensor) -> bool:
+    """Whether a value is the very part that it is assigned to, as after ``t[key] *= 2``; its row is that of the part then."""
+    a, b, own, other = source._data, target._data, source._meta, target._meta
+    if type(a) is float or type(b) is float or own is None or other is None or TAPE.tracers:
+        return False
+    if own.base is None or own.base is not other.base or own.made_without_grad or other.made_without_grad:
+        return False
+    if (source._row == 0) != (target._row == 0) or a.dtype is not b.dtype or a.shape != b.shape or a.strides != b.strides:
+        return False
+    return bool(a.__array_interface__["data"][0] == b.__array_interface__["data"][0])
 
 
 def _source(t: Tensor, value: Any) -> Tensor:

@@ -195,13 +195,13 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
     found = located(key.advanced, data.shape if key.basic is None else data[key.basic].shape)
     wanted = found.shape
     try:
-        terms = expand(values, wanted)
-    except ShapeError:
+        np.broadcast_to(array_of(values), wanted)
+    except ValueError:
         raise ShapeError(
             f"shape mismatch: value tensor of shape {list(array_of(values).shape)} cannot be broadcast to indexing result of "
             f"shape {list(wanted)}"
         ) from None
-    return increased_at(x, found, terms, _INDEX_PUT_ADD)
+    return increased_at(x, found, values, _INDEX_PUT_ADD)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
