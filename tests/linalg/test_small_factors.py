@@ -9,9 +9,10 @@ from numerical import check_gradients
 
 import tapegrad as tg
 from tapegrad.linalg.substitution import SMALL_TRIANGLE
+from tapegrad.linalg.triangular_factors import SMALL
 
 RNG = np.random.default_rng(14)
-SIDES = [(1, 1), (2, 2), (3, 3), (7, 7), (SMALL_TRIANGLE, SMALL_TRIANGLE), (SMALL_TRIANGLE + 3, SMALL_TRIANGLE + 3)]
+SIDES = [(1, 1), (2, 2), (3, 3), (7, 7), (SMALL, SMALL), (SMALL + 3, SMALL + 3)]
 RECTANGLES = [(1, 4), (4, 1), (3, 8), (8, 3), (2, 40), (40, 2), (33, 35), (35, 33)]
 Array = np.ndarray[Any, Any]
 

@@ -285,3 +285,17 @@ def test_writing_into_a_part_of_a_base_gives_the_gradient_of_the_copy(write: Any
         found.append((whole.detach().numpy().copy(), x.grad.numpy().copy(), None if v.grad is None else v.grad.numpy().copy()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@over("flip", [lambda t: t.t(), lambda t: t[:, ::2], lambda t: t.t()[1:]])
+def test_writing_into_memory_of_another_order_gives_the_gradient_of_the_copy(flip: Any) -> None:
+    found = []
+    for in_part in (True, False):
+        x = leaf(np.arange(36.0).reshape(6, 6))
+        y = x * 1.0
+        target = flip(y) if in_part else flip(y).clone().contiguous()
+        target.fill_diagonal_(3.0)
+        target[I([0, 1, 1]), I([1, 0, 0])] = leaf([5.0, 6.0, 7.0])
+        found.append((target.detach().numpy().copy(), tg.autograd.grad((target * target).sum(), x)[0].numpy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

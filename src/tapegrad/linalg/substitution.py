@@ -17,7 +17,7 @@ __all__ = ["large_triangle", "multiplied", "substitute", "substituted"]
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
-SMALL_TRIANGLE = 32  # rows up to which a loop of ours is no slower than a function for triangles
+SMALL_TRIANGLE = 16  # rows up to which a loop of ours is quicker than a function for triangles
 FLOAT64 = np.dtype(np.float64)
 IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8  # options of the loop
 

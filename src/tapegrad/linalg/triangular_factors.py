@@ -10,7 +10,6 @@ from tapegrad.linalg.constant_matrices import identity
 from tapegrad.linalg.matrices import Array, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, triangular_cotangent, triangular_solution
-from tapegrad.linalg.substitution import SMALL_TRIANGLE
 from tapegrad.ops.flat_places import Places, blocks, take_at
 from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.selecting import take_along_dim
@@ -21,6 +20,8 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make, wrap
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
+
+SMALL = 32  # rows and columns up to which one loop over a matrix is quicker than a dozen functions of libraries
 
 
 class LU(NamedTuple):
@@ -94,7 +95,7 @@ def factored_cotangent(g: Tensor, found: Tensor, back: Array, on: Any = TENSORS)
 def small_factored_cotangent(g: Tensor, found: Tensor, back: Array) -> Tensor | None:
     """The same in one call of compiled code; None of what is large, not of float64, or has zeros among its pivots."""
     factors = found._data
-    if max(factors.shape[-2:]) > SMALL_TRIANGLE or factors.dtype != np.float64 or not factors.flags.c_contiguous:
+    if max(factors.shape[-2:]) > SMALL or factors.dtype != np.float64 or not factors.flags.c_contiguous:
         return None
     given, out = np.array(g._data, np.float64, order="C"), np.empty(factors.shape)
     if ARRAY_KERNELS.cotangents_of_factors(id(out), id(given), id(factors), id(back), *factors.shape[-2:]):

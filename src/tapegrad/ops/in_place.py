@@ -11,7 +11,7 @@ import numpy as np
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.memory_pool import SMALL, pooled_copy
-from tapegrad.arrays.sizes import expanded
+from tapegrad.arrays.sizes import expanded, stretches_to
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
 from tapegrad.ops.in_place_copies import is_written_directly, put_into
@@ -230,7 +230,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
-    if not TAPE.tracers and type(t._data) is not float and t._data.size > SMALL and _fits(values.shape, shape):
+    if not TAPE.tracers and type(t._data) is not float and t._data.size > SMALL and stretches_to(values.shape, shape):
         return _assigned(t, op, sources, values, repeats)
     try:
         with quiet():
@@ -250,12 +250,6 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         return overwrite(t, z, None)
     check_recordable(op.name, own)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
-
-
-def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether values of a shape can be assigned to a target without another dimension."""
-    behind = target[len(target) - len(shape) :]
-    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))
 
 
 def _assigned(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: Array, repeats: bool) -> Tensor:

@@ -74,13 +74,18 @@ def written_directly(
 def put_into(t: Tensor, places: Places, values: Tensor, op: Structural = PUT) -> Tensor:
     """`put_at` in place."""
     if not is_written_directly(t):
-        return write_result(t, put_at(t, places, values, op))
+        by_index = type(t._data) is not float and t._data.ndim and places.inner == 1 and not TAPE.tracers
+        if not by_index or not places.at.size or places.at.min() < 0:
+            return write_result(t, put_at(t, places, values, op))
     given = written_values(array_of(values), places, t._data.dtype)
     if given.size > 1 and np.may_share_memory(given, t._data):
         given = given.copy()
     at, inner, _ = places
 
     def write(target: Array) -> None:
+        if not target.flags.c_contiguous:
+            target[np.unravel_index(at, target.shape)] = given.reshape(-1)
+            return
         ARRAY_KERNELS.put_elements(id(target), id(given), id(at), inner, int(given.size != 1))
 
     return written_directly(t, op, (values,), places[1:], (make(at, 0),), write)

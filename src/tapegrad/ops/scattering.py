@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.sizes import stretches_to
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, put_at, putting
 from tapegrad.ops.in_place_copies import put_into, write_result
@@ -194,13 +195,11 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
         return place(x, key, values)
     found = located(key.advanced, data.shape if key.basic is None else data[key.basic].shape)
     wanted = found.shape
-    try:
-        np.broadcast_to(array_of(values), wanted)
-    except ValueError:
+    if array_of(values).shape != wanted and not stretches_to(array_of(values).shape, wanted):
         raise ShapeError(
             f"shape mismatch: value tensor of shape {list(array_of(values).shape)} cannot be broadcast to indexing result of "
             f"shape {list(wanted)}"
-        ) from None
+        )
     return increased_at(x, found, values, _INDEX_PUT_ADD)
 
 

@@ -232,14 +232,14 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
             at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
             TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0, functions, room)
             return out
-        dtype, shapes, numbers = dtypes.float64, set(), 0
+        are_doubles, shapes, numbers = True, set(), 0
         for k, a in enumerate(operands):
             if a.__class__ is float or not a.ndim:
                 numbers |= 1 << k
             else:
                 shapes.add(a.shape)
             if a.__class__ is not float and a.dtype is not dtypes.float64:
-                dtype = None  # another one, perhaps of several
+                are_doubles = False
         if out is None:
             shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*operands).shape
             out = large_empty(shape, dtypes.float64)
@@ -248,7 +248,7 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
         to = at[-1]
         x_at, y_at, w_at, *_ = (*at, to, to)
         TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, to, numbers, functions, room)
-        if dtype is not None:
+        if are_doubles:
             return out
         dtype = np.result_type(*operands)
         return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
