@@ -84,7 +84,7 @@ def put_into(t: Tensor, places: Places, values: Tensor, op: Structural = PUT) ->
 
     def write(target: Array) -> None:
         if not target.flags.c_contiguous:
-            target[np.unravel_index(at, target.shape)] = given.reshape(-1)
+            target.flat[at] = given.reshape(-1)
             return
         ARRAY_KERNELS.put_elements(id(target), id(given), id(at), inner, int(given.size != 1))
 

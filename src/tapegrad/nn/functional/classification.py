@@ -78,16 +78,19 @@ def nll_loss(
     try:
         if reduction == "mean":
             total = add_reduce(factors, None)
-            result, factors = add_reduce(losses, None) / total, factors / total
+            result, factors = add_reduce(losses, None) / total, factors / -total
         elif reduction == "sum":
             result = add_reduce(losses, None)
         elif found.single:
             result = losses[0]
     finally:
         leave(token)
-    kept = make(found.at, 0), make(np.negative(factors, factors), 0)
-    op = _NLL if array_of(input).ndim <= 2 else _NLL_2D
-    return apply(op, (input,), np.asarray(result, array_of(input).dtype), None, kept)
+    data = array_of(input)
+    if reduction != "mean":
+        np.negative(factors, factors)
+    kept = make(found.at, 0), make(factors, 0)
+    value = float(result) if result.__class__ is np.float64 and data.itemsize == 8 else np.asarray(result, data.dtype)
+    return apply(_NLL if data.ndim <= 2 else _NLL_2D, (input,), value, None, kept)
 
 
 class _Chosen(NamedTuple):
@@ -111,7 +114,11 @@ def _chosen(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: 
         data, classes = data[None], classes.reshape(1, -1)[0]
     _check_sizes(data.shape, classes.shape, single)
     _check_target(data, classes, weight, "nll_loss_forward")
-    wide = contiguous(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
+    wide = (
+        data
+        if data.itemsize > 2 and data.flags.c_contiguous
+        else contiguous(data, np.float32 if data.itemsize == 2 else data.dtype)
+    )
     numbers, scale = contiguous(classes, np.int64), None if weight is None else contiguous(array_of(weight), wide.dtype)
     losses, factors, at = np.empty(classes.shape, wide.dtype), np.empty(classes.shape, wide.dtype), np.empty(classes.size, np.int64)
     operands = id(losses), id(factors), id(at), id(wide), id(numbers), 0 if scale is None else id(scale)
