@@ -68,3 +68,13 @@ def test_scores_that_are_nan_hand_gradients_on() -> None:
     x = tg.tensor([np.nan, 0.0, 0.0], requires_grad=True)
     multilabel_margin_loss(x, tg.tensor([0, -1, 0])).backward()
     np.testing.assert_allclose(x.grad.numpy(), [-2 / 3, 1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_an_infinite_score_of_the_target_leaves_no_loss(p: int) -> None:
+    x = tg.tensor([[np.inf, 0.5, 0.0], [0.0, 0.5, 0.25]], requires_grad=True)
+    losses = tg.nn.functional.multi_margin_loss(x, tg.tensor([0, 1]), p=p, reduction="none")
+    expected = (0.5**p + 0.75**p) / 3
+    np.testing.assert_allclose(losses.detach().numpy(), [0.0, expected])
+    losses.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy()[0], 0.0)
