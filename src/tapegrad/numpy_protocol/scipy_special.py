@@ -250,7 +250,7 @@ def _are_doubles(xs: tuple[Any, ...]) -> bool:
     """Whether there are arrays of float64 among operands, and nothing else but numbers."""
     found = False
     for x in xs:
-        if x.__class__ is np.ndarray and x.dtype == np.float64 and x.ndim:
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.ndim:
             found = True
         elif not isinstance(x, float):
             return False

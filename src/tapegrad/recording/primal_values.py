@@ -234,11 +234,11 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
             return out
         are_doubles, shapes, numbers = True, set(), 0
         for k, a in enumerate(operands):
-            if a.__class__ is float or not a.ndim:
+            if type(a) is float or not a.ndim:
                 numbers |= 1 << k
             else:
                 shapes.add(a.shape)
-            if a.__class__ is not float and a.dtype is not dtypes.float64:
+            if type(a) is not float and a.dtype is not dtypes.float64:
                 are_doubles = False
         if out is None:
             shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*operands).shape

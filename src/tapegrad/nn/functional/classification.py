@@ -89,7 +89,7 @@ def nll_loss(
     if reduction != "mean":
         np.negative(factors, factors)
     kept = make(found.at, 0), make(factors, 0)
-    value = float(result) if result.__class__ is np.float64 and data.itemsize == 8 else np.asarray(result, data.dtype)
+    value = float(result) if type(result) is np.float64 and data.itemsize == 8 else np.asarray(result, data.dtype)
     return apply(_NLL if data.ndim <= 2 else _NLL_2D, (input,), value, None, kept)
 
 
