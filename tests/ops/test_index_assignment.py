@@ -106,3 +106,36 @@ def test_parse_says_whether_a_key_is_basic(key: Any, basic: bool) -> None:
 def test_writing_errors_name_the_index(key: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=re.escape(message)):
         index_put(leaf(MATRIX), key, 1.0)
+
+
+def test_a_part_that_was_written_in_place_is_assigned_to_itself_without_another_row() -> None:
+    x = leaf(np.arange(1.0, 6.0))
+    y = x * 1.0
+    y[1:3] *= 3.0
+    assert y.grad_fn.next_functions[1][0].name() == "MulBackward0"
+    (y * y).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 2.0 * np.array([1, 9, 9, 1, 1]) * np.arange(1.0, 6.0))
+
+
+def test_a_part_that_is_assigned_to_itself_counts_as_a_write() -> None:
+    y = leaf(np.arange(1.0, 6.0)) * 1.0
+    z = (y * y).sum()
+    before = y._version
+    y[1:3] = y[1:3]
+    assert y._version == before + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+def test_a_part_without_its_graph_cuts_the_gradient_where_it_is_assigned() -> None:
+    x = leaf(np.arange(1.0, 6.0))
+    y = x * 1.0
+    y[1:3] = y[1:3].detach()
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 0, 0, 1, 1])
+
+
+def test_a_part_of_a_leaf_is_not_assigned_to_itself() -> None:
+    x = leaf(np.arange(3.0))
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        x[:2] = x[:2]

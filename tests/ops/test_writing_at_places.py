@@ -252,3 +252,50 @@ def test_means_of_integers_are_rounded_down() -> None:
     places, values = I([0, 0, 1]), I([-4, -6, 4])
     for means in (tg.scatter_reduce(I([-1, 3]), 0, places, values, "mean"), tg.index_reduce(I([-1, 3]), 0, places, values, "mean")):
         assert (means.tolist(), means.dtype) == ([-11 // 3, 7 // 2], tg.int64)
+
+
+@over("strided", [False, True])
+def test_values_that_lie_in_the_target_are_read_before_it_is_written(strided: bool) -> None:
+    base = np.arange(8.0)
+    target = tg.tensor(np.repeat(base, 2))[::2] if strided else tg.tensor(base)
+    target.index_copy_(0, I([1, 2, 3]), target[:3])
+    np.testing.assert_array_equal(target.numpy(), [0, 0, 1, 2, 4, 5, 6, 7])
+
+
+@over("write", WRITES.values(), ids=WRITES)
+def test_values_that_a_derivative_needs_are_missed_when_they_were_overwritten(write: Any) -> None:
+    x = leaf(MATRIX)
+    y = x * 1.0
+    z = (y * y).sum()
+    write(y, tg.ones(3, 4))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+@over("write", WRITES.values(), ids=WRITES)
+def test_writing_into_a_part_of_a_base_gives_the_gradient_of_the_copy(write: Any) -> None:
+    found = []
+    for in_part in (True, False):
+        x, v = leaf(np.r_[MATRIX, MATRIX]), leaf(MATRIX + 0.5)
+        y = x * 1.0
+        part = y[1:4] if in_part else y[1:4].clone()
+        write(part, v)
+        whole = y if in_part else tg.cat([y[:1], part, y[4:]])
+        (whole * tg.arange(24.0).reshape(6, 4)).sum().backward()
+        found.append((whole.detach().numpy().copy(), x.grad.numpy().copy(), None if v.grad is None else v.grad.numpy().copy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@over("flip", [lambda t: t.t(), lambda t: t[:, ::2], lambda t: t.t()[1:]])
+def test_writing_into_memory_of_another_order_gives_the_gradient_of_the_copy(flip: Any) -> None:
+    found = []
+    for in_part in (True, False):
+        x = leaf(np.arange(36.0).reshape(6, 6))
+        y = x * 1.0
+        target = flip(y) if in_part else flip(y).clone().contiguous()
+        target.fill_diagonal_(3.0)
+        target[I([0, 1, 1]), I([1, 0, 0])] = leaf([5.0, 6.0, 7.0])
+        found.append((target.detach().numpy().copy(), tg.autograd.grad((target * target).sum(), x)[0].numpy()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)

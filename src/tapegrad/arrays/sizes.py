@@ -7,7 +7,9 @@ from typing import Any
 
 from tapegrad.errors import ShapeError
 
-__all__ = ["MOST", "Lengths", "Size", "by_name", "check_count", "expanded", "parse_size", "resolve", "sizes"]
+__all__ = [
+    "MOST", "Lengths", "Size", "by_name", "check_count", "expanded", "parse_size", "resolve", "sizes", "stretches_to",
+]  # fmt: skip
 
 MOST = 1 << 60  # elements of eight bytes that fill 63 bits
 
@@ -171,3 +173,9 @@ def expanded(shape: Shape, target: Shape) -> Shape:
                 f"dimension {k}. Target sizes: {list(target)}. Tensor sizes: {list(shape)}"
             )
     return tuple(wanted)
+
+
+def stretches_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether values of a shape can be assigned to a target without another dimension."""
+    behind = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))

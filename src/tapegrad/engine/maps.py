@@ -41,6 +41,39 @@ def is_dense(rank, dimensions, strides):
 
 
 @inline
+def runs_of(rank, dimensions, strides):
+    """A map as runs of neighbours, a step apart and in order: how many, their length and the step; none if they are short."""
+    length, count, d = 1, 1, rank - 1
+    while d >= 0 and (dimensions[d] == 1 or strides[d] == length):
+        length *= dimensions[d]
+        d -= 1
+    step = length
+    while d >= 0:
+        if dimensions[d] != 1:
+            if count == 1:
+                step = strides[d]
+            if strides[d] != count * step:
+                return 0, 0, 0
+            count *= dimensions[d]
+        d -= 1
+    if length < (1 if count == 1 else LONG_RUN) or step < length:
+        return 0, 0, 0
+    return count, length, step
+
+
+@inline
+def clear_around_runs(sweep, address, number, size, offset, count, length, step):
+    """Zeros in the elements of an array that runs leave out."""
+    item, end = 8 if number == FLOAT64 else 4, offset
+    fill(sweep, address, number, 0.0, offset)
+    for run in range(count):
+        end = offset + run * step + length
+        if step > length and run < count - 1:
+            fill(sweep, address + item * end, number, 0.0, step - length)
+    fill(sweep, address + item * end, number, 0.0, size - end)
+
+
+@inline
 def byte_strides(out, strides, rank, item):
     """Strides in bytes from strides in elements."""
     for d in range(rank):
@@ -110,22 +143,27 @@ def scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions
     address, first = claim(tape, sweep, slot)
     own, size, elements = target_type(tape, slot), target_size(tape, slot), map_elements(rank, dimensions)
     item = 8 if own == FLOAT64 else 4
-    dense = elements > 0 and is_dense(rank, dimensions, strides)
-    if first and dense:
-        fill(sweep, address, own, 0.0, offset)
-        fill(sweep, address + item * (offset + elements), own, 0.0, size - offset - elements)
+    counter, block, kernels = counter_of(sweep), scratch_block(sweep, 0), sweep.kernels
+    target, runs, length, step = address + item * offset, 0, 0, 0
+    if elements > 0:
+        runs, length, step = runs_of(rank, dimensions, strides)
+    if first and runs > 0:
+        clear_around_runs(sweep, address, own, size, offset, runs, length, step)
     elif first:
         fill(sweep, address, own, 0.0, size)
-    counter, block, kernels = counter_of(sweep), scratch_block(sweep, 0), sweep.kernels
-    target = address + item * offset
+    for run in range(runs):
+        source, to = adjoint + run * length * (8 if number == FLOAT64 else 4), target + item * run * step
+        for start in range(0, length, BLOCK):
+            count = min(BLOCK, length - start)
+            values = scaled_block(flat_block(source, number, start, count, block), count, scale, block)
+            call5(kernels[DELIVER], to + item * start, own, 1 if first else 0, values, count)
+    if runs > 0:
+        return
     byte_strides(sweep.work, strides, rank, item)
     for start in range(0, elements, BLOCK):
         count = min(BLOCK, elements - start)
         values = scaled_block(flat_block(adjoint, number, start, count, block), count, scale, block)
-        if dense:
-            call5(kernels[DELIVER], target + item * start, own, 1 if first else 0, values, count)
-        else:
-            call9(kernels[SCATTER_BLOCK], target, own, values, rank, dimensions, sweep.work, counter, start, count)
+        call9(kernels[SCATTER_BLOCK], target, own, values, rank, dimensions, sweep.work, counter, start, count)
 
 
 @inline
@@ -207,23 +245,27 @@ def contribute_one_number(tape, sweep, slot, kind, rank, offset, dimensions, str
     address, first = claim(tape, sweep, slot)
     size, own, elements = target_size(tape, slot), target_type(tape, slot), map_elements(rank, dimensions)
     item = 8 if own == FLOAT64 else 4
-    dense = kind != GATHER or (elements > 0 and is_dense(rank, dimensions, strides))
-    target = address + (item * offset if kind == GATHER else 0)
-    if first and dense:
-        fill(sweep, address, own, 0.0, (target - address) // item)
-        fill(sweep, target + item * elements, own, 0.0, size - (target - address) // item - elements)
+    target, runs, length, step = address, 1, elements, elements
+    if kind == GATHER:
+        target += item * offset
+        runs, length, step = runs_of(rank, dimensions, strides) if elements > 0 else (0, 0, 0)
+    if first and runs > 0:
+        clear_around_runs(sweep, address, own, size, offset if kind == GATHER else 0, runs, length, step)
     elif first:
         fill(sweep, address, own, 0.0, size)
     block, at = scratch_block(sweep, 0), sweep.scratch
     for j in range(min(BLOCK, elements)):
         at[j] = value
+    for run in range(runs):
+        to = target + item * run * step
+        for start in range(0, length, BLOCK):
+            call5(sweep.kernels[DELIVER], to + item * start, own, 1 if first else 0, block, min(BLOCK, length - start))
+    if runs > 0:
+        return
     byte_strides(sweep.work, strides, rank, item)
     for start in range(0, elements, BLOCK):
         count = min(BLOCK, elements - start)
-        if dense:
-            call5(sweep.kernels[DELIVER], target + item * start, own, 1 if first else 0, block, count)
-        else:
-            call9(sweep.kernels[SCATTER_BLOCK], target, own, block, rank, dimensions, sweep.work, counter_of(sweep), start, count)
+        call9(sweep.kernels[SCATTER_BLOCK], target, own, block, rank, dimensions, sweep.work, counter_of(sweep), start, count)
 
 
 @kernel("void(Tape,Sweep,Record,int64,int64)")

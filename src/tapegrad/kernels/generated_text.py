@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LANES, LINEAR_SOURCES, SOURCES
 from tapegrad.engine.layout import KERNEL_COUNT
@@ -309,14 +310,29 @@ def whole_source() -> str:
     Raises
     ------
     ValueError
-        If two functions of the engine have one name: the one that comes first would call the other's.
+        If two functions of the engine, or two constants of different values, have one name: what comes first would use the other.
     """
     text = "\n\n".join([linear_source(), *_bodies(name for name in ARRAY_SOURCES if name not in SOURCES)]) + "\n"
-    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    body = ast.parse(text).body
+    names = [node.name for node in body if isinstance(node, ast.FunctionDef)] + _constants(body)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"the engine defines {', '.join(twice)} more than once; give one of each another name")
     return text
+
+
+def _constants(body: list[ast.stmt]) -> list[str]:
+    """Names that statements of a module give to values, one for each value of a name."""
+    found: set[tuple[str, str]] = set()
+    for node in body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs: Any = zip(target.elts, node.value.elts, strict=True)
+                else:
+                    pairs = [(name, node.value) for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+                found.update((ast.unparse(name), ast.unparse(value)) for name, value in pairs)
+    return [name for name, _ in found]
 
 
 def _bodies(names: Iterable[str]) -> Iterator[str]:

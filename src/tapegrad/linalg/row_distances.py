@@ -14,13 +14,13 @@ import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.ops import elementwise
-from tapegrad.ops.flat_places import Places, put_at
+from tapegrad.ops.flat_places import Places
 from tapegrad.ops.norms import without_zeros
 from tapegrad.ops.reductions import sum as sum_over
 from tapegrad.ops.shaping import unsqueeze
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["between_rows", "between_rows_of_one", "has_row", "weighted_differences", "weighted_values"]
 
@@ -93,6 +93,9 @@ def _plan(d: int) -> Array:
     return np.array(halved(d), np.int64).reshape(-1)
 
 
+FEW = 64  # rows up to which the places of all pairs are kept
+
+
 def _two_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on, (x, y), order = ctx.on, ctx.inputs, ctx.attrs
     weights = _weights(g, ctx.result, order)
@@ -105,7 +108,8 @@ def _two_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 def _one_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on, x, order = ctx.on, ctx.inputs[0], ctx.attrs
     n, _ = ctx.shapes[0]
-    above = put_at(wrap(np.zeros((n, n))), _above_the_diagonal(n), _weights(g, ctx.result, order))
+    places = _small_places(n) if n <= FEW else _above_the_diagonal(n)
+    above = on.put_at(make(np.zeros((n, n)), 0), places, _weights(g, ctx.result, order))
     return (on.weighted_differences(above + on.mT(above), x, x, order),)
 
 
@@ -122,6 +126,9 @@ def _above_the_diagonal(n: int) -> Places:
     number = np.arange(n)
     at = np.flatnonzero(number[:, None] < number)
     return Places(at, 1, (at.size,))
+
+
+_small_places = functools.lru_cache(maxsize=FEW)(_above_the_diagonal)
 
 
 def weighted_differences(weights: Tensor, x: Tensor, y: Tensor, order: float) -> Tensor:

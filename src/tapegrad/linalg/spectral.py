@@ -14,6 +14,7 @@ import numpy as np
 
 from tapegrad.linalg.matrices import Array, decompose, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs, number_output
+from tapegrad.linalg.vector_gaps import with_ties
 from tapegrad.ops.transposing import mT
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.tape import TAPE
@@ -21,8 +22,8 @@ from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, wrap
 from tapegrad.tensors.tracers import computed
 
 __all__ = [
-    "SVD", "TIES", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
-    "svd_cotangent", "svdvals", "with_ties",
+    "SVD", "Eigh", "LegacySVD", "eigenvalues_cotangent", "eigh", "eigh_cotangent", "eigvalsh", "legacy_svd", "svd",
+    "svd_cotangent", "svdvals",
 ]  # fmt: skip
 
 
@@ -175,31 +176,8 @@ def _eigh_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> 
 
 def eigh_cotangent(on: Any, g_values: Tensor, g_vectors: Tensor, L: Tensor, V: Tensor) -> Tensor:
     """The cotangent of a symmetric matrix by those of its eigenvalues `L` and its eigenvectors."""
-    turned = on.off_diagonal(on.matmul(on.mT(V), g_vectors) / _differences(on, L))
-    # Not before the division: equal eigenvalues must give nan, not the zero that a difference of equal numbers would.
-    symmetric = 0.5 * (turned + on.mT(turned))
-    return on.matmul(on.matmul(V, symmetric + on.diagonal_matrix(g_values)), on.mT(V))
-
-
-def with_ties(values: Tensor) -> Tensor:
-    """Ordered values; those that are equal up to rounding are equal, so that quotients by differences are not finite."""
-    data = array_of(values)
-    bound = TIES * data.shape[-1] * np.finfo(data.dtype).eps * np.abs(data).max(-1, initial=0.0, keepdims=True)
-    first = np.ones(data.shape, bool)  # of those that are equal to the one before
-    first[..., 1:] = ~(np.abs(np.diff(data)) <= bound)
-    if first.all():
-        return values
-    places = np.maximum.accumulate(np.where(first, np.arange(data.shape[-1]), 0), -1)
-    # Equal to the last bit: a difference that was added would be rounded.
-    return (values - wrap(data)) + wrap(np.take_along_axis(data, places, -1))
-
-
-TIES = 4  # roundings of the largest value, for each row: decompositions are as far off, and so is a product that is decomposed
-
-
-def _differences(on: Any, L: Tensor) -> Tensor:
-    """``L[j] - L[i]`` off the diagonal, ones on it."""
-    return on.unsqueeze(L, -2) - on.unsqueeze(L, -1) + on.identity_beside(L)
+    inner = on.between_eigenvectors(on.matmul(on.mT(V), g_vectors), g_values, L)
+    return on.matmul(on.matmul(V, inner), on.mT(V))
 
 
 _NOT_CONVERGED = "The algorithm failed to converge because the input matrix contained non-finite values or is ill-conditioned."
@@ -349,20 +327,13 @@ def svd_cotangent(
 ) -> Tensor:
     """The cotangent of a matrix by those of its singular values `S` and vectors, which are the columns of `U` and `V`."""
     left, right = on.matmul(on.mT(U), g_left), on.matmul(on.mT(V), g_right)
-    gaps = _differences(on, S * S)
-    # Each term by itself: equal singular values must give nan, not the zero that a difference of equal numbers would.
-    turned = _skew(on, left, on.unsqueeze(S, -2), gaps) + _skew(on, right, on.unsqueeze(S, -1), gaps)
-    inner = on.off_diagonal(turned) + on.diagonal_matrix(g_values)
+    inner = on.between_singular_vectors(left, right, g_values, S)
     total = on.matmul(on.matmul(U, inner), on.mT(V))
     if tall:
         total = total + on.matmul((g_left - on.matmul(U, left)) / on.unsqueeze(S, -2), on.mT(V))
     if wide:
         total = total + on.matmul(U / on.unsqueeze(S, -2), on.mT(g_right - on.matmul(V, right)))
     return total
-
-
-def _skew(on: Any, x: Tensor, scale: Tensor, gaps: Tensor) -> Tensor:
-    return x * scale / gaps - on.mT(x) * scale / gaps
 
 
 _SVD = ManyOutputs("LinalgSvdBackward0", _svd_vjp, again=_singular_again)

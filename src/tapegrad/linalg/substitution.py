@@ -11,13 +11,15 @@ from tapegrad.linalg import lapack
 from tapegrad.linalg.blas import by_triangle
 from tapegrad.linalg.constant_matrices import upper_triangle
 from tapegrad.linalg.kept_factors import substituted_as_factors
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
 
 __all__ = ["large_triangle", "multiplied", "substitute", "substituted"]
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
-SMALL_BATCH = 16  # and the same of those in a batch, which take a call each
-SMALL_TRIANGLE = 4  # rows up to which that is no slower than a function for triangles
+SMALL_TRIANGLE = 16  # rows up to which a loop of ours is quicker than a function for triangles
+FLOAT64 = np.dtype(np.float64)
+IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8  # options of the loop
 
 
 def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
@@ -90,11 +92,13 @@ def substituted(a: Array, b: Array, upper: bool, left: bool = True, unit: bool =
     unit : bool
         Whether the diagonal are ones and not read.
     """
-    if a.ndim == 2 and a.shape[-1] > SMALL_TRIANGLE and (unit or a.diagonal().all()):
+    if a.shape[-1] <= SMALL_TRIANGLE and a.dtype is FLOAT64 is b.dtype and a.shape[:-2] == b.shape[:-2]:
+        return _by_rows(a, b, upper, left, unit)
+    if a.ndim == 2 and (unit or a.diagonal().all()):
         found = by_triangle("dtrsm", a, b, upper, left, unit)
         if found is not None:
             return found
-    elif a.shape[-1] > SMALL_BATCH and a.ndim > 2 and a.shape[:-2] == b.shape[:-2] and (unit or a.diagonal(0, -2, -1).all()):
+    elif a.ndim > 2 and a.shape[:-2] == b.shape[:-2] and (unit or a.diagonal(0, -2, -1).all()):
         x = np.empty_like(b, order="C")
         for place in np.ndindex(a.shape[:-2]):
             found = by_triangle("dtrsm", a[place], b[place], upper, left, unit)
@@ -106,6 +110,15 @@ def substituted(a: Array, b: Array, upper: bool, left: bool = True, unit: bool =
     if left:
         return substitute(a, b, upper, unit)
     return substitute(a.swapaxes(-1, -2), b.swapaxes(-1, -2), not upper, unit).swapaxes(-1, -2)
+
+
+def _by_rows(a: Array, b: Array, upper: bool, left: bool, unit: bool) -> Array:
+    """The same of small triangles, row by row in compiled code; where the diagonal has zeros, inf and nan."""
+    is_turned = not a.flags.c_contiguous
+    matrices, x = np.ascontiguousarray(a.swapaxes(-1, -2) if is_turned else a), np.array(b, order="C")
+    options = left * IS_LEFT + upper * OF_UPPER + is_turned * IS_TURNED + unit * HAS_ONES
+    ARRAY_KERNELS.substitute_triangles(id(x), id(matrices), a.shape[-1], b.shape[-1 if left else -2], options)
+    return x
 
 
 def multiplied(a: Array, b: Array, upper: bool) -> Array | None:

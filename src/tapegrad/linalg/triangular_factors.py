@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,15 +11,17 @@ from tapegrad.linalg.matrices import Array, matrix, square
 from tapegrad.linalg.outputs import ManyOutputs, joint_outputs
 from tapegrad.linalg.solving import solve_triangular, triangular_cotangent, triangular_solution
 from tapegrad.ops.flat_places import Places, blocks, take_at
-from tapegrad.ops.joining import cat
+from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.selecting import take_along_dim
 from tapegrad.ops.transposing import mT
 from tapegrad.ops.triangles import tril, triu
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, as_operand, is_recording, make, wrap
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
+
+SMALL = 32  # rows and columns up to which one loop over a matrix is quicker than a dozen functions of libraries
 
 
 class LU(NamedTuple):
@@ -65,27 +66,62 @@ def _orders(pivots: Array) -> tuple[Array, Array]:
     return order, back
 
 
-def _matrix_cotangent(on: Any, g: Tensor, found: Tensor, back: Array) -> Tensor:
-    """The cotangent of a matrix, by that of its two triangles in one."""
+def factored_cotangent(g: Tensor, found: Tensor, back: Array, on: Any = TENSORS) -> Tensor:
+    """The cotangent of a matrix, by that of its two triangles in one.
+
+    Of a matrix that is not square, the square in front has its own triangles, and the rest follows by substitution: rows below it
+    are those of the matrix by the inverse of the upper triangle, columns beside it the inverse of the lower one by those. Both
+    parts share that triangle.
+    """
+    m, n = found._data.shape[-2:]
+    if m == n:
+        return take_at(_square_cotangent(g, found, on), Places(back, n, found._data.shape))
+    k = min(m, n)
+    rest: Any = (..., slice(k, None), slice(None)) if m > n else (..., slice(k, None))
+    square_part = (..., slice(None, k), slice(None)) if m > n else (..., slice(None, k))
+    first, beside = on.getitem(found, square_part), on.getitem(found, rest)
+    if m > n:
+        far = triangular_cotangent(on.mT(on.triangle(first, True)), on.getitem(g, rest), False, left=False)
+        shared = on.triangle(on.matmul(on.mT(beside), far), True)
+    else:
+        lower = on.triangle(first, False, True) + wrap(identity(k, first._data.dtype))
+        far = triangular_cotangent(on.mT(lower), on.getitem(g, rest), True, unit=True)
+        shared = on.triangle(on.matmul(far, on.mT(beside)), False, True)
+    near = _square_cotangent(on.getitem(g, square_part) - shared, first, on)
+    whole = on.cat([near, far], -2 if m > n else -1)
+    return take_at(whole, Places(back, n, found._data.shape))
+
+
+def small_factored_cotangent(g: Tensor, found: Tensor, back: Array) -> Tensor | None:
+    """The same in one call of compiled code; None of what is large, not of float64, or has zeros among its pivots."""
+    factors = found._data
+    if max(factors.shape[-2:]) > SMALL or factors.dtype != np.float64 or not factors.flags.c_contiguous:
+        return None
+    given, out = np.array(g._data, np.float64, order="C"), np.empty(factors.shape)
+    if ARRAY_KERNELS.cotangents_of_factors(id(out), id(given), id(factors), id(back), *factors.shape[-2:]):
+        return None
+    return make(out, 0)
+
+
+def _square_cotangent(g: Tensor, found: Tensor, on: Any) -> Tensor:
+    """The rows of the cotangent in the order of the triangles."""
     upper, lower = on.triangle(found, True), on.triangle(found, False, True)
     lower = lower + wrap(identity(found._data.shape[-1], found._data.dtype))
     inner = on.triangle(on.matmul(on.mT(lower), on.triangle(g, False, True)), False, True)
     inner = inner + on.triangle(on.matmul(on.triangle(g, True), on.mT(upper)), True)
     left = triangular_cotangent(on.mT(lower), inner, True, unit=True)
-    rows = triangular_cotangent(on.mT(upper), left, False, left=False)
-    shape = rows._data.shape
-    return take_at(rows, Places(back, shape[-1], shape))
+    return triangular_cotangent(on.mT(upper), left, False, left=False)
 
 
 def _vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
-    assert ctx.result is not None
-    return (_matrix_cotangent(ctx.on, g, ctx.result, ctx.attrs),)
+    return (ctx.on.factored_cotangent(g, ctx.result, ctx.attrs),)
 
 
 def _lu_vjp(cotangents: list[Tensor], outputs: list[Tensor], ctx: Context) -> Tensor:
     on, (g_lower, g_upper), (L, U) = ctx.on, cotangents, outputs
     g = on.triangle(g_lower, False, True) + on.triangle(g_upper, True)
-    return _matrix_cotangent(on, g, on.triangle(L, False, True) + U, ctx.attrs[1])
+    found: Tensor = on.factored_cotangent(g, on.triangle(L, False, True) + U, ctx.attrs[1])
+    return found
 
 
 _LU_FACTOR = Structural("LinalgLuFactorExBackward0", (("z",),), _vjp)
@@ -139,8 +175,7 @@ def _checked(a: Tensor, name: str, pivot: bool) -> Array:
 def _of_rectangle(a: Tensor, data: Array) -> tuple[Tensor, Array, Array]:
     """Both triangles of a matrix that is not square, the pivots, and which row of the matrix comes to each place.
 
-    In that order of the rows, the square in front has its own factors, and the rest follows by substitution. Of a wide matrix all
-    of it is made of operations, which have the derivatives.
+    In that order of the rows, the square in front has its own factors, and the rest follows by substitution.
     """
     m, n = data.shape[-2:]
     count = min(m, n)
@@ -149,41 +184,19 @@ def _of_rectangle(a: Tensor, data: Array) -> tuple[Tensor, Array, Array]:
     padded[..., :count] = data[..., :count]
     eliminated, pivots = _decomposed(padded)
     order, back = _orders(pivots)
-    if m < n:
-        rows = _taken(a, order, -2)
-        head = rows[..., :count]
-        first = apply(_LU_FACTOR, (head,), _decomposed(array_of(head))[0], _in_order(array_of(head).shape))
-        rest = solve_triangular(first, rows[..., count:], upper=False, unitriangular=True)
-        return cat([first, rest], -1), pivots, order
-    if not (a._row and is_recording()) and not np.diagonal(eliminated, 0, -2, -1)[..., :count].all():
+    is_tall, is_tracked = m > n, bool(a._row and is_recording())
+    if is_tall and not is_tracked and not np.diagonal(eliminated, 0, -2, -1)[..., :count].all():
         return wrap(np.ascontiguousarray(eliminated[..., :count])), pivots[..., :count], order  # nothing to divide by
-    constants = array_of(_taken(wrap(data), order, -2))
-    square_part = _decomposed(constants[..., :count, :])[0]
-    below = array_of(triangular_solution(wrap(square_part), wrap(constants[..., count:, :]), True, False))
-    value = np.concatenate([square_part, below], -2)
-    return apply(_LU_FACTOR_TALL, (a,), value, back), np.ascontiguousarray(pivots[..., :count]), order
-
-
-def _in_order(shape: tuple[int, ...]) -> Array:
-    """Places of the rows of matrices that are not exchanged."""
-    return np.arange(math.prod(shape[:-1]))
-
-
-def _tall_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
-    """The rows below are those of the matrix by the inverse of the upper triangle, which both parts share."""
-    on, found, back = ctx.on, ctx.result, ctx.attrs
-    assert found is not None
-    shape = found._data.shape
-    n = shape[-1]
-    above, below = (..., slice(None, n), slice(None)), (..., slice(n, None), slice(None))
-    first = on.getitem(found, above)
-    rest = triangular_cotangent(on.mT(on.triangle(first, True)), on.getitem(g, below), False, left=False)
-    shared = on.triangle(on.matmul(on.mT(on.getitem(found, below)), rest), True)
-    head = _matrix_cotangent(on, on.getitem(g, above) - shared, first, _in_order(first._data.shape))
-    return (take_at(on.cat([head, rest], -2), Places(back, n, shape)),)
-
-
-_LU_FACTOR_TALL = Structural("LinalgLuFactorExBackward0", (("z",),), _tall_vjp)
+    rows = array_of(_taken(wrap(data), order, -2))
+    if is_tall:
+        square_part = _decomposed(rows[..., :count, :])[0]
+        rest = array_of(triangular_solution(wrap(square_part), wrap(rows[..., count:, :]), True, False))
+        pivots = np.ascontiguousarray(pivots[..., :count])
+    else:
+        square_part = _decomposed(rows[..., :count])[0]
+        rest = array_of(triangular_solution(wrap(square_part), wrap(rows[..., count:]), False, True, True))
+    value = np.concatenate([square_part, rest], -2 if is_tall else -1)
+    return apply(_LU_FACTOR, (a,), value, back), pivots, order
 
 
 def lu(a: Tensor, *, pivot: bool = True) -> LU:

@@ -11,12 +11,12 @@ from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.kernels.opcodes import OPCODES
 from tapegrad.ops import arithmetic, elementwise, normalisation
 from tapegrad.ops.activations import celu, elu, gelu, mish, selu, softsign, tanhshrink
-from tapegrad.ops.in_place import in_place, written_by
+from tapegrad.ops.in_place import in_place
 from tapegrad.ops.in_place_nonlinearities import celu_, elu_, hardtanh_, in_place_form, rrelu_, selu_, threshold_
 from tapegrad.ops.piecewise import hardshrink, hardsigmoid, hardswish, hardtanh, prelu, relu6, rrelu, softshrink, threshold
 from tapegrad.recording.axes import axis
 from tapegrad.recording.structural import Context, Structural, apply
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, wrap
 
 __all__ = [
     "celu",
@@ -121,7 +121,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     tensor([-0.5000,  2.0000])
     """
     if inplace:
-        return written_by(arithmetic.leaky_relu, input, negative_slope)
+        slope = float(arithmetic.plain_number("leaky_relu", "negative_slope", negative_slope))
+        return in_place(OPCODES["_leaky_relu"])(input, slope)
     return arithmetic.leaky_relu(input, negative_slope)
 
 
@@ -152,15 +153,16 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     data, half = array_of(input), shape[position] // 2
     before = (slice(None),) * position
     halves = (*before, slice(None, half)), (*before, slice(half, None))
+    gate = elementwise.sigmoid(wrap(data[halves[1]]))
     with quiet():
-        result = data[halves[0]] * array_of(elementwise.sigmoid(wrap(data[halves[1]])))
-    return apply(_GLU, (input,), result, halves)
+        result = data[halves[0]] * array_of(gate)
+    return apply(_GLU, (input,), result, halves, (gate,))
 
 
 def _glu_vjp(g: Tensor, ctx: Context) -> tuple[Tensor]:
     on = ctx.on
     x, (former, latter) = ctx.inputs[0], ctx.attrs
-    gate = elementwise.sigmoid(on.getitem(x, latter))
+    gate = elementwise.sigmoid(on.getitem(x, latter)) if x._row and is_recording() else ctx.extra[0]
     passed = g * gate
     return (on.cat([passed, passed * (1.0 - gate) * on.getitem(x, former)], len(former) - 1),)
 

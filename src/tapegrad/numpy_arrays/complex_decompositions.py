@@ -14,7 +14,8 @@ import numpy as np
 
 from tapegrad.autograd.function import Function
 from tapegrad.linalg.least_squares import pinv_cotangent
-from tapegrad.linalg.spectral import eigenvalues_cotangent, eigh_cotangent, svd_cotangent, with_ties
+from tapegrad.linalg.spectral import eigenvalues_cotangent, eigh_cotangent, svd_cotangent
+from tapegrad.linalg.vector_gaps import between_eigenvectors, between_singular_vectors, with_ties
 from tapegrad.numpy_arrays.array import as_arrays
 from tapegrad.numpy_arrays.complex_arrays import ComplexArray, complex_values, is_complex, made, parts
 from tapegrad.numpy_arrays.untracked import with_digits
@@ -141,6 +142,14 @@ class _Complex:
     @staticmethod
     def identity_beside(x: Any) -> np.ndarray:
         return np.eye(x.shape[-1])
+
+    @staticmethod
+    def between_eigenvectors(turned: Any, g_values: Any, values: Any) -> Any:
+        return between_eigenvectors(turned, g_values, values, _Complex)
+
+    @staticmethod
+    def between_singular_vectors(left: Any, right: Any, g_values: Any, values: Any) -> Any:
+        return between_singular_vectors(left, right, g_values, values, _Complex)
 
 
 def _gaps(values: Any) -> tuple[Any, np.ndarray]:

@@ -23,10 +23,11 @@ from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.numpy_protocol.protocols import SCIPY
 from tapegrad.ops.elementwise import FORMS
 from tapegrad.ops.namespaces import PLAIN
-from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.recording.primal_values import forward
+from tapegrad.recording.structural import Context, Structural, apply, as_result
 from tapegrad.surface import functions as tg
 from tapegrad.tape.tape import TAPE
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
 
 __all__ = ["PARTIALS", "special"]
 
@@ -235,8 +236,25 @@ class _NamesOfArrays(_Names):
 
 
 def _of_arrays(name: str) -> Callable[..., Any]:
-    operation = named(SCIPY[name])
-    return lambda *xs: _array(operation(*map(one, xs)))
+    operation, opcode = named(SCIPY[name]), OPCODES.get(SCIPY[name])
+
+    def call(*xs: Any) -> Any:
+        if opcode is not None and _are_doubles(xs):
+            return np.asarray(forward[opcode](*xs))
+        return _array(operation(*map(one, xs)))
+
+    return call
+
+
+def _are_doubles(xs: tuple[Any, ...]) -> bool:
+    """Whether there are arrays of float64 among operands, and nothing else but numbers."""
+    found = False
+    for x in xs:
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.ndim:
+            found = True
+        elif not isinstance(x, float):
+            return False
+    return found
 
 
 _names_of_arrays: _NamesOfArrays = _NamesOfArrays()
@@ -245,12 +263,14 @@ _names_of_arrays: _NamesOfArrays = _NamesOfArrays()
 def _vjp(partials: Partials, g: Tensor, ctx: Context) -> tuple[Tensor | None, ...]:
     known: dict[str, Any] = dict(zip(partials.operands, ctx.inputs, strict=True)) | {"z": ctx.result}
     wanted = [code if needed else None for code, needed in zip(partials.codes, ctx.needs, strict=True)]
-    if ctx.on is not PLAIN:
-        return tuple([code and _absolute_zero(g, one(_value(code, known, _names))) for code in wanted])
-    known = {name: _array(t) for name, t in known.items() if t is not None}
-    with quiet():
-        slopes = [code and _value(code, known, _names_of_arrays) for code in wanted]
-    return tuple([None if slope is None else _absolute_zero(g, one(slope)) for slope in slopes])
+    if ctx.on is PLAIN:
+        known = {name: _array(t) for name, t in known.items() if t is not None}
+        with quiet():
+            slopes = [None if code is None else make(as_result(_value(code, known, _names_of_arrays)), 0) for code in wanted]
+    else:
+        slopes = [None if code is None else one(_value(code, known, _names)) for code in wanted]
+    pairs = zip(slopes, ctx.shapes, strict=True)
+    return tuple([None if slope is None else ctx.on.sum_to(_absolute_zero(g, slope), shape) for slope, shape in pairs])
 
 
 def _array(t: Tensor) -> Any:
@@ -287,12 +307,12 @@ def special(ufunc: Any) -> Callable[..., Any]:
                     f"scipy.special.{name.strip('_')} has no derivative by its operand {k} ({partials.operands[k]}) in closed "
                     "form; pass a constant, as tg.stop_gradient gives it"
                 )
-        shape = np.shape(value)
-        dtype = np.asarray(value).dtype
+        shape, dtype = value.shape, value.dtype
         # Orders that are integers stay so: SciPy evaluates polynomials of these otherwise, and some of no others.
-        wide = [t if t.dtype == dtype or not (t._row or t.dtype.kind == "f") else t.to(dtype) for t in operands]
-        # Constants need not be, but for programs, whose steps have no numbers.
-        wide = [t if t.shape == shape or not (t._row or TAPE.tracers) else tg.broadcast_to(t, shape) for t in wide]
-        return apply(partials.step, wide, value)
+        kinds = [array_of(t).dtype for t in operands]
+        wide = [t if k == dtype or not (t._row or k.kind == "f") else t.to(dtype) for t, k in zip(operands, kinds, strict=True)]
+        if TAPE.tracers:  # steps of programs have no numbers
+            wide = [t if array_of(t).shape == shape else tg.broadcast_to(t, shape) for t in wide]
+        return apply(partials.step, tuple(wide), value)
 
     return call

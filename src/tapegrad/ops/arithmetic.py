@@ -196,7 +196,10 @@ def _fused(op: Structural, combine: Any, x: Tensor, tensor1: Any, tensor2: Any, 
     with quiet():
         a, b, c = (array_of(t).astype(dtype, copy=False) for t in (x, tensor1, tensor2))
         check_broadcast(a, b, c)
-        return apply(op, (x, tensor1, tensor2), np.asarray(a + dtype.type(value) * combine(b, c), dtype), value)
+        term = combine(b, c)
+        if value != 1:
+            term = dtype.type(value) * term
+        return apply(op, (x, tensor1, tensor2), np.asarray(a + term, dtype), value)
 
 
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
@@ -248,10 +251,11 @@ def _addcmul_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     _, b, c = ctx.inputs
     x_shape, b_shape, c_shape = ctx.shapes
+    weighted = g if ctx.attrs == 1 else g * ctx.attrs
     return (
         on.sum_to(g, x_shape) if ctx.needs[0] else None,
-        on.sum_to(_plain["_mul0"](g * ctx.attrs, c), b_shape) if ctx.needs[1] else None,
-        on.sum_to(_plain["_mul0"](g * ctx.attrs, b), c_shape) if ctx.needs[2] else None,
+        on.sum_to(_plain["_mul0"](weighted, c), b_shape) if ctx.needs[1] else None,
+        on.sum_to(_plain["_mul0"](weighted, b), c_shape) if ctx.needs[2] else None,
     )
 
 
@@ -259,9 +263,10 @@ def _addcdiv_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     _, b, c = ctx.inputs
     x_shape, b_shape, c_shape = ctx.shapes
+    weighted = g if ctx.attrs == 1 else g * ctx.attrs
     return (
         on.sum_to(g, x_shape) if ctx.needs[0] else None,
-        on.sum_to(_plain["_mul0"](g * ctx.attrs, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
+        on.sum_to(_plain["_mul0"](weighted, _plain["reciprocal"](c)), b_shape) if ctx.needs[1] else None,
         on.sum_to(_plain["_mul0"](g * -ctx.attrs, (b / c) / c), c_shape) if ctx.needs[2] else None,
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tapegrad.errors import ShapeError
-from tapegrad.ops.flat_places import Places, put_at, putting
-from tapegrad.ops.in_place_copies import writes
+from tapegrad.ops.flat_places import Places, putting
+from tapegrad.ops.in_place_copies import put_into
 from tapegrad.ops.shaping import reshape
 from tapegrad.ops.views import view
 from tapegrad.recording.axes import axis
@@ -128,21 +128,16 @@ def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if len(shape) > 2 and len(set(shape)) > 1:
         raise ShapeError(f"all dimensions of input must be of equal length, got {list(shape)}")
     number = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    return _write_diagonal(x, number, wrap and len(shape) == 2)
-
-
-def _filled(x: Tensor, number: float, wrap: bool) -> Tensor:
-    shape, size = array_of(x).shape, array_of(x).size
+    size, wrap = array_of(x).size, wrap and len(shape) == 2
     step = 0  # from one place to the next
     for extent in shape:
         step = step * extent + 1
     # A diagonal that begins again goes on to the end of a tall matrix: the next place is that below a free row.
     at = np.arange(0, size if wrap else min(step * min(shape), size), step)
-    return put_at(x, Places(at, 1, at.shape), as_operand(number, x), _FILL_DIAGONAL)
+    return put_into(x, Places(at, 1, at.shape), as_operand(number, x), _FILL_DIAGONAL)
 
 
 _FILL_DIAGONAL = putting("CopySlices")
-_write_diagonal = writes("fill_diagonal_", _filled)
 
 
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:

@@ -108,8 +108,7 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
     def general(x: Any, y: Any) -> Tensor:
         return apply_rule(opcode, y, x) if exchanged else apply_rule(opcode, x, y)
 
-    if None in RULES[opcode].partials:
-        return general  # looks whether an operand is tracked that has no derivative
+    x_refused, y_refused = (partial is None for partial in RULES[opcode].partials)
 
     def value(a: Any, b: Any) -> Any:
         shaped = b if type(a) is float else a
@@ -153,6 +152,8 @@ def _binary(opcode: int, exchanged: bool = False) -> Form:
             return general(x, y)
         if exchanged:
             a, b, x_handle, y_handle = b, a, y_handle, x_handle
+        if (x_refused and x_handle) or (y_refused and y_handle):
+            return general(x, y)  # which says that there is no derivative
         if type(a) is float and type(b) is float:
             if (x_handle or y_handle) and (not _T.recording_off or is_recording()):
                 return _again(opcode, x, y) if (x_handle < 0 or y_handle < 0) and not exchanged else general(x, y)
@@ -326,9 +327,16 @@ def _public_unary(opcode: int) -> Form:
 
 def _public_binary(opcode: int) -> Form:
     operator = FORMS[opcode]
+    # A number in front is the rule's parameter, as the order of `polygamma`.
+    of_number = REFLECTED[opcode] if RULES[opcode].partials[0] is None else None
 
     def function(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
-        result = operator(x, y) if isinstance(x, Tensor) else apply_rule(opcode, x, y)
+        if isinstance(x, Tensor):
+            result = operator(x, y)
+        elif of_number is not None and isinstance(y, Tensor):
+            result = of_number(y, x)
+        else:
+            result = apply_rule(opcode, x, y)
         return result if out is None else deliver_to(out, result)
 
     def switch(compiled: Form) -> None:

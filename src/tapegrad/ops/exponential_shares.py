@@ -1,4 +1,4 @@
-"""Softmax and its logarithm of large arrays, by compiled loops over runs along an axis, with the bits of NumPy's functions."""
+"""Softmax and its logarithm, by compiled loops over runs along an axis, with the bits of NumPy's functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.memory_pool import SMALL, large_empty
+from tapegrad.arrays.memory_pool import large_empty
 from tapegrad.arrays.numpy_api import inner_loop
 from tapegrad.recording.axes import around
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
@@ -19,26 +19,32 @@ Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
 
 
+_words: list[Array] = []  # what compiled code reads
+
+
 @functools.cache
-def _loops() -> Array:
-    """Addresses of NumPy's loops, of each that of its data behind it; nothing if one of them is not as it is known."""
+def _loops() -> int:
+    """Where the addresses of NumPy's loops stand, of each that of its data behind it; 0 if one of them is not as it is known."""
     words = [word for function in (np.exp, np.log, np.add, np.maximum) for word in inner_loop(function)]
-    return np.array(words if all(words[::2]) else [], np.int64)
+    if not all(words[::2]):
+        return 0
+    _words.append(np.array(words, np.int64))
+    return int(_words[0].ctypes.data)
 
 
 def _is_plain(data: Any) -> bool:
-    return (
-        type(data) is np.ndarray and data.dtype is FLOAT64 and data.size > SMALL and data.flags.c_contiguous and _loops().size > 0
-    )
+    if type(data) is not np.ndarray or data.dtype is not FLOAT64 or not data.ndim or not data.size:
+        return False
+    return data.flags.c_contiguous and _loops() > 0
 
 
 def values(data: Array, axes: tuple[int, ...], logarithm: bool) -> Array | None:
-    """Softmax along one axis, or its logarithm; None if NumPy is to do it, as for small arrays."""
+    """Softmax along one axis, or its logarithm; None if NumPy is to do it."""
     if not _is_plain(data):
         return None
     outer, count, inner = around(data.shape, *axes)
     result, room = large_empty(data.shape, FLOAT64), np.empty(count + 1024)
-    ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, _loops().ctypes.data | logarithm)
+    ARRAY_KERNELS.exponential_shares(id(result), id(data), id(room), outer, count, inner, _loops() | logarithm)
     return result
 
 
@@ -53,6 +59,6 @@ def cotangent(g: Tensor, result: Tensor, axes: tuple[int, ...], logarithm: bool)
     outer, count, inner = around(z.shape, *axes)
     out, room = large_empty(z.shape, FLOAT64), np.empty(count + 1024)
     ARRAY_KERNELS.cotangents_of_shares(
-        id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), _loops().ctypes.data | logarithm
+        id(out), id(adjoint), id(z), id(room), outer, count, inner, int(not is_number), _loops() | logarithm
     )
     return make(out, 0)

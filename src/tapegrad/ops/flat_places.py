@@ -19,8 +19,8 @@ from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of, make, wrap
 
 __all__ = [
-    "Places", "accumulating", "add_at", "along", "blocks", "fitting", "increased_at", "put_at", "putting", "summed_to", "sums_at",
-    "take_at", "take_last", "take_vjp", "taking", "written_at",
+    "PUT", "Places", "accumulating", "add_at", "along", "blocks", "fitting", "increased_at", "put_at", "putting", "summed_to",
+    "sums_at", "take_at", "take_last", "take_vjp", "taking", "written_at",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -75,16 +75,20 @@ def blocks(index: Array, shape: Shape, position: int, dimensions: int = 1, from_
 
 def take_at(x: Tensor, places: Places, op: Structural | None = None) -> Tensor:
     """The elements at places, as a copy; recorded as `op`, which is made with `taking`."""
-    data = contiguous(x._data)
-    at, inner, shape = places
-    result = np.empty(shape, data.dtype)
-    ARRAY_KERNELS.take_elements(id(result), id(data), id(at), inner)
-    return apply(op or _TAKE, (x,), result, (inner, shape), (make(at, 0),))
+    return apply(op or _TAKE, (x,), taken_at(x._data, places), places[1:], (make(places.at, 0),))
+
+
+def taken_at(data: Array, places: Places) -> Array:
+    """The array of `take_at`."""
+    data = contiguous(data)
+    result = np.empty(places.shape, data.dtype)
+    ARRAY_KERNELS.take_elements(id(result), id(data), id(places.at), places.inner)
+    return result
 
 
 def take_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     """The vjp of operations made with `taking`."""
-    return (add_at(g, Places(ctx.extra[0]._data, *ctx.attrs), ctx.shapes[0]),)
+    return (ctx.on.add_at(g, Places(ctx.extra[0]._data, *ctx.attrs), ctx.shapes[0]),)
 
 
 def taking(name: str) -> Structural:
@@ -119,7 +123,7 @@ def sums_at(values: Array, places: Places, shape: Shape) -> Array:
 
 
 def _add_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return (take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)),)
+    return (ctx.on.take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)),)
 
 
 def put_at(x: Tensor, places: Places, values: Tensor, op: Structural | None = None) -> Tensor:
@@ -131,29 +135,40 @@ def put_at(x: Tensor, places: Places, values: Tensor, op: Structural | None = No
         Of one element, or broadcasting to the places' shape.
     """
     result = written_at(array_of(x), places, array_of(values))
-    return apply(op or _PUT, (x, values), result, places[1:], (make(places.at, 0),))
+    return apply(op or PUT, (x, values), result, places[1:], (make(places.at, 0),))
 
 
 def written_at(data: Array, places: Places, values: Array) -> Array:
     """The array of `put_at`."""
-    at, inner, shape = places
-    with quiet():
-        given = values.astype(data.dtype, copy=False)
-    single = given.size == 1
-    if given.shape != shape and not single:
-        given = fitting(given, shape, "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}")
-    result, given = np.array(data, order="C"), contiguous(given)
-    ARRAY_KERNELS.put_elements(id(result), id(given), id(at), inner, 0 if single else 1)
+    given, result = written_values(values, places, data.dtype), np.array(data, order="C")
+    ARRAY_KERNELS.put_elements(id(result), id(given), id(places.at), places.inner, int(given.size != 1))
     return result
+
+
+def written_values(values: Array, places: Places, dtype: Any) -> Array:
+    """What is written to places: one element, or as many as there are.
+
+    Raises
+    ------
+    ShapeError
+        If the values do not broadcast.
+    """
+    if values.dtype is not dtype:
+        with quiet():
+            values = values.astype(dtype, copy=False)
+    if values.shape != places.shape and values.size != 1:
+        wrong = "shape mismatch: value tensor of shape {} cannot be broadcast to indexing result of shape {}"
+        values = fitting(values, places.shape, wrong)
+    return contiguous(values)
 
 
 def _put_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     on = ctx.on
     places = Places(ctx.extra[0]._data, *ctx.attrs)
-    x_bar = put_at(g, places, make(0.0, 0)) if ctx.needs[0] else None
+    x_bar = on.put_at(g, places, make(0.0, 0)) if ctx.needs[0] else None
     if not ctx.needs[1]:
         return x_bar, None
-    return x_bar, summed_to(take_last(g, places), ctx.shapes[1], on)
+    return x_bar, summed_to(on.take_last(g, places), ctx.shapes[1], on)
 
 
 def summed_to(g: Tensor, shape: Shape, on: Any) -> Tensor:
@@ -189,7 +204,8 @@ def without_leading_ones(shape: Shape) -> Shape:
 
 def putting(name: str) -> Structural:
     """An operation that puts values at places, under PyTorch's name for it."""
-    return Structural(name, ((),), _put_vjp, linear=(_without_the_places, _put_into_zeros), forward=_put_again)
+    linear = _without_the_places, _put_into_zeros
+    return Structural(name, ((),), _put_vjp, linear=linear, forward=_put_again, takes_stretched=True)
 
 
 def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
@@ -198,11 +214,15 @@ def _put_again(arrays: Sequence[Array], attrs: Any, at: Array) -> Array:
 
 def take_last(g: Tensor, places: Places) -> Tensor:
     """The transpose of `put_at` for its values: those that a later one overwrote get zero."""
-    at, inner, shape = places
-    data = contiguous(g._data)
-    result, writer = np.empty(shape, data.dtype), np.empty(data.size // max(inner, 1), np.int64)
-    ARRAY_KERNELS.take_last_elements(id(result), id(data), id(at), inner, id(writer))
-    return apply(_TAKE_LAST, (g,), result, (inner, shape), (make(at, 0),))
+    return apply(_TAKE_LAST, (g,), last_taken_at(g._data, places), places[1:], (make(places.at, 0),))
+
+
+def last_taken_at(data: Array, places: Places) -> Array:
+    """The array of `take_last`."""
+    data = contiguous(data)
+    result, writer = np.empty(places.shape, data.dtype), np.empty(data.size // max(places.inner, 1), np.int64)
+    ARRAY_KERNELS.take_last_elements(id(result), id(data), id(places.at), places.inner, id(writer))
+    return result
 
 
 def _take_last_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
@@ -211,16 +231,20 @@ def _take_last_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
 
 
 def increased_at(x: Tensor, places: Places, values: Tensor, op: Structural) -> Tensor:
-    """A copy of `x` with `values`, of the places' shape, added at them; recorded as `op`, which is made with `accumulating`."""
-    at, inner, shape = places
-    data = array_of(x)
+    """A copy of `x` with `values`, which broadcast, added at places; recorded as `op`, which is made with `accumulating`."""
+    data, terms = array_of(x), array_of(values)
+    if terms.shape != places.shape:
+        given, terms = terms, np.empty(places.shape, terms.dtype)
+        terms[...] = given  # a fifth of the time of `broadcast_to`
     with quiet():
-        result = data + sums_at(array_of(values), places, data.shape)
-    return apply(op, (x, values), result, (inner, shape), (make(at, 0),))
+        result = data + sums_at(terms, places, data.shape)
+    return apply(op, (x, values), result, places[1:], (make(places.at, 0),))
 
 
 def _increased_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
-    return g, take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)) if ctx.needs[1] else None
+    if not ctx.needs[1]:
+        return g, None
+    return g, ctx.on.sum_to(ctx.on.take_at(g, Places(ctx.extra[0]._data, *ctx.attrs)), ctx.shapes[1])
 
 
 def accumulating(name: str) -> Structural:
@@ -242,7 +266,11 @@ def _taken_from_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 def _sums_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
     count = x_dot.shape[-1]
-    return sums_at(x_dot, _of_many(ctx, count), (*shape, count))
+    places = _of_many(ctx, count)
+    if x_dot.shape != places.shape:
+        ahead = (1,) * (len(places.shape) - x_dot.ndim)
+        x_dot = np.broadcast_to(x_dot.reshape(ahead + x_dot.shape), places.shape)
+    return sums_at(x_dot, places, (*shape, count))
 
 
 def _last_of_many(x_dot: Array, ctx: Context, shape: Shape) -> Array:
@@ -266,5 +294,5 @@ def _unchanged(x_dot: Array, ctx: Context, shape: Shape) -> Array:
 
 _TAKE = taking("IndexBackward0")
 _ADD = Structural("IndexAddBackward0", ((),), _add_vjp, linear=(_sums_of_many,))
-_PUT = putting("IndexPutBackward0")
+PUT = putting("IndexPutBackward0")
 _TAKE_LAST = Structural("IndexBackward0", ((),), _take_last_vjp, linear=(_last_of_many,))

@@ -11,12 +11,13 @@ import numpy as np
 from tapegrad.arrays import dtypes
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.arrays.memory_pool import SMALL, pooled_copy
-from tapegrad.arrays.sizes import expanded
+from tapegrad.arrays.sizes import expanded, stretches_to
 from tapegrad.errors import ShapeError
 from tapegrad.kernels.opcodes import OPCODES, USES
+from tapegrad.ops.in_place_copies import is_written_directly, put_into
 from tapegrad.ops.index_keys import parse
-from tapegrad.ops.indexing import index_put, read
-from tapegrad.ops.overwriting import check_writable, fit, overwrite, take_row
+from tapegrad.ops.indexing import check_same_dtype, index_put, located, read
+from tapegrad.ops.overwriting import check_writable, fit, note_write, overwrite, take_row
 from tapegrad.ops.shaping import reshape
 from tapegrad.recording.apply_rule import apply_rule, check_broadcast, record, result_dtype
 from tapegrad.recording.casting import cast
@@ -163,10 +164,18 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
     if is_recording() and any(isinstance(o, Tensor) and o._row for o in (t, *others)):
         # The derivative may need the value that is overwritten, so the function is given another tensor with it.
         kept = t._data if type(t._data) is float else t._data.copy()
-        before = make(kept, record(OPCODES["_alias"], (t,), (t._data,), kept) if t._row else 0)
         if TAPE.tracers and (tracer := current_tracer()) is not None:
+            before = _aliased(t, kept)
             tracer.rule(OPCODES["_alias"], (t,), (t._data,), before)
-    result = function(*(before if o is t else o for o in (t, *others)), **options)
+        else:
+            before = make(kept, t._row)
+    try:
+        result = function(*(before if o is t else o for o in (t, *others)), **options)
+        if result is before is not t:
+            result = _aliased(t, before._data)
+    finally:
+        if before._row == t._row and before is not t:
+            before._row = 0  # the handle is the target's
     if t._row and not result._row and is_recording():
         return copy_(t, result)  # such as a comparison: what was there gets the gradient zero
     z = fit(t, result._data, _dtype(result))
@@ -174,6 +183,11 @@ def written_by(function: Callable[..., Tensor], t: Tensor, *others: Any, **optio
         result = cast(result, _dtype(t))
     check_writable(t, bool(result._row))
     return overwrite(t, z, (lambda: take_row(result)) if result._row else None)
+
+
+def _aliased(t: Tensor, value: Any) -> Tensor:
+    """A tensor with a value and a row of its own behind that of another one."""
+    return make(value, record(OPCODES["_alias"], (t,), (t._data,), value) if t._row else 0)
 
 
 def _reads_first(opcode: int, operands: tuple[Tensor, ...]) -> bool:
@@ -216,7 +230,7 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
     """Write `values`, broadcast, into `t`; the gradient of what was there is cut."""
     shape = () if type(t._data) is float else t._data.shape
     own = dtypes.float64 if type(t._data) is float else t._data.dtype
-    if not TAPE.tracers and type(t._data) is not float and t._data.size > SMALL and _fits(values.shape, shape):
+    if not TAPE.tracers and type(t._data) is not float and t._data.size > SMALL and stretches_to(values.shape, shape):
         return _assigned(t, op, sources, values, repeats)
     try:
         with quiet():
@@ -236,12 +250,6 @@ def _assign(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: np.n
         return overwrite(t, z, None)
     check_recordable(op.name, own)
     return overwrite(t, z, lambda: take_row(apply(op, (t, *sources), z)))
-
-
-def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether values of a shape can be assigned to a target without another dimension."""
-    behind = target[len(target) - len(shape) :]
-    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, behind, strict=True))
 
 
 def _assigned(t: Tensor, op: Structural, sources: tuple[Tensor, ...], values: Array, repeats: bool) -> Tensor:
@@ -297,6 +305,10 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
     if parsed.advanced is None:
         target = read(t, parsed.basic, parsed.node, None)
         stripped = _stripped(source, target)
+        if _is_that_part(stripped, target):
+            check_writable(target, tracked)
+            note_write(target)
+            return
         try:
             copy_(target, stripped)
         except ShapeError:
@@ -309,8 +321,24 @@ def setitem(t: Tensor, key: Any, value: Any) -> None:
             f"Index put requires the source and destination dtypes match, got {dtypes.type_name(_dtype(t))} for the destination "
             f"and {dtypes.type_name(_dtype(source))} for the source."
         )
+    if parsed.basic is None and is_written_directly(t):
+        check_same_dtype(t._data, array_of(source))
+        put_into(t, located(parsed.advanced, t._data.shape), source)
+        return
     result = index_put(t, key, source)
     overwrite(t, result._data, (lambda: take_row(result)) if tracked else None)
+
+
+def _is_that_part(source: Tensor, target: Tensor) -> bool:
+    """Whether a value is the very part that it is assigned to, as after ``t[key] *= 2``; its row is that of the part then."""
+    a, b, own, other = source._data, target._data, source._meta, target._meta
+    if type(a) is float or type(b) is float or own is None or other is None or TAPE.tracers:
+        return False
+    if own.base is None or own.base is not other.base or own.made_without_grad or other.made_without_grad:
+        return False
+    if (source._row == 0) != (target._row == 0) or a.dtype is not b.dtype or a.shape != b.shape or a.strides != b.strides:
+        return False
+    return bool(a.__array_interface__["data"][0] == b.__array_interface__["data"][0])
 
 
 def _source(t: Tensor, value: Any) -> Tensor:

@@ -209,17 +209,22 @@ def index_put(x: Tensor, key: Any, value: Any) -> Tensor:
 
 def place(x: Tensor, key: Key, value: Tensor, op: Structural | None = None) -> Tensor:
     """`index_put` with a key that has been parsed; recorded as `op`, made with `placing` for views and else with `putting`."""
-    data, values = array_of(x), array_of(value)
-    if key.advanced is not None and values.dtype != data.dtype and values.size != 1:
+    data = array_of(x)
+    if key.advanced is None:
+        return _put_view(x, key.basic, key.node, value, op)
+    check_same_dtype(data, array_of(value))
+    if key.basic is None:
+        return put_at(x, located(key.advanced, data.shape), value, op)
+    return _put_part(x, key.basic, key.node, located(key.advanced, data[key.basic].shape), value)
+
+
+def check_same_dtype(data: Array, values: Array) -> None:
+    """Refuse values of another dtype than that of what they are put into, but for single ones."""
+    if values.dtype != data.dtype and values.size != 1:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{type_name(data.dtype)} for the destination and {type_name(values.dtype)} for the source."
         )
-    if key.advanced is None:
-        return _put_view(x, key.basic, key.node, value, op)
-    if key.basic is None:
-        return put_at(x, located(key.advanced, data.shape), value, op)
-    return _put_part(x, key.basic, key.node, located(key.advanced, data[key.basic].shape), value)
 
 
 def _put_view(x: Tensor, basic: Advanced | None, node: str, value: Tensor, op: Structural | None = None) -> Tensor:

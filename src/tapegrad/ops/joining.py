@@ -350,7 +350,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     blocks = tuple((slice(top, bottom), slice(left, right)) for (top, left), (bottom, right) in pairwise(corners))
     for block, array in zip(blocks, arrays, strict=True):
         result[block] = array
-    return apply(_BLOCK_DIAG, inputs, result, blocks)
+    return apply(_BLOCK_DIAG, tuple(inputs), result, blocks)
 
 
 def _block_diag_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

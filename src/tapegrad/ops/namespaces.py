@@ -18,7 +18,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave
 from tapegrad.deferred import look_up
 from tapegrad.recording.primal_values import choose
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
-from tapegrad.tensors.tensor import Tensor, make
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["PLAIN", "TENSORS"]
 
@@ -29,13 +29,16 @@ add_reduce: Any = np.add.reduce
 float64 = np.dtype(np.float64)
 
 PLACES = {
-    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "getitem": "ops.indexing", "identity_beside": "linalg.matrices",
-    "limited_differences": "ops.residuals", "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing",
-    "off_diagonal": "linalg.matrices", "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps",
-    "put_along": "ops.selecting", "reshape": "ops.shaping", "restore": "ops.reductions", "shares_back": "ops.normalisation",
-    "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "tall": "ops.products",
-    "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving", "unsqueeze": "ops.shaping",
-    "weighted_differences": "linalg.row_distances", "where": "ops.elementwise", "without_part": "ops.overwriting",
+    "add_at": "ops.flat_places", "between_eigenvectors": "linalg.vector_gaps", "between_singular_vectors": "linalg.vector_gaps",
+    "cat": "ops.joining", "diagonal_matrix": "linalg.matrices", "factored_cotangent": "linalg.triangular_factors",
+    "getitem": "ops.indexing", "identity_beside": "linalg.matrices", "limited_differences": "ops.residuals",
+    "matmul": "ops.products", "mean": "ops.reductions", "mT": "ops.transposing", "off_diagonal": "linalg.matrices",
+    "outer": "ops.products", "part_of": "ops.overwriting", "pieces": "recording.strided_maps", "put_along": "ops.selecting",
+    "put_at": "ops.flat_places", "reshape": "ops.shaping", "restore": "ops.reductions", "shares_back": "ops.normalisation",
+    "solve_cotangent": "linalg.solving", "sum": "ops.reductions", "sum_to": "recording.strided_maps", "take_at": "ops.flat_places",
+    "take_last": "ops.flat_places", "tall": "ops.products", "triangle": "linalg.matrices", "triangular_cotangent": "linalg.solving",
+    "unsqueeze": "ops.shaping", "weighted_differences": "linalg.row_distances", "where": "ops.elementwise",
+    "without_part": "ops.overwriting",
 }  # fmt: skip
 
 
@@ -62,6 +65,22 @@ class _Plain(_Tensors):
     @staticmethod
     def getitem(x: Tensor, key: tuple[Any, ...]) -> Tensor:
         return make(x._data[key], 0)
+
+    @staticmethod
+    def add_at(g: Tensor, places: Any, shape: Shape) -> Tensor:
+        return _tensor(look_up("ops.flat_places:sums_at")(array_of(g), places, shape))
+
+    @staticmethod
+    def take_at(x: Tensor, places: Any) -> Tensor:
+        return _tensor(look_up("ops.flat_places:taken_at")(array_of(x), places))
+
+    @staticmethod
+    def take_last(g: Tensor, places: Any) -> Tensor:
+        return _tensor(look_up("ops.flat_places:last_taken_at")(array_of(g), places))
+
+    @staticmethod
+    def put_at(x: Tensor, places: Any, values: Tensor) -> Tensor:
+        return _tensor(look_up("ops.flat_places:written_at")(array_of(x), places, array_of(values)))
 
     @staticmethod
     def part_of(x: Tensor, replay: Take) -> Tensor:
@@ -135,6 +154,22 @@ class _Plain(_Tensors):
     def put_along(g: Tensor, position: int, places: Tensor, shape: Shape) -> Tensor:
         found = look_up("ops.running_extremes:large_put_along")(g, position, places, shape)
         return TENSORS.put_along(g, position, places, shape) if found is None else found
+
+    @staticmethod
+    def between_eigenvectors(turned: Tensor, g_values: Tensor, L: Tensor) -> Tensor:
+        found = look_up("linalg.vector_gaps:by_loop")("between_eigenvectors", L, turned, g_values)
+        return look_up("linalg.vector_gaps:between_eigenvectors")(turned, g_values, L, PLAIN) if found is None else found
+
+    @staticmethod
+    def between_singular_vectors(left: Tensor, right: Tensor, g_values: Tensor, S: Tensor) -> Tensor:
+        found = look_up("linalg.vector_gaps:by_loop")("between_singular_vectors", S, left, right, g_values)
+        return look_up("linalg.vector_gaps:between_singular_vectors")(left, right, g_values, S, PLAIN) if found is None else found
+
+    @staticmethod
+    def factored_cotangent(g: Tensor, found: Tensor, back: Array) -> Tensor:
+        given = g, found, back
+        cotangent = look_up("linalg.triangular_factors:small_factored_cotangent")(*given)
+        return look_up("linalg.triangular_factors:factored_cotangent")(*given, PLAIN) if cotangent is None else cotangent
 
     @staticmethod
     def shares_back(g: Tensor, result: Tensor, axes: Shape, logarithm: bool) -> Tensor:

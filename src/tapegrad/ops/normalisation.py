@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import get_default_dtype, type_name
 from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quiet
 from tapegrad.ops import elementwise
-from tapegrad.ops.exponential_shares import values as large_values
+from tapegrad.ops.exponential_shares import values as by_loops
 from tapegrad.ops.namespaces import TENSORS
 from tapegrad.ops.reductions import add_reduce, reduced
 from tapegrad.recording.axes import axis
@@ -128,7 +128,7 @@ def softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def softmax_again(arrays: Sequence[Any], removed: Any) -> Any:
     (data,) = arrays
-    result = large_values(data, removed, False)
+    result = by_loops(data, removed, False)
     if result is None:
         result = np.exp(data - maximum_reduce(data, removed, None, None, True, -np.inf))
         result /= add_reduce(result, removed, None, None, True)
@@ -158,7 +158,7 @@ def log_softmax(x: Tensor, dim: int, dtype: DTypeLike | None = None) -> Tensor:
 
 def log_softmax_again(arrays: Sequence[Any], removed: Any) -> Any:
     (data,) = arrays
-    result = large_values(data, removed, True)
+    result = by_loops(data, removed, True)
     if result is not None:
         return result
     shifted = data - maximum_reduce(data, removed, None, None, True, -np.inf)

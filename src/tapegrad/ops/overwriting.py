@@ -30,7 +30,7 @@ from tapegrad.tensors.saved_value_packing import current_packer
 from tapegrad.tensors.tensor import Tensor, array_of, is_leaf, is_recording, make
 from tapegrad.tensors.tracers import current_tracer
 
-__all__ = ["check_graph", "check_writable", "fit", "overwrite", "part_of", "replace", "take_row", "without_part"]
+__all__ = ["check_graph", "check_writable", "fit", "note_write", "overwrite", "part_of", "replace", "take_row", "without_part"]
 
 Array = np.ndarray[Any, Any]
 _ADDRESS = TAPE.address
@@ -187,10 +187,8 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
     row_of : callable or None
         Records the row of the new value and gives its handle; None leaves the graph alone.
     """
-    untracked_values.writes += 1
     tracer = current_tracer() if TAPE.tracers else None
-    counter = version_of(t)
-    counter.note(int(TAPE.header[CLOCK]))
+    note_write(t)
     if type(t._data) is float:
         row = row_of() if row_of is not None else None
         if tracer is not None:
@@ -199,8 +197,6 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
             TAPE.mark_overwritten(_ADDRESS, t._row)
         t._data = float(z)
     else:
-        TAPE.note_written(t._data)
-        TAPE.versions[owner_of(t._data)] = counter
         row = row_of() if row_of is not None else None
         if tracer is not None:
             tracer.overwriting(t, z, row or 0)
@@ -218,6 +214,16 @@ def overwrite(t: Tensor, z: Any, row_of: Callable[[], int] | None) -> Tensor:
         # whether the write was recorded.
         refresh(t if t._meta is None or t._meta.base is None else t._meta.base, recorded=False)
     return t
+
+
+def note_write(t: Tensor) -> None:
+    """Count a write, after which values that were saved from this memory are stale."""
+    untracked_values.writes += 1
+    counter = version_of(t)
+    counter.note(int(TAPE.header[CLOCK]))
+    if type(t._data) is not float:
+        TAPE.note_written(t._data)
+        TAPE.versions[owner_of(t._data)] = counter
 
 
 def take_row(result: Tensor) -> int:

@@ -234,8 +234,6 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     >>> tg.rrelu(tg.tensor([-24.0, 2.0]))
     tensor([-5.5000,  2.0000])
     """
-    if inplace:
-        return written_by(rrelu, input, lower, upper, training)
     lower, upper = plain_number("rrelu", "lower", lower), plain_number("rrelu", "upper", upper)
     if lower > upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
@@ -246,4 +244,6 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         slopes = np.full((), 0.5 * (lower + upper))
     with quiet():
         slopes = choose(data > 0, 1.0, slopes).astype(data.dtype)
+    if inplace:
+        return in_place(OPCODES["_rrelu"])(input, wrap(slopes))
     return elementwise._rrelu(input, wrap(slopes))

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.sizes import stretches_to
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, put_at, putting
+from tapegrad.ops.in_place_copies import put_into, write_result
 from tapegrad.ops.index_keys import parse
 from tapegrad.ops.indexing import getitem, located, place
 from tapegrad.ops.selecting import common_shape, flat_places, places_along, stretched
@@ -193,14 +195,12 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
         return place(x, key, values)
     found = located(key.advanced, data.shape if key.basic is None else data[key.basic].shape)
     wanted = found.shape
-    try:
-        terms = expand(values, wanted)
-    except ShapeError:
+    if array_of(values).shape != wanted and not stretches_to(array_of(values).shape, wanted):
         raise ShapeError(
             f"shape mismatch: value tensor of shape {list(array_of(values).shape)} cannot be broadcast to indexing result of "
             f"shape {list(wanted)}"
-        ) from None
-    return increased_at(x, found, terms, _INDEX_PUT_ADD)
+        )
+    return increased_at(x, found, values, _INDEX_PUT_ADD)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -227,25 +227,42 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     >>> tg.masked_scatter(tg.zeros(3), tg.tensor([True, False, True]), tg.tensor([5.0, 7.0]))
     tensor([5., 0., 7.])
     """
-    chosen, data = array_of(mask), array_of(x)
-    if chosen.dtype != np.bool_:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(chosen.dtype)}")
-    if data.dtype != array_of(source).dtype:
+    _check_scattered(x, mask, source)
+    common = common_shape(array_of(x).shape, array_of(mask).shape)
+    return put_at(x if common == array_of(x).shape else expand(x, common), *_scattered_where(common, mask, source))
+
+
+def scatter_into(t: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`masked_scatter` in place."""
+    _check_scattered(t, mask, source)
+    shape = array_of(t).shape
+    if common_shape(shape, array_of(mask).shape) != shape:
+        return write_result(t, masked_scatter(t, mask, source))  # which says what is wrong
+    return put_into(t, *_scattered_where(shape, mask, source))
+
+
+def _check_scattered(x: Tensor, mask: Tensor, source: Tensor) -> None:
+    if array_of(mask).dtype != np.bool_:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {type_name(data.dtype)} and "
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {type_name(array_of(mask).dtype)}"
+        )
+    if array_of(x).dtype != array_of(source).dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {type_name(array_of(x).dtype)} and "
             f"{type_name(array_of(source).dtype)}"
         )
-    common = common_shape(data.shape, chosen.shape)
-    if common != data.shape:
-        x = expand(x, common)
-    chosen = stretched(chosen, common)
+
+
+def _scattered_where(shape: tuple[int, ...], mask: Tensor, source: Tensor) -> tuple[Places, Tensor, Structural]:
+    """What `masked_scatter` writes into a tensor of this shape, and where."""
+    chosen = stretched(array_of(mask), shape)
     count = int(np.count_nonzero(chosen))
     if count > array_of(source).size:
         raise RuntimeError(f"Number of elements of source < number of ones in mask: {array_of(source).size} < {count}")
     values = _flat(source)
     if count < array_of(values).size:
         values = getitem(values, slice(0, count))
-    return put_at(x, Places(np.flatnonzero(chosen), 1, (count,)), values, _MASKED_SCATTER)
+    return Places(np.flatnonzero(chosen), 1, (count,)), values, _MASKED_SCATTER
 
 
 def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

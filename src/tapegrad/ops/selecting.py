@@ -11,6 +11,7 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
 from tapegrad.ops.flat_places import Places, add_at, along, blocks, take_at, taking
+from tapegrad.ops.in_place_copies import write_result, written_directly
 from tapegrad.ops.shaping import expand, reshape
 from tapegrad.recording.axes import axis
 from tapegrad.recording.primal_values import choose
@@ -251,14 +252,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     >>> tg.masked_fill(tg.tensor([1.0, 2.0]), tg.tensor([True, False]), 0.0)
     tensor([0., 2.])
     """
-    data, chosen = array_of(x), _mask(mask, "masked_fill()")
-    if chosen.dtype != np.bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {chosen.dtype}")
-    number = as_operand(value, x)
-    if array_of(number).ndim:
-        raise RuntimeError(
-            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
-        )
+    data, (chosen, number) = array_of(x), _filling(x, mask, value)
     common = common_shape(data.shape, chosen.shape)
     with quiet():
         result = choose(chosen, array_of(number).astype(data.dtype), data)
@@ -268,6 +262,31 @@ def masked_fill(x: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
     if isinstance(value, Tensor):
         return apply(_FILL_TENSOR, (x, number), result, None, extra)
     return apply(_FILL, (x,), result, None, extra)
+
+
+def fill_into(t: Tensor, mask: Tensor, value: Tensor | float) -> Tensor:
+    """`masked_fill` in place."""
+    data, (chosen, number) = array_of(t), _filling(t, mask, value)
+    if common_shape(data.shape, chosen.shape) != data.shape:
+        return write_result(t, masked_fill(t, mask, value))  # which says what is wrong
+    kept = np.array(stretched(chosen, data.shape))
+    with quiet():
+        given = array_of(number).astype(data.dtype)
+    op, others = (_FILL_TENSOR, (number,)) if isinstance(value, Tensor) else (_FILL, ())
+    return written_directly(t, op, others, None, (wrap(kept),), lambda target: np.copyto(target, given, where=kept))
+
+
+def _filling(x: Tensor, mask: Tensor, value: Tensor | float) -> tuple[Array, Tensor]:
+    """The mask and the number of `masked_fill`."""
+    chosen = _mask(mask, "masked_fill()")
+    if chosen.dtype != np.bool_:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {chosen.dtype}")
+    number = as_operand(value, x)
+    if array_of(number).ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
+        )
+    return chosen, number
 
 
 def _fill_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

@@ -13,7 +13,9 @@ from tapegrad.arrays.dtypes import type_name
 from tapegrad.errors import ShapeError
 from tapegrad.ops.elementwise import FUNCTIONS
 from tapegrad.ops.flat_places import Places, accumulating, blocks, increased_at, put_at, putting
+from tapegrad.ops.in_place_copies import put_into
 from tapegrad.recording.axes import axis
+from tapegrad.recording.structural import Structural
 from tapegrad.tensors.tensor import Tensor, array_of, as_operand
 
 __all__ = ["index_add", "index_copy", "index_fill"]
@@ -84,6 +86,16 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     >>> tg.index_copy(tg.zeros(3), 0, tg.tensor([2, 0]), tg.tensor([5.0, 7.0]))
     tensor([7., 0., 5.])
     """
+    return put_at(x, *_copied(x, dim, index, source))
+
+
+def copy_into(t: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`index_copy` in place."""
+    return put_into(t, *_copied(t, dim, index, source))
+
+
+def _copied(x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Places, Tensor, Structural]:
+    """What `index_copy` writes, and where."""
     places, position = _vector(index, "index_copy_()", array_of(x).ndim, dim, "Expected a long tensor for index, but got {}")
     data, values = array_of(x), array_of(source)
     if values.dtype != data.dtype:
@@ -107,7 +119,7 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     count = values.shape[position] if values.ndim else 1
     if count != places.size:
         raise IndexError(f"index_copy_(): Number of indices ({places.size}) should be equal to source.size(dim) ({count})")
-    return put_at(x, _slices(data.shape, position, places, IndexError, "index_copy_(): "), source, _INDEX_COPY)
+    return _slices(data.shape, position, places, IndexError, "index_copy_(): "), source, _INDEX_COPY
 
 
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
@@ -135,6 +147,16 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Ten
     >>> tg.index_fill(tg.zeros(3), 0, tg.tensor([0, -1]), 2.0)
     tensor([2., 0., 2.])
     """
+    return put_at(x, *_filled(x, dim, index, value))
+
+
+def fill_into(t: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Tensor:
+    """`index_fill` in place."""
+    return put_into(t, *_filled(t, dim, index, value))
+
+
+def _filled(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> tuple[Places, Tensor, Structural]:
+    """What `index_fill` writes, and where."""
     if array_of(index).dtype != np.int64:
         raise IndexError(f"index_fill_(): Expected dtype int64 for index, got {type_name(array_of(index).dtype)}")
     if array_of(index).ndim > 1:
@@ -146,7 +168,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor | float) -> Ten
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {array_of(number).ndim} dimension(s)."
         )
     found = _slices(data.shape, position, array_of(index).reshape(-1), IndexError, negative=True)
-    return put_at(x, found, number, _INDEX_FILL_TENSOR if isinstance(value, Tensor) else _INDEX_FILL)
+    return found, number, _INDEX_FILL_TENSOR if isinstance(value, Tensor) else _INDEX_FILL
 
 
 def _vector(index: Tensor, name: str, ndim: int, dim: int, dtypes: str = "") -> tuple[Array, int]:

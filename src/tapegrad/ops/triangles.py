@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tapegrad.errors import ShapeError
+from tapegrad.ops.in_place_copies import written_directly
 from tapegrad.recording.structural import Context, Structural, apply
 from tapegrad.tape.array_kernels import ARRAY_KERNELS
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -57,16 +58,36 @@ def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     return _triangle(_TRIU, 1, "triu", x, diagonal)
 
 
+def tril_into(t: Tensor, diagonal: int = 0) -> Tensor:
+    """`tril` in place."""
+    return _triangle_into(_TRIL, 0, "tril", t, diagonal)
+
+
+def triu_into(t: Tensor, diagonal: int = 0) -> Tensor:
+    """`triu` in place."""
+    return _triangle_into(_TRIU, 1, "triu", t, diagonal)
+
+
 def _triangle(op: Structural, upper: int, name: str, x: Tensor, diagonal: int) -> Tensor:
-    data = array_of(x)
-    if data.ndim < 2:
-        raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {data.ndim}")
-    offset = operator.index(diagonal)  # a row must not hold a tensor
-    rows, columns = data.shape[-2:]
-    data = np.ascontiguousarray(data)
+    offset, *place = _place(name, x, diagonal)
+    data = np.ascontiguousarray(array_of(x))
     result = np.empty(data.shape, data.dtype)
-    ARRAY_KERNELS.copy_triangles(id(result), id(data), rows, columns, min(max(offset, -rows), columns), upper)
+    ARRAY_KERNELS.copy_triangles(id(result), id(data), *place, upper)
     return apply(op, (x,), result, offset)
+
+
+def _triangle_into(op: Structural, upper: int, name: str, t: Tensor, diagonal: int) -> Tensor:
+    offset, *place = _place(name, t, diagonal)
+    return written_directly(t, op, (), offset, (), lambda data: ARRAY_KERNELS.copy_triangles(id(data), id(data), *place, upper))
+
+
+def _place(name: str, x: Tensor, diagonal: int) -> tuple[int, int, int, int]:
+    """The diagonal as it was given, rows and columns, and the diagonal within them."""
+    shape = array_of(x).shape
+    if len(shape) < 2:
+        raise ShapeError(f"{name}: input tensor must have at least 2 dimensions, got {len(shape)}")
+    offset, (rows, columns) = operator.index(diagonal), shape[-2:]  # a row must not hold a tensor
+    return offset, rows, columns, min(max(offset, -rows), columns)
 
 
 def _tril_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:

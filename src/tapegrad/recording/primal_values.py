@@ -232,13 +232,25 @@ def _by_loop(opcode: int, rule: Rule) -> Callable[..., Any]:
             at, to = x.__array_interface__["data"][0], out.__array_interface__["data"][0]
             TAPE.call_loop_of_rule(loops, number, x.size, at, at, at, to, 0, functions, room)
             return out
-        dtype = np.result_type(*operands)
-        out = large_empty(np.broadcast(*operands).shape, dtypes.float64) if out is None else out
+        are_doubles, shapes, numbers = True, set(), 0
+        for k, a in enumerate(operands):
+            if type(a) is float or not a.ndim:
+                numbers |= 1 << k
+            else:
+                shapes.add(a.shape)
+            if type(a) is not float and a.dtype is not dtypes.float64:
+                are_doubles = False
+        if out is None:
+            shape = shapes.pop() if len(shapes) == 1 else np.broadcast(*operands).shape
+            out = large_empty(shape, dtypes.float64)
         arrays = [_stretched(a, out.shape) for a in operands]
-        numbers = sum((type(a) is float or not a.ndim) << k for k, a in enumerate(operands))
-        x_at, y_at, w_at, *_ = [a.__array_interface__["data"][0] for a in (*arrays, out, out)]
-        to = out.__array_interface__["data"][0]
+        at = [a.__array_interface__["data"][0] for a in (*arrays, out)]
+        to = at[-1]
+        x_at, y_at, w_at, *_ = (*at, to, to)
         TAPE.call_loop_of_rule(loops, number, out.size, x_at, y_at, w_at, to, numbers, functions, room)
+        if are_doubles:
+            return out
+        dtype = np.result_type(*operands)
         return out.astype(dtype, copy=False) if dtype in (dtypes.float32, dtypes.float16) else out
 
     return forward

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = [
     "ALIASES", "FAMILIES", "FILES", "FUNCTIONS_IN_PLACE", "FUNCTIONS_OF_LAYERS", "IN_PLACE_VIEWS", "MORE", "NEVER_TRUE",
-    "NOT_METHODS", "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES",
+    "NOT_METHODS", "OTHERS", "PLACES", "UNCHECKED", "WRITTEN", "WRITTEN_COPIES", "WRITTEN_DIRECTLY",
 ]  # fmt: skip
 
 FILES: dict[str, str] = {
@@ -140,6 +140,13 @@ WRITTEN_COPIES = (
     "addbmm", "addmm", "addmv", "addr", "baddbmm", "index_add", "index_copy", "index_fill", "index_put", "masked_fill",
     "masked_scatter", "put", "scatter", "scatter_add", "tril", "triu",
 )  # fmt: skip
+
+# Those that need not be computed before they are written, and where that is.
+WRITTEN_DIRECTLY = {
+    "index_copy": "ops.slice_writing:copy_into", "index_fill": "ops.slice_writing:fill_into",
+    "masked_fill": "ops.selecting:fill_into", "masked_scatter": "ops.scattering:scatter_into",
+    "tril": "ops.triangles:tril_into", "triu": "ops.triangles:triu_into",
+}  # fmt: skip
 
 # Methods in place, and `detach`, that PyTorch has as functions, besides those of rules of one argument.
 FUNCTIONS_IN_PLACE = (

@@ -29,6 +29,7 @@ from tapegrad.surface.public_names import (
     UNCHECKED,
     WRITTEN,
     WRITTEN_COPIES,
+    WRITTEN_DIRECTLY,
 )
 from tapegrad.tensors import factories
 from tapegrad.tensors.tensor import Tensor, as_operand
@@ -245,7 +246,8 @@ def _scaled_in_place(name: str) -> Any:
 
 
 def _written_copy(name: str) -> Any:
-    return look_up("ops.in_place_copies:writes")(f"{name}_", _method(name))
+    into = look_up(WRITTEN_DIRECTLY[name]) if name in WRITTEN_DIRECTLY else None
+    return look_up("ops.in_place_copies:writes")(f"{name}_", _method(name), into)
 
 
 def _plainly(name: str) -> Any:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tapegrad.arrays.dtypes import type_name
+from tapegrad.arrays.dtypes import get_default_dtype, type_name
+from tapegrad.arrays.floating_point_warnings import quiet
 from tapegrad.errors import ShapeError
-from tapegrad.nn.functional.reducing import check_reduction, reduced
+from tapegrad.nn.functional.reducing import check_reduction, reduced, reduced_values
 from tapegrad.nn.functional.similarity import pairwise_distance
 from tapegrad.ops import elementwise
-from tapegrad.ops.selecting import gather
-from tapegrad.ops.shaping import reshape, unsqueeze
-from tapegrad.tensors.tensor import Tensor, array_of, wrap
+from tapegrad.ops.reductions import add_reduce
+from tapegrad.ops.shaping import reshape
+from tapegrad.recording.structural import Context, Structural, apply
+from tapegrad.tape.array_kernels import ARRAY_KERNELS
+from tapegrad.tensors.tensor import Tensor, array_of, make
 
 __all__ = ["multilabel_margin_loss", "triplet_margin_with_distance_loss"]
 
@@ -52,18 +55,31 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         raise ShapeError(f"inconsistent target size: {list(wanted.shape)} for input of size: {list(scores.shape)}")
     if wanted.dtype != np.int64:
         raise RuntimeError(f"multilabel_margin_loss: expected targets of type Long but found {type_name(wanted.dtype)}")
-    count = scores.shape[-1]
-    given: Any = np.logical_and.accumulate(wanted >= 0, -1)
-    places = given.nonzero()
-    taken = wanted[places]
-    if taken.size and taken.max() >= count:
+    count, data, classes = scores.shape[-1], np.ascontiguousarray(scores), np.ascontiguousarray(wanted)
+    if data.dtype.kind != "f":
+        data = data.astype(get_default_dtype())
+    wide = np.ascontiguousarray(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
+    samples = wide.size // count
+    terms, slopes = np.empty((*wide.shape, count), wide.dtype), np.empty((samples, count), wide.dtype)
+    is_wanted = np.empty(count, np.uint8)
+    unit = 1.0 / count / (max(samples, 1) if reduction == "mean" else 1)
+    operands = id(terms), id(slopes), id(wide), id(classes), id(is_wanted)
+    if ARRAY_KERNELS.margins_of_classes(*operands, count, unit):
         raise RuntimeError(f"multilabel_margin_loss: target out of range: the classes are 0 to {count - 1}, got {wanted.tolist()}")
-    classes = np.where(given, wanted, 0)
-    is_target = np.zeros(scores.shape, bool)
-    is_target[(*places[:-1], taken)] = True
-    pairs = (given[..., None] & ~is_target[..., None, :]).astype(scores.dtype)
-    short = (1.0 - unsqueeze(gather(input, -1, wrap(classes)), -1) + unsqueeze(input, -2)).relu()
-    return reduced(elementwise._mul0(short, wrap(pairs)).sum((-1, -2)) / count, reduction)
+    with quiet():
+        losses = add_reduce(terms, (-2, -1)) / wide.dtype.type(count)
+        result, _ = reduced_values(losses, reduction)
+    return apply(_MULTILABEL_MARGIN, (input,), np.asarray(result, data.dtype), None, (make(slopes, 0),))
+
+
+def _multilabel_margin_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
+    """A loss is a sum of differences where these are above zero: its slopes are constants."""
+    (slopes,) = ctx.extra
+    columns = ctx.on.reshape(g, (1, 1) if type(g._data) is float else (g._data.size, 1))
+    return (ctx.on.reshape(elementwise._mul0(columns, slopes), ctx.shapes[0]),)
+
+
+_MULTILABEL_MARGIN = Structural("MultilabelMarginLossBackward0", ((),), _multilabel_margin_vjp)
 
 
 def triplet_margin_with_distance_loss(

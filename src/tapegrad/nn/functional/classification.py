@@ -13,7 +13,7 @@ from tapegrad.arrays.floating_point_warnings import IGNORING, enter, leave, quie
 from tapegrad.errors import ShapeError
 from tapegrad.nn.functional.reducing import check_reduction
 from tapegrad.ops import elementwise
-from tapegrad.ops.flat_places import Places, add_at
+from tapegrad.ops.flat_places import Places
 from tapegrad.ops.normalisation import log_softmax
 from tapegrad.ops.reductions import add_reduce
 from tapegrad.recording.structural import Context, Structural, apply
@@ -78,16 +78,19 @@ def nll_loss(
     try:
         if reduction == "mean":
             total = add_reduce(factors, None)
-            result, factors = add_reduce(losses, None) / total, factors / total
+            result, factors = add_reduce(losses, None) / total, factors / -total
         elif reduction == "sum":
             result = add_reduce(losses, None)
         elif found.single:
             result = losses[0]
     finally:
         leave(token)
-    kept = make(found.at, 0), make(np.negative(factors, factors), 0)
-    op = _NLL if array_of(input).ndim <= 2 else _NLL_2D
-    return apply(op, (input,), np.asarray(result, array_of(input).dtype), None, kept)
+    data = array_of(input)
+    if reduction != "mean":
+        np.negative(factors, factors)
+    kept = make(found.at, 0), make(factors, 0)
+    value = float(result) if type(result) is np.float64 and data.itemsize == 8 else np.asarray(result, data.dtype)
+    return apply(_NLL if data.ndim <= 2 else _NLL_2D, (input,), value, None, kept)
 
 
 class _Chosen(NamedTuple):
@@ -111,7 +114,11 @@ def _chosen(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: 
         data, classes = data[None], classes.reshape(1, -1)[0]
     _check_sizes(data.shape, classes.shape, single)
     _check_target(data, classes, weight, "nll_loss_forward")
-    wide = contiguous(data, np.float32 if data.dtype.itemsize == 2 else data.dtype)
+    wide = (
+        data
+        if data.itemsize > 2 and data.flags.c_contiguous
+        else contiguous(data, np.float32 if data.itemsize == 2 else data.dtype)
+    )
     numbers, scale = contiguous(classes, np.int64), None if weight is None else contiguous(array_of(weight), wide.dtype)
     losses, factors, at = np.empty(classes.shape, wide.dtype), np.empty(classes.shape, wide.dtype), np.empty(classes.size, np.int64)
     operands = id(losses), id(factors), id(at), id(wide), id(numbers), 0 if scale is None else id(scale)
@@ -126,7 +133,7 @@ def _nll_vjp(g: Tensor, ctx: Context) -> Sequence[Tensor | None]:
     if type(g._data) is float and array_of(factors).ndim:
         g = ctx.on.reshape(g, (1,) * array_of(factors).ndim)  # stretching is compiled, a number and an array are not: 3 µs for 20
     shares = elementwise._mul0(g, factors)
-    return (add_at(shares, Places(places._data, 1, array_of(shares).shape), ctx.shapes[0]),)
+    return (ctx.on.add_at(shares, Places(places._data, 1, array_of(shares).shape), ctx.shapes[0]),)
 
 
 _NLL = Structural("NllLossBackward0", ((),), _nll_vjp)

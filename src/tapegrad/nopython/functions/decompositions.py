@@ -10,7 +10,8 @@ from numba.np import linalg
 
 from tapegrad.linalg.factorisations import qr_cotangent
 from tapegrad.linalg.least_squares import pinv_cotangent
-from tapegrad.linalg.spectral import TIES, eigh_cotangent, svd_cotangent
+from tapegrad.linalg.spectral import eigh_cotangent, svd_cotangent
+from tapegrad.linalg.vector_gaps import TIES
 from tapegrad.nopython.functions.tangent_calls import rows_by
 from tapegrad.nopython.functions.tangent_programs import Part, Program, Result, Rows
 from tapegrad.nopython.numba_interface.linking import overload, part
@@ -27,7 +28,7 @@ __all__ = ["DECOMPOSITIONS", "singular_values"]
 
 @part
 def tied(values):
-    """Ordered values; those that are equal up to rounding are equal, as `tapegrad.linalg.spectral.with_ties` has them."""
+    """Ordered values; those that are equal up to rounding are equal, as `tapegrad.linalg.vector_gaps.with_ties` has them."""
     bound = TIES * values.size * np.finfo(values.dtype).eps * max(abs(values[0]), abs(values[-1])) if values.size else 0.0
     found = values.copy()
     for k in range(1, values.size):

@@ -11,6 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tapegrad.linalg.vector_gaps import between_eigenvectors, between_singular_vectors
+
 __all__ = ["Symbol", "Tangents", "is_taken_away", "tangents"]
 
 
@@ -66,6 +68,14 @@ class _Symbols:
     @staticmethod
     def diagonal_matrix(x: Symbol) -> Symbol:
         return Symbol("diagonal_matrix", x)
+
+    @staticmethod
+    def between_eigenvectors(turned: Any, g_values: Any, values: Any) -> Any:
+        return between_eigenvectors(turned, g_values, values, ON)
+
+    @staticmethod
+    def between_singular_vectors(left: Any, right: Any, g_values: Any, values: Any) -> Any:
+        return between_singular_vectors(left, right, g_values, values, ON)
 
     @staticmethod
     def triangle(x: Symbol, upper: bool, strict: bool = False) -> Symbol:
