@@ -11,52 +11,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from numba.core import lowering
-from numba.core.codegen import JITCodeLibrary
 from numba.core.environment import lookup_environment
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
 
+from tapegrad.nopython.numba_interface.linking import ENVIRONMENT, OptimisedOnce, Part, PartLower
+
 __all__ = ["numbas_functions_are_linked"]
 
-ENVIRONMENT = "_ZN08NumbaEnv"  # what the names of environments begin with
 _lower = NativeLowering.run_pass
 
 
-class _WithoutEnvironment:
-    def set_env(self, env_name: str, env: Any) -> None:
-        """The code that it is linked into gets it."""
-
-
-class _Part(JITCodeLibrary):
-    """A function that others link."""
-
-    @property
-    def codegen(self) -> Any:
-        return _WithoutEnvironment()
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-
-    def _optimize_final_module(self) -> None:
-        """Where it is linked."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        self._ensure_finalized()
-        return 0
-
-
-class _Whole(JITCodeLibrary):
+class _Whole(OptimisedOnce):
     """A function that may be called, and all that is linked into it."""
 
     _environments: tuple[Any, ...] = ()
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
 
     def _finalize_final_module(self) -> None:
         super()._finalize_final_module()
@@ -67,16 +36,8 @@ class _Whole(JITCodeLibrary):
             self._codegen.set_env(name, environment)
 
 
-class _PartLower(lowering.Lower):
-    def create_cpython_wrapper(self, release_gil: bool = False) -> None:
-        """None."""
-
-    def create_cfunc_wrapper(self) -> None:
-        """None."""
-
-
 class _PartLowering(NativeLowering):
-    lowering_class = _PartLower
+    lowering_class = PartLower
 
 
 _linking = False
@@ -87,7 +48,7 @@ def _lowered(self: Any, state: Any) -> Any:
         return _lower(self, state)
     # What is compiled for a caller.
     is_part = _linking and len(ConfigStack()) > 1 and state.func_id.modname.startswith("numba.")
-    state.library = (_Part if is_part else _Whole)(state.targetctx.codegen(), state.func_id.func_qualname)
+    state.library = (Part if is_part else _Whole)(state.targetctx.codegen(), state.func_id.func_qualname)
     state.library.enable_object_caching()
     return _lower(_PartLowering() if is_part else self, state)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,7 +103,13 @@ def _quicker() -> Iterator[pytest.MonkeyPatch]:
         patch.setattr(ir.Inst, "_rec_list_vars", _variables_in)
         patch.setattr(TargetConfig, "values", _values_of_options)
         patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
-        yield patch
+        # What is compiled lives on, and what does not is found at the end of the file: looking for it took a tenth of the time.
+        thresholds = gc.get_threshold()
+        gc.set_threshold(5_000_000, 10, 10)
+        try:
+            yield patch
+        finally:
+            gc.set_threshold(*thresholds)
 
 
 @pytest.fixture(scope="module", autouse=True)

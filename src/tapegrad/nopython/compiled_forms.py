@@ -12,7 +12,7 @@ from numba.core import cgutils, types
 from numba.core.errors import NumbaError
 from numba.core.extending import intrinsic
 
-from tapegrad.compilation.compiler_room import with_room
+from tapegrad.compilation.compiler_room import with_few_collections
 from tapegrad.errors import CompileError
 from tapegrad.nopython.arguments import conversion, native_results
 from tapegrad.nopython.functions.registered_calls import recorded_call
@@ -188,7 +188,7 @@ def _native(parts: _Parts, given: Kinds) -> Any:
     failure: Exception | None = None
     for level in (2, 0, 1) if shared else (0, 1):
         try:
-            return with_room(_compiled, parts, given, level, arrays if shared and level < 2 else [])
+            return with_few_collections(_compiled, parts, given, level, arrays if shared and level < 2 else [])
         except NumbaError as error:
             failure = error
     assert failure is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 from numba.core.registry import CPUDispatcher
 
-from tapegrad.compilation.compiler_room import with_room
+from tapegrad.compilation.compiler_room import with_few_collections
 
 __all__ = ["CompilingFirst", "UncompiledError"]
 
@@ -32,7 +32,7 @@ class CompilingFirst(CPUDispatcher):  # type: ignore[misc]
     """
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        return _guarded(with_room, super()._compile_for_args, *args, **kws)
+        return _guarded(with_few_collections, super()._compile_for_args, *args, **kws)
 
     def typeof_pyval(self, val: Any) -> Any:
         """The type of an argument that Numba's own table does not have."""

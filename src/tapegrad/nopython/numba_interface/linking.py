@@ -35,7 +35,10 @@ __all__ = [
     "ENVIRONMENT",
     "DriveCompiler",
     "LinkedCompiler",
+    "OptimisedOnce",
+    "Part",
     "PartCompiler",
+    "PartLower",
     "overload",
     "part",
     "register_jitable",
@@ -62,33 +65,84 @@ class OptimisedOnce(JITCodeLibrary):  # type: ignore[misc]
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
 
+    def finalize(self) -> None:
+        """As Numba's, but each function that it reaches is linked once: those that others link have nothing of what they call."""
+        self._raise_if_finalized()
+        libraries = _reached(self)
+        if hasattr(self, "_reload_init"):  # newer than Numba 0.61
+            for library in libraries:
+                self._reload_init.update(library._reload_init)
+        _link(self._final_module, libraries)
+        self._optimize_final_module()
+        self._final_module.verify()
+        self._finalize_final_module()
+
+
+def _reached(library: Any) -> list[Any]:
+    """What it links, and what those link that are parts: of others, the code has all that they call."""
+    found: dict[Any, None] = {}
+    waiting = [library]
+    while waiting:
+        for other in waiting.pop()._linking_libraries:
+            if other not in found:
+                found[other] = None
+                if isinstance(other, Part):
+                    waiting.append(other)
+    return list(found)
+
+
+def _link(module: Any, libraries: list[Any]) -> None:
+    """Put the code of libraries into a module, those parts of it that something calls."""
+    parts = [library.own_module.clone() for library in libraries if isinstance(library, Part)]
+    # Two by two: LLVM looks through all of a module for each one that is linked into it.
+    while len(parts) > 1:
+        for one, other in zip(parts[::2], parts[1::2], strict=False):
+            one.link_in(other)
+        parts = parts[::2]
+    for one in parts:
+        for function in one.functions:
+            if function.linkage == llvm.Linkage.weak_odr:
+                function.linkage = llvm.Linkage.linkonce_odr  # which is left out where nothing calls it
+        module.link_in(one)
+    for library in libraries:
+        if not isinstance(library, Part):
+            module.link_in(library._get_module_for_linking(), preserve=True)
+
 
 class Part(OptimisedOnce):
     """A function that others link."""
+
+    _with_all: Any = None
 
     @property
     def codegen(self) -> Any:
         return _WithoutEnvironment()
 
-    def _optimize_final_module(self) -> None:
-        """Where it is linked."""
-
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
+        """What it calls is linked where it is itself: here it would be copied once for each level of calls."""
+        self._raise_if_finalized()
         self._finalize_dynamic_globals()
         self._finalized = True
         for function in self._final_module.functions:
             if function.linkage == llvm.Linkage.external and not function.is_declaration:
                 _parts[function.name] = self
+                function.linkage = llvm.Linkage.weak_odr
+
+    @property
+    def own_module(self) -> Any:
+        """Its code, without that of what it calls."""
+        self._ensure_finalized()
+        return self._final_module
 
     def _get_module_for_linking(self) -> Any:
-        """As Numba's, but without a copy: nothing else is done with the module."""
-        self._ensure_finalized()
-        if self._shared_module is None:
-            for function in self._final_module.functions:
-                if function.linkage == llvm.Linkage.external and not function.is_declaration:
+        """Its code and that of what it calls, for a library that links one by one."""
+        if self._with_all is None:
+            self._with_all = self.own_module.clone()
+            for function in self._with_all.functions:
+                if function.linkage == llvm.Linkage.weak_odr:
                     function.linkage = llvm.Linkage.linkonce_odr
-            self._shared_module = self._final_module
-        return self._shared_module
+            _link(self._with_all, _reached(self))
+        return self._with_all
 
     def get_pointer_to_function(self, name: str) -> int:
         """None: there is no machine code."""
