@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
-    """Run a test with room for the compiler's recursion: without, asking for memory is a fifth of the time of what Numba compiles."""
+    """Run a test with room for the compiler's recursion: without, a fifth of what Numba takes is asking for memory."""
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     assert with_room(lambda: pyfuncitem.obj(**given)) is None, "a test returns nothing"
     return True
