@@ -24,7 +24,7 @@ with_room.__code__ = with_room.__code__.replace(co_stacksize=SLOTS)
 
 
 def with_few_collections(function: Callable[..., Any], *args: Any, **kws: Any) -> Any:
-    """Call a function that makes many objects which live until it returns; looking through them took up to a seventh of the time."""
+    """Call a function that makes many objects which live until it returns; looking through them took a seventh of the time."""
     was_enabled = gc.isenabled()
     try:
         gc.disable()
