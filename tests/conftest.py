@@ -22,8 +22,10 @@ from tapegrad.kernels import library
 settings.register_profile("tapegrad", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tapegrad")
 
-# Collections look at what compiling has just made, and at all items: they took a quarter of the time of collecting the tests.
+# Collections look at what compiling has just made. All that is made while tests are collected stays, so there are none until then:
+# they took a quarter of that time.
 gc.set_threshold(50_000, 20, 20)
+gc.disable()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,6 +54,10 @@ LONGEST = [
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -53,15 +53,18 @@ for number, place in enumerate([os.devnull, order["stdout"], order["stderr"]]):
 sys.path[1:1] = os.environ["PYTHONPATH"].split(os.pathsep)
 if "numba" in sys.modules:
     sys.modules["numba.core.config"].reload_config()
-if os.path.isfile(order["program"]):
-    import runpy
-    sys.argv = [order["program"], *order["arguments"]]
-    sys.path[0] = os.path.dirname(order["program"])
-    runpy.run_path(order["program"], run_name="__main__")
-else:
-    sys.argv = ["-c", *order["arguments"]]
-    main = sys.modules["__main__"] = types.ModuleType("__main__")
-    exec(compile(order["program"], "<string>", "exec"), vars(main))
+def program():
+    if os.path.isfile(order["program"]):
+        import runpy
+        sys.argv = [order["program"], *order["arguments"]]
+        sys.path[0] = os.path.dirname(order["program"])
+        runpy.run_path(order["program"], run_name="__main__")
+    else:
+        sys.argv = ["-c", *order["arguments"]]
+        main = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(order["program"], "<string>", "exec"), vars(main))
+program.__code__ = program.__code__.replace(co_stacksize=(1 << 16) + 64)  # as tapegrad.compilation.compiler_room has it
+program()
 """
 
 

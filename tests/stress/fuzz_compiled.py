@@ -28,6 +28,7 @@ from numba.experimental import jitclass
 from numba.typed import Dict, List
 
 import tapegrad as tg
+from tapegrad.compilation.compiler_room import with_room
 
 SLOWEST = 300.0  # seconds after which a program counts as hanging
 CLOSE = 1e-9  # how far values on dual numbers may be from those of the compiled function
@@ -306,6 +307,6 @@ if __name__ == "__main__":
     if len(given) == 1:
         print(program(int(given[0])).text)
         VERBOSE = True
-        fuzz(int(given[0]), 1, 3600.0)
+        with_room(fuzz, int(given[0]), 1, 3600.0)
     else:
-        fuzz(int(given[0]), int(given[1]), given[2])
+        with_room(fuzz, int(given[0]), int(given[1]), given[2])
