@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from numba.core.codegen import JITCodeLibrary
 from numba.core.environment import lookup_environment
 from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
@@ -45,6 +46,8 @@ _linking = False
 
 def _lowered(self: Any, state: Any) -> Any:
     if state.library is not None:
+        if _linking and type(state.library) is JITCodeLibrary:  # what Numba writes in Python while it lowers a function
+            state.library.__class__ = Part
         return _lower(self, state)
     # What is compiled for a caller.
     is_part = _linking and len(ConfigStack()) > 1 and state.func_id.modname.startswith("numba.")

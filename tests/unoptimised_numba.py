@@ -18,8 +18,10 @@ from typing import Any
 import llvmlite.binding as llvm
 import pytest
 from numba.core import ir
+from numba.core.base import BaseContext
 from numba.core.codegen import CPUCodeLibrary
 from numba.core.targetconfig import TargetConfig
+from numba.core.types.abstract import _TypeMetaclass
 
 from tapegrad.compilation import jit
 
@@ -97,11 +99,32 @@ def _values_of_options(self: Any) -> dict[str, Any]:
     return _defaults(type(self)) | self._values
 
 
+_refresh = BaseContext.refresh
+_known: dict[int, int] = {}
+
+
+def _registered(context: Any) -> int:
+    """How much was registered so far."""
+    registries = [*context._registries, *context.typing_context._registries]
+    return sum(len(items) for registry in registries for items in vars(registry).values() if isinstance(items, list))
+
+
+def _refreshed(self: Any) -> None:
+    """Where something was registered since: Numba looks whenever it makes an array, and has found nothing."""
+    place = id(self._registries)  # which the contexts of functions share with the one that they are copies of
+    if _known.get(place) != _registered(self):
+        _refresh(self)
+        _known[place] = _registered(self)
+
+
 @contextlib.contextmanager
 def _quicker() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ir.Inst, "_rec_list_vars", _variables_in)
         patch.setattr(TargetConfig, "values", _values_of_options)
+        patch.setattr(BaseContext, "refresh", _refreshed)
+        for name in ("__instancecheck__", "__subclasscheck__"):  # Numba's types are abstract classes, but none registers others
+            patch.setattr(_TypeMetaclass, name, getattr(type, name))
         patch.setattr(llvm.ffi.lib._lock, "_cblist", [])  # two events for every call of LLVM
         # What is compiled lives on, and what does not is found at the end of the file: looking for it took a tenth of the time.
         thresholds = gc.get_threshold()
