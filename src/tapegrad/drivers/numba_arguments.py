@@ -4,6 +4,7 @@ does, and would take them for arrays and numbers that it can read.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,7 @@ def refuse_in_numba() -> None:
 
 
 def _of_others(known: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(known)
     def typeof(value: Any, context: Any) -> Any:
         return value._numba_type_ if isinstance(value, Tensor) else known(value, context)
 
