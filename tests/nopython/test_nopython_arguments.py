@@ -142,7 +142,7 @@ COVERED: dict[str, str] = {
 
 
 def test_every_class_that_numba_takes_is_in_a_table() -> None:
-    registered = {kind for kind, f in typeof_impl.registry.items() if f.__module__.startswith("numba.")}
+    registered = {kind for kind, f in typeof_impl.registry.items() if f.__module__.startswith(("numba.", "tapegrad."))}
     typed = {
         kind
         for name, module in list(sys.modules.items())
