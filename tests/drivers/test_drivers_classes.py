@@ -245,3 +245,16 @@ def test_updates_of_arrays_without_dimensions(name: str) -> None:
     value, gradient = tg.value_and_grad(updated)(x)
     assert value == updated(x.copy())
     np.testing.assert_allclose(gradient, step, rtol=1e-8)
+
+
+@each("taken", [np.ravel, np.atleast_1d, lambda q: q.reshape(1), lambda q: np.expand_dims(q, 0)])
+def test_views_of_constant_arrays_without_dimensions_show_what_is_written(taken: Any) -> None:
+    def f(x: Any) -> Any:
+        q = np.zeros_like(x[0])
+        v = taken(q)
+        v[0] = x[0] * x[1]
+        return 3.0 * q + v[0]
+
+    value, gradient = tg.value_and_grad(f)(np.array([0.5, 2.0]))
+    assert value == 4.0
+    np.testing.assert_allclose(gradient, [8.0, 2.0], rtol=1e-15)

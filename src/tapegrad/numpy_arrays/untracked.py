@@ -13,11 +13,11 @@ import numpy as np
 
 from tapegrad.numpy_arrays.array import Array, as_arrays
 from tapegrad.numpy_arrays.classes import answering, class_of
-from tapegrad.ops.views import view
+from tapegrad.ops.views import is_written, view
 from tapegrad.tape.locks import changing
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors import tracers
-from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make
+from tapegrad.tensors.tensor import Tensor, array_of, is_recording, make, promote
 
 __all__ = ["PAIRS", "computed", "constant", "is_tracked", "of_values", "plain", "values_of", "with_digits", "write_constants"]
 
@@ -89,6 +89,9 @@ def of_values(operate: Callable[..., Any], *operands: Any) -> Any:
 
 def computed(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What NumPy's function gives for arrays that are not tracked; views of them where it gives views."""
+    for x in _arrays(args) + _arrays(tuple(kwargs.values())):
+        if type(x._data) is float and is_written(x):
+            promote(x)  # whose memory a view can share
     result = function(*values_of(args), **values_of(kwargs))
     operands = [x for x in _arrays(args) + _arrays(tuple(kwargs.values())) if x.size]
     found = _with_views(result, operands, lambda *arrays: function(*_replaced(args, arrays), **_replaced(kwargs, arrays)))
