@@ -162,7 +162,7 @@ def test_arrays_are_tensors_as_well() -> None:
 def test_copies_are_arrays() -> None:
     def f(x: Any) -> Any:
         for part in (x, x[0], np.copy(x[0])):
-            for made in (copy.copy(part), copy.deepcopy(part), pickle.loads(pickle.dumps(part))):
+            for made in (copy.copy(part), copy.deepcopy(part), pickle.loads(pickle.dumps(tg.stop_gradient(part)))):
                 assert (type(made), made.ndim, isinstance(made, np.ndarray)) == (Array, part.ndim, True) or not part.ndim
         return x.sum()
 
@@ -258,3 +258,12 @@ def test_views_of_constant_arrays_without_dimensions_show_what_is_written(taken:
     value, gradient = tg.value_and_grad(f)(np.array([0.5, 2.0]))
     assert value == 4.0
     np.testing.assert_allclose(gradient, [8.0, 2.0], rtol=1e-15)
+
+
+def test_pickle_does_not_take_what_is_differentiated() -> None:
+    def f(x: Any) -> Any:
+        assert pickle.loads(pickle.dumps(tg.stop_gradient(x))).sum() == 3.0
+        return pickle.loads(pickle.dumps(x)).sum()
+
+    with pytest.raises(TypeError, match="pickle takes .* write tg.stop_gradient"):
+        tg.grad(f)(np.array([1.0, 2.0]))

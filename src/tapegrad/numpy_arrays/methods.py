@@ -85,6 +85,12 @@ def tobytes(x: Array, order: str = "C") -> bytes:
     return array_of(x).tobytes(order)  # type: ignore[arg-type]
 
 
+def reduced(x: Array, protocol: Any) -> Any:
+    """What pickle keeps: the values, if they are not being differentiated."""
+    _refuse("pickle", x)
+    return look_up("surface.copying:reduce")(x, protocol)
+
+
 def rounded(x: Array, ndigits: int | None = None) -> Any:
     """Python's ``round``: to an integer without digits, as NumPy's numbers have it."""
     if ndigits is None:
