@@ -299,3 +299,25 @@ def test_writing_into_memory_of_another_order_gives_the_gradient_of_the_copy(fli
         found.append((target.detach().numpy().copy(), tg.autograd.grad((target * target).sum(), x)[0].numpy()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@over("write", [tg.index_put, lambda x, *rest: x.clone().index_put_(*rest)], ids=["index_put", "index_put_"])
+@over("at", [(1,), (-1,), (2, -2)])
+@over("dtype", [np.float64, np.float32])
+def test_values_are_added_where_all_indices_are_numbers(write: Any, at: tuple[int, ...], dtype: Any) -> None:
+    x, v = leaf(MATRIX.astype(dtype)), leaf(np.array(1.5, dtype))
+    y = write(x, tuple(I(k) for k in at), v, True)
+    expected = MATRIX.astype(dtype)
+    expected[at] += dtype(1.5)
+    np.testing.assert_array_equal(y.detach().numpy(), expected)
+    weights = np.arange(12.0).reshape(3, 4).astype(dtype)
+    y.backward(I(weights))
+    np.testing.assert_array_equal(x.grad.numpy(), weights)
+    np.testing.assert_array_equal(v.grad.numpy(), weights[at].sum())
+
+
+def test_values_that_do_not_broadcast_are_not_added_at_a_number() -> None:
+    with pytest.raises(
+        RuntimeError, match=re.escape("value tensor of shape [2, 4] cannot be broadcast to indexing result of shape [4]")
+    ):
+        tg.index_put(I(MATRIX), (I(0),), I(MATRIX[:2]), accumulate=True)

@@ -13,6 +13,7 @@ import numpy as np
 from tapegrad.arrays.dtypes import type_name
 from tapegrad.arrays.sizes import stretches_to
 from tapegrad.errors import ShapeError
+from tapegrad.ops import elementwise
 from tapegrad.ops.flat_places import Places, accumulating, along, increased_at, put_at, putting
 from tapegrad.ops.in_place_copies import put_into, write_result
 from tapegrad.ops.index_keys import parse
@@ -191,16 +192,24 @@ def index_put(x: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: 
             f"{type_name(array_of(values).dtype)} for the source."
         )
     key = parse(tuple(indices), data.shape)
-    if not accumulate or key.advanced is None:
+    if not accumulate:
         return place(x, key, values)
+    if key.advanced is None:  # numbers, which name no place twice
+        part = getitem(x, tuple(indices))
+        _check_values(values, array_of(part).shape)
+        return place(x, key, elementwise.add(part, values))
     found = located(key.advanced, data.shape if key.basic is None else data[key.basic].shape)
-    wanted = found.shape
+    _check_values(values, found.shape)
+    return increased_at(x, found, values, _INDEX_PUT_ADD)
+
+
+def _check_values(values: Tensor, wanted: tuple[int, ...]) -> None:
+    """Refuse values that do not broadcast to the shape of what they are added to."""
     if array_of(values).shape != wanted and not stretches_to(array_of(values).shape, wanted):
         raise ShapeError(
             f"shape mismatch: value tensor of shape {list(array_of(values).shape)} cannot be broadcast to indexing result of "
             f"shape {list(wanted)}"
         )
-    return increased_at(x, found, values, _INDEX_PUT_ADD)
 
 
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
