@@ -291,9 +291,10 @@ def test_a_ufunc_of_scipy_without_derivative_takes_one() -> None:
 
 
 def test_what_is_given_for_a_function_of_linear_algebra_is_used() -> None:
-    plain = make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1]
-    defjvp(np.linalg.inv, lambda g, ans, x: 100.0 * g)
-    assert (plain, make_jvp(np.linalg.inv)(np.array([[2.0]]))(np.array([[1.0]]))[1]) == (-0.25, 100.0)
+    matrix, other = np.diag(np.array([1.0, 4.0])), np.eye(2)  # no other test has the derivative of this function
+    plain = make_jvp(np.linalg.cond)(matrix)(other)[1]
+    defjvp(np.linalg.cond, lambda g, ans, x: 100.0 * g[0, 0])
+    assert (plain, make_jvp(np.linalg.cond)(matrix)(other)[1]) == (pytest.approx(-3.0), 100.0)
 
 
 def test_what_is_given_for_a_plain_function_has_no_effect() -> None:

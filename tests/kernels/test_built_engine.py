@@ -3,11 +3,13 @@
 import ast
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from fresh_processes import PACKAGE, environment, run
 import tapegrad as tg
 from tapegrad.compilation import jit
 from tapegrad.engine import ARRAY_SOURCES, LANE_SOURCES, LINEAR_SOURCES, SOURCES
-from tapegrad.kernels import library
+from tapegrad.kernels import generated_text, library
 from tapegrad.kernels.generated_text import whole_source
 from tapegrad.library_build import build
 
@@ -134,6 +136,21 @@ def test_first_derivative_imports_no_compiler(name: str, package: Path) -> None:
 def test_no_two_functions_of_the_engine_have_one_name() -> None:
     names = [node.name for node in ast.parse(whole_source()).body if isinstance(node, ast.FunctionDef)]
     assert [name for name, often in Counter(names).items() if often > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("addition", "wrong"), [("TWICE = 1", ""), ("OTHER, TWICE = 1, 2", "TWICE"), ("def TWICE():\n    pass", "TWICE")]
+)
+def test_one_name_for_two_things_of_the_engine_is_refused(
+    addition: str, wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(generated_text.PACKAGE, tmp_path, ignore=shutil.ignore_patterns("compiled", "__pycache__"), dirs_exist_ok=True)
+    for name, text in (("elimination", "TWICE = 1"), ("triangular_systems", addition)):
+        with (tmp_path / "engine" / f"{name}.py").open("a", encoding="utf-8") as file:
+            file.write(f"\n\n{text}\n")
+    monkeypatch.setattr(generated_text, "PACKAGE", tmp_path)
+    with pytest.raises(ValueError, match=f"defines {wrong} more than once") if wrong else nullcontext():
+        whole_source()
 
 
 def test_library_is_found_where_it_was_built(built: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine_code import compiled
 from many_cases import each
 from random_expressions import moved, points, random_function
 from rule_samples import PUBLIC
@@ -22,17 +23,6 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -3.5, 1e-300, 1e300, math.inf, -math.inf, 
 NOT_ON_NUMBERS = {"hypot", "cbrt", "logaddexp2"}
 NO_CODE = {"where", "remainder", "lgamma", "digamma", "polygamma", "gelu", "fmod", "erfinv", "sinc"}
 RULES = [rule for rule in PUBLIC if rule.name not in NO_CODE]
-
-
-def compiled(function: Any, *arguments: Any, argnums: Any = 0) -> tuple[Any, Any]:
-    """A program with machine code, and its value and gradient."""
-    program = tg.program(function)
-    run = tg.value_and_grad(program, argnums)
-    run(*arguments)
-    program.compile()
-    run(*arguments)
-    assert [trace["machine code"][:13] for trace in program.traces] == ["machine code,"], program.explain()
-    return program, run
 
 
 def close(found: Any, expected: Any, other: Any = None) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from machine_code import compiled
 from many_cases import each
 from random_expressions import moved, points, random_function
 from random_programs import points as program_points
@@ -27,16 +28,6 @@ ROUNDED = 3e-6  # of the largest element: sums are added up in another order
 
 def single(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.2, 0.8, shape).astype(np.float32)
-
-
-def compiled(function: Callable[..., Any], *arguments: Any, argnums: Any = 0) -> Callable[..., Any]:
-    program = tg.program(function)
-    run = tg.value_and_grad(program, argnums)
-    run(*arguments)
-    program.compile()
-    run(*arguments)
-    assert [trace["machine code"][:13] for trace in program.traces] == ["machine code,"], program.explain()
-    return run
 
 
 def bits(x: Any) -> Any:
@@ -63,7 +54,7 @@ def test_rules_on_arrays_have_the_bits_of_eager_ones(rule: Any) -> None:
     def loss(weights: Any, *arrays: Any) -> Any:  # whose gradient by the weights is the value
         return (function(*arrays) * weights).sum()
 
-    run = compiled(loss, weights, *(single(weights.size) for _ in columns), argnums=by)
+    _, run = compiled(loss, weights, *(single(weights.size) for _ in columns), argnums=by)
     found, expected = run(weights, *columns)[1], tg.value_and_grad(loss, by)(weights, *columns)[1]
     assert list(map(bits, found)) == list(map(bits, expected))
 
@@ -76,7 +67,7 @@ def test_rules_on_numbers_have_the_bits_of_eager_ones(rule: Any) -> None:
     def loss(*arrays: Any) -> Any:
         return function(*(a.sum() for a in arrays)) * 1.75
 
-    run, own = compiled(loss, *(single(1) for _ in by), argnums=by), tg.value_and_grad(loss, by)
+    (_, run), own = compiled(loss, *(single(1) for _ in by), argnums=by), tg.value_and_grad(loss, by)
     for numbers in product(SPECIAL, repeat=len(by)):
         arrays = [np.array([number], np.float32) for number in numbers]
         (value, found), (own_value, expected) = run(*arrays), own(*arrays)
@@ -91,7 +82,7 @@ def test_powers_have_the_bits_of_eager_ones(exponent: float) -> None:
     def loss(x: Any, weights: Any) -> Any:
         return (x**exponent * weights).sum()
 
-    run = compiled(loss, single(36), weights, argnums=(0, 1))
+    _, run = compiled(loss, single(36), weights, argnums=(0, 1))
     found, expected = run(x, weights)[1], tg.value_and_grad(loss, (0, 1))(x, weights)[1]
     assert list(map(bits, found)) == list(map(bits, expected))
 
@@ -150,7 +141,7 @@ def test_arguments_of_both_types(kind: str) -> None:
         return (np.exp(x * other) + x / 3.0).sum() * 0.5
 
     other: Any = np.random.default_rng(3).uniform(size=(3, 4)) if kind == "array" else 0.3
-    run = compiled(function, single(3, 4), other, argnums=(0, 1))
+    _, run = compiled(function, single(3, 4), other, argnums=(0, 1))
     x = single(3, 4, seed=1)
     (value, found), (own_value, expected) = run(x, other), tg.value_and_grad(function, (0, 1))(x, other)
     assert value == pytest.approx(own_value, rel=1e-14)
@@ -255,7 +246,7 @@ def test_values_have_the_types_of_the_functions_own(name: str) -> None:
 
 
 def test_earlier_results_stay_what_they_were() -> None:
-    run = compiled(lambda x: (x * x).sum(), single(5000))
+    _, run = compiled(lambda x: (x * x).sum(), single(5000))
     first, second = run(single(5000, seed=1)), run(single(5000, seed=2))
     expected = tg.value_and_grad(lambda x: (x * x).sum())(single(5000, seed=1))
     assert bits(first[1]) == bits(expected[1])
@@ -267,7 +258,7 @@ def test_threads_run_one_program() -> None:
     def function(x: Any) -> Any:
         return (np.tanh(x) * x).sum()
 
-    run, own, wrong = compiled(function, single(300)), tg.value_and_grad(function), []
+    (_, run), own, wrong = compiled(function, single(300)), tg.value_and_grad(function), []
 
     def work(seed: int) -> None:
         for k in range(50):

@@ -163,5 +163,9 @@ PYTHON_STEP, NUMBER_STEP, LOOP_STEP, COPY_STEP, SUM_STEP, COMPARE_STEP, GUARD_ST
 INPUT_CLASS, INPUT_DTYPE, INPUT_PLACE, INPUT_COUNT, INPUT_RANK, INPUT_LENGTHS = 0, 1, 2, 3, 4, 5
 IN_ORDER = 0x101  # flags of arrays: in C order, and aligned
 
+# Options of substitution in triangles: the matrix stands on the left; its upper triangle is read; the array holds its transpose;
+# ones stand on the diagonal, which is not read.
+IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8
+
 # NumPy type numbers that occur.
 BOOL, INT8, UINT8, INT16, INT32, INT64, UINT64, FLOAT32, FLOAT64 = 0, 1, 2, 3, 5, 7, 10, 11, 12

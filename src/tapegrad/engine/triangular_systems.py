@@ -5,10 +5,9 @@ Matrices are contiguous, of float64. Rows of a right side are worked on as whole
 
 from tapegrad.compilation.jit import entry, inline
 from tapegrad.engine.elimination import subtract_multiple
+from tapegrad.engine.layout import *
 from tapegrad.engine.memory import array_data, array_size, f64, i64
 from tapegrad.engine.runs import copy_run
-
-IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8
 
 
 @inline

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapegrad.arrays.floating_point_warnings import quiet
+from tapegrad.engine import layout as at
 from tapegrad.linalg import lapack
 from tapegrad.linalg.blas import by_triangle
 from tapegrad.linalg.constant_matrices import upper_triangle
@@ -19,7 +20,6 @@ Array = np.ndarray[Any, Any]
 BLOCK = 64  # rows of a triangle that the general solver takes at once: beyond, it does twice the work of substitution
 SMALL_TRIANGLE = 16  # rows up to which a loop of ours is quicker than a function for triangles
 FLOAT64 = np.dtype(np.float64)
-IS_LEFT, OF_UPPER, IS_TURNED, HAS_ONES = 1, 2, 4, 8  # options of the loop
 
 
 def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Array:
@@ -116,7 +116,7 @@ def _by_rows(a: Array, b: Array, upper: bool, left: bool, unit: bool) -> Array:
     """The same of small triangles, row by row in compiled code; where the diagonal has zeros, inf and nan."""
     is_turned = not a.flags.c_contiguous
     matrices, x = np.ascontiguousarray(a.swapaxes(-1, -2) if is_turned else a), np.array(b, order="C")
-    options = left * IS_LEFT + upper * OF_UPPER + is_turned * IS_TURNED + unit * HAS_ONES
+    options = left * at.IS_LEFT + upper * at.OF_UPPER + is_turned * at.IS_TURNED + unit * at.HAS_ONES
     ARRAY_KERNELS.substitute_triangles(id(x), id(matrices), a.shape[-1], b.shape[-1 if left else -2], options)
     return x
 
