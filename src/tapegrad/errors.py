@@ -26,8 +26,8 @@ class ProgramError(RuntimeError):
     """A function cannot be run again from what one call of it recorded."""
 
 
-class ShapeError(RuntimeError):
-    """Shapes that do not go together."""
+class ShapeError(RuntimeError, ValueError):
+    """Shapes or dimensions that do not go together. Users of NumPy catch it as a ValueError."""
 
 
 class TapeFullError(RuntimeError):

@@ -52,7 +52,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "filled by element": filled_by_element,
     "added into": added_into,
     "float": lambda x: float(x[0]) ** 2,
-    "not covered": lambda x: np.quantile(x, 0.3, method="inverted_cdf"),
+    "not covered": lambda x: np.quantile(x, 0.3, weights=[1.0] * len(x), method="inverted_cdf").sum(),
 }
 
 

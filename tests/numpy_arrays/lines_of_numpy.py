@@ -36,6 +36,18 @@ def _split(text: str) -> list[str]:
 
 
 _V = """
+np.sum(x, 0, "f8") | x.sum(dtype="f8") | x.cumsum(0, "d") | np.mean(x, dtype="float64") | np.prod(x, dtype="d")
+np.var(x, None, "f8") | np.concatenate((x, x), dtype="f8") | np.stack((x, x), dtype="float64") | np.hstack((x, x), dtype="f8")
+np.full_like(x, x[0], "f8")
+np.vstack((x, x), dtype="f8") | np.add.reduce(x, dtype="f8") | np.nanmean(x, dtype="d") | np.einsum("i,i", x, x, dtype="f8")
+x.view(np.ndarray) | np.trim_zeros(x * 0, "b").sum() + x | np.trim_zeros(x * (abs(x) > 0.7))
+np.trim_zeros(x * (abs(x) > 0.7), "B") | np.arange(6.0).clip(x[4], x[2]) | np.arange(6.0).clip(x, 3)
+np.arange(6.0).clip(max=x[2]) | np.convolve(x, x[:3], 2)
+np.histogram_bin_edges(x, 4) | np.unique_counts(x)[1] * x | np.unique_all(x)[0] | np.unique_inverse(x)[0]
+np.pad(x, 1, mode="empty")[1:-1] | np.cov(x, aweights=[1, 2, 3, 1, 2, 3.0]) | np.cov(x, x**2, fweights=[1, 2, 3, 1, 2, 3])
+np.cov(x, x**2, aweights=abs(x), ddof=0)
+np.quantile(x, 0.3, method="inverted_cdf") | np.quantile(x, [0.5, 0.7], method="averaged_inverted_cdf")
+np.percentile(x, 40, method="closest_observation") | np.nanquantile(x * np.where(x < 1, 1, np.nan), 0.5, method="inverted_cdf")
 x + 1 | 1 + x | x - 1 | 1 - x | x * 2 | 2 * x | x / 2 | 2 / x | x**2 | x**3 | 2.0**x | -x | +x | abs(x) | x % 2 | x // 2 + x
 divmod(x, 2)[1] | x * x | x + x[::-1] | x / x[::-1] | x * np.float64(2) | np.float64(2) * x | x * np.arange(6)
 np.arange(6.0) - x | x + [1, 2, 3, 4, 5, 6] | x * (1.0,) * 6 * x | x @ x | np.ones(6) @ x | x @ np.arange(6) | np.arange(6) @ x
@@ -136,6 +148,11 @@ np.abs(np.fft.fft(x).sum(0)) | np.abs(np.fft.fft(x).T) | np.abs(np.fft.rfft(x, a
 np.fft.irfft(np.fft.rfft(x, axis=0), 3, axis=0) | np.abs(np.fft.ifftn(x))
 """
 _M = """
+np.gradient(x, [0, 1, 3, 4.0], 2.0, axis=(1, 0)) | np.gradient(x, axis=(-1, 0))[0]
+np.trim_zeros(x * (x > 0.4)) | x.view(np.ndarray) | x[np.tril_indices_from(x)] | x[np.triu_indices_from(x, 1)]
+np.einsum(x, [0, 1], optimize=np.einsum_path("ij->", x)[0])
+np.average(x, axis=(1, 0), weights=np.arange(12.0).reshape(4, 3)) | np.linalg.cond(x, 2) | np.linalg.pinv(x, 1e-3)
+np.linalg.pinv(x, rtol=None) | np.quantile(x, 0.4, axis=1, method="averaged_inverted_cdf")
 x.T | x.transpose() | x.transpose(1, 0) | x.transpose((1, 0)) | x.mT | x.reshape(2, 6) | x.reshape(-1) | x.ravel("F")
 x.flatten("F") | x.swapaxes(0, 1) | x[0] | x[:, 1] | x[1, 2] | x[1][2] | x[::-1] | x[:, ::-1] | x[0, ::2] | x[[0, 2]]
 x[:, [0, 2]] | x[[0, 1], [1, 2]] | x[x > 0] | x[..., None] | x[None] | x[np.ix_([0, 1], [1, 3])] | x[0, ...] | x[1:, :2]
@@ -179,6 +196,8 @@ np.interp(x, [-1.0, 0.5, 2.0], [0.0, 1.0, 3.0]) | np.unwrap(3 * x, axis=0) | np.
 np.linalg.multi_dot([x, x.T, x])
 """
 _S = """
+x[np.diag_indices_from(x)] | np.linalg.cond(x, 1) | np.linalg.svd(x @ x.T, hermitian=True)[1] | np.trace(x, dtype="f8")
+np.linalg.svd(x + x.T, compute_uv=False, hermitian=True) | np.linalg.pinv(x @ x.T, hermitian=True)
 np.linalg.inv(x) | np.linalg.det(x) | np.linalg.slogdet(x)[1] | np.linalg.solve(x, np.ones(3)) | np.linalg.solve(x, np.eye(3))
 np.linalg.solve(np.eye(3) * 2, x) | np.linalg.cholesky(x @ x.T + np.eye(3)) | np.linalg.eigvalsh(x + x.T)
 np.linalg.eigh(x @ x.T)[0] | np.linalg.matrix_power(x, 3) | np.linalg.matrix_power(x, -1) | np.linalg.trace(x)

@@ -277,6 +277,8 @@ def view(x: Array, dtype: Any = None, type: Any = None) -> Array:
     TypeError
         If the dtype is another.
     """
+    if dtype is np.ndarray:
+        return like(x, x[...])
     if dtype is not None and np.dtype(dtype) != x.dtype:
         raise TypeError(f"view({dtype!r}) reads the memory as another dtype, which has no derivative; write x.astype({dtype!r})")
     return like(x, x[...])

@@ -322,13 +322,15 @@ def _without_end(x: Tensor, position: int, end: int) -> Tensor:
 def _concatenate(arrays: Any, /, axis: int | None = 0, *, dtype: Any = None) -> Any:
     parts = [one(x).reshape(-1) for x in arrays] if axis is None else [one(x) for x in arrays]
     _check_ranks(parts)
-    joined = cat(parts, axis or 0)
+    return _in(dtype, cat(parts, axis or 0))
+
+
+def _in(dtype: Any, joined: Any) -> Any:
     return joined if dtype is None else joined.to(dtype)
 
 
 def _stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Any:
-    joined = tg.stack([one(x) for x in arrays], axis)
-    return joined if dtype is None else joined.to(dtype)
+    return _in(dtype, tg.stack([one(x) for x in arrays], axis))
 
 
 def _check_ranks(parts: Sequence[Tensor]) -> None:
@@ -344,14 +346,14 @@ def _check_ranks(parts: Sequence[Tensor]) -> None:
         raise ValueError(f"all the input arrays must have same number of dimensions, but they have {ranks}")
 
 
-def _hstack(tup: Any) -> Any:
+def _hstack(tup: Any, *, dtype: Any = None) -> Any:
     parts = [one(x) for x in tup]
     _check_ranks([x for x in parts if x.ndim] if all(x.ndim < 2 for x in parts) else parts)
-    return tg.hstack(parts)
+    return _in(dtype, tg.hstack(parts))
 
 
-def _vstack(tup: Any) -> Any:
-    return tg.vstack([one(x) for x in tup])
+def _vstack(tup: Any, *, dtype: Any = None) -> Any:
+    return _in(dtype, tg.vstack([one(x) for x in tup]))
 
 
 def _dstack(tup: Any) -> Any:

@@ -34,6 +34,8 @@ def _pad(
     x = one(array)
     given = {"reflect_type": reflect_type, "stat_length": stat_length, "end_values": end_values}
     given = {name: value for name, value in given.items() if value is not None}
+    if mode == "empty":
+        mode = "constant"  # what is there is not said
     if mode == "constant":
         new = one(0 if constant_values is None else constant_values).to(x.dtype)
         return taken([x, new], np.pad(numbered(x), pad_width, constant_values=numbered(new, x.numel()), **given))

@@ -56,9 +56,11 @@ def _operand(x: Any, name: str) -> Tensor:
     return found
 
 
-def _part(long: Tensor, short: Tensor, mode: str) -> Any:
+def _part(long: Tensor, short: Tensor, mode: str | int) -> Any:
     """The convolution of two sequences, or its middle part."""
     m, n = short.shape[0], long.shape[0]
+    if mode in (0, 1, 2):
+        mode = ("valid", "same", "full")[int(mode)]
     places = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}
     if mode not in places:
         raise ValueError(f"mode must be one of 'full', 'same' and 'valid', not {mode!r}")

@@ -14,6 +14,7 @@ from tapegrad.numpy_protocol.operands import NotCovered, named, one
 from tapegrad.surface import functions as tg
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import Tensor, array_of, make
+from tapegrad.tensors.tracers import looks_at_values
 
 __all__ = ["PRODUCTS", "matvec", "vecdot", "vecmat"]
 
@@ -148,8 +149,23 @@ def _eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return tg.linalg.eigvalsh(one(a), UPLO)
 
 
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    if hermitian:
+        return _svd_of_hermitian(one(a), compute_uv)
     return tg.linalg.svd(one(a), full_matrices) if compute_uv else tg.linalg.svdvals(one(a))
+
+
+@looks_at_values
+def _svd_of_hermitian(x: Tensor, compute_uv: bool) -> Any:
+    """Of a symmetric matrix, by its eigenvalues."""
+    if not compute_uv:
+        return tg.flip(tg.sort(tg.abs(tg.linalg.eigvalsh(x)), -1)[0], (-1,))
+    own, vectors = tg.linalg.eigh(x)
+    order = tg.tensor(np.argsort(np.abs(array_of(own)), -1)[..., ::-1].copy())
+    own = tg.take_along_dim(own, order, -1)
+    vectors = tg.take_along_dim(vectors, order[..., None, :], -1)
+    signs = tg.sign(own).detach()
+    return look_up("linalg.spectral:SVD")(vectors, tg.abs(own), (vectors * signs[..., None, :]).mT)
 
 
 def _qr(a: Any, mode: str = "reduced") -> Any:
@@ -174,8 +190,23 @@ def _svdvals(x: Any, /) -> Any:
     return tg.linalg.svdvals(one(x))
 
 
+@looks_at_values
 def _cond(x: Any, p: Any = None) -> Any:
     x = one(x)
+    with np.errstate(all="ignore"):
+        singular = np.isinf(np.linalg.cond(array_of(x), p))
+    if not singular.any():
+        return _finite_cond(x, p)
+    # Of a singular matrix it is infinite, and so is the derivative.
+    flat = x.reshape(-1, *x.shape[-2:])
+    places = [np.flatnonzero(~singular), np.flatnonzero(singular)]
+    regular, others = (flat[tg.tensor(place)] for place in places)
+    total = tg.sum(tg.where(tg.isfinite(others), others, 0.0), (-2, -1))
+    found = tg.cat([_finite_cond(regular, p), 1.0 / (total - total.detach())])
+    return found[tg.tensor(np.argsort(np.concatenate(places)))].reshape(x.shape[:-2])
+
+
+def _finite_cond(x: Tensor, p: Any) -> Any:
     if p is None or p == 2 or p == -2:
         values = tg.linalg.svdvals(x)
         return values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
@@ -271,6 +302,16 @@ def _of_one_matrix(name: str) -> Callable[..., Any]:
     return lambda a: named(f"linalg.{name}")(one(a))
 
 
+def _pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
+    x = one(a)
+    if rcond is not None and rtol is not np._NoValue:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
+    given = rcond if rtol is np._NoValue else rtol
+    if given is None:  # by NumPy's defaults, as parts of the largest singular value
+        given = 1e-15 if rtol is np._NoValue else max(x.shape[-2:]) * np.finfo(x.dtype).eps
+    return tg.linalg.pinv(x, rtol=tg.tensor(array_of(one(given)), dtype=x.dtype), hermitian=hermitian)
+
+
 def _matrix_power(a: Any, n: int) -> Any:
     return tg.linalg.matrix_power(one(a), n)
 
@@ -284,6 +325,6 @@ PRODUCTS: dict[str, Callable[..., Any]] = {
     "linalg.outer": _outer_of_vectors, "linalg.svdvals": _svdvals, "linalg.tensordot": _tensordot,
     "linalg.tensorinv": _tensorinv, "linalg.tensorsolve": _tensorsolve, "linalg.trace": _trace_of_last,
     "linalg.vecdot": _vecdot_of, "linalg.vector_norm": _vector_norm, "linalg.multi_dot": _multi_dot,
-    "linalg.norm": _norm, "linalg.qr": _qr, "linalg.solve": _solve, "linalg.svd": _svd,
+    "linalg.norm": _norm, "linalg.pinv": _pinv, "linalg.qr": _qr, "linalg.solve": _solve, "linalg.svd": _svd,
 }  # fmt: skip
-PRODUCTS |= {f"linalg.{name}": _of_one_matrix(name) for name in ("cholesky", "det", "inv", "pinv", "slogdet")}
+PRODUCTS |= {f"linalg.{name}": _of_one_matrix(name) for name in ("cholesky", "det", "inv", "slogdet")}

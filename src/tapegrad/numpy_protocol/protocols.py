@@ -83,8 +83,9 @@ DIRECT: dict[Any, Callable[..., Any] | None] = MadeOnDemand(_direct)
 # What depends on values only by steps, or not at all: NumPy computes it, and arrays in the result become untracked tensors.
 _NAMES_OF_VALUES = (
     "all allclose any argmax argmin argpartition argsort argwhere array_equal array_equiv can_cast common_type count_nonzero "
-    "digitize empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj may_share_memory ndim nonzero ones_like "
-    "lexsort linalg.matrix_rank nanargmax nanargmin result_type searchsorted shares_memory unravel_index zeros_like"
+    "diag_indices_from digitize einsum_path empty_like flatnonzero isclose iscomplexobj isin isneginf isposinf isrealobj "
+    "lexsort linalg.matrix_rank may_share_memory nanargmax nanargmin ndim nonzero ones_like result_type searchsorted "
+    "shares_memory tril_indices_from triu_indices_from unravel_index zeros_like"
 )
 # What shows, stores or converts arrays: of untracked tensors only, as `numpy.asarray`. SciPy converts what the functions that it
 # minimises return by `numpy.atleast_1d`, and needs arrays from then on.
@@ -259,7 +260,8 @@ def _plain(x: Any) -> Any:
     return as_operand(x if issubclass(type(x), (np.generic, np.ndarray)) else np.asarray(x))
 
 
-_simple: dict[Any, tuple[Callable[..., Any], float]] = {}  # what tables had, and how many arguments it takes by position
+# What tables had, and how many arguments it takes by position as they are.
+_simple: dict[Any, tuple[Callable[..., Any], float]] = {}
 
 
 def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -272,6 +274,13 @@ def _call(function: Any, *args: Any, **kwargs: Any) -> Any:
     _simple[function] = own, positional
     if len(args) > positional:
         raise NotCovered("fewer of its arguments than given can be given by position")
+    if "dtype" in names:
+        place = names.index("dtype")
+        _simple[function] = own, min(positional, place)
+        if isinstance(kwargs.get("dtype"), str):  # which is a name to NumPy alone
+            kwargs["dtype"] = np.dtype(kwargs["dtype"])
+        elif len(args) > place and isinstance(args[place], str):
+            args = (*args[:place], np.dtype(args[place]), *args[place + 1 :])
     for name in kwargs:
         if name not in names:
             check_arguments(names, kwargs)
@@ -293,6 +302,8 @@ def _apply(ufunc: Any, *inputs: Any, dtype: Any = None, casting: str = "same_kin
     if ufunc in OWN:
         return look_up(f"numpy_protocol.{OWN[ufunc]}")(*inputs, **kwargs)
     check_arguments((), kwargs)
+    if ufunc.nin == 3 and ufunc.__name__ == "clip":  # what the method of arrays calls; NumPy has no public name for it
+        return _call(np.clip, *inputs)
     if ufunc is np.divmod:
         return _apply(np.floor_divide, *inputs), _apply(np.remainder, *inputs)
     if ufunc in OPERATORS:

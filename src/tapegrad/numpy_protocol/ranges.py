@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,7 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     x = one(a)
     if isinstance(bins, str):
         raise NotCovered(f"bins={bins!r}")
-    given = array_of(one(bins)) if np.ndim(bins) else int(bins)
+    given = array_of(one(bins)) if np.ndim(bins) else operator.index(bins)
     bounds: Any = None if range is None else tuple(float(array_of(one(end))) for end in range)
     counts, edges = np.histogram(array_of(x), given, bounds)
     if np.ndim(bins):
@@ -85,6 +86,10 @@ def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, w
     return one(counts / max(counts.sum(), 1)) / widths, places
 
 
+def _histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    return _histogram(a, bins, range)[1]
+
+
 def _weighed(x: Any, weights: Any, edges: Any, density: Any) -> Any:
     """Sums of weights between edges, the last one of which is inside."""
     if density:
@@ -101,6 +106,7 @@ def _weighed(x: Any, weights: Any, edges: Any, density: Any) -> Any:
 RANGES: dict[str, Callable[..., Any]] = {
     "geomspace": _geomspace,
     "histogram": _histogram,
+    "histogram_bin_edges": _histogram_bin_edges,
     "linspace": _linspace,
     "logspace": _logspace,
 }

@@ -106,11 +106,14 @@ def _resize(a: Any, new_shape: Any) -> Any:
 @looks_at_values
 def _trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     x = one(filt)
-    if x.ndim != 1:
-        raise NotCovered("an array of one dimension is trimmed")
-    places = np.flatnonzero(array_of(x))
-    first, last = (int(places[0]), int(places[-1]) + 1) if places.size else (x.shape[0], x.shape[0])
-    return x[first if "f" in trim.lower() else 0 : last if "b" in trim.lower() else x.shape[0]]
+    values = np.ascontiguousarray(array_of(x))
+    trimmed: Any = np.trim_zeros
+    kept = trimmed(values, trim) if axis is None else trimmed(values, trim, axis)  # which older NumPys do not have
+    if not kept.size:
+        return x[tuple(slice(0, size) for size in kept.shape)]
+    behind = (kept.__array_interface__["data"][0] - values.__array_interface__["data"][0]) // values.itemsize
+    first = np.unravel_index(behind, values.shape)
+    return x[tuple(slice(int(start), int(start) + size) for start, size in zip(first, kept.shape, strict=True))]
 
 
 @looks_at_values
@@ -172,6 +175,21 @@ def _unique_values(x: Any) -> Any:
     return _unique(x)
 
 
+def _of_unique(name: str, *wanted: bool) -> Callable[..., Any]:
+    """`unique` in one of its newer forms, whose results have names, and where every nan is a value of its own."""
+
+    def unique(x: Any) -> Any:
+        kind = type(getattr(np, name)(np.zeros(1)))
+        x = one(x)
+        values, *rest = _unique(x, *wanted, equal_nan=False)
+        if wanted[1]:
+            place = int(wanted[0])
+            rest[place] = rest[place].reshape(x.shape)
+        return kind(values, *rest)
+
+    return unique
+
+
 def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     x = one(a)
     numbered = np.rollaxis(np.empty(range(2, 2 + x.ndim), np.int8), axis, start)
@@ -202,6 +220,8 @@ _NAMES = (
 )
 REARRANGING: dict[str, Callable[..., Any]] = {name: globals()[f"_{name}"] for name in _NAMES.split()}
 REARRANGING |= {"vsplit": _cut(0), "hsplit": _cut(1), "dsplit": _cut(2)}
+_NEWER = {"unique_all": (True, True, True), "unique_counts": (False, False, True), "unique_inverse": (False, True, False)}
+REARRANGING |= {name: _of_unique(name, *wanted) for name, wanted in _NEWER.items()}
 # Of arrays in drivers; SciPy converts what the functions that it minimises return by `numpy.atleast_1d`, and needs NumPy's arrays.
 AT_LEAST = {getattr(np, f"atleast_{k}d"): _at_least(k) for k in (1, 2, 3)}
 REARRANGING["lib.stride_tricks.sliding_window_view"] = _sliding_window_view

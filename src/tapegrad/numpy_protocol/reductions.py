@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from tapegrad.errors import ShapeError
 from tapegrad.numpy_protocol.functions import Axis, every, real
 from tapegrad.numpy_protocol.operands import NotCovered, one
 from tapegrad.ops.reductions import count
 from tapegrad.ops.views import part
+from tapegrad.recording.axes import axes_in_order
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
 from tapegrad.tensors.tracers import makes_constants_of_shapes
@@ -252,9 +254,12 @@ def _average(
     else:
         w = one(weights)
         if w.shape != x.shape:
-            if not isinstance(axis, int) or w.shape != (x.shape[axis],):
-                raise TypeError("average(): weights must have the shape of a, or of its axis")
-            w = w.reshape(*(x.shape[axis] if k == axis % x.ndim else 1 for k in range(x.ndim)))
+            if axis is None:
+                raise TypeError("Axis must be specified when shapes of a and weights differ.")
+            axes = axes_in_order(axis if isinstance(axis, (tuple, list)) else (axis,), x.ndim)
+            if w.shape != tuple(x.shape[k] for k in axes):
+                raise ShapeError("Shape of weights must be consistent with shape of a along specified axis.")
+            w = w.permute(*np.argsort(axes).tolist()).reshape(*(x.shape[k] if k in axes else 1 for k in range(x.ndim)))
         scale = _sum(w * tg.ones_like(x), axis, None, None, keepdims)
         found = _sum(x * w, axis, None, None, keepdims) / scale
     return (found, tg.clone(tg.broadcast_to(scale, found.shape))) if returned else found

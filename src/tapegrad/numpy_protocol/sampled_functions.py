@@ -10,7 +10,7 @@ import numpy as np
 from tapegrad.numpy_protocol.functions import real
 from tapegrad.numpy_protocol.operands import NotCovered, as_tensors, one
 from tapegrad.ops.slopes import slope
-from tapegrad.recording.axes import axes as axes_of
+from tapegrad.recording.axes import axes_in_order
 from tapegrad.recording.axes import axis as axis_of
 from tapegrad.surface import functions as tg
 from tapegrad.tensors.tensor import Tensor, array_of
@@ -90,7 +90,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 
 def _gradient(f: Any, *varargs: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1) -> Any:
     f = real(f)
-    axes = tuple(range(f.ndim)) if axis is None else axes_of(axis, f.ndim)
+    axes = tuple(range(f.ndim)) if axis is None else axes_in_order(axis if isinstance(axis, (tuple, list)) else (axis,), f.ndim)
     spacings = [as_tensors(s)[0] for s in varargs]
     if not spacings:
         spacings = [1.0] * len(axes)

@@ -19,12 +19,15 @@ from tapegrad.tensors.tracers import looks_at_values, makes_constants_of_shapes
 __all__ = ["STATISTICS"]
 
 Array = np.ndarray[Any, Any]
+_quantile_of: Any = np.quantile
 # Methods of quantiles between elements, by the two constants of Hyndman and Fan's positions; and those that name elements.
 CONTINUOUS = {
     "hazen": (0.5, 0.5), "interpolated_inverted_cdf": (0.0, 1.0), "median_unbiased": (1.0 / 3.0, 1.0 / 3.0),
     "normal_unbiased": (3.0 / 8.0, 3.0 / 8.0), "weibull": (0.0, 0.0),
 }  # fmt: skip
-METHODS = frozenset(["linear", "lower", "higher", "midpoint", "nearest", *CONTINUOUS])
+# Those that take an element or the middle of two of them, by rules with cases, which NumPy applies to the ranks.
+DISCRETE = frozenset(["averaged_inverted_cdf", "closest_observation", "inverted_cdf"])
+METHODS = frozenset(["linear", "lower", "higher", "midpoint", "nearest", *CONTINUOUS, *DISCRETE])
 
 
 # Elements by their rank
@@ -63,7 +66,7 @@ def _nanpercentile(a: Any, q: Any, axis: Axis = None, *, method: str = "linear",
 
 def _quantiles(a: Any, q: Any, axis: Axis, method: str, keepdims: bool, leaves_nan_out: bool, number: bool) -> Any:
     if method not in METHODS:
-        raise NotCovered(f"method={method!r}")
+        raise ValueError(f"{method!r} is not a valid method: it is one of {', '.join(sorted(METHODS))}")
     if not np.all((q >= 0) & (q <= 1)):
         raise ValueError("Quantiles must be in the range [0, 1]")
     x = real(a)
@@ -75,13 +78,16 @@ def _quantiles(a: Any, q: Any, axis: Axis, method: str, keepdims: bool, leaves_n
         alpha, beta = CONTINUOUS[method]
         count = np.asarray(sizes)[..., None]
         places = np.clip(count * flat + (alpha + flat * (1.0 - alpha - beta)) - 1.0, 0.0, np.maximum(count - 1, 0))
+    elif method in DISCRETE:
+        for size in np.unique(sizes):
+            places[sizes == size] = _quantile_of(np.arange(max(size, 1.0)), flat, method=method)
     elif method == "nearest":
         places = np.rint(places)
     elif method in ("lower", "higher"):
         places = np.floor(places) if method == "lower" else np.ceil(places)
     low, high = np.floor(places).astype(np.int64), np.ceil(places).astype(np.int64)
     found = below = _ranked(ordered, low)
-    if method in ("linear", "midpoint") or method in CONTINUOUS:
+    if method in ("linear", "midpoint", "averaged_inverted_cdf") or method in CONTINUOUS:
         share = np.where(low == high, 0.0, 0.5) if method == "midpoint" else places - low
         above = _ranked(ordered, high)
         rise = above - below
@@ -191,7 +197,17 @@ def _spread(a: Any, axis: Axis, dtype: Any, correction: Any, keepdims: bool) -> 
 
 
 @makes_constants_of_shapes
-def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, *, dtype: Any = None) -> Any:
+def _cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
     if isinstance(ddof, Tensor):
         raise NotCovered("its argument 'ddof' is a number")
     if ddof is not None and ddof != int(ddof):
@@ -204,8 +220,17 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
             raise ValueError(f"{'my'[k]} has more than 2 dimensions")
         variables[k] = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else tg.t(x)
     rows = variables[0] if y is None else tg.cat(variables, 0)
-    free = rows.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    return tg.squeeze(products_of_deviations(rows, free))
+    correction = (0 if bias else 1) if ddof is None else ddof
+    if fweights is None and aweights is None:
+        return tg.squeeze(products_of_deviations(rows, rows.shape[1] - correction))
+    if fweights is not None:
+        times = array_of(one(fweights))
+        if (times != np.around(times)).any():
+            raise TypeError("fweights must be integer")
+        fweights = tg.tensor(times.astype(np.int64))
+    if aweights is not None:
+        aweights = one(aweights).to(rows.dtype)
+    return tg.cov(rows, correction=correction, fweights=fweights, aweights=aweights)
 
 
 def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:

@@ -58,7 +58,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     given = range(data.ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     axes = [axis(k, data.ndim) for k in given]
     if len(set(axes)) != len(axes):
-        raise RuntimeError(f"dim {next(k for k in axes if axes.count(k) > 1)} appears multiple times in the list of dims")
+        raise ShapeError(f"dim {next(k for k in axes if axes.count(k) > 1)} appears multiple times in the list of dims")
     for k in axes:
         if data.shape[k] < edge_order + 1:
             raise RuntimeError(

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["around", "axes", "axis"]
+import numpy as np
+
+from tapegrad.errors import ShapeError
+
+__all__ = ["around", "axes", "axes_in_order", "axis"]
 
 
 def axis(dim: Any, ndim: int) -> int:
@@ -14,7 +18,7 @@ def axis(dim: Any, ndim: int) -> int:
     Raises
     ------
     IndexError
-        If it is out of range.
+        If it is out of range; `numpy.exceptions.AxisError`, which users of NumPy catch as a ValueError as well.
     TypeError
         If it is not an integer.
     """
@@ -25,7 +29,8 @@ def axis(dim: Any, ndim: int) -> int:
     number = dim.__index__()
     bound = max(ndim, 1)
     if not -bound <= number < bound:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {number})")
+        text = f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {number})"
+        raise np.exceptions.AxisError(text)
     return int(number) % bound
 
 
@@ -42,12 +47,25 @@ def axes(dim: Any, ndim: int) -> tuple[int, ...]:
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, (tuple, list)):
-        found = [axis(d, ndim) for d in dim]
-        for d in found:
-            if found.count(d) > 1:
-                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
-        return tuple(sorted(found)) if found else tuple(range(ndim))
+        return tuple(sorted(axes_in_order(dim, ndim))) if dim else tuple(range(ndim))
     return (axis(dim, ndim),)
+
+
+def axes_in_order(dims: tuple[Any, ...] | list[Any], ndim: int) -> tuple[int, ...]:
+    """Dimensions as non-negative axes, in the order that is given.
+
+    Raises
+    ------
+    IndexError
+        If one is out of range.
+    RuntimeError
+        If one appears twice.
+    """
+    found = [axis(d, ndim) for d in dims]
+    for d in found:
+        if found.count(d) > 1:
+            raise ShapeError(f"dim {d} appears multiple times in the list of dims")
+    return tuple(found)
 
 
 def around(shape: tuple[int, ...], position: int) -> tuple[int, int, int]:
