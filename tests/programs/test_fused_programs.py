@@ -223,6 +223,17 @@ def text_of_program(function: Any, x: Any) -> str:
     return text_of(trace.fused.expressions()).text
 
 
+@pytest.mark.filterwarnings("ignore")
+@each(("m", "inner", "n"), [(2, 1, 2), (1, 2, 3), (2, 3, 2)])
+def test_small_products_have_the_zeros_of_large_ones(m: int, inner: int, n: int) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return (1.0 / (x @ y)).sum()
+
+    _, run = compiled(function, np.ones((m, inner)), np.ones((inner, n)), argnums=(0, 1))
+    for zero in (0.0, -0.0):
+        assert run(np.full((m, inner), zero), np.ones((inner, n)))[0] == math.inf
+
+
 def test_steps_of_a_loop_share_their_code() -> None:
     texts = [text_of_program(rod(steps), np.linspace(0.1, 0.3, 19)) for steps in (20, 40)]
     assert texts[1].count("\n") < 1.2 * texts[0].count("\n")

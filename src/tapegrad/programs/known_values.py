@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from tapegrad.drivers.leaves import tensor_like
 from tapegrad.frames import calling_frame
+from tapegrad.programs.provenance import inside
+from tapegrad.programs.python_numbers import PythonNumbers
 from tapegrad.programs.steps import Copied, Step, Value
 from tapegrad.tape.tape import TAPE
 from tapegrad.tensors.tensor import FLOATS, Tensor, make, meta_of, register_new_leaf
@@ -16,6 +19,7 @@ __all__ = ["FLOAT64", "KnownValues"]
 
 Array = np.ndarray[Any, Any]
 FLOAT64 = np.dtype(np.float64)
+CONVERTING = frozenset(["setitem", "fill_", "copy_"])  # what is written has the dtype of what it is written into
 
 
 class KnownValues:
@@ -36,9 +40,14 @@ class KnownValues:
         How the row of the write that is told next goes on with what is written.
     places_are_given : bool
         Whether the operation that the user asked for takes elements at places that its arguments name.
+    python_numbers : PythonNumbers
+        Which of the numbers are Python's own.
     """
 
-    __slots__ = ("__weakref__", "_by_data", "_by_slot", "handles", "kept", "link", "places_are_given", "refused", "steps", "values")
+    __slots__ = (
+        "__weakref__", "_by_data", "_by_slot", "handles", "kept", "link", "places_are_given", "python_numbers", "refused", "steps",
+        "values",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -48,6 +57,7 @@ class KnownValues:
         self.refused, self.places_are_given, self.link = "", False, "same"
         self._by_slot: dict[int, Value] = {}
         self._by_data: dict[int, Value] = {}
+        self.python_numbers = PythonNumbers()
 
     def refuse(self, why: str) -> None:
         """Say why the call cannot be run again; the first reason is kept."""
@@ -115,6 +125,15 @@ class KnownValues:
         other = self.number()
         self.note(Copied(value, other))
         return other
+
+    def look_at_operands(self, code: CodeType, values: dict[str, Any]) -> None:
+        """Refuse an operation in whose dtype a number of Python's has no say."""
+        numbers = self.python_numbers
+        if numbers and code.co_name not in CONVERTING and numbers.meet_fewer_digits(inside(values), self.steps, self._known_of):
+            self.refuse("a number of Python's meets float32, which NumPy takes it for: pass it as an array of that")
+
+    def _known_of(self, t: Any) -> Value | None:
+        return self._by_slot.get(TAPE.slot(t._row)) if t._row > 0 else self._by_data.get(id(t._data))
 
     def value_at(self, data: Any) -> Value | None:
         """What stands in memory that some tensor had, if that is known."""

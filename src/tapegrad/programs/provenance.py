@@ -35,6 +35,7 @@ __all__ = [
     "THREADS",
     "given_in",
     "hands_on",
+    "inside",
     "is_converted",
     "is_elementwise",
     "is_static",
@@ -105,7 +106,7 @@ def named(frame: FrameType) -> str:
     return f"{file}:{frame.f_code.co_qualname}"
 
 
-def _inside(value: Any) -> Iterator[Any]:
+def inside(value: Any) -> Iterator[Any]:
     """A value, and what tuples, lists and dicts in it hold."""
     pending = [value]
     while pending:
@@ -119,17 +120,17 @@ def _inside(value: Any) -> Iterator[Any]:
 
 def tensors_in(values: Any) -> list[Any]:
     """Tensors in the arguments of a call."""
-    return [value for value in _inside(values) if isinstance(value, Tensor)]
+    return [value for value in inside(values) if isinstance(value, Tensor)]
 
 
 def values_in(template: Any) -> list[Value]:
     """Values in nested containers."""
-    return [part for part in _inside(template) if isinstance(part, Value)]
+    return [part for part in inside(template) if isinstance(part, Value)]
 
 
 def given_in(values: Any) -> list[Any]:
     """Numbers, arrays and lists in the arguments of a call."""
-    return [value for value in _inside(values) if issubclass(type(value), GIVEN)]
+    return [value for value in inside(values) if issubclass(type(value), GIVEN)]
 
 
 OPERATORS = PACKAGE + os.path.join("ops", "elementwise.py")
@@ -222,7 +223,7 @@ def writes_arrays(call: dict[str, Any]) -> bool:
         written += args[first : first + 1]
     if call.get("method") == "at":
         written.append(call["inputs"][0])
-    return any(issubclass(type(part), np.ndarray) for part in _inside(written))
+    return any(issubclass(type(part), np.ndarray) for part in inside(written))
 
 
 CATCHING = warnings.catch_warnings.__enter__.__code__

@@ -45,11 +45,12 @@ def recorded_call(
         register_new_leaf(leaf, meta_of(leaf)).of_call = True
     if np.float32 in made.kinds:  # which the key has by its value
         recorder.refuse("a number of float32 among its arguments")
-    given_args = [value if k in argnums else wrapped(value) for k, value in enumerate(arguments)]
-    named = {name: wrapped(value) for name, value in kwargs.items()}
+    of_python: set[int] = set()
+    given_args = [value if k in argnums else wrapped(value, of_python) for k, value in enumerate(arguments)]
+    named = {name: wrapped(value, of_python) for name, value in kwargs.items()}
     inputs: list[Value] = []
     found: list[Any] = []
-    given_live = [] if live is None else list(map(wrapped, live.values()))
+    given_live = [] if live is None else [wrapped(value, of_python) for value in live.values()]
     flatten((tuple(given_args), named, tuple(given_live)), found, [], "")
     if live is not None:
         function = live.function_of(given_live)
@@ -59,6 +60,8 @@ def recorded_call(
             value = recorder.number() if type(t._data) is float else Value(t._data)
             recorder.know(t._data, value, TAPE.slot(t._row) if t._row > 0 else -1)
             inputs.append(value)
+            if id(t) in of_python:
+                recorder.python_numbers.add(value)
             if value.array is not None:
                 recorder.given_arrays.append(value)
     given = containers_in((given_args, named))
@@ -90,19 +93,24 @@ def _check_overwritten(recorder: Recorder, output: Any) -> None:
         recorder.refuse("its derivative needs what it writes over")
 
 
-def wrapped(value: Any) -> Any:
-    """An argument that is not differentiated by, as it is followed: numbers as leaves, arrays as arrays of ours."""
+def wrapped(value: Any, of_python: set[int]) -> Any:
+    """An argument that is not differentiated by, as it is followed: numbers as leaves, arrays as arrays of ours.
+
+    Identities of numbers that are Python's are added to the set.
+    """
     kind = type(value)
     if kind is float or kind is np.float64:
         leaf, _ = tensor_like(value, "program", "an argument", False)
         leaf.__class__ = Array
         register_new_leaf(leaf, meta_of(leaf)).of_call = True
+        if kind is float:
+            of_python.add(id(leaf))
         return leaf
     if kind is np.ndarray and value.dtype.kind in "fiub":
         return answering(as_arrays(make(value.copy("K"), 0)), kind)
     if kind in (tuple, list):
-        return kind(map(wrapped, value))
-    return {name: wrapped(part) for name, part in value.items()} if kind is dict else value
+        return kind(wrapped(part, of_python) for part in value)
+    return {name: wrapped(part, of_python) for name, part in value.items()} if kind is dict else value
 
 
 def containers_in(value: Any) -> list[Any]:

@@ -344,6 +344,7 @@ class Recorder(KnownValues, Tracer):
             from_inside = frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(PACKAGE)
             if self._entry is None and inside and not from_inside:
                 self._entry, self._explained = frame, 0
+                self.look_at_operands(frame.f_code, frame.f_locals)
                 operands = operands_in(frame)
                 self._given = given_in(frame.f_locals) if operands is None else operands
                 self._contents = [(given, given.copy()) for given in self._given if issubclass(type(given), np.ndarray)]
@@ -387,7 +388,6 @@ class Recorder(KnownValues, Tracer):
             self.refuse(f"it calls {function.__name__}")
 
     def _check(self, frame: FrameType, result: Any) -> None:
-        code = frame.f_code
         parts: list[tuple[tuple[int, ...], Any]] = []
         parts_of(result, (), parts)
         if any(isinstance(part, Tensor) and part._row for _, part in parts):
@@ -395,6 +395,6 @@ class Recorder(KnownValues, Tracer):
         for _, part in parts:
             if isinstance(part, Tensor):
                 if not self.knows(part):
-                    self.refuse(f"{code.co_qualname} gives what programs do not follow")
+                    self.refuse(f"{frame.f_code.co_qualname} gives what programs do not follow")
             elif isinstance(part, (*NUMBERS, np.ndarray, np.generic)) and not is_static(frame) and not self._explained:
-                self.refuse(f"{code.co_qualname} gives {type(part).__name__}")
+                self.refuse(f"{frame.f_code.co_qualname} gives {type(part).__name__}")

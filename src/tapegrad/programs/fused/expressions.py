@@ -325,13 +325,12 @@ class Expressions(RoundedNodes):
     def _written_out(self, x: int, y: int, space: Shape) -> int:
         """A small product as sums of products, which take less time than a call, and may be computed beside others."""
         rows, columns = len(self.spaces[x]) - 1, len(self.spaces[y]) - 1
-        found = None
+        found = self.constant(0.0)  # from which BLAS starts: a sum of zeros with a minus has none
         for k in range(self.spaces[x][-1]):
             own = *(Axis(0, d, 1) for d in range(rows)), Axis(k, None, 0)
             other = Axis(k, None, 0), *(Axis(0, rows + d, 1) for d in range(columns))
             term = self.node("mul", self.at(x, own, space), self.at(y, other, space))
-            found = term if found is None else self.node("add", found, term)
-        assert found is not None
+            found = self.node("add", found, term)
         return found
 
     def in_memory(self, node: int, is_single: bool = False) -> int:
