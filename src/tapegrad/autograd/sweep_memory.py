@@ -39,7 +39,7 @@ class Sweep:
         self.fixed = [
             np.empty(2 * at.FREE_CAPACITY, np.int64),
             np.empty(at.STACK_CAPACITY, np.int64),
-            np.empty((at.ROOM + at.ROOM_BLOCKS) * at.BLOCK, np.float64),
+            np.empty(at.SCRATCH_BLOCKS * at.BLOCK, np.float64),
             np.zeros(2048, np.int64),
         ]
         for word, array in zip((at.FREE, at.STACK, at.SCRATCH, at.WORK), self.fixed, strict=True):

@@ -53,7 +53,7 @@ Operand = struct(
 )
 Target = struct(
     "Target",
-    {"address": 0, "type": 1, "is_first": 2, "landing": 3, "strides": 8, "counter": 72},
+    {"address": 0, "type": 1, "is_first": 2, "landing": 3, "sum_of": 4, "strides": 8, "counter": 72},
     DESCRIPTION,
     strides=[WORDS],
     counter=[WORDS],
@@ -242,6 +242,29 @@ def settle(tape, sweep, slot, target, loops, functions, partial, uses, adjoint, 
 
 
 @inline
+def add_up_apart(tape, sweep, k, slot, rank):
+    """Let what goes to few elements of float32 be added up in float64, so that it is rounded once, and not for each row."""
+    description = targets_of(sweep)[k]
+    own_size = target_size(tape, slot)
+    description.sum_of = 0
+    if description.landing == SCATTERED and description.type != FLOAT64 and own_size <= BLOCK:
+        description.sum_of = description.address
+        description.address, description.type = scratch_block(sweep, SUM_BLOCKS + k), FLOAT64
+        fill(sweep, description.address, FLOAT64, 0.0, own_size)
+        strides = description.strides
+        for d in range(rank):
+            strides[d] *= 2
+
+
+@inline
+def send_sums(tape, sweep, k, slot):
+    """Add such sums to the adjoint."""
+    description = targets_of(sweep)[k]
+    if description.landing == SCATTERED and description.sum_of != 0:
+        call5(sweep.kernels[DELIVER], description.sum_of, FLOAT32, 0, description.address, target_size(tape, slot))
+
+
+@inline
 def send_block(sweep, k, source, start, count, rank, dimensions):
     """Add a block of contributions to the k-th argument's adjoint."""
     description = targets_of(sweep)[k]
@@ -296,6 +319,7 @@ def elementwise_step(tape, sweep, opcode, record, word):
         if wanted(sweep, slot):
             describe_target(tape, sweep, k, slot, size, rank, dimensions)
             settle(tape, sweep, slot, target, loops, functions, rule.partials[k], all_uses >> (4 * k), adjoint, size)
+            add_up_apart(tape, sweep, k, slot, rank)
         if target.landing != SETTLED:
             waiting += 1
             # What overwrites the adjoint must not be read again by the next argument, so blocks of it are copied first.
@@ -321,3 +345,5 @@ def elementwise_step(tape, sweep, opcode, record, word):
                 call10(loops, partial, count, x, y, w, z, g, out, functions, room)
             if partial == UNIT or landing != STRAIGHT:
                 send_block(sweep, k, out, start, count, rank, dimensions)
+    for k in range(arguments if waiting > 0 else 0):
+        send_sums(tape, sweep, k, argument_row(record, k))

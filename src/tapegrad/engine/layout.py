@@ -134,6 +134,8 @@ LARGEST_KEPT = 1 << 23  # words: working memory beyond 64 MB is given back after
 BLOCK = 512
 ROOM = 6  # scratch blocks before those in which partials keep what they pass to NumPy's loops and what these give
 ROOM_BLOCKS = 6
+SUM_BLOCKS = ROOM + ROOM_BLOCKS  # blocks in which what goes to few elements of float32 is added up, one for each argument
+SCRATCH_BLOCKS = SUM_BLOCKS + 3
 # An offset word holds four times the place of an adjoint (in float64 words from the start of the buffer) plus its state: nothing
 # was contributed yet, or all elements are equal and only the first one is written down.
 UNWRITTEN, UNIFORM = 1, 2

@@ -159,11 +159,20 @@ def scatter_adjoint(tape, sweep, slot, adjoint, number, rank, offset, dimensions
             call5(kernels[DELIVER], to + item * start, own, 1 if first else 0, values, count)
     if runs > 0:
         return
+    # What goes to few elements of float32 is added up in float64, so that it is rounded once, and not for each row.
+    sums, summed = scratch_block(sweep, SUM_BLOCKS), own != FLOAT64 and elements > size and size <= BLOCK
+    if summed:
+        fill(sweep, sums, FLOAT64, 0.0, size)
+        target, item = sums + 8 * offset, 8
     byte_strides(sweep.work, strides, rank, item)
     for start in range(0, elements, BLOCK):
         count = min(BLOCK, elements - start)
         values = scaled_block(flat_block(adjoint, number, start, count, block), count, scale, block)
-        call9(kernels[SCATTER_BLOCK], target, own, values, rank, dimensions, sweep.work, counter, start, count)
+        call9(
+            kernels[SCATTER_BLOCK], target, FLOAT64 if summed else own, values, rank, dimensions, sweep.work, counter, start, count
+        )
+    if summed:
+        call5(kernels[DELIVER], address, own, 0, sums, size)
 
 
 @inline
